@@ -1,0 +1,506 @@
+"""What a caller or a model may ask for: the vocabulary of actions.
+
+The seventeen normalized actions with their type literals and field names, and what providers send beyond them:
+modifiers held during a pointer action, key repeat, keys and buttons pressed or released on their own, zoom and
+the cursor's position. This module owns their fields, validation and dictionary form. What must never appear
+here: an event or how an action is carried out (`deskhand.translate`), a provider's spelling
+(`deskhand.providers`), and a screen's size: whether a point is on the screen is for `translate` to say.
+
+Every action is frozen, hashable and validated on construction; what is wrong raises `ActionError`. Coordinates
+are screen pixels: integers, or floats with an integral value; ``xy=None`` means where the pointer is.
+``modifiers`` are key names held around the whole action. Lists are accepted where tuples are stored.
+
+    LeftMouseDown((10, 20))            LeftMouseUp((90, 20))             LeftClick((400, 300))
+    DoubleClick((400, 300))            TripleClick()                     MiddleClick((5, 5))
+    RightClick((5, 5))                 BackClick()                       ForwardClick()
+    Drag([(10, 10), (90, 10)])         KeyPress(["ctrl", "s"])           KeyHold(["w"], duration=1.5)
+    Move((640, 400))                   TakeScreenshot()                  Wait(2)
+    Scroll((640, 400), direction="down", magnitude=3)                    Type("naïve ☕ text")
+
+    LeftClick((5, 5), modifiers=["ctrl"])                                KeyPress(["Tab"], repeat=4)
+    PressKeys(["shift"])               ReleaseKeys(["shift"])            MouseDown("right", (5, 5))
+    MouseUp("right")                   Zoom((0, 0, 200, 100))            CursorPosition()
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from numbers import Real
+from typing import Any, ClassVar, SupportsIndex
+
+from deskhand.errors import ActionError, Untypable, shown
+from deskhand.geometry import Rect
+from deskhand.keys import is_modifier, parse_keys
+
+__all__ = [
+    "ACTIONS",
+    "Action",
+    "BackClick",
+    "CursorPosition",
+    "DoubleClick",
+    "Drag",
+    "ForwardClick",
+    "KeyHold",
+    "KeyPress",
+    "LeftClick",
+    "LeftMouseDown",
+    "LeftMouseUp",
+    "MiddleClick",
+    "MouseDown",
+    "MouseUp",
+    "Move",
+    "PressKeys",
+    "ReleaseKeys",
+    "RightClick",
+    "Scroll",
+    "TakeScreenshot",
+    "TripleClick",
+    "Type",
+    "Wait",
+    "Zoom",
+]
+
+MAX_SECONDS = 3600.0
+"""The longest wait or hold; a longer one is a mistake in the unit."""
+
+MAX_REPEAT = 100
+"""The most repetitions of one key press, as in Anthropic's tool."""
+
+BUTTONS = ("left", "middle", "right", "back", "forward")
+DIRECTIONS = ("up", "down", "left", "right")
+
+_PAIR = 2
+_RECT = 4
+_LARGEST = 2**31 - 1
+
+_Check = Callable[[Any], Any]
+
+
+def _integer(value: object) -> int:
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+        raise ActionError(f"an integer is needed, not {shown(value)}")
+    number = operator.index(number)
+    if abs(number) > _LARGEST:
+        raise ActionError(f"an integer of at most 32 bits is needed, not {shown(value)}")
+    return number
+
+
+def _items(value: object, what: str) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
+        raise ActionError(f"{what} is needed, not {shown(value)}")
+    return tuple(value)
+
+
+def _integers(value: object, count: int, what: str) -> tuple[int, ...]:
+    items = _items(value, what)
+    if len(items) != count:
+        raise ActionError(f"{what} is needed, not {shown(value)}")
+    return tuple(map(_integer, items))
+
+
+def _xy(value: object) -> tuple[int, ...]:
+    return _integers(value, _PAIR, "a pair (x, y)")
+
+
+def _path(value: object) -> tuple[tuple[int, ...], ...]:
+    points = tuple(map(_xy, _items(value, "a list of points")))
+    if not points:
+        raise ActionError("a path has at least one point")
+    return points
+
+
+def _rect(value: object) -> Rect:
+    rect = Rect(*_integers(value, _RECT, "a rectangle (x, y, width, height)"))
+    if rect.empty:
+        raise ActionError(f"the rectangle {tuple(rect)} is empty: width and height must be at least 1")
+    return rect
+
+
+def _names(value: object) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else _items(value, "a list of key names")
+    if names:
+        parse_keys(names)
+    return names
+
+
+def _keys(value: object) -> tuple[str, ...]:
+    names = _names(value)
+    parse_keys(names)
+    return names
+
+
+def _modifiers(value: object) -> tuple[str, ...]:
+    names = _names(value)
+    for name in names:
+        if not all(map(is_modifier, parse_keys([name]))):
+            raise ActionError(f"{shown(name)} is not a modifier: use ctrl, shift, alt, super or altgr")
+    return names
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ActionError(f"a number is needed, not {shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ActionError(f"a finite number is needed, not {shown(value)}")
+    return number
+
+
+def _seconds(value: object) -> float:
+    seconds = _number(value)
+    if not 0 <= seconds <= MAX_SECONDS:
+        raise ActionError(f"a duration is 0...{MAX_SECONDS:g} seconds, not {seconds:g}")
+    return seconds
+
+
+def _repeat(value: object) -> int:
+    repeat = _integer(value)
+    if not 1 <= repeat <= MAX_REPEAT:
+        raise ActionError(f"a key is repeated 1...{MAX_REPEAT} times, not {shown(repeat)}")
+    return repeat
+
+
+def _one_of(choices: tuple[str, ...]) -> _Check:
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ActionError(f"one of {', '.join(choices)} is needed, not {shown(value)}")
+        return value
+
+    return check
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ActionError(f"a string is needed, not {shown(value)}")
+    surrogates = [(position, char) for position, char in enumerate(value) if 0xD800 <= ord(char) <= 0xDFFF]
+    if surrogates:
+        raise Untypable(surrogates, hint="lone surrogates are no characters; the text was decoded wrongly")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ActionError(f"true or false is needed, not {shown(value)}")
+    return value
+
+
+def _as(check: _Check, *, key: str | None = None, extra: bool = False) -> dict[str, Any]:
+    """The metadata of a field: its check, its dictionary key, and whether the seed does not know it."""
+    return {"check": check, "key": key, "extra": extra}
+
+
+def _key_of(spec: Field[Any]) -> str:
+    return spec.metadata["key"] or spec.name
+
+
+def _plain(value: object) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """The base of all actions.
+
+    Attributes:
+        type: The literal that names the action in its dictionary form.
+    """
+
+    type: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Validate every field and store it in its one form."""
+        for spec in fields(self):
+            value = getattr(self, spec.name)
+            # None is a value only where it is the default: xy, duration and the like.
+            if value is None and spec.default is None:
+                continue
+            try:
+                object.__setattr__(self, spec.name, spec.metadata["check"](value))
+            except Untypable:
+                raise
+            except ActionError as error:
+                raise ActionError(f"{self.type}: {_key_of(spec)}: {error.message}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The action as plain JSON data: dict, list, str, int, float, bool and None.
+
+        Fields that the seventeen normalized actions do not have appear only when they are not at their default.
+        """
+        plain: dict[str, Any] = {"type": self.type}
+        for spec in fields(self):
+            value = getattr(self, spec.name)
+            if not (spec.metadata["extra"] and value == spec.default):
+                plain[_key_of(spec)] = _plain(value)
+        return plain
+
+    @staticmethod
+    def from_dict(plain: Mapping[str, Any]) -> Action:
+        """The action that a dictionary describes, the inverse of `to_dict`.
+
+        Args:
+            plain: ``type`` and the fields of that action. Fields it does not have are ignored, None is taken
+                for an optional field that is absent.
+
+        Raises:
+            ActionError: The type is missing or unknown, a required field is missing, or a value is wrong.
+        """
+        if not isinstance(plain, Mapping):
+            raise ActionError(f"an action is a dictionary with a type, not {shown(plain)}")
+        name = plain.get("type")
+        action = ACTIONS.get(name) if isinstance(name, str) else None
+        if action is None:
+            raise ActionError(f"unknown action type {shown(name)}: use one of {', '.join(sorted(ACTIONS))}")
+        given = {spec.name: plain.get(_key_of(spec)) for spec in fields(action)}
+        missing = [_key_of(spec) for spec in fields(action) if spec.default is MISSING and given[spec.name] is None]
+        if missing:
+            raise ActionError(f"{name}: {', '.join(missing)} missing")
+        return action(**{field_name: value for field_name, value in given.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class _AtPointer(Action):
+    xy: tuple[int, int] | None = field(default=None, metadata=_as(_xy))
+    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(_modifiers, extra=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _ButtonAtPointer(Action):
+    button: str = field(metadata=_as(_one_of(BUTTONS)))
+    xy: tuple[int, int] | None = field(default=None, metadata=_as(_xy))
+    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(_modifiers, extra=True))
+
+
+@dataclass(frozen=True, slots=True)
+class LeftMouseDown(_AtPointer):
+    """Press the left button and leave it pressed."""
+
+    type: ClassVar[str] = "left_mouse_down"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftMouseUp(_AtPointer):
+    """Release the left button."""
+
+    type: ClassVar[str] = "left_mouse_up"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftClick(_AtPointer):
+    """Click the left button."""
+
+    type: ClassVar[str] = "left_mouse_click"
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleClick(_AtPointer):
+    """Click the left button twice, fast enough to count as a double click."""
+
+    type: ClassVar[str] = "left_mouse_double_click"
+
+
+@dataclass(frozen=True, slots=True)
+class TripleClick(_AtPointer):
+    """Click the left button three times, fast enough to count as a triple click."""
+
+    type: ClassVar[str] = "left_mouse_triple_click"
+
+
+@dataclass(frozen=True, slots=True)
+class MiddleClick(_AtPointer):
+    """Click the middle button."""
+
+    type: ClassVar[str] = "middle_click"
+
+
+@dataclass(frozen=True, slots=True)
+class RightClick(_AtPointer):
+    """Click the right button."""
+
+    type: ClassVar[str] = "right_click"
+
+
+@dataclass(frozen=True, slots=True)
+class BackClick(_AtPointer):
+    """Click the back button at the side of the mouse (button 8)."""
+
+    type: ClassVar[str] = "back_click"
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardClick(_AtPointer):
+    """Click the forward button at the side of the mouse (button 9)."""
+
+    type: ClassVar[str] = "forward_click"
+
+
+@dataclass(frozen=True, slots=True)
+class MouseDown(_ButtonAtPointer):
+    """Press a button and leave it pressed: "left", "middle", "right", "back" or "forward"."""
+
+    type: ClassVar[str] = "mouse_down"
+
+
+@dataclass(frozen=True, slots=True)
+class MouseUp(_ButtonAtPointer):
+    """Release a button: "left", "middle", "right", "back" or "forward"."""
+
+    type: ClassVar[str] = "mouse_up"
+
+
+@dataclass(frozen=True, slots=True)
+class Drag(Action):
+    """Press a button at the first point, visit every point, release at the last.
+
+    A path of one point is dragged to from where the pointer is. In the dictionary form the path is ``xy``.
+    """
+
+    type: ClassVar[str] = "drag"
+    path: Sequence[tuple[int, int]] = field(metadata=_as(_path, key="xy"))
+    button: str = field(default="left", metadata=_as(_one_of(BUTTONS), extra=True))
+    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(_modifiers, extra=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Move(Action):
+    """Put the pointer on a point."""
+
+    type: ClassVar[str] = "move"
+    xy: tuple[int, int] = field(metadata=_as(_xy))
+    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(_modifiers, extra=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Scroll(Action):
+    """Turn the wheel, at ``xy`` or where the pointer is.
+
+    * ``distance_xy`` is in screen pixels, positive right and down; it becomes wheel notches of
+      `deskhand.translate.PIXELS_PER_NOTCH` pixels, at least one where it is not zero.
+    * ``magnitude`` is in wheel notches along ``direction``; negative is against it. Without a direction it is
+      down, or up when negative. It is rounded to whole notches, at least one where it is not zero.
+    * Neither: three notches. Both: ``distance_xy`` wins.
+
+    In the dictionary form ``xy`` is ``start_xy``.
+    """
+
+    type: ClassVar[str] = "scroll"
+    xy: tuple[int, int] | None = field(default=None, metadata=_as(_xy, key="start_xy"))
+    distance_xy: tuple[int, int] | None = field(default=None, metadata=_as(_xy))
+    magnitude: float | None = field(default=None, metadata=_as(_number))
+    direction: str | None = field(default=None, metadata=_as(_one_of(DIRECTIONS)))
+    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(_modifiers, extra=True))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPress(Action):
+    """Press a chord and release it; key names as in `deskhand.keys.parse_keys`.
+
+    With ``repeat`` (1...100) the modifiers it begins with stay down and the rest is pressed so many times.
+    """
+
+    type: ClassVar[str] = "keypress"
+    keys: Sequence[str] = field(metadata=_as(_keys))
+    repeat: int = field(default=1, kw_only=True, metadata=_as(_repeat, extra=True))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHold(Action):
+    """Press a chord, hold it for ``duration`` seconds (0...3600), release it."""
+
+    type: ClassVar[str] = "keypress_hold"
+    keys: Sequence[str] = field(metadata=_as(_keys))
+    duration: float = field(metadata=_as(_seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class PressKeys(Action):
+    """Press keys and leave them pressed."""
+
+    type: ClassVar[str] = "key_down"
+    keys: Sequence[str] = field(metadata=_as(_keys))
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseKeys(Action):
+    """Release keys, the last one first."""
+
+    type: ClassVar[str] = "key_up"
+    keys: Sequence[str] = field(metadata=_as(_keys))
+
+
+@dataclass(frozen=True, slots=True)
+class Type(Action):
+    r"""Type a text where the focus is: any Unicode text; ``\n`` and ``\r\n`` are Return, ``\t`` is Tab.
+
+    With ``paste`` the clipboard may be used instead of keys.
+    """
+
+    type: ClassVar[str] = "type"
+    text: str = field(metadata=_as(_text))
+    paste: bool = field(default=False, kw_only=True, metadata=_as(_flag, extra=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Wait(Action):
+    """Let ``duration`` seconds pass (0...3600); None: `deskhand.translate.DEFAULT_WAIT`."""
+
+    type: ClassVar[str] = "wait"
+    duration: float | None = field(default=None, metadata=_as(_seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class TakeScreenshot(Action):
+    """Look at the whole screen."""
+
+    type: ClassVar[str] = "screenshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Zoom(Action):
+    """Look at a region of the screen, given as (x, y, width, height), at full resolution."""
+
+    type: ClassVar[str] = "zoom"
+    region: tuple[int, int, int, int] = field(metadata=_as(_rect))
+
+
+@dataclass(frozen=True, slots=True)
+class CursorPosition(Action):
+    """Ask where the pointer is."""
+
+    type: ClassVar[str] = "cursor_position"
+
+
+_ALL: tuple[type[Action], ...] = (
+    LeftMouseDown,
+    LeftMouseUp,
+    LeftClick,
+    DoubleClick,
+    TripleClick,
+    MiddleClick,
+    RightClick,
+    BackClick,
+    ForwardClick,
+    Drag,
+    KeyPress,
+    KeyHold,
+    Move,
+    TakeScreenshot,
+    Scroll,
+    Type,
+    Wait,
+    MouseDown,
+    MouseUp,
+    PressKeys,
+    ReleaseKeys,
+    Zoom,
+    CursorPosition,
+)
+
+ACTIONS: Mapping[str, type[Action]] = {action.type: action for action in _ALL}
+"""Every action by its type literal, the seventeen normalized ones first."""

@@ -1,0 +1,1 @@
+"""The ways to reach a desktop: one module each, all with the methods of `deskhand.backends.base.Backend`."""

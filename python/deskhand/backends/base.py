@@ -1,0 +1,118 @@
+"""What `Desktop` needs of a backend, and nothing more.
+
+This module owns the protocol. What must never appear here: a composite action (see `deskhand.translate`), a decision of when
+the screen has settled (see `deskhand.settle`), a lock (see `deskhand.desktop`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deskhand._native import Screen
+    from deskhand.events import Event
+    from deskhand.geometry import Rect, Size
+
+__all__ = ["Backend", "Window"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One window as the window manager lists it.
+
+    Attributes:
+        id: Its number on that display.
+        title: As the application set it: untrusted text.
+        class_name: The application's class, such as `Mousepad`; may be empty.
+        pid: Process id, when the application tells it.
+        rect: Its content in screen pixels, without the frame; may reach beyond the screen.
+        active: Whether the window manager calls it the active one.
+    """
+
+    id: int
+    title: str
+    class_name: str
+    pid: int | None
+    rect: Rect
+    active: bool
+
+
+class Backend(Protocol):
+    """One connection to one desktop. Calls come from one thread at a time, but `interrupt` from any.
+
+    Every method may raise `DesktopLost` when the other side is gone.
+    """
+
+    name: str
+    """What errors call it, such as `x11`."""
+    has_windows: bool
+    """Whether `windows`, `activate` and `close_window` work."""
+
+    @property
+    def screen(self) -> Screen:
+        """The screen, kept current by this backend."""
+
+    @property
+    def size(self) -> Size:
+        """Size of the screen in pixels."""
+
+    @property
+    def status(self) -> Sequence[str]:
+        """Why slower paths are in use, a sentence each; empty when none is."""
+
+    def begin(self) -> None:
+        """Several calls follow in a row; whatever the backend does meanwhile on its own may rest until `end`."""
+
+    def end(self) -> None:
+        """End what `begin` began."""
+
+    def send(self, events: Sequence[Event]) -> None:
+        """Send the events of one action, all at once, and return after the other side has processed them."""
+
+    def release(self, events: Sequence[Event]) -> None:
+        """Release what these events name, then whatever else the other side reports as pressed."""
+
+    def look(self) -> None:
+        """Bring the screen and the pointer up to date with the other side as it is now."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until pixels changed, a probe was answered or the windows changed; False after `timeout` seconds."""
+
+    def probe(self, *, at_pointer: bool) -> int | None:
+        """Ask the window under the pointer, or with the focus, to answer when it has handled its input; None if it can't."""
+
+    def answered(self, probe: int) -> bool:
+        """Whether that probe, or a later one, was answered."""
+
+    def windows(self) -> list[Window]:
+        """The managed windows, bottom to top."""
+
+    def activate(self, window: int) -> None:
+        """Ask for the window to be raised and focused."""
+
+    def close_window(self, window: int) -> None:
+        """Ask the window to close."""
+
+    def resize(self, size: Size) -> None:
+        """Change the size of the screen."""
+
+    def read_clipboard(self, timeout: float) -> str | None:
+        """The clipboard's text, None when it holds none."""
+
+    def write_clipboard(self, text: str, timeout: float) -> None:
+        """Put text on the clipboard and keep serving it."""
+
+    def wait_pasted(self, timeout: float) -> None:
+        """Wait until somebody has taken the text last written; TimeoutError if nobody does."""
+
+    def interrupt(self) -> None:
+        """Make the wait under way, or the next one, raise `deskhand._native.Interrupted`."""
+
+    def clear_interrupt(self) -> None:
+        """Take an `interrupt` back."""
+
+    def close(self) -> None:
+        """Release everything and end the connection; again is harmless."""

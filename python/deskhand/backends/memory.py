@@ -1,0 +1,156 @@
+"""A desktop in memory, for tests of what is built on deskhand: no X server, no process, no time of its own.
+
+It records every event, and paints what it is told to. A test gives a function that reacts to events:
+
+    >>> from deskhand.backends.memory import MemoryBackend
+    >>> backend = MemoryBackend((320, 200))
+    >>> backend.on_event = lambda event: backend.paint((0, 0, 8, 8), (255, 0, 0))
+
+What must never appear here: anything that a real backend could do and this one only pretends to (it has no windows).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from deskhand._native import Interrupted, Screen
+from deskhand.errors import UnsupportedAction
+from deskhand.events import Event, Pause, PointerMove
+from deskhand.geometry import Size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from deskhand.backends.base import Window
+
+__all__ = ["MemoryBackend"]
+
+
+class MemoryBackend:
+    """Records events and shows what is painted on it.
+
+    Attributes:
+        events: Every event sent, in order.
+        on_event: Called with each event; may paint.
+        on_wait: Called with the seconds of each wait; it should move the clock on and may paint.
+    """
+
+    name = "memory"
+    has_windows = False
+
+    def __init__(self, size: tuple[int, int] = (1280, 800), *, clock: Callable[[], float] = time.monotonic) -> None:
+        """A black screen.
+
+        Args:
+            size: Width and height in pixels.
+            clock: Where the times of changes come from, in seconds; give the desktop the same one.
+        """
+        self.screen = Screen(*size)
+        self.events: list[Event] = []
+        self.on_event: Callable[[Event], None] = lambda _event: None
+        self.on_wait: Callable[[float], None] = time.sleep
+        self.closed = False
+        self._clock = clock
+        self._clipboard: str | None = None
+        self._pasted = False
+        self._interrupted = False
+
+    @property
+    def size(self) -> Size:
+        """Size of the screen in pixels."""
+        return Size(*self.screen.size)
+
+    @property
+    def status(self) -> Sequence[str]:
+        """Always empty: there is one path only."""
+        return ()
+
+    def paint(self, rect: tuple[int, int, int, int], rgb: tuple[int, int, int]) -> None:
+        """Fill a rectangle with one colour, 0...255 each."""
+        red, green, blue = rgb
+        self.screen.update(rect, bytes((blue, green, red, 0)) * (rect[2] * rect[3]), self._clock())
+
+    def begin(self) -> None:
+        """Nothing runs beside the caller."""
+
+    def end(self) -> None:
+        """Nothing runs beside the caller."""
+
+    def send(self, events: Sequence[Event]) -> None:
+        """Record the events and let `on_event` react to each."""
+        for event in events:
+            if isinstance(event, Pause):
+                self.wait(event.seconds)
+            if isinstance(event, PointerMove):
+                self.screen.set_pointer(event.x, event.y)
+            self.events.append(event)
+            self.on_event(event)
+
+    def release(self, events: Sequence[Event]) -> None:
+        """Record the releases."""
+        self.events.extend(events)
+
+    def look(self) -> None:
+        """The screen is always current."""
+
+    def wait(self, timeout: float) -> bool:
+        """Let `on_wait` pass the time."""
+        if self._interrupted:
+            raise Interrupted
+        before = self.screen.generation
+        self.on_wait(timeout)
+        return self.screen.generation != before
+
+    def probe(self, *, at_pointer: bool) -> int | None:
+        """There is no window to ask."""
+        del at_pointer
+
+    def answered(self, probe: int) -> bool:
+        """There is no window to ask."""
+        del probe
+        return False
+
+    def windows(self) -> list[Window]:
+        """None are managed."""
+        return []
+
+    def activate(self, window: int) -> None:
+        """There are no windows."""
+        raise UnsupportedAction(self.name, f"activate {window}")
+
+    def close_window(self, window: int) -> None:
+        """There are no windows."""
+        raise UnsupportedAction(self.name, f"close_window {window}")
+
+    def resize(self, size: Size) -> None:
+        """Become a black screen of this size."""
+        self.screen.resize(*size, self._clock())
+
+    def read_clipboard(self, timeout: float) -> str | None:
+        """What was written."""
+        del timeout
+        return self._clipboard
+
+    def write_clipboard(self, text: str, timeout: float) -> None:
+        """Keep the text."""
+        del timeout
+        self._clipboard = text
+
+    def wait_pasted(self, timeout: float) -> None:
+        """Nobody takes it."""
+        raise TimeoutError(f"nobody took the clipboard's text in {timeout:g} s")
+
+    def interrupt(self) -> None:
+        """Make the next wait raise."""
+        self._interrupted = True
+
+    def clear_interrupt(self) -> None:
+        """Take it back."""
+        self._interrupted = False
+
+    def close(self) -> None:
+        """Note that it was closed."""
+        self.closed = True
+
+

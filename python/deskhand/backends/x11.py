@@ -1,0 +1,156 @@
+"""X11: the thin side of `_native.X11`.
+
+This module owns finding a display's cookie and turning events into what the Rust side takes. What must never appear here: an
+X request, a keycode, a wait of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from Xlib.xauth import Xauthority
+
+from deskhand import _native
+from deskhand.backends.base import Window
+from deskhand.errors import ConnectFailed
+from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove
+from deskhand.geometry import Rect, Size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["X11Backend", "cookie_for"]
+
+_FAMILY_LOCAL = 256
+_FAMILY_WILD = 65535
+_COOKIE = b"MIT-MAGIC-COOKIE-1"
+
+# The kinds of `rust/python/src/x11.rs`.
+_ENCODE: dict[type, Callable[[Event], tuple[int, int, int]]] = {
+    PointerMove: lambda e: (0, e.x, e.y),  # type: ignore[union-attr] # the key of this table is the type of `e`
+    ButtonDown: lambda e: (1, e.button, 1),  # type: ignore[union-attr]
+    ButtonUp: lambda e: (1, e.button, 0),  # type: ignore[union-attr]
+    KeyDown: lambda e: (2, e.keysym, 1),  # type: ignore[union-attr]
+    KeyUp: lambda e: (2, e.keysym, 0),  # type: ignore[union-attr]
+    Pause: lambda e: (3, round(e.seconds * 1000), 0),  # type: ignore[union-attr]
+}
+
+
+def encode(events: Sequence[Event]) -> list[tuple[int, int, int]]:
+    """The events as numbers."""
+    return [_ENCODE[type(event)](event) for event in events]
+
+
+def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple[bytes, bytes, Path | None]:
+    """Name and data of the cookie for a display, and the file it came from; empty when there is none.
+
+    Args:
+        display: As `DISPLAY` would name it.
+        xauthority: The cookie file; by default `XAUTHORITY`, then `~/.Xauthority`, as every X client does.
+
+    Raises:
+        ConnectFailed: The file was named by the caller and cannot be read.
+    """
+    given = xauthority is not None
+    path = Path(xauthority or os.environ.get("XAUTHORITY") or Path.home() / ".Xauthority")
+    try:
+        entries = Xauthority(str(path)).entries
+    except Exception as error:
+        # The reader raises what the broken bytes lead it to; all of it means that this file gives no cookie.
+        if given:
+            raise ConnectFailed(display, f"cannot read the cookie file {path}: {error}") from error
+        return b"", b"", None
+    number = display.rpartition(":")[2].partition(".")[0].encode()
+    hosts = {_FAMILY_LOCAL: socket.gethostname().encode(), _FAMILY_WILD: None}
+    for family, address, entry_number, name, data in entries:
+        host = hosts.get(family, b"\0")
+        if host in {None, address} and entry_number in {b"", number} and name == _COOKIE:
+            return name, data, path
+    return b"", b"", path if given else None
+
+
+class X11Backend:
+    """One X display."""
+
+    name = "x11"
+    has_windows = True
+
+    def __init__(
+        self,
+        display: str,
+        *,
+        xauthority: str | os.PathLike[str] | None = None,
+        view_only: bool = False,
+        method: str | None = None,
+    ) -> None:
+        """Open it, and take its lease unless only looking.
+
+        Args:
+            display: As `DISPLAY` would name it, such as `:99`.
+            xauthority: The cookie file.
+            view_only: Look only, take no lease, refuse input.
+            method: Use this capture method (`shared-fd`, `shared-id`, `socket`) or fail; by default the fastest that works.
+
+        Raises:
+            ConnectFailed: No such display, or another driver holds it.
+            AuthFailed: The server refused the cookie.
+            BackendError: The server lacks an extension.
+        """
+        name, data, path = cookie_for(display, xauthority)
+        self.display = display
+        self.xauthority = path
+        driver = f"process {os.getpid()} on {socket.gethostname()}"
+        self._x11 = _native.X11(display, name, data, view_only=view_only, driver=driver, method=method)
+        self.screen = self._x11.screen
+        # The methods that are the native ones as they are.
+        self.begin = self._x11.begin
+        self.end = self._x11.end
+        self.look = self._x11.look
+        self.wait = self._x11.wait
+        self.answered = self._x11.answered
+        self.activate = self._x11.activate
+        self.close_window = self._x11.close_window
+        self.has_window_manager = self._x11.has_window_manager
+        self.read_clipboard = self._x11.read_clipboard
+        self.write_clipboard = self._x11.write_clipboard
+        self.wait_pasted = self._x11.wait_pasted
+        self.interrupt = self._x11.interrupt
+        self.clear_interrupt = self._x11.clear_interrupt
+        self.pressed = self._x11.pressed
+        self.close = self._x11.close
+
+    @property
+    def size(self) -> Size:
+        """Size of the screen in pixels."""
+        return Size(*self.screen.size)
+
+    @property
+    def status(self) -> Sequence[str]:
+        """Why slower paths are in use."""
+        return self._x11.status
+
+    def send(self, events: Sequence[Event]) -> None:
+        """Send events; see `Backend.send`."""
+        self._x11.send(encode(events))
+
+    def release(self, events: Sequence[Event]) -> None:
+        """Release; see `Backend.release`."""
+        self._x11.release(encode(events))
+
+    def probe(self, *, at_pointer: bool) -> int | None:
+        """Ping; see `Backend.probe`."""
+        return self._x11.ping(at_pointer)
+
+    def windows(self) -> list[Window]:
+        """The managed windows, bottom to top."""
+        return [
+            Window(number, title, class_name, pid, Rect(*rect), active)
+            for number, title, class_name, pid, rect, active in self._x11.windows()
+        ]
+
+    def resize(self, size: Size) -> None:
+        """Change the size; see `Backend.resize`."""
+        self._x11.resize(*size)

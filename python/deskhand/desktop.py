@@ -1,0 +1,680 @@
+"""One desktop: lock, translate, send, settle, observe. The one orchestrator, and the one place that holds the clock.
+
+This module owns the lock, the ledger of pressed keys, and the order of things. What must never appear here: an X or RFB
+request, a rule of settling (see `deskhand.settle`), an event made by hand (see `deskhand.translate`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from deskhand._native import Interrupted
+from deskhand.actions import (
+    Action,
+    CursorPosition,
+    Drag,
+    KeyHold,
+    KeyPress,
+    LeftMouseDown,
+    LeftMouseUp,
+    MouseDown,
+    MouseUp,
+    Move,
+    PressKeys,
+    ReleaseKeys,
+    TakeScreenshot,
+    Type,
+    Wait,
+    Zoom,
+)
+from deskhand.errors import ActionError, BackendError, DeskhandError, DesktopLost, LaunchFailed, UnsupportedAction
+from deskhand.events import ButtonDown, Event, KeyDown, Pause, PointerMove
+from deskhand.geometry import Point, Rect, Size, Viewport, check_region
+from deskhand.launch.processes import Guard, tail
+from deskhand.observation import Elapsed, Observation, Screenshot
+from deskhand.settle import Ambient, Machine, Reason, Settle, Verdict
+from deskhand.translate import Ledger, translate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from deskhand.backends.base import Backend, Window
+
+__all__ = ["Desktop", "Program"]
+
+# Actions after which the next one of the same call need not wait for the screen: they are parts of a gesture, or do nothing.
+_NO_WAIT_AFTER = (
+    CursorPosition,
+    LeftMouseDown,
+    LeftMouseUp,
+    MouseDown,
+    MouseUp,
+    Move,
+    PressKeys,
+    ReleaseKeys,
+    TakeScreenshot,
+    Wait,
+    Zoom,
+)
+# Actions whose input goes to the window with the focus; that of all others goes to the one under the pointer.
+_TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
+# Longer pauses are waited for here, where they can be interrupted; shorter ones are paced by the backend.
+_LONGEST_BACKEND_PAUSE = 0.25
+_WAIT_SLICE = 0.25
+_PASTE_LIMIT = 5.0
+_CLIPBOARD_LIMIT = 5.0
+_CLOSE_LOCK_LIMIT = 15.0
+# Terminals have their own chord for it, because Ctrl+V is a character to them.
+_PASTE_CHORDS = {"xterm": "shift+Insert", "uxterm": "shift+Insert"}
+_TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program started on a desktop.
+
+    Attributes:
+        pid: Its process id.
+        window: The window that came up; None on a desktop without a window manager.
+        log: The file that its output goes to.
+    """
+
+    pid: int
+    window: Window | None
+    log: Path
+
+
+class Desktop:
+    """A desktop that acts and answers. Make one with `deskhand.launch` or `deskhand.connect`.
+
+    Calls from several threads take turns. Leaving a `with` block closes it.
+
+    Example:
+        >>> with deskhand.launch() as desktop:
+        ...     desktop.start("mousepad")
+        ...     seen = desktop.perform(LeftClick((400, 300)), Type("naïve ☕ text"))
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        display: str | None = None,
+        xauthority: Path | None = None,
+        name: str | None = None,
+        guard: Callable[[], Guard] | None = None,
+        environment: Mapping[str, str] | None = None,
+        owns_processes: bool = False,
+        view_only: bool = False,
+        on_close: Sequence[Callable[[], None]] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Drive `backend`; users call `launch` or `connect` instead.
+
+        Args:
+            backend: The connection.
+            display: As `DISPLAY` would name it.
+            xauthority: The cookie file that lets any X client join.
+            name: The name it is registered under.
+            guard: Gives the process that keeps this desktop's programs; called when first needed.
+            environment: What programs started here get.
+            owns_processes: Whether the display itself ends with this object.
+            view_only: Refuse input.
+            on_close: Called in order after the backend was closed.
+            clock: Monotonic seconds; tests give their own.
+        """
+        self.display = display
+        self.xauthority = xauthority
+        self.name = name
+        self._backend = backend
+        self._make_guard = guard
+        self._guard: Guard | None = None
+        self._environment = dict(environment or {})
+        self._owns_processes = owns_processes
+        self._view_only = view_only
+        self._on_close = tuple(on_close)
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._ledger = Ledger()
+        self._ambient = Ambient()
+        self._seen = backend.screen.generation
+        self._epoch = backend.screen.epoch
+        self._closed = False
+        self._stop = False
+        self._watched_over = owns_processes
+        self._index: int | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{self.size.width}x{self.size.height}"
+        return f"<Desktop {self.name or self.display or self._backend.name} {state}>"
+
+    @property
+    def size(self) -> Size:
+        """Width and height of the screen in pixels."""
+        return self._backend.size
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """Why slower paths are in use, a sentence each; empty when none is."""
+        return tuple(self._backend.status)
+
+    @property
+    def pointer(self) -> Point:
+        """Where the pointer is, in screen pixels."""
+        with self._turn():
+            self._backend.look()
+            return Point(*self._backend.screen.pointer)
+
+    @property
+    def clipboard(self) -> str | None:
+        """The clipboard's text, None when it holds none; assign to write it. See `get_clipboard`."""
+        return self.get_clipboard()
+
+    @clipboard.setter
+    def clipboard(self, text: str) -> None:
+        self.set_clipboard(text)
+
+    # --- acting and looking ---
+
+    def perform(
+        self, *actions: Action, settle: Settle | bool = True, size: tuple[int, int] | None = None
+    ) -> Observation:
+        """Carry out actions in order and return what the screen answered.
+
+        All actions are checked before anything is sent. Between two of them the screen is given the time to answer, so that a
+        text goes to the dialog that the click before it opened; parts of a gesture (button and key presses and releases,
+        moves) follow one another at once.
+
+        Args:
+            actions: What to do; none at all only waits for the screen and looks.
+            settle: How to wait; False does not wait.
+            size: Size of the picture in pixels, by default that of the screen (or of the zoomed region).
+
+        Returns:
+            One observation, taken when the screen had settled, or at the timeout (`settled=False`).
+
+        Raises:
+            ActionError: An action is wrong (`OutOfBounds`, `Untypable`, `UnsupportedAction`...). Nothing was sent.
+            DesktopLost: The other side is gone.
+            BackendError: The other side refused something. Whatever was pressed has been released.
+        """
+        settings = _settings(settle)
+        with self._turn():
+            planned = self._plan(actions)
+            self._index = None
+            try:
+                return self._act_and_observe(planned, settings, size)
+            except BaseException as error:
+                self._release_after(error)
+                if isinstance(error, DeskhandError) and self._index is not None:
+                    error.note_progress(self._index, actions[self._index].type, self._index)
+                raise
+
+    def screenshot(
+        self,
+        size: tuple[int, int] | None = None,
+        region: tuple[int, int, int, int] | None = None,
+        *,
+        cursor: bool = True,
+    ) -> Screenshot:
+        """Look, without waiting for anything.
+
+        Args:
+            size: Size of the picture in pixels; by default that of what it shows.
+            region: The part of the screen to show: x, y, width, height.
+            cursor: Whether the pointer's image is in the picture.
+
+        Raises:
+            OutOfBounds: The region is not on the screen.
+            ImagingError: The size is not possible.
+            DesktopLost: The other side is gone.
+        """
+        with self._turn():
+            self._backend.look()
+            return self._picture(size, region, cursor=cursor)
+
+    def release_all(self) -> None:
+        """Release every key and button that is held."""
+        with self._turn():
+            self._backend.release(self._ledger.release_events())
+            self._ledger.clear()
+
+    @property
+    def held(self) -> tuple[ButtonDown | KeyDown, ...]:
+        """What this driver holds pressed, oldest first."""
+        return self._ledger.pressed
+
+    # --- windows, programs, clipboard ---
+
+    def windows(self) -> list[Window]:
+        """The windows that the window manager lists, bottom to top.
+
+        Raises:
+            UnsupportedAction: This backend cannot see windows.
+        """
+        self._needs_windows("windows")
+        with self._turn():
+            return self._backend.windows()
+
+    def activate(self, window: Window | int, *, timeout: float = 5.0) -> None:
+        """Raise a window and give it the keyboard, and wait until it has it.
+
+        Raises:
+            ActionError: There is no such window.
+            TimeoutError: The window manager did not do it in `timeout` seconds.
+        """
+        self._needs_windows("activate")
+        number = window if isinstance(window, int) else window.id
+        with self._turn():
+            self._known(number)
+            self._backend.activate(number)
+            self._until(
+                lambda: any(w.active for w in self._backend.windows() if w.id == number),
+                timeout,
+                f"window {number:#x} to become active",
+            )
+
+    def close_window(self, window: Window | int, *, timeout: float = 5.0) -> bool:
+        """Ask a window to close, as its close button would.
+
+        Returns:
+            True when it closed; False when it is still there after `timeout` seconds (it may be asking to save).
+
+        Raises:
+            ActionError: There is no such window.
+        """
+        self._needs_windows("close_window")
+        number = window if isinstance(window, int) else window.id
+        with self._turn():
+            self._known(number)
+            self._backend.close_window(number)
+            try:
+                self._until(lambda: all(w.id != number for w in self._backend.windows()), timeout, "the window to close")
+            except TimeoutError:
+                return False
+            return True
+
+    def start(
+        self,
+        command: str | Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        timeout: float = 30.0,
+    ) -> Program:
+        """Start a program and return when its window is up and drawn.
+
+        Args:
+            command: A command line (split as a shell would, but no shell runs), or its words.
+            env: Added to the desktop's environment.
+            cwd: Where it starts.
+            timeout: Seconds to wait for its window.
+
+        Raises:
+            ShellError: It could not be started.
+            LaunchFailed: It ended, or showed no window in time; carries the tail of its output.
+            UnsupportedAction: This desktop is on another machine, or opened to look only.
+        """
+        argv = shlex.split(command) if isinstance(command, str) else list(command)
+        if not argv:
+            raise ActionError("start: the command is empty")
+        with self._turn():
+            self._refuse_if_view_only("start")
+            guard = self._own_guard()
+            log = guard.log_of(argv[0])
+            managed = self._backend.has_windows and getattr(self._backend, "has_window_manager", lambda: False)()
+            before = {window.id for window in self._backend.windows()} if managed else set()
+            generation = self._backend.screen.generation
+            begun = self._clock()
+            pid, _ = guard.spawn(argv, env={**self._environment, **(env or {})}, cwd=cwd)
+            window = None
+            while True:
+                if managed:
+                    new = [w for w in self._backend.windows() if w.id not in before]
+                    window = next((w for w in new if w.pid == pid), new[-1] if new else None)
+                if window is not None or (not managed and self._backend.screen.generation != generation):
+                    break
+                status = guard.exit_status(pid)
+                # A launcher may hand over to a running instance and end well; its window still counts.
+                if (status is not None and status != 0) or self._clock() - begun >= timeout:
+                    ended = "" if status is None else f"it ended with status {status}"
+                    raise LaunchFailed(f"a window of {argv[0]}", self._clock() - begun, tail(log), ended)
+                self._backend.wait(min(_WAIT_SLICE, timeout))
+            self._settle(Settle(quiet=0.1, reaction=0.3), at_pointer=False)
+            return Program(pid, window, log)
+
+    def get_clipboard(self) -> str | None:
+        """The clipboard's text, None when it holds none.
+
+        Raises:
+            TimeoutError: Its owner did not deliver in 5 s.
+            BackendError: It is larger than 64 MiB.
+        """
+        with self._turn():
+            return self._backend.read_clipboard(_CLIPBOARD_LIMIT)
+
+    def set_clipboard(self, text: str) -> None:
+        """Put text on the clipboard; this desktop serves it for as long as it is open."""
+        with self._turn():
+            self._refuse_if_view_only("set_clipboard")
+            self._backend.write_clipboard(text, _CLIPBOARD_LIMIT)
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Change the size of the screen, where the server can.
+
+        Raises:
+            BackendError: It cannot, or not to this size.
+            ActionError: The size is not a pair of positive numbers.
+        """
+        width, height = size
+        if min(width, height) < 1:
+            raise ActionError(f"a screen cannot be {width}x{height}")
+        with self._turn():
+            self._refuse_if_view_only("resize")
+            self._backend.resize(Size(width, height))
+
+    # --- the end ---
+
+    def interrupt(self) -> None:
+        """From another thread: stop the call under way. It releases what it holds and raises."""
+        self._stop = True
+        self._backend.interrupt()
+
+    def close(self) -> None:
+        """Release everything, end the connection and what was launched. Again is harmless."""
+        self._stop = True
+        self._backend.interrupt()
+        if not self._lock.acquire(timeout=_CLOSE_LOCK_LIMIT):
+            raise BackendError("close: another thread is still in a call on this desktop")
+        try:
+            if self._closed:
+                return
+            self._closed = True
+            self._backend.close()
+            self._ledger.clear()
+            if self._guard is not None:
+                self._guard.close()
+            for step in self._on_close:
+                step()
+        finally:
+            self._lock.release()
+
+    def leave(self, socket: str) -> int:
+        """End the connection and leave what was launched running; see `deskhand.launch.local.leave_running`.
+
+        Returns:
+            The process id of the guard, which listens at `socket` from now on.
+        """
+        with self._lock:
+            guard = self._own_guard()
+            pid = guard.detach(socket)
+            self._closed = True
+            self._backend.close()
+            guard.abandon()
+        return pid
+
+    # --- inside ---
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise BackendError("this desktop is closed")
+            self._stop = False
+            self._backend.clear_interrupt()
+            self._backend.begin()
+            try:
+                yield
+            finally:
+                self._backend.end()
+
+    def _check_stop(self) -> None:
+        if self._stop:
+            raise Interrupted("this call was stopped")
+
+    def _refuse_if_view_only(self, what: str) -> None:
+        if self._view_only:
+            raise UnsupportedAction(f"a desktop opened with view_only=True ({self._backend.name})", what)
+
+    def _needs_windows(self, what: str) -> None:
+        if not self._backend.has_windows:
+            raise UnsupportedAction(self._backend.name, what, "only X11 tells about windows")
+
+    def _known(self, number: int) -> None:
+        windows = self._backend.windows()
+        if all(window.id != number for window in windows):
+            titles = ", ".join(f"{w.id:#x} {w.title!r}" for w in windows) or "none"
+            raise ActionError(f"there is no window {number:#x}; the windows are: {titles}")
+
+    def _until(self, done: Callable[[], bool], timeout: float, what: str) -> None:
+        deadline = self._clock() + timeout
+        while not done():
+            self._check_stop()
+            left = deadline - self._clock()
+            if left <= 0:
+                raise TimeoutError(f"waited {timeout:g} s for {what}")
+            self._backend.wait(min(left, _WAIT_SLICE))
+
+    def _own_guard(self) -> Guard:
+        if self._guard is None:
+            if self._make_guard is None:
+                raise UnsupportedAction(self._backend.name, "start", "programs are started on the desktop's own machine")
+            self._guard = self._make_guard()
+        return self._guard
+
+    def _act_and_observe(
+        self, planned: Sequence[tuple[Action, list[Event]]], settings: Settle | None, size: tuple[int, int] | None
+    ) -> Observation:
+        screen = self._backend.screen
+        self._backend.look()
+        self._catch_up()
+        before = screen.generation
+        started = self._clock()
+        pasted = False
+        for index, (action, events) in enumerate(planned):
+            self._index = index
+            if isinstance(action, Type) and action.paste and action.text:
+                self._paste(action.text)
+                pasted = True
+            else:
+                self._send(events)
+            if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
+                self._settle(settings, at_pointer=not isinstance(action, _TO_FOCUS))
+        sent = self._clock()
+        verdict = self._settle(settings, at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS))
+        settled = self._clock()
+        self._backend.look()
+        changes = [Rect(*rect) for rect in screen.changes(before)]
+        captured = self._clock()
+        zooms = [action.region for action, _ in planned if isinstance(action, Zoom)]
+        shot = self._picture(size, zooms[-1] if zooms else None, cursor=True)
+        encoded = self._clock()
+        reaction = max(0.0, verdict.first_change - sent) if verdict.first_change is not None else 0.0
+        return Observation(
+            png=shot.png,
+            viewport=shot.viewport,
+            cursor=shot.cursor,
+            generation=shot.generation,
+            settled=verdict.settled,
+            reason=verdict.reason,
+            rects=tuple(rect for rect in changes if not any(rect.within(busy) for busy in verdict.busy)),
+            busy=verdict.busy,
+            elapsed=Elapsed(
+                input=sent - started,
+                reaction=reaction,
+                settle=settled - sent - reaction,
+                capture=captured - settled,
+                encode=encoded - captured,
+            ),
+            pasted=pasted,
+        )
+
+    def _plan(self, actions: Sequence[Action]) -> list[tuple[Action, list[Event]]]:
+        """Translate everything before anything is sent."""
+        planned: list[tuple[Action, list[Event]]] = []
+        pointer: Point | None = None
+        for index, action in enumerate(actions):
+            try:
+                if not isinstance(action, Action):
+                    raise ActionError(f"perform takes actions, not {action!r}")
+                if isinstance(action, Drag) and pointer is None:
+                    self._backend.look()
+                    pointer = Point(*self._backend.screen.pointer)
+                events = translate(action, size=self.size, pointer=pointer or Point(0, 0))
+                if events:
+                    self._refuse_if_view_only(action.type)
+            except DeskhandError as error:
+                raise error.note_progress(index, getattr(action, "type", "?"), 0) from None
+            for event in events:
+                if isinstance(event, PointerMove):
+                    pointer = Point(event.x, event.y)
+            planned.append((action, events))
+        return planned
+
+    def _send(self, events: Sequence[Event]) -> None:
+        """Send events; pauses that are long enough to be interrupted are spent here, keeping the screen current."""
+        batch: list[Event] = []
+        for event in events:
+            if isinstance(event, Pause) and event.seconds > _LONGEST_BACKEND_PAUSE:
+                self._send_batch(batch)
+                batch = []
+                self._pause(event.seconds)
+            else:
+                batch.append(event)
+        self._send_batch(batch)
+
+    def _send_batch(self, batch: Sequence[Event]) -> None:
+        if not batch:
+            return
+        self._check_stop()
+        self._ledger.expect(batch)
+        self._backend.send(batch)
+        for event in batch:
+            self._ledger.note(event)
+        if self._ledger.pressed:
+            self._watch_over()
+
+    def _watch_over(self) -> None:
+        """Something stays pressed: see to it that it is released even if this process is killed."""
+        if self._watched_over or self._make_guard is None or self.display is None:
+            return
+        self._watched_over = True
+        environment = {**os.environ, "DISPLAY": self.display}
+        if self.xauthority is not None:
+            environment["XAUTHORITY"] = str(self.xauthority)
+        self._own_guard().at_end([sys.executable, "-m", "deskhand.launch.release"], environment)
+
+    def _pause(self, seconds: float) -> None:
+        deadline = self._clock() + seconds
+        while (left := deadline - self._clock()) > 0:
+            self._check_stop()
+            self._backend.wait(min(left, _WAIT_SLICE))
+
+    def _release_after(self, error: BaseException) -> None:
+        """Leave nothing pressed after a failure. The failure is what the caller hears of."""
+        if isinstance(error, DesktopLost) or not self._ledger.pressed:
+            return
+        self._stop = False
+        self._backend.clear_interrupt()
+        with contextlib.suppress(DeskhandError):
+            self._backend.release(self._ledger.release_events())
+        self._ledger.clear()
+
+    def _paste(self, text: str) -> None:
+        window = next((w for w in self._backend.windows() if w.active), None)
+        class_name = window.class_name.lower() if window else ""
+        chord = _PASTE_CHORDS.get(class_name)
+        if chord is None:
+            chord = "ctrl+shift+v" if any(word in class_name for word in _TERMINALS) else "ctrl+v"
+        before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
+        self._backend.write_clipboard(text, _CLIPBOARD_LIMIT)
+        self._send(translate(KeyPress((chord,)), size=self.size, pointer=Point(0, 0)))
+        # Only its being fetched proves the paste; the old content must not come back before.
+        self._backend.wait_pasted(_PASTE_LIMIT)
+        if before is not None:
+            self._backend.write_clipboard(before, _CLIPBOARD_LIMIT)
+
+    def _catch_up(self) -> None:
+        """Learn what changed on its own since the last call."""
+        screen = self._backend.screen
+        if screen.epoch != self._epoch:
+            self._epoch = screen.epoch
+            self._ambient.forget()
+        for generation, at, rects in screen.history(self._seen):
+            self._ambient.feed(at, [Rect(*rect) for rect in rects])
+            self._seen = generation
+
+    def _settle(self, settings: Settle | None, *, at_pointer: bool) -> Verdict:
+        """Wait until the screen has answered."""
+        screen, now = self._backend.screen, self._clock()
+        if settings is None:
+            return Verdict(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
+        ambient = self._ambient.regions(now)
+        probe = self._backend.probe(at_pointer=at_pointer)
+        machine = Machine(settings, now=now, ambient=ambient, can_probe=probe is not None)
+        machine.probed(now)
+        relevant: list[tuple[float, list[Rect]]] = []
+        while True:
+            for generation, at, rects in screen.history(self._seen):
+                self._seen = generation
+                areas = [Rect(*rect) for rect in rects]
+                if machine.changed(at, areas):
+                    relevant.append((at, areas))
+                else:
+                    self._ambient.feed(at, areas)
+            if probe is not None and self._backend.answered(probe):
+                machine.answered()
+            now = self._clock()
+            if (verdict := machine.verdict(now)) is not None:
+                if verdict.reason is Reason.STILL_CHANGING:
+                    # What this action set going (a video, a spinner) goes on by itself from here.
+                    for at, areas in relevant:
+                        self._ambient.feed(at, areas)
+                return verdict
+            if machine.wants_probe(now):
+                probe = self._backend.probe(at_pointer=at_pointer)
+                machine.probed(now)
+                if probe is None:
+                    machine.unprobeable()
+                continue
+            self._check_stop()
+            self._backend.wait(machine.wait(now))
+
+    def _picture(
+        self, size: tuple[int, int] | None, region: tuple[int, int, int, int] | None, *, cursor: bool
+    ) -> Screenshot:
+        screen = self._backend.screen
+        area = check_region(Rect(*region), self.size) if region is not None else None
+        shown = area.size if area is not None else self.size
+        generation = screen.generation
+        png = screen.png(size, area, cursor)
+        viewport = Viewport(self.size, Size(*(size or shown)), area)
+        return Screenshot(png, viewport, Point(*screen.pointer), generation)
+
+
+def _settings(settle: Settle | bool) -> Settle | None:  # noqa: FBT001 # the public parameter has these types
+    if settle is True:
+        return Settle()
+    if settle is False:
+        return None
+    if isinstance(settle, Settle):
+        return settle
+    raise ActionError(f"settle must be a Settle, True or False, not {settle!r}")
+

@@ -1,0 +1,135 @@
+"""`launch` and `connect`: from a word or a URL to a `Desktop`.
+
+This module owns the spelling of targets. What must never appear here: how a desktop is made (`deskhand.launch`) or reached
+(`deskhand.backends`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deskhand.backends.x11 import X11Backend
+from deskhand.desktop import Desktop
+from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
+from deskhand.launch import registry
+from deskhand.launch.local import launch_local, program_environment
+from deskhand.launch.processes import Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["connect", "launch"]
+
+_RETRY_PERIOD = 0.02
+
+
+def launch(
+    backend: str = "local",
+    *,
+    size: tuple[int, int] = (1280, 800),
+    name: str | None = None,
+    window_manager: str | None = "auto",
+    env: Mapping[str, str] | None = None,
+    dpi: int = 96,
+    method: str | None = None,
+    timeout: float = 20.0,
+) -> Desktop:
+    """Start a desktop of our own and return it ready for use.
+
+    Args:
+        backend: `"local"`: a virtual display (Xvfb) and a window manager on this machine.
+        size: Width and height in pixels, 1 to 16384 each.
+        name: List it under this name, so that `connect(name)` and the command line find it.
+        window_manager: A program, `"auto"` for the first known one that is installed, None for none.
+        env: Added to the environment of programs started on it.
+        dpi: Dots per inch that the display reports.
+        method: Capture through `"shared-fd"`, `"shared-id"` or `"socket"` only; by default the fastest that works.
+        timeout: Seconds to wait for each of its parts.
+
+    Raises:
+        LaunchFailed: A part did not come up; the message has what it wrote and what to do.
+        ActionError: An argument is impossible.
+    """
+    if backend != "local":
+        raise UnsupportedAction("launch", backend, "this version launches 'local' desktops")
+    return launch_local(
+        size=size, name=name, window_manager=window_manager, env=env, dpi=dpi, method=method, timeout=timeout
+    )
+
+
+def connect(
+    url: str,
+    *,
+    timeout: float = 10.0,
+    view_only: bool = False,
+    xauthority: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    method: str | None = None,
+) -> Desktop:
+    """Drive a desktop that runs already. Closing the returned object leaves it running.
+
+    Args:
+        url: `"x11::99"` (as `DISPLAY` names it, after `x11:`), or the name of a desktop that was launched with one.
+        timeout: Seconds to wait for a local display that is just starting.
+        view_only: Only look: any number may, while one driver acts.
+        xauthority: Its cookie file; by default the one every X client would use.
+        env: Added to the environment of programs started on it.
+        method: See `launch`.
+
+    Raises:
+        ConnectFailed: It is not there, or another driver acts on it.
+        AuthFailed: It refused the cookie.
+        ActionError: `url` is none.
+    """
+    directory: Path | None = None
+    socket = ""
+    name = None
+    if url.startswith("x11:"):
+        display = url.removeprefix("x11:").removeprefix("//")
+        if ":" not in display:
+            raise ActionError(f"{url!r} names no display: write 'x11:' and what DISPLAY would be, as in 'x11::99'")
+    elif "://" in url or ":" in url:
+        raise ActionError(f"cannot connect to {url!r}: use 'x11::99', or the name of a launched desktop")
+    else:
+        entry = registry.find(registry.check_name(url))
+        if entry is None:
+            known = ", ".join(e.name for e in registry.entries()) or "none"
+            raise ConnectFailed(url, "no desktop of that name runs", f"running: {known}; start one with `deskhand up`")
+        display, xauthority = entry.display, xauthority or entry.xauthority
+        directory, socket, name = Path(entry.directory), entry.socket, entry.name
+    backend = _open(display, xauthority, timeout, view_only=view_only, method=method)
+
+    def guard() -> Guard:
+        return Guard.join(socket) if socket else Guard.start(registry.private_directory())
+
+    return Desktop(
+        backend,
+        display=display,
+        xauthority=backend.xauthority,
+        name=name,
+        guard=guard,
+        environment=program_environment(display, backend.xauthority, directory, env),
+        view_only=view_only,
+    )
+
+
+def _open(
+    display: str, xauthority: str | os.PathLike[str] | None, timeout: float, *, view_only: bool, method: str | None
+) -> X11Backend:
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return X11Backend(display, xauthority=xauthority, view_only=view_only, method=method)
+        except ConnectFailed:
+            if not _is_starting(display) or time.monotonic() >= deadline:
+                raise
+        time.sleep(_RETRY_PERIOD)
+
+
+def _is_starting(display: str) -> bool:
+    """Whether a local server has begun to start: its lock is there, its socket not yet."""
+    number = display.removeprefix(":").partition(".")[0]
+    return Path(f"/tmp/.X{number}-lock").exists() and not Path(f"/tmp/.X11-unix/X{number}").exists()  # noqa: S108

@@ -1,0 +1,337 @@
+"""Everything that can go wrong, as one tree.
+
+::
+
+    DeskhandError
+    ├── ActionError                the caller's action is wrong; nothing of it was sent
+    │   ├── UnsupportedAction      names the provider or backend and the action
+    │   ├── OutOfBounds            carries the point and the size
+    │   └── Untypable              carries the characters and their positions
+    ├── BackendError               the other side is wrong or gone
+    │   ├── ConnectFailed          carries the target, the reason and the next step to try
+    │   ├── AuthFailed             carries the target, the reason and the next step to try
+    │   ├── ProtocolViolation      malformed server data; the connection is closed
+    │   └── DesktopLost            carries the cause (x_server, container, oom, network, ...)
+    ├── LaunchFailed               what was awaited, how long, and the tail of the log
+    ├── ImagingError               a frame could not be encoded, decoded or scaled
+    ├── PolicyDenied               the action is valid, and not allowed here
+    └── ShellError                 could not start; a non-zero exit is a result
+
+This module owns the classes and the wording of their messages. It imports nothing of the project and does no
+I/O, so that every other module may import it. What must never appear here: a retry, a log call, a decision
+about what an error means to a provider, or a secret (a password, typed text) in a message.
+
+A message tells what happened, where, and what to do next. Every error pickles and copies with its attributes,
+because episodes send errors between processes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = [
+    "ActionError",
+    "AuthFailed",
+    "BackendError",
+    "ConnectFailed",
+    "DeskhandError",
+    "DesktopLost",
+    "ImagingError",
+    "LaunchFailed",
+    "OutOfBounds",
+    "PolicyDenied",
+    "ProtocolViolation",
+    "ShellError",
+    "UnsupportedAction",
+    "Untypable",
+]
+
+_SHOWN_CHARACTERS = 10
+_SHOWN_LENGTH = 80
+
+
+def shown(value: object) -> str:
+    """A caller's value as a message shows it: its repr, cut, since models send values of any length."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write out integers of more than 4300 digits.
+        return f"a {type(value).__name__} of very many digits"
+    return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."
+
+
+def _restore(cls: type[DeskhandError], args: tuple[object, ...], state: dict[str, object]) -> DeskhandError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
+
+
+def _with_hint(what: str, hint: str) -> str:
+    return f"{what}: {hint}" if hint else what
+
+
+class DeskhandError(Exception):
+    """The root of all errors raised by this package.
+
+    Attributes:
+        message: What happened, without the progress that ``str()`` adds.
+        index: Which action of the performed list failed, counted from 0; None when no list was being performed.
+        doing: The ``type`` of that action, None likewise.
+        done: How many actions of the list had been carried out before, None likewise. It is less than
+            ``index`` when a list is refused as a whole before anything is sent.
+    """
+
+    index: int | None = None
+    doing: str | None = None
+    done: int | None = None
+
+    def __init__(self, message: str) -> None:
+        """Take the whole message.
+
+        Args:
+            message: What happened, where, and what to do next.
+        """
+        super().__init__(message)
+        self.message = message
+
+    def note_progress(self, index: int, action: str, done: int) -> Self:
+        """Attach which action of a list failed; the first call wins, outer layers know less.
+
+        Args:
+            index: Position of the failing action in the list, counted from 0.
+            action: Its ``type``.
+            done: How many actions of the list were carried out before the failure.
+
+        Returns:
+            This error, so that ``raise error.note_progress(...)`` reads well.
+        """
+        if self.index is None:
+            self.index, self.doing, self.done = index, action, done
+        return self
+
+    def __str__(self) -> str:
+        """The message, and the progress where one was noted."""
+        if self.index is None:
+            return self.message
+        before = "nothing was done before it" if not self.done else f"{self.done} done before it"
+        return f"{self.message} [in actions[{self.index}] ({self.doing}); {before}]"
+
+    # BaseException's own version calls cls(*args) with the formatted message, which no subclass here accepts.
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
+        """Pickle by attributes."""
+        return _restore, (type(self), self.args, dict(self.__dict__))
+
+
+class ActionError(DeskhandError):
+    """The caller's action is wrong; nothing of it was sent."""
+
+
+class UnsupportedAction(ActionError):
+    """The action is well formed, but this provider or backend has no way to do it.
+
+    Attributes:
+        where: The provider or backend that refused.
+        action: The ``type`` of the action, or the provider's own name for it.
+    """
+
+    def __init__(self, where: str, action: str, hint: str = "") -> None:
+        """Name who refused what.
+
+        Args:
+            where: The provider or backend.
+            action: The action's type.
+            hint: What to do instead, if anything is known.
+        """
+        super().__init__(_with_hint(f"{where} does not support the action {action!r}", hint))
+        self.where = where
+        self.action = action
+
+
+class OutOfBounds(ActionError):
+    """A point or region lies outside the space it was given for.
+
+    Attributes:
+        point: The offending (x, y), as given.
+        size: (width, height) of the space; valid are 0...width-1 and 0...height-1.
+    """
+
+    def __init__(self, point: tuple[float, float], size: tuple[int, int]) -> None:
+        """Carry the point and the size.
+
+        Args:
+            point: The offending (x, y).
+            size: (width, height) of the space in pixels.
+        """
+        x, y = point
+        width, height = size
+        super().__init__(
+            f"point ({shown(x)}, {shown(y)}) is outside of {width}x{height}: "
+            f"x must be 0...{width - 1}, y 0...{height - 1}; take coordinates from the latest screenshot"
+        )
+        self.point = (x, y)
+        self.size = (width, height)
+
+
+class Untypable(ActionError):
+    """Some characters of a text cannot be typed; none of the text was sent.
+
+    Attributes:
+        characters: (position in the text counted from 0, character) pairs, in order.
+    """
+
+    def __init__(self, characters: Iterable[tuple[int, str]], hint: str = "remove them, or use paste=True") -> None:
+        """Carry the characters.
+
+        Args:
+            characters: (position, character) pairs.
+            hint: What to do next.
+        """
+        self.characters = tuple((position, character) for position, character in characters)
+        shown = ", ".join(f"U+{ord(c):04X} at {position}" for position, c in self.characters[:_SHOWN_CHARACTERS])
+        more = len(self.characters) - _SHOWN_CHARACTERS
+        tail = f" and {more} more" if more > 0 else ""
+        super().__init__(_with_hint(f"cannot type {shown}{tail}", hint))
+
+
+class BackendError(DeskhandError):
+    """The other side (an X server, a VNC server, a container) is wrong or gone."""
+
+
+class _TargetError(BackendError):
+    """What ConnectFailed and AuthFailed share."""
+
+    _what = "failed at"
+
+    def __init__(self, target: str, reason: str, hint: str = "") -> None:
+        """Carry where, why and what next.
+
+        Args:
+            target: The display or URL, without any password.
+            reason: What the other side or the system said.
+            hint: The next step to try.
+        """
+        super().__init__(_with_hint(f"{self._what} {target}: {reason}", hint))
+        self.target = target
+        self.reason = reason
+        self.hint = hint
+
+
+class ConnectFailed(_TargetError):
+    """A connection could not be made.
+
+    Attributes:
+        target: The display or URL, without any password.
+        reason: What the other side or the system said.
+        hint: The next step to try; may be empty.
+    """
+
+    _what = "cannot connect to"
+
+
+class AuthFailed(_TargetError):
+    """The other side is there and refused our credentials.
+
+    Attributes:
+        target: The display or URL, without any password.
+        reason: What the other side said.
+        hint: The next step to try; may be empty.
+    """
+
+    _what = "authentication refused by"
+
+
+class ProtocolViolation(BackendError):
+    """The server sent data that its protocol does not allow; the connection has been closed."""
+
+
+class DesktopLost(BackendError):
+    """A desktop that worked is gone; no input is sent again.
+
+    Attributes:
+        cause: One word for programs: "x_server", "container", "oom", "network", "driver", ...
+        detail: The same for people.
+    """
+
+    def __init__(self, cause: str, detail: str, hint: str = "launch or connect again") -> None:
+        """Carry the cause.
+
+        Args:
+            cause: "x_server", "container", "oom", "network", "driver", ...
+            detail: What was seen.
+            hint: What to do next.
+        """
+        super().__init__(_with_hint(f"desktop lost ({cause}): {detail}", hint))
+        self.cause = cause
+        self.detail = detail
+
+
+class LaunchFailed(DeskhandError):
+    """A desktop or a program in it did not come up.
+
+    Attributes:
+        awaited: What was waited for ("the X server", "a window of mousepad").
+        seconds: How long it was waited for.
+        log_tail: The last lines of its output; may be empty.
+    """
+
+    def __init__(self, awaited: str, seconds: float, log_tail: str = "", hint: str = "") -> None:
+        """Carry what was awaited.
+
+        Args:
+            awaited: What was waited for.
+            seconds: How long.
+            log_tail: The last lines of its output.
+            hint: What to do next.
+        """
+        log = f"\n--- last output ---\n{log_tail.rstrip()}" if log_tail.strip() else " (it wrote no output)"
+        super().__init__(_with_hint(f"{awaited} did not come up in {seconds:.3g} s", hint) + log)
+        self.awaited = awaited
+        self.seconds = seconds
+        self.log_tail = log_tail
+
+
+class ImagingError(DeskhandError):
+    """A frame could not be encoded, decoded or scaled."""
+
+
+class PolicyDenied(DeskhandError):
+    """The action is valid, and the policy of this desktop does not allow it.
+
+    Attributes:
+        action: What was refused.
+        reason: The rule that refused it.
+    """
+
+    def __init__(self, action: str, reason: str) -> None:
+        """Carry the rule.
+
+        Args:
+            action: What was refused.
+            reason: The rule that refused it.
+        """
+        super().__init__(f"the policy denies {action}: {reason}")
+        self.action = action
+        self.reason = reason
+
+
+class ShellError(DeskhandError):
+    """A command could not be started; a command that ran and failed is a result, not an error.
+
+    Attributes:
+        command: The program that could not be started, without its arguments.
+        reason: What the system said.
+    """
+
+    def __init__(self, command: str, reason: str, hint: str = "") -> None:
+        """Carry the command.
+
+        Args:
+            command: The program, without arguments (arguments may be secrets).
+            reason: What the system said.
+            hint: What to do next.
+        """
+        super().__init__(_with_hint(f"cannot start {command!r}: {reason}", hint))
+        self.command = command
+        self.reason = reason

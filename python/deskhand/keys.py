@@ -1,0 +1,388 @@
+"""The key table: every name a provider uses for a key, and the X keysym it means.
+
+This module owns key names, the only table of them. Names come from OpenAI (``CTRL``, ``ARROWUP``), Anthropic and
+xdotool (``Page_Up``, ``ctrl+s``), Google (``Control``, ``pageup``), pyautogui and OSWorld (``winleft``,
+``prtsc``), W3C and Playwright (``KeyA``, ``MetaLeft``), vncdotool (``lctrl``, ``ctrl-s``) and X itself
+(``EuroSign``). What must never appear here: a keycode or a layout (the backend's keyboard has those), and an
+event.
+
+A name is looked up in this order, and the first that fits is taken:
+
+1. a single character is itself: ``a``, ``A``, ``é``, ``+``; newline, tab, backspace and escape are their keys;
+2. an X keysym name, spelled exactly;
+3. a name of our table, in any case, and with or without ``_``, ``-`` and blanks between its words;
+4. ``U+20AC`` or ``U20AC``;
+5. an X keysym name in any case and spacing. Names that differ only so (``Agrave``, ``agrave``) give the one with
+   the fewest capitals.
+
+Seven names are not what they mean in X: ``multiply`` is the keypad's key, as in pyautogui, and not the sign ×;
+``uparrow``, ``downarrow``, ``leftarrow`` and ``rightarrow`` are the cursor keys and not the characters ↑↓←→;
+``hyphen`` is minus and not the soft hyphen; ``caret`` is ``^``.
+``meta``, ``cmd``, ``win`` and ``super`` are all ``Super_L``: providers mean the key with the logo. ``Meta_L`` is
+there under that name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+from typing import TYPE_CHECKING
+
+from deskhand.errors import ActionError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["char_keysym", "is_modifier", "keysym", "keysym_char", "keysym_name", "parse_keys"]
+
+_UNICODE_BASE = 0x01000000
+_LAST_CODE_POINT = 0x10FFFF
+_LONGEST_NAME = 60
+
+# Ordered by preference: a keysym with several names is called by the first of them.
+# fmt: off
+_GROUPS = (
+    "latin1", "miscellany", "xkb", "xf86", "latin2", "latin3", "latin4", "greek", "cyrillic", "arabic", "hebrew",
+    "thai", "korean", "katakana", "publishing", "technical", "special", "apl", "xk3270",
+)
+# fmt: on
+
+_SHIFTS = frozenset({0xFFE1, 0xFFE2})
+# Held modifiers: Shift, Control, Meta, Alt, Super and Hyper on both sides, AltGr (two keysyms), Level5.
+# Caps_Lock, Shift_Lock and Num_Lock toggle; they are keys like any other.
+_MODIFIERS = _SHIFTS | {0xFFE3, 0xFFE4, *range(0xFFE7, 0xFFEF), 0xFE03, 0xFF7E, 0xFE11}
+
+_CONTROL_CHARACTERS = {"\n": 0xFF0D, "\r": 0xFF0D, "\t": 0xFF09, "\b": 0xFF08, "\x1b": 0xFF1B}
+
+# X keysym name: every other name of that key, squeezed (lower case, no separators).
+_ALIASES: dict[str, str] = {
+    "Control_L": "control ctrl ctl controlleft ctrlleft lctrl lcontrol controlormeta",
+    "Control_R": "controlright ctrlright rctrl rcontrol",
+    "Shift_L": "shift shiftleft lshift",
+    "Shift_R": "shiftright rshift",
+    "Alt_L": "alt altleft lalt option opt optionleft loption",
+    "Alt_R": "altright ralt optionright roption",
+    "ISO_Level3_Shift": "altgr altgraph",
+    "Super_L": "super superleft lsuper meta metaleft lmeta cmd command cmdleft commandleft lcmd lcommand "
+    "win winleft lwin windows windowsleft windowskey logo os osleft",
+    "Super_R": "superright rsuper metaright rmeta cmdright commandright rcmd rcommand winright rwin windowsright "
+    "osright",
+    "Hyper_L": "hyper",
+    "Return": "enter newline",
+    "Escape": "esc",
+    "BackSpace": "bksp bkspc bsp",
+    "Delete": "del forwarddelete deleteforward",
+    "Insert": "ins",
+    "Tab": "tabulator",
+    "space": "spacebar spc",
+    "Up": "arrowup uparrow",
+    "Down": "arrowdown downarrow",
+    "Left": "arrowleft leftarrow",
+    "Right": "arrowright rightarrow",
+    "Page_Up": "pgup",
+    "Page_Down": "pgdn pgdown pagedn",
+    "Caps_Lock": "caps",
+    "Num_Lock": "numlk",
+    "Scroll_Lock": "scrlk scrolllk",
+    "Print": "printscreen printscrn prtsc prtscn prtscr prntscrn prntscr snapshot",
+    "Menu": "apps app application contextmenu",
+    "Multi_key": "compose",
+    "Mode_switch": "modechange",
+    # Characters by their names; those that X itself names (comma, period, slash ...) need no line.
+    "plus": "plussign",
+    "minus": "hyphen dash hyphenminus",
+    "period": "dot fullstop",
+    "slash": "fslash forwardslash",
+    "backslash": "bslash intlbackslash",
+    "equal": "equals",
+    "apostrophe": "quote singlequote",
+    "quotedbl": "doublequote",
+    "grave": "backtick backquote",
+    "asciitilde": "tilde",
+    "asciicircum": "caret",
+    "asterisk": "star",
+    "bar": "pipe verticalbar",
+    "exclam": "exclamation exclamationmark bang",
+    "question": "questionmark",
+    "numbersign": "hash pound",
+    "bracketleft": "leftbracket openbracket",
+    "bracketright": "rightbracket closebracket",
+    "parenleft": "leftparen openparen",
+    "parenright": "rightparen closeparen",
+    "braceleft": "leftbrace openbrace",
+    "braceright": "rightbrace closebrace",
+    "yen": "intlyen",
+    "KP_Enter": "numpadenter numenter",
+    "KP_Add": "add numpadadd numpadplus kpplus",
+    "KP_Subtract": "subtract numpadsubtract numpadminus kpminus",
+    "KP_Multiply": "multiply numpadmultiply kpasterisk",
+    "KP_Divide": "divide numpaddivide kpslash",
+    "KP_Decimal": "decimal numpaddecimal kpperiod kpdot",
+    "KP_Separator": "separator numpadcomma kpcomma",
+    "KP_Equal": "numpadequal kpequals",
+    "Henkan_Mode": "convert",
+    "Muhenkan": "nonconvert",
+    "Hiragana_Katakana": "kana kanamode",
+    "Kanji": "kanjimode",
+    "Hangul": "hanguel hangulmode lang1",
+    "Hangul_Hanja": "hanja hanjamode lang2",
+    "Hangul_Jeonja": "junja junjamode",
+    "XF86AudioRaiseVolume": "volumeup audiovolumeup volup",
+    "XF86AudioLowerVolume": "volumedown audiovolumedown voldown",
+    "XF86AudioMute": "volumemute audiovolumemute mute",
+    "XF86AudioMicMute": "microphonemutetoggle micmute",
+    "XF86AudioPlay": "playpause mediaplaypause mediaplay",
+    "XF86AudioPause": "mediapause",
+    "XF86AudioStop": "stop mediastop",
+    "XF86AudioNext": "nexttrack mediatracknext medianexttrack",
+    "XF86AudioPrev": "prevtrack mediatrackprevious mediaprevtrack previoustrack",
+    "XF86AudioMedia": "launchmediaselect launchmediaplayer mediaselect",
+    "XF86Back": "browserback",
+    "XF86Forward": "browserforward",
+    "XF86Refresh": "browserrefresh refresh",
+    "XF86HomePage": "browserhome",
+    "XF86Search": "browsersearch",
+    "XF86Favorites": "browserfavorites",
+    "XF86Stop": "browserstop",
+    "XF86Mail": "launchmail",
+    "XF86MyComputer": "launchapp1 launchapplication1",
+    "XF86Calculator": "launchapp2 launchapplication2 calculator",
+    "XF86Copy": "copy",
+    "XF86Cut": "cut",
+    "XF86Paste": "paste",
+    "XF86Open": "open",
+    "XF86Save": "save",
+    "XF86Sleep": "sleep",
+    "XF86WakeUp": "wakeup",
+    "XF86PowerOff": "power",
+    "XF86Eject": "eject",
+    "XF86MonBrightnessUp": "brightnessup",
+    "XF86MonBrightnessDown": "brightnessdown",
+}
+
+# X names that do not mean what X means by them; step 2 of the lookup leaves them to step 3.
+_REDEFINED = frozenset({"multiply", "hyphen", "caret", "uparrow", "downarrow", "leftarrow", "rightarrow"})
+
+_UNICODE_NAME = re.compile(r"[uU]\+?([0-9a-fA-F]{4,6})")
+_HEX_TAIL = re.compile(r"[0-9a-fA-F]{4,6}")
+_SEPARATORS = str.maketrans("", "", "_- \t")
+
+
+def _squeeze(name: str) -> str:
+    """The name without case and separators; separators at its ends are keys, so they stay."""
+    name = name.strip().casefold()
+    return name if name.strip("_-") != name else name.translate(_SEPARATORS)
+
+
+def _x_names() -> dict[str, int]:
+    """All keysym names of X, ``XF86AudioPlay`` as X spells it and not as python-xlib does."""
+    table: dict[str, int] = {}
+    for group in _GROUPS:
+        for name, value in vars(importlib.import_module(f"Xlib.keysymdef.{group}")).items():
+            if name.startswith("XK_"):
+                table.setdefault(re.sub(r"^(XF86_)+(XF86)?", "XF86", name[3:]), value)
+    # python-xlib 0.33 leaves the currency group out, of which this one is on real keyboards.
+    table["EuroSign"] = 0x20AC
+    return table
+
+
+def _without_case(names: Mapping[str, int]) -> dict[str, int]:
+    def capitals(name: str) -> int:
+        return sum(character.isupper() for character in name)
+
+    table: dict[str, int] = {}
+    for name in sorted(names, key=capitals):
+        table.setdefault(_squeeze(name), names[name])
+    return table
+
+
+def _our_names(x_names: Mapping[str, int]) -> dict[str, int]:
+    table = {alias: x_names[name] for name, aliases in _ALIASES.items() for alias in aliases.split()}
+    for letter in "abcdefghijklmnopqrstuvwxyz":
+        table[f"key{letter}"] = ord(letter)
+    for digit in "0123456789":
+        table[f"digit{digit}"] = ord(digit)
+        table[f"num{digit}"] = table[f"numpad{digit}"] = x_names[f"KP_{digit}"]
+    return table
+
+
+def _first_names(names: Mapping[str, int]) -> dict[int, str]:
+    table: dict[int, str] = {}
+    for name in ("Page_Up", "Page_Down", "KP_Page_Up", "KP_Page_Down", *names):
+        table.setdefault(names[name], name)
+    return table
+
+
+_X_NAMES = _x_names()
+_X_NAMES_WITHOUT_CASE = _without_case(_X_NAMES)
+_OUR_NAMES = _our_names(_X_NAMES)
+_NAMES_OF = _first_names(_X_NAMES)
+
+
+def char_keysym(char: str) -> int | None:
+    """The keysym that types a character.
+
+    Printable Latin-1 is its own code, everything above is 0x01000000 plus the code point. Newline and carriage
+    return are Return, tab is Tab, backspace is BackSpace, U+001B is Escape.
+
+    Args:
+        char: One character.
+
+    Returns:
+        The keysym, or None for what cannot be typed: the other control characters, lone surrogates and
+        noncharacters.
+    """
+    if char in _CONTROL_CHARACTERS:
+        return _CONTROL_CHARACTERS[char]
+    code = ord(char)
+    if 0x20 <= code <= 0x7E or 0xA0 <= code <= 0xFF:
+        return code
+    if code <= 0xFF or 0xD800 <= code <= 0xDFFF or 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE:
+        return None
+    return _UNICODE_BASE | code
+
+
+def keysym_char(keysym: int) -> str | None:
+    """The character that a keysym types, the inverse of `char_keysym`.
+
+    Returns:
+        One character, a newline for Return; None for function keys and for the national keysyms from before
+        Unicode (``Greek_alpha``), which no character of ours is typed with. ``EuroSign`` is known.
+    """
+    for char, value in _CONTROL_CHARACTERS.items():
+        if value == keysym:
+            return char
+    if keysym == _X_NAMES["EuroSign"]:
+        return "€"
+    code = keysym - _UNICODE_BASE if keysym >= _UNICODE_BASE else keysym
+    if code > (_LAST_CODE_POINT if keysym >= _UNICODE_BASE else 0xFF):
+        return None
+    char = chr(code) if code >= ord(" ") else "\0"
+    return char if char_keysym(char) is not None else None
+
+
+def keysym_name(keysym: int) -> str:
+    """What to call a keysym in a log: its X name, else its character as ``U+20AC``, else its number in hex."""
+    if keysym in _NAMES_OF:
+        return _NAMES_OF[keysym]
+    char = keysym_char(keysym)
+    return f"U+{ord(char):04X}" if char else f"{keysym:#x}"
+
+
+def is_modifier(keysym: int) -> bool:
+    """Whether a key changes others while it is held: Shift, Control, Alt, Meta, Super, Hyper, AltGr, Level5.
+
+    The locks (CapsLock, NumLock) are not: they toggle.
+    """
+    return keysym in _MODIFIERS
+
+
+def keysym(name: str) -> int:
+    """The keysym a key name means; the module's page has the order of the lookup.
+
+    Args:
+        name: One key, not a chord.
+
+    Raises:
+        ActionError: No key has this name; the message has the nearest ones.
+    """
+    found = _find(name)
+    if found is None:
+        raise ActionError(f"unknown key {shown(name)}{_nearest(name)}")
+    return found
+
+
+def parse_keys(keys: Sequence[str]) -> tuple[int, ...]:
+    """The keysyms of a chord, in the order in which its keys go down.
+
+    Every item is a key name or a chord joined by plus signs: ``["ctrl", "s"]``, ``["ctrl+s"]`` and
+    ``["ctrl", "shift+t"]`` are all chords. ``"+"`` alone is the plus key, ``"ctrl++"`` is Control and plus.
+    ``"ctrl-s"`` is understood too, where all but the last are modifiers.
+
+    In a chord with a modifier other than Shift an ASCII letter is lower-cased: providers who write ``CTRL``,
+    ``A`` mean Control+a and not Control+Shift+a. Alone, ``A`` is a capital A.
+
+    Args:
+        keys: At least one item; a bare string is taken as one.
+
+    Raises:
+        ActionError: The list is empty, an item is not a string or unknown, or a key is there twice.
+    """
+    items = (keys,) if isinstance(keys, str) else tuple(keys)
+    if not items:
+        raise ActionError("no key was given: name at least one, for example ['ctrl', 's']")
+    chord: list[int] = []
+    for item in items:
+        if not isinstance(item, str):
+            raise ActionError(f"a key name is a string, not {shown(item)}")
+        chord.extend(_parse_chord(item))
+    if any(is_modifier(key) and key not in _SHIFTS for key in chord):
+        chord = [key + 0x20 if ord("A") <= key <= ord("Z") else key for key in chord]
+    for position, key in enumerate(chord):
+        if key in chord[:position]:
+            raise ActionError(
+                f"{keysym_name(key)} is twice in the chord {shown(list(items))}: to press a key several times, "
+                "use repeat or several actions"
+            )
+    return tuple(chord)
+
+
+def _parse_chord(item: str) -> list[int]:
+    whole = _find(item)
+    if whole is not None:
+        return [whole]
+    names = _split(item)
+    if len(names) == 1:
+        parts = [*item[:-2].split("-"), "-"] if item.endswith("--") else item.split("-")
+        by_dash = [_find(part) for part in parts]
+        found = [key for key in by_dash if key is not None]
+        if len(found) == len(by_dash) and all(is_modifier(key) for key in found[:-1]):
+            return found
+    return [_part(name, item) for name in names]
+
+
+def _part(name: str, item: str) -> int:
+    # A blank around a plus sign is decoration; a blank alone is the space key.
+    name = name.strip() or name
+    if not name:
+        raise ActionError(f"{shown(item)} has no key beside a plus sign: for the plus key itself write 'ctrl++'")
+    return keysym(name)
+
+
+def _split(item: str) -> list[str]:
+    if item.endswith("++"):
+        return [*_split(item[:-2]), "+"]
+    parts = item.split("+")
+    joined: list[str] = []
+    for part in parts:
+        # "ctrl+U+20AC": the plus sign inside of a code point's name does not separate keys.
+        if joined and joined[-1] in {"u", "U"} and _HEX_TAIL.fullmatch(part):
+            joined[-1] += "+" + part
+        else:
+            joined.append(part)
+    return joined
+
+
+def _find(name: str) -> int | None:
+    if len(name) == 1:
+        return char_keysym(name)
+    if name in _X_NAMES and name not in _REDEFINED:
+        return _X_NAMES[name]
+    squeezed = _squeeze(name)
+    if squeezed in _OUR_NAMES:
+        return _OUR_NAMES[squeezed]
+    if match := _UNICODE_NAME.fullmatch(name):
+        code = int(match[1], 16)
+        return char_keysym(chr(code)) if code <= _LAST_CODE_POINT else None
+    # Guards against " a": a single letter is looked up above, case and all, or not at all.
+    return _X_NAMES_WITHOUT_CASE.get(squeezed) if len(squeezed) > 1 else None
+
+
+def _nearest(name: str) -> str:
+    known: Iterable[str] = dict.fromkeys((*_OUR_NAMES, *_X_NAMES_WITHOUT_CASE))
+    close = difflib.get_close_matches(_squeeze(name[:_LONGEST_NAME]), known, n=3, cutoff=0.6)
+    if not close:
+        return ": use names such as 'ctrl', 'Return', 'Page_Up', 'F5', or a single character"
+    names = dict.fromkeys(keysym_name(value) for value in map(_find, close) if value is not None)
+    return f": did you mean {' or '.join(names)}?"

@@ -1,0 +1,1 @@
+"""Making desktops, and keeping the processes that belong to them."""

@@ -1,0 +1,292 @@
+"""A desktop on this machine: Xvfb, a session bus and a window manager, owned by a guard process.
+
+This module owns which programs make a desktop, their options and environment, and when they are ready. What must never appear
+here: a fixed sleep, an open port, a process that is not the guard's.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import struct
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deskhand.backends.x11 import X11Backend
+from deskhand.desktop import Desktop
+from deskhand.errors import ActionError, LaunchFailed
+from deskhand.launch import registry
+from deskhand.launch.processes import Guard, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["WINDOW_MANAGERS", "launch_local", "program_environment"]
+
+WINDOW_MANAGERS = ("openbox", "xfwm4", "metacity", "marco", "fluxbox", "icewm", "jwm", "twm")
+"""In order of preference; the first one installed is used."""
+
+_READY_LIMIT = 20.0
+_FAMILY_WILD = 65535
+_COOKIE_BYTES = 16
+_LARGEST = 16384
+_SOCKET_DIRECTORY = Path("/tmp/.X11-unix")  # noqa: S108 # where X11 clients look, on every system
+
+# No key of the application's is taken by the window manager, nothing moves by itself, and a new window gets the keyboard.
+_OPENBOX_CONFIG = """<?xml version="1.0" encoding="UTF-8"?>
+<openbox_config xmlns="http://openbox.org/3.4/rc">
+  <focus><focusNew>yes</focusNew><followMouse>no</followMouse><focusLast>yes</focusLast></focus>
+  <placement><policy>Smart</policy><center>yes</center></placement>
+  <theme><name>Clearlooks</name><animateIconify>no</animateIconify></theme>
+  <desktops><number>1</number><popupTime>0</popupTime></desktops>
+  <resize><popupShow>Never</popupShow></resize>
+  <keyboard>
+    <keybind key="A-F4"><action name="Close"/></keybind>
+    <keybind key="A-Tab"><action name="NextWindow"><dialog>none</dialog><finalactions><action name="Focus"/><action
+      name="Raise"/></finalactions></action></keybind>
+  </keyboard>
+  <mouse>
+    <context name="Titlebar">
+      <mousebind button="Left" action="Drag"><action name="Move"/></mousebind>
+      <mousebind button="Left" action="DoubleClick"><action name="ToggleMaximize"/></mousebind>
+    </context>
+    <context name="Titlebar Top Right Bottom Left TLCorner TRCorner BRCorner BLCorner">
+      <mousebind button="Left" action="Press"><action name="Focus"/><action name="Raise"/></mousebind>
+    </context>
+    <context name="Top Right Bottom Left TLCorner TRCorner BRCorner BLCorner">
+      <mousebind button="Left" action="Drag"><action name="Resize"/></mousebind>
+    </context>
+    <context name="Client">
+      <mousebind button="Left" action="Press"><action name="Focus"/><action name="Raise"/></mousebind>
+      <mousebind button="Middle" action="Press"><action name="Focus"/><action name="Raise"/></mousebind>
+      <mousebind button="Right" action="Press"><action name="Focus"/><action name="Raise"/></mousebind>
+    </context>
+    <context name="Close"><mousebind button="Left" action="Click"><action name="Close"/></mousebind></context>
+    <context name="Iconify"><mousebind button="Left" action="Click"><action name="Iconify"/></mousebind></context>
+    <context name="Maximize"><mousebind button="Left" action="Click"><action name="ToggleMaximize"/></mousebind></context>
+  </mouse>
+</openbox_config>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A running X server that the guard owns."""
+
+    display: str
+    pid: int
+    xauthority: Path
+
+
+def program_environment(
+    display: str, xauthority: Path | None, directory: Path | None, extra: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What programs on a desktop get: ours, pointed at that display, with a UTF-8 locale.
+
+    Args:
+        display: As `DISPLAY` would name it.
+        xauthority: The cookie file.
+        directory: The desktop's private directory, which becomes `XDG_RUNTIME_DIR` and holds its session bus.
+        extra: Added last; an empty value is kept as such.
+    """
+    environment = {**os.environ, "DISPLAY": display}
+    # A toolkit that finds Wayland, or the session manager of the desktop we were started from, would leave for it.
+    for name in ("WAYLAND_DISPLAY", "SESSION_MANAGER", "DESKTOP_STARTUP_ID", "XAUTHORITY"):
+        environment.pop(name, None)
+    if xauthority is not None:
+        environment["XAUTHORITY"] = str(xauthority)
+    if directory is not None:
+        environment["XDG_RUNTIME_DIR"] = str(directory)
+        # A bus of its own: else an application that is single by design would open its window on another desktop.
+        bus = directory / "bus"
+        environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}" if bus.exists() else "disabled:"
+    locale = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or ""
+    if "utf-8" not in locale.lower() and "utf8" not in locale.lower():
+        environment.pop("LC_ALL", None)
+        environment.pop("LC_CTYPE", None)
+        environment["LANG"] = "C.UTF-8"
+    environment.update({"GDK_BACKEND": "x11", "QT_QPA_PLATFORM": "xcb", "NO_AT_BRIDGE": "1", **(extra or {})})
+    return environment
+
+
+def launch_local(
+    *,
+    size: tuple[int, int] = (1280, 800),
+    name: str | None = None,
+    window_manager: str | None = "auto",
+    env: Mapping[str, str] | None = None,
+    dpi: int = 96,
+    method: str | None = None,
+    timeout: float = _READY_LIMIT,
+) -> Desktop:
+    """Start a desktop here; see `deskhand.launch`.
+
+    Args:
+        size: Width and height in pixels. `Desktop.resize` can make it smaller, not larger.
+        name: List it under this name, so that `deskhand.connect(name)` and the command line find it.
+        window_manager: A program, `"auto"` for the first of `WINDOW_MANAGERS` that is installed, None for none.
+        env: Added to what programs on it get.
+        dpi: Dots per inch that the server reports.
+        method: Use this capture method or fail (`shared-fd`, `shared-id`, `socket`).
+        timeout: Seconds to wait for each part.
+
+    Raises:
+        LaunchFailed: A part did not come up; carries what it wrote.
+        ActionError: The size or the name is impossible.
+    """
+    width, height = size
+    if not (isinstance(width, int) and isinstance(height, int) and 1 <= width <= _LARGEST and 1 <= height <= _LARGEST):
+        raise ActionError(f"a screen must be 1x1 to {_LARGEST}x{_LARGEST} pixels, not {width}x{height}")
+    if name is not None:
+        registry.check_name(name)
+    xvfb = _find("Xvfb", "xvfb")
+    manager = _window_manager(window_manager)
+    _check_socket_directory()
+    guard = Guard.start(registry.private_directory())
+    directory = guard.directory
+    backend = None
+    try:
+        bus = _start_bus(guard)
+        server = _start_server(guard, xvfb, f"{width}x{height}x24", dpi, timeout)
+        environment = program_environment(server.display, server.xauthority, None, env)
+        managed = None
+        if manager is not None:
+            managed = _start_manager(guard, manager, environment)
+        backend = X11Backend(server.display, xauthority=server.xauthority, method=method)
+        if manager is not None and managed is not None:
+            _await_manager(guard, backend, manager, managed, timeout)
+        if bus is not None:
+            _await_bus(guard, bus, timeout)
+        desktop = Desktop(
+            backend,
+            display=server.display,
+            xauthority=server.xauthority,
+            name=name,
+            guard=lambda: guard,
+            environment=program_environment(server.display, server.xauthority, directory, env),
+            owns_processes=True,
+            on_close=[guard.close, *([lambda: registry.remove(name)] if name is not None else [])],
+        )
+        if name is not None:
+            entry = registry.Entry(
+                name, server.display, str(server.xauthority), str(directory), server.pid, "", time.time()
+            )
+            registry.add(entry)
+    except BaseException:
+        if backend is not None:
+            backend.close()
+        guard.close()
+        raise
+    return desktop
+
+
+def leave_running(desktop: Desktop) -> registry.Entry:
+    """Let a launched, named desktop outlive this process; `deskhand down` ends it. The object is closed afterwards.
+
+    Raises:
+        ActionError: It has no name, or was not launched here.
+    """
+    entry = registry.find(desktop.name) if desktop.name is not None else None
+    if entry is None:
+        raise ActionError("only a desktop that was launched with a name can be left running")
+    path = str(Path(entry.directory) / "guard.sock")
+    pid = desktop.leave(path)
+    registry.remove(entry.name)
+    entry = replace(entry, socket=path, pid=pid)
+    registry.add(entry)
+    return entry
+
+
+def _find(program: str, package: str) -> str:
+    path = shutil.which(program)
+    if path is None:
+        raise LaunchFailed(program, 0.0, "", f"{program} is not installed: apt-get install {package}")
+    return path
+
+
+def _window_manager(wanted: str | None) -> str | None:
+    if wanted is None:
+        return None
+    if wanted != "auto":
+        return _find(wanted, wanted)
+    for program in WINDOW_MANAGERS:
+        if (path := shutil.which(program)) is not None:
+            return path
+    hint = "no window manager is installed: apt-get install openbox, or launch(window_manager=None)"
+    raise LaunchFailed("a window manager", 0.0, "", hint)
+
+
+def _check_socket_directory() -> None:
+    if _SOCKET_DIRECTORY.exists() and not os.access(_SOCKET_DIRECTORY, os.W_OK | os.X_OK):
+        hint = f"{_SOCKET_DIRECTORY} is not writable for you: as root, chmod 1777 {_SOCKET_DIRECTORY}"
+        raise LaunchFailed("the X server", 0.0, "", hint)
+    if not _SOCKET_DIRECTORY.exists():
+        try:
+            _SOCKET_DIRECTORY.mkdir(mode=0o1777)
+            _SOCKET_DIRECTORY.chmod(0o1777)
+        except OSError as error:
+            hint = f"{_SOCKET_DIRECTORY} is missing and cannot be made ({error.strerror}): as root, mkdir -m 1777 it"
+            raise LaunchFailed("the X server", 0.0, "", hint) from error
+
+
+def _write_cookie(path: Path) -> None:
+    """One entry for any host and any display: the server reads the data alone, and its number is not known yet."""
+    fields = (b"", b"", b"MIT-MAGIC-COOKIE-1", secrets.token_bytes(_COOKIE_BYTES))
+    entry = struct.pack(">H", _FAMILY_WILD) + b"".join(struct.pack(">H", len(part)) + part for part in fields)
+    path.touch(mode=0o600)
+    path.write_bytes(entry)
+
+
+def _start_server(guard: Guard, xvfb: str, screen: str, dpi: int, timeout: float) -> _Server:
+    xauthority = guard.directory / "xauthority"
+    _write_cookie(xauthority)
+    argv = [xvfb, "-displayfd", "@fd@", "-screen", "0", screen, "-auth", str(xauthority), "-nolisten", "tcp"]
+    # Without -noreset the server starts anew, with a blank screen, whenever its last client leaves.
+    argv += ["-nolisten", "local", "-noreset", "-s", "0", "-dpi", str(dpi), "-maxclients", "512"]
+    begun = time.monotonic()
+    pid, request = guard.spawn(argv, env=dict(os.environ), report=True, last=True)
+    number = guard.report(request, pid, timeout)
+    if number is None:
+        raise LaunchFailed("the X server", time.monotonic() - begun, tail(guard.log_of(xvfb)))
+    guard.unlink_after(pid, [f"/tmp/.X{number}-lock", f"/tmp/.X11-unix/X{number}"])  # noqa: S108
+    return _Server(f":{number}", pid, xauthority)
+
+
+def _start_bus(guard: Guard) -> int | None:
+    program = shutil.which("dbus-daemon")
+    if program is None:
+        return None
+    address = f"unix:path={guard.directory / 'bus'}"
+    argv = [program, "--session", "--nofork", "--nopidfile", "--nosyslog", f"--address={address}"]
+    return guard.spawn(argv, env=dict(os.environ))[0]
+
+
+def _await_bus(guard: Guard, pid: int, timeout: float) -> None:
+    begun = time.monotonic()
+    while not (guard.directory / "bus").exists():
+        waited = time.monotonic() - begun
+        if guard.exit_status(pid) is not None or waited >= timeout:
+            raise LaunchFailed("the session bus", waited, tail(guard.log_of("dbus-daemon")))
+        # It was started first and needs a few milliseconds; it can tell nobody when.
+        time.sleep(0.001)
+
+
+def _start_manager(guard: Guard, manager: str, environment: Mapping[str, str]) -> int:
+    argv = [manager]
+    if Path(manager).name == "openbox":
+        config = guard.directory / "openbox.xml"
+        config.write_text(_OPENBOX_CONFIG)
+        argv += ["--config-file", str(config), "--sm-disable"]
+    return guard.spawn(argv, env=environment)[0]
+
+
+def _await_manager(guard: Guard, backend: X11Backend, manager: str, pid: int, timeout: float) -> None:
+    begun = time.monotonic()
+    while not backend.has_window_manager():
+        waited = time.monotonic() - begun
+        if guard.exit_status(pid) is not None or waited >= timeout:
+            raise LaunchFailed("the window manager", waited, tail(guard.log_of(manager)))
+        backend.wait(0.05)

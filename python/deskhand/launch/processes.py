@@ -1,0 +1,224 @@
+"""The driver's end of the guard: starts programs that cannot outlive their desktop.
+
+This module owns the guard process and what it tells. What must never appear here: knowledge of X or of any program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from deskhand.errors import BackendError, ShellError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Guard"]
+
+_SCRIPT = Path(__file__).with_name("guard.py")
+_ANSWER_LIMIT = 10.0
+_END_LIMIT = 15.0
+_LOG_TAIL = 4000
+
+
+class Guard:
+    """A guard process of our own, or a socket to one that was left running.
+
+    Attributes:
+        directory: Private to the desktop; logs go there.
+    """
+
+    def __init__(
+        self, process: subprocess.Popen[bytes] | None, to: IO[bytes], answers: IO[bytes], directory: Path
+    ) -> None:
+        """Use `Guard.start` or `Guard.join` instead."""
+        self.directory = directory
+        self._process = process
+        self._to = to
+        self._answers = answers
+        self._ids = itertools.count(1)
+        self._news: dict[tuple[int, str], Any] = {}
+        self._exits: dict[int, int] = {}
+        self._condition = threading.Condition()
+        self._ended = False
+        self._reader = threading.Thread(target=self._read, name="deskhand-guard", daemon=True)
+        self._reader.start()
+
+    @classmethod
+    def start(cls, directory: Path) -> Guard:
+        """Start a guard of our own: it ends everything, and removes `directory`, when this process closes it, or dies."""
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_SCRIPT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # A session of its own: Ctrl-C at a terminal is the driver's to handle, and it will close us in order.
+            start_new_session=True,
+        )
+        assert process.stdin is not None  # noqa: S101 # both were asked for
+        assert process.stdout is not None  # noqa: S101
+        guard = cls(process, process.stdin, process.stdout, directory)
+        guard._tell(op="directory", path=os.fspath(directory))
+        return guard
+
+    @classmethod
+    def join(cls, path: str) -> Guard:
+        """Speak to a guard that was left running.
+
+        Raises:
+            OSError: Nobody listens at `path`.
+        """
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            return cls(None, client.makefile("wb"), client.makefile("rb"), Path(path).parent)
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            for line in self._answers:
+                message = json.loads(line)
+                with self._condition:
+                    if "exit" in message:
+                        self._exits[message["exit"]] = message["status"]
+                    else:
+                        request = message.pop("id")
+                        self._news.update({(request, key): value for key, value in message.items()})
+                    self._condition.notify_all()
+        with self._condition:
+            self._ended = True
+            self._condition.notify_all()
+
+    def _tell(self, **message: object) -> int:
+        number = next(self._ids)
+        try:
+            self._to.write(json.dumps({"id": number, **message}).encode() + b"\n")
+            self._to.flush()
+        except (OSError, ValueError) as error:
+            raise BackendError(f"the guard process of this desktop is gone: {error}") from error
+        return number
+
+    def _answer(self, request: int, keys: Sequence[str], timeout: float) -> tuple[str, Any] | None:
+        deadline = time.monotonic() + timeout
+        with self._condition:
+            while True:
+                for key in keys:
+                    if (request, key) in self._news:
+                        return key, self._news.pop((request, key))
+                left = deadline - time.monotonic()
+                if self._ended or left <= 0:
+                    return None
+                self._condition.wait(left)
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str | os.PathLike[str] | None = None,
+        report: bool = False,
+        last: bool = False,
+    ) -> tuple[int, int]:
+        """Start a program.
+
+        Args:
+            argv: The program and its arguments; `@fd@` is the descriptor it reports on.
+            env: Its whole environment.
+            cwd: Where it starts; here when not given.
+            report: It will write one line to `@fd@`; see `report`.
+            last: End it after all others.
+
+        Returns:
+            Its process id, and the number for `report`.
+
+        Raises:
+            ShellError: It could not be started.
+            BackendError: The guard is gone.
+        """
+        request = self._tell(
+            op="spawn",
+            argv=list(argv),
+            env=dict(env),
+            log=os.fspath(self.log_of(argv[0])),
+            cwd=os.fspath(cwd) if cwd is not None else os.getcwd(),  # noqa: PTH109 # the guard takes text
+            report=report,
+            last=last,
+        )
+        answer = self._answer(request, ("pid", "error"), _ANSWER_LIMIT)
+        if answer is None:
+            raise BackendError("the guard process of this desktop does not answer")
+        kind, value = answer
+        if kind == "error":
+            raise ShellError(argv[0], value, "check that it is installed and on PATH")
+        return value, request
+
+    def log_of(self, program: str) -> Path:
+        """The file that the program's output is appended to."""
+        return self.directory / f"{Path(program).name}.log"
+
+    def report(self, request: int, pid: int, timeout: float) -> str | None:
+        """The line that a program wrote to its report descriptor; None when it ended or the time is up."""
+        deadline = time.monotonic() + timeout
+        while True:
+            answer = self._answer(request, ("report",), min(0.05, max(0.0, deadline - time.monotonic())))
+            if answer is not None:
+                return str(answer[1])
+            if self.exit_status(pid) is not None or self._ended or time.monotonic() >= deadline:
+                return None
+
+    def unlink_after(self, pid: int, paths: Sequence[str]) -> None:
+        """Remove these files once `pid`, started with `last`, has ended."""
+        self._tell(op="unlink", pid=pid, paths=list(paths))
+
+    def at_end(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        """Run this should the driver vanish without closing."""
+        self._tell(op="at_end", argv=list(argv), env=dict(env))
+
+    def exit_status(self, pid: int) -> int | None:
+        """How a program ended (negative: the signal), None while it runs."""
+        with self._condition:
+            return self._exits.get(pid)
+
+    def detach(self, path: str) -> int:
+        """Leave the guard running after us, to be reached at `path`; returns its process id."""
+        answer = self._answer(self._tell(op="detach", socket=path), ("pid",), _ANSWER_LIMIT)
+        if answer is None:
+            raise BackendError("the guard process of this desktop does not answer")
+        return int(answer[1])
+
+    def close(self) -> None:
+        """End everything that was started (unless detached or joined), and wait until it is gone."""
+        with contextlib.suppress(BackendError):
+            self._tell(op="bye")
+        with contextlib.suppress(OSError, ValueError):
+            self._to.close()
+        if self._process is not None:
+            try:
+                self._process.wait(_END_LIMIT)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._reader.join()
+        with contextlib.suppress(OSError, ValueError):
+            self._answers.close()
+
+    def abandon(self) -> None:
+        """After `detach`: let go without waiting."""
+        with contextlib.suppress(OSError, ValueError):
+            self._to.close()
+        self._process = None
+
+
+def tail(path: str | os.PathLike[str]) -> str:
+    """The last lines of a log; empty when there is none."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return ""
+    return data[-_LOG_TAIL:].decode("utf-8", "replace")

@@ -1,0 +1,294 @@
+"""When has the screen answered? A pure machine, and what it must know of a desktop beforehand.
+
+This module owns the rules by which a screen counts as settled, and by which a region counts as busy on its own account (a
+caret, a clock, a spinner, a video). It is fed times, changed rectangles and answered probes; it reads no clock, waits for
+nothing and knows no backend. Times are seconds on one monotonic clock, whichever.
+
+The rules:
+
+- quiet for `Settle.quiet` after the last relevant change: settled, once the window has answered a probe (`_NET_WM_PING`)
+  sent after that change. An application that is still computing does not answer, and is waited for;
+- no relevant change within `Settle.reaction` after the input, and a probe sent after the input was answered: settled, nothing
+  changed;
+- where no probe can be sent, time alone decides;
+- a change inside a region that was already changing on its own before the input is not relevant: it is reported as busy;
+- at `Settle.timeout` the wait ends, and the verdict says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from deskhand.errors import ActionError
+from deskhand.geometry import Rect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Ambient", "Machine", "Reason", "Settle", "Verdict"]
+
+_LONGEST_TIMEOUT = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """How to wait. All values are seconds.
+
+    Attributes:
+        quiet: Silence after the last relevant change that counts as settled. The longest gap measured inside one answer
+            (a browser's smooth scroll) is 25 ms.
+        reaction: How long an action without any effect is waited for.
+        timeout: When to give up and return what there is, `settled=False`.
+
+    Raises:
+        ActionError: A value is negative, not finite, or above one hour.
+    """
+
+    quiet: float = 0.05
+    reaction: float = 0.1
+    timeout: float = 3.0
+
+    def __post_init__(self) -> None:
+        for name in ("quiet", "reaction", "timeout"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not math.isfinite(value) or not 0 <= value <= _LONGEST_TIMEOUT:
+                raise ActionError(f"Settle.{name} must be 0...{_LONGEST_TIMEOUT:g} seconds, not {value!r}")
+
+
+class Reason(StrEnum):
+    """Why a wait ended."""
+
+    QUIET = "quiet"
+    """The screen changed and then stayed still."""
+    UNCHANGED = "unchanged"
+    """Nothing relevant changed."""
+    STILL_CHANGING = "still_changing"
+    """Timeout: something that began with the action keeps changing."""
+    WINDOW_BUSY = "window_busy"
+    """Timeout: the window has not answered its probe, so its application is still at work."""
+    NOT_WAITED = "not_waited"
+    """The caller asked not to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The end of a wait.
+
+    Attributes:
+        settled: False only at the timeout, or when the caller asked not to wait.
+        reason: Why the wait ended.
+        first_change: Time of the first relevant change, None when there was none.
+        last_change: Time of the last relevant change, None when there was none.
+        busy: Regions that were changing on their own before, and changed again during the wait or are due to.
+    """
+
+    settled: bool
+    reason: Reason
+    first_change: float | None
+    last_change: float | None
+    busy: tuple[Rect, ...]
+
+
+class Machine:
+    """One wait, from the end of the input to the verdict.
+
+    The caller repeats: report what happened (`changed`, `answered`), ask `verdict`; if there is none, send a probe when
+    `wants_probe` says so (and report it with `probed`), and wait for at most `wait` seconds.
+    """
+
+    def __init__(self, settings: Settle, *, now: float, ambient: Sequence[Rect] = (), can_probe: bool) -> None:
+        """Begin at `now`, the time the input ended.
+
+        Args:
+            settings: The times to use.
+            now: Now.
+            ambient: Regions that were changing on their own before the input.
+            can_probe: Whether the window under the input answers probes.
+        """
+        self._settings = settings
+        self._start = now
+        self._ambient = tuple(ambient)
+        self._can_probe = can_probe
+        self._first: float | None = None
+        self._last: float | None = None
+        self._probe_sent: float | None = None
+        self._probe_answered = False
+
+    def changed(self, at: float, rects: Iterable[Rect]) -> bool:
+        """Report pixels that changed at `at`.
+
+        Returns:
+            True when any of it was relevant.
+        """
+        relevant = any(not _inside_any(rect, self._ambient) for rect in rects)
+        if relevant:
+            self._first = at if self._first is None else self._first
+            self._last = at
+        return relevant
+
+    def probed(self, at: float) -> None:
+        """Report that a probe was sent at `at`."""
+        self._probe_sent = at
+        self._probe_answered = False
+
+    def answered(self) -> None:
+        """Report that the latest probe was answered."""
+        self._probe_answered = True
+
+    def unprobeable(self) -> None:
+        """Report that the window under the input does not answer probes any more (it may have closed)."""
+        self._can_probe = False
+
+    def _still_since(self) -> float:
+        return self._start if self._last is None else self._last
+
+    def _due(self) -> float:
+        """When silence, if it lasts, is long enough."""
+        if self._last is None:
+            return self._start + self._settings.reaction
+        return self._last + self._settings.quiet
+
+    def _deadline(self) -> float:
+        return self._start + self._settings.timeout
+
+    def _proved(self) -> bool:
+        """The application has handled everything up to the last change."""
+        if not self._can_probe:
+            return True
+        return self._probe_answered and self._probe_sent is not None and self._probe_sent >= self._still_since()
+
+    def wants_probe(self, now: float) -> bool:
+        """True when a probe must be sent before the screen can count as settled."""
+        if not self._can_probe:
+            return False
+        if self._probe_sent is None:
+            return True
+        outstanding = not self._probe_answered
+        return not outstanding and not self._proved() and now >= self._due()
+
+    def wait(self, now: float) -> float:
+        """For how long, in seconds, only a report can change the verdict."""
+        due = self._due()
+        until = due if now < due else self._deadline()
+        return max(0.0, min(until, self._deadline()) - now)
+
+    def verdict(self, now: float) -> Verdict | None:
+        """The verdict, if there is one."""
+        if now >= self._due() and self._proved():
+            return self._end(Reason.UNCHANGED if self._last is None else Reason.QUIET)
+        if now >= self._deadline():
+            silent = now >= self._due()
+            return self._end(Reason.WINDOW_BUSY if silent else Reason.STILL_CHANGING)
+        return None
+
+    def _end(self, reason: Reason) -> Verdict:
+        settled = reason in {Reason.QUIET, Reason.UNCHANGED}
+        return Verdict(settled, reason, self._first, self._last, self._ambient)
+
+
+def _inside_any(rect: Rect, regions: Iterable[Rect]) -> bool:
+    return any(rect.within(region) for region in regions)
+
+
+class Ambient:
+    """What changes on its own: fed with the changes seen while no action was under way.
+
+    A pixel is ambient when it changed at least three times, over at least 0.4 s, no more than 1.6 s apart, and recently enough
+    that its next change is still due. So a caret (every 0.5-0.6 s), a clock (1 s), a spinner and a video are; the burst with
+    which a window draws itself is not, and a program that stopped printing a second ago is not either.
+    """
+
+    _SEEN = 96
+    _TIMES = 3
+    _SPAN = 0.4
+    _LONGEST_GAP = 1.6
+    # The watcher looks ten times a second, and a busy machine delays it.
+    _LATENESS = 0.15
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._seen: deque[tuple[float, Rect]] = deque(maxlen=self._SEEN)
+
+    def feed(self, at: float, rects: Iterable[Rect]) -> None:
+        """Take note of changes at `at` that no action caused."""
+        self._seen.extend((at, rect) for rect in rects)
+
+    def forget(self) -> None:
+        """Start anew, as after a resize."""
+        self._seen.clear()
+
+    def regions(self, now: float) -> tuple[Rect, ...]:
+        """The bounding boxes of what changes on its own at `now`, a little inflated, for a clock's digits differ in width."""
+        recent = [(at, rect) for at, rect in self._seen if now - at <= self._LONGEST_GAP * (self._TIMES + 1)]
+        if len(recent) < self._TIMES:
+            return ()
+        cells = [cell for cell in _cells([rect for _, rect in recent]) if self._is_live(cell, recent, now)]
+        return tuple(_inflated(box) for box in _united(cells))
+
+    def _is_live(self, cell: Rect, recent: Sequence[tuple[float, Rect]], now: float) -> bool:
+        times = sorted({at for at, rect in recent if cell.within(rect)})
+        if len(times) < self._TIMES or times[-1] - times[0] < self._SPAN:
+            return False
+        gap = max(later - earlier for earlier, later in pairwise(times))
+        return gap <= self._LONGEST_GAP and now - times[-1] <= 1.5 * gap + self._LATENESS
+
+
+def _cells(rects: Sequence[Rect]) -> list[Rect]:
+    """The grid that the rectangles' edges make, without the cells that no rectangle covers."""
+    cells = []
+    for group in _overlapping(rects):
+        xs = sorted({x for rect in group for x in (rect.x, rect.right)})
+        ys = sorted({y for rect in group for y in (rect.y, rect.bottom)})
+        for top, bottom in pairwise(ys):
+            for left, right in pairwise(xs):
+                cell = Rect(left, top, right - left, bottom - top)
+                if _inside_any(cell, group):
+                    cells.append(cell)
+    return cells
+
+
+_MOST_SHAPES = 12
+
+
+def _overlapping(rects: Sequence[Rect]) -> list[list[Rect]]:
+    """Groups of distinct rectangles that overlap, directly or through others.
+
+    A group of very many shapes (a video, a game) becomes its bounding box: its grid would be finer than anyone needs.
+    """
+    groups: list[list[Rect]] = []
+    for rect in dict.fromkeys(rects):
+        touching = [group for group in groups if any(not rect.intersect(other).empty for other in group)]
+        merged = [rect, *(other for group in touching for other in group)]
+        groups = [group for group in groups if group not in touching]
+        groups.append(merged)
+    return [group if len(group) <= _MOST_SHAPES else [_bounding(group)] for group in groups]
+
+
+def _bounding(rects: Sequence[Rect]) -> Rect:
+    box = rects[0]
+    for rect in rects[1:]:
+        box = box.union(rect)
+    return box
+
+
+def _united(cells: Sequence[Rect]) -> list[Rect]:
+    """Bounding boxes of cells that touch."""
+    boxes: list[Rect] = []
+    for cell in cells:
+        box = cell
+        while touching := [other for other in boxes if not box.inflate(1).intersect(other).empty]:
+            boxes = [other for other in boxes if other not in touching]
+            box = _bounding([box, *touching])
+        boxes.append(box)
+    return boxes
+
+
+def _inflated(box: Rect) -> Rect:
+    # A caret, one pixel wide, must stay one pixel wide: what is typed beside it is no caret.
+    dx, dy = min(8, box.width // 4), min(8, box.height // 4)
+    return Rect(max(0, box.x - dx), max(0, box.y - dy), box.width + 2 * dx, box.height + 2 * dy)

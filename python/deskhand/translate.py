@@ -1,0 +1,295 @@
+"""From an action to the events that carry it out: click, drag, chord, scroll and typing exist once, here.
+
+This module owns what an action means in presses and releases, and the ledger of what is pressed. It is pure:
+pauses are events that a backend obeys. What must never appear here: a backend, a sleep, a provider's unit, and
+a silent correction; what cannot be done as asked raises before any event exists.
+
+Invariant: every action releases what it pressed, last first, unless pressing is what it is for
+(`LeftMouseDown`, `MouseDown`, `PressKeys`).
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from deskhand import actions as act
+from deskhand.errors import ActionError, UnsupportedAction, Untypable
+from deskhand.events import Button, ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove, Press
+from deskhand.geometry import Point, Rect, Size, check_point, check_region
+from deskhand.keys import char_keysym, is_modifier, parse_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "CLICK_GAP",
+    "DEFAULT_NOTCHES",
+    "DEFAULT_WAIT",
+    "MAX_NOTCHES",
+    "PIXELS_PER_NOTCH",
+    "Ledger",
+    "held",
+    "release",
+    "translate",
+]
+
+PIXELS_PER_NOTCH = 100
+"""Screen pixels of a scroll distance that make one wheel notch, as in OpenAI's guide."""
+
+DEFAULT_NOTCHES = 3
+"""Notches of a scroll that says neither how far nor how much."""
+
+MAX_NOTCHES = 200
+"""The most notches of one scroll; more is a mistake in the unit."""
+
+DEFAULT_WAIT = 1.0
+"""Seconds of a wait that does not say how long."""
+
+CLICK_GAP = 0.05
+"""Seconds between the clicks of a double or triple click; toolkits accept up to 0.25 to 0.5."""
+
+# A toolkit starts a drag after some pixels of motion and tracks it by its motion events: a jump from end to end
+# is taken for a click, or dropped on what was under the pointer in between.
+_DRAG_STEP = 20
+_DRAG_STEPS = 60
+_DRAG_LEAST_STEPS = 2
+_DRAG_PACE = 0.004
+_DRAG_REST = 0.05
+# Spread out, as notches of a wheel turned by hand are.
+_NOTCH_PACE = 0.01
+
+_CLICKS: dict[type[act.Action], tuple[Button, int]] = {
+    act.LeftClick: (Button.LEFT, 1),
+    act.DoubleClick: (Button.LEFT, 2),
+    act.TripleClick: (Button.LEFT, 3),
+    act.MiddleClick: (Button.MIDDLE, 1),
+    act.RightClick: (Button.RIGHT, 1),
+    act.BackClick: (Button.BACK, 1),
+    act.ForwardClick: (Button.FORWARD, 1),
+}
+
+# The button that scrolls to smaller coordinates, and the one that scrolls to larger ones.
+_WHEEL_X = (Button.WHEEL_LEFT, Button.WHEEL_RIGHT)
+_WHEEL_Y = (Button.WHEEL_UP, Button.WHEEL_DOWN)
+
+_DIRECTIONS = {"up": (_WHEEL_Y, -1), "down": (_WHEEL_Y, 1), "left": (_WHEEL_X, -1), "right": (_WHEEL_X, 1)}
+
+
+def translate(action: act.Action, *, size: Size, pointer: Point) -> list[Event]:
+    """The events that carry out one action.
+
+    Args:
+        action: What to do.
+        size: Size of the screen in pixels.
+        pointer: Where the pointer is; a drag with one point starts there.
+
+    Returns:
+        The events, in order. `TakeScreenshot`, `Zoom` and `CursorPosition` have none: who holds the screen
+        answers them.
+
+    Raises:
+        OutOfBounds: A point or region of the action is not on the screen.
+        Untypable: The text has characters that no key types.
+        ActionError: The scroll is longer than `MAX_NOTCHES`.
+        UnsupportedAction: The action is of a class that this module does not know.
+    """
+    modifiers = [KeyDown(key) for key in parse_keys(names)] if (names := getattr(action, "modifiers", ())) else []
+    return [*modifiers, *_body(action, size, pointer), *release(modifiers)]
+
+
+def _body(action: act.Action, size: Size, pointer: Point) -> list[Event]:
+    if isinstance(action, act.Drag):
+        return _drag(action.path, Button[action.button.upper()], size, pointer)
+    if isinstance(action, act.Zoom):
+        check_region(Rect(*action.region), size)
+    # Whatever has a position goes there first; the rest of it happens where the pointer then is.
+    return [*_move(getattr(action, "xy", None), size), *_in_place(action)]
+
+
+def _in_place(action: act.Action) -> list[Event]:
+    if type(action) in _CLICKS:
+        return _clicks(*_CLICKS[type(action)])
+    match action:
+        case act.LeftMouseDown() | act.MouseDown():
+            return [ButtonDown(_button(action))]
+        case act.LeftMouseUp() | act.MouseUp():
+            return [ButtonUp(_button(action))]
+        case act.Scroll():
+            return _scroll(action)
+        case act.Move() | act.TakeScreenshot() | act.Zoom() | act.CursorPosition():
+            return []
+        case _:
+            return _keys_and_time(action)
+
+
+def _button(action: act.LeftMouseDown | act.LeftMouseUp | act.MouseDown | act.MouseUp) -> Button:
+    return Button[action.button.upper()] if isinstance(action, act.MouseDown | act.MouseUp) else Button.LEFT
+
+
+def _keys_and_time(action: act.Action) -> list[Event]:
+    match action:
+        case act.KeyPress(keys=keys, repeat=repeat):
+            return _chord(parse_keys(keys), repeat)
+        case act.KeyHold(keys=keys, duration=duration):
+            downs = [KeyDown(key) for key in parse_keys(keys)]
+            return [*downs, Pause(duration), *release(downs)]
+        case act.PressKeys(keys=keys):
+            return [KeyDown(key) for key in parse_keys(keys)]
+        case act.ReleaseKeys(keys=keys):
+            return [KeyUp(key) for key in reversed(parse_keys(keys))]
+        case act.Type(text=text):
+            return _type(text)
+        case act.Wait(duration=duration):
+            return [Pause(DEFAULT_WAIT if duration is None else duration)]
+        case _:
+            raise UnsupportedAction("translate", action.type or type(action).__name__)
+
+
+def _move(xy: tuple[int, int] | None, size: Size) -> list[Event]:
+    if xy is None:
+        return []
+    check_point(xy, size)
+    return [PointerMove(*xy)]
+
+
+def _clicks(button: Button, count: int) -> list[Event]:
+    events: list[Event] = []
+    for number in range(count):
+        if number:
+            events.append(Pause(CLICK_GAP))
+        events += [ButtonDown(button), ButtonUp(button)]
+    return events
+
+
+def _drag(path: Sequence[tuple[int, int]], button: Button, size: Size, pointer: Point) -> list[Event]:
+    for point in path:
+        check_point(point, size)
+    if len(path) == 1:
+        check_point(pointer, size)
+        path = [pointer, *path]
+        events: list[Event] = [ButtonDown(button)]
+    else:
+        events = [PointerMove(*path[0]), ButtonDown(button)]
+    for start, end in pairwise(path):
+        for x, y in _steps(start, end):
+            events += [PointerMove(x, y), Pause(_DRAG_PACE)]
+    return [*events, Pause(_DRAG_REST), ButtonUp(button)]
+
+
+def _steps(start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, int]]:
+    """The points to visit after ``start``, at most `_DRAG_STEP` pixels apart in up to `_DRAG_STEPS`, then ``end``."""
+    (x, y), (end_x, end_y) = start, end
+    count = min(_DRAG_STEPS, max(_DRAG_LEAST_STEPS, math.ceil(math.dist(start, end) / _DRAG_STEP)))
+    points = [
+        (x + round((end_x - x) * step / count), y + round((end_y - y) * step / count)) for step in range(1, count + 1)
+    ]
+    # The end stays even where it is the start: a path visits every point it names.
+    return [point for point in dict.fromkeys(points) if point != start or point == end]
+
+
+def _scroll(action: act.Scroll) -> list[Event]:
+    if action.distance_xy is not None:
+        dx, dy = action.distance_xy
+        wanted = [(_WHEEL_Y, dy / PIXELS_PER_NOTCH), (_WHEEL_X, dx / PIXELS_PER_NOTCH)]
+    else:
+        axis, sign = _DIRECTIONS[action.direction or "down"]
+        magnitude = DEFAULT_NOTCHES if action.magnitude is None else action.magnitude
+        wanted = [(axis, sign * magnitude)]
+    turns = [(axis[amount > 0], max(1, round(abs(amount)))) for axis, amount in wanted if amount]
+    total = sum(count for _, count in turns)
+    if total > MAX_NOTCHES:
+        raise ActionError(
+            f"scroll: {total} notches are more than {MAX_NOTCHES}: magnitude is in wheel notches, distance_xy in "
+            f"pixels ({PIXELS_PER_NOTCH} to a notch); use several actions if it is meant"
+        )
+    events: list[Event] = []
+    for button, count in turns:
+        for _ in range(count):
+            if events:
+                events.append(Pause(_NOTCH_PACE))
+            events += [ButtonDown(button), ButtonUp(button)]
+    return events
+
+
+def _chord(keys: tuple[int, ...], repeat: int) -> list[Event]:
+    leading = next((position for position, key in enumerate(keys) if not is_modifier(key)), 0)
+    stay = [KeyDown(key) for key in keys[:leading]]
+    tapped = [KeyDown(key) for key in keys[leading:]]
+    return [*stay, *([*tapped, *release(tapped)] * repeat), *release(stay)]
+
+
+def _type(text: str) -> list[Event]:
+    keysyms = [(position, char, char_keysym(char)) for position, char in enumerate(text)]
+    untypable = [(position, char) for position, char, keysym in keysyms if keysym is None]
+    if untypable:
+        raise Untypable(untypable, hint="no key types them; remove them from the text")
+    events: list[Event] = []
+    for position, char, keysym in keysyms:
+        # Of "\r\n" the line feed alone is Return.
+        if keysym is not None and not (char == "\r" and text[position + 1 : position + 2] == "\n"):
+            events += [KeyDown(keysym), KeyUp(keysym)]
+    return events
+
+
+class Ledger:
+    """What is pressed, in the order in which it was pressed.
+
+    Whoever sends a list of events calls `expect` with it before, and `note` for each event after it has been
+    sent. Then, after a failure in the middle, `release_events` frees at least what is really held; releasing
+    what is not held does no harm.
+    """
+
+    __slots__ = ("_pressed",)
+
+    def __init__(self) -> None:
+        """Start with nothing pressed."""
+        self._pressed: dict[Press, None] = {}
+
+    @property
+    def pressed(self) -> tuple[Press, ...]:
+        """The presses not yet released, oldest first."""
+        return tuple(self._pressed)
+
+    def expect(self, events: Iterable[Event]) -> None:
+        """Take every press among these events for done, and no release."""
+        for event in events:
+            if isinstance(event, ButtonDown | KeyDown):
+                self.note(event)
+
+    def note(self, event: Event) -> None:
+        """Take an event into account; a second press of what is pressed keeps its first place."""
+        match event:
+            case ButtonDown() | KeyDown():
+                self._pressed.setdefault(event)
+            case ButtonUp(button=button):
+                self._pressed.pop(ButtonDown(button), None)
+            case KeyUp(keysym=keysym):
+                self._pressed.pop(KeyDown(keysym), None)
+            case _:
+                pass
+
+    def release_events(self) -> list[Event]:
+        """The releases of all that is pressed, newest first; it stays noted until those are noted."""
+        return release(self._pressed)
+
+    def clear(self) -> None:
+        """Forget everything, as after the other side has gone."""
+        self._pressed.clear()
+
+
+def held(events: Iterable[Event]) -> list[Press]:
+    """What is still pressed after these events, oldest first, when nothing was before."""
+    ledger = Ledger()
+    for event in events:
+        ledger.note(event)
+    return list(ledger.pressed)
+
+
+def release(pressed: Iterable[Press]) -> list[Event]:
+    """The releases of these presses, last first."""
+    return [
+        ButtonUp(press.button) if isinstance(press, ButtonDown) else KeyUp(press.keysym)
+        for press in reversed(list(pressed))
+    ]

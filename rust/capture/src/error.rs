@@ -1,0 +1,143 @@
+//! What can go wrong on one X11 connection; the binding maps each kind to one Python exception.
+
+use x11rb::errors::{ConnectError, ConnectionError, ReplyError, ReplyOrIdError};
+use x11rb::protocol::ErrorKind;
+
+/// Every failure of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The display could not be opened.
+    #[error("cannot open display {display}: {reason}")]
+    Connect {
+        /// As `DISPLAY` would name it.
+        display: String,
+        /// What the socket or the server said.
+        reason: String,
+        /// The server refused the cookie.
+        refused: bool,
+    },
+    /// The connection to the X server is gone, or it has been silent for longer than a live server can be.
+    #[error("the X server is gone: {0}")]
+    Lost(String),
+    /// The server refused one request; the connection is fine.
+    #[error("X11 request {request} refused: {kind}{detail}")]
+    Request {
+        /// Name of the request, such as `XTEST FakeInput`.
+        request: String,
+        /// Name of the X error, such as `BadValue`.
+        kind: String,
+        /// The value complained about, if any.
+        detail: String,
+    },
+    /// Another driver holds this desktop.
+    #[error("{0}")]
+    Leased(String),
+    /// The caller's thread was asked to stop waiting (a signal, or a cancelled task).
+    #[error("interrupted")]
+    Interrupted,
+    /// A wait reached its limit.
+    #[error("{what} took longer than {seconds} s")]
+    Timeout {
+        /// What was awaited.
+        what: String,
+        /// The limit.
+        seconds: f64,
+    },
+    /// These events (by index) were not sent: the window stopped reading its input while spare keycodes were needed again.
+    #[error("the window stopped reading its input; {sent} of {total} events were sent")]
+    Stalled {
+        /// Events sent before.
+        sent: usize,
+        /// Events asked for.
+        total: usize,
+    },
+    /// No keycode can carry this keysym on this server.
+    #[error("no keycode can carry keysym {0:#x}")]
+    NoKeycode(u32),
+    /// Something the server lacks.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Pixels that do not fit the framebuffer.
+    #[error(transparent)]
+    Imaging(#[from] imaging::ImagingError),
+}
+
+/// Marks an I/O error made by [`crate::stream`] when the caller asked to stop waiting.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct InterruptedMark;
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        if error.get_ref().is_some_and(|inner| inner.is::<InterruptedMark>()) {
+            Self::Interrupted
+        } else {
+            Self::Lost(error.to_string())
+        }
+    }
+}
+
+impl From<ConnectionError> for Error {
+    fn from(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::IoError(io) => io.into(),
+            ConnectionError::UnsupportedExtension => Self::Unsupported("an X extension is missing".into()),
+            other => Self::Lost(other.to_string()),
+        }
+    }
+}
+
+impl From<ReplyError> for Error {
+    fn from(error: ReplyError) -> Self {
+        match error {
+            ReplyError::ConnectionError(error) => error.into(),
+            ReplyError::X11Error(error) => x_error(&error),
+        }
+    }
+}
+
+impl From<ReplyOrIdError> for Error {
+    fn from(error: ReplyOrIdError) -> Self {
+        match error {
+            ReplyOrIdError::ConnectionError(error) => error.into(),
+            ReplyOrIdError::X11Error(error) => x_error(&error),
+            ReplyOrIdError::IdsExhausted => Self::Lost("the connection ran out of resource ids".into()),
+        }
+    }
+}
+
+/// Names the request and the error as X11 does.
+pub(crate) fn x_error(error: &x11rb::x11_utils::X11Error) -> Error {
+    let kind = match error.error_kind {
+        ErrorKind::Unknown(code) => format!("error {code}"),
+        ref known => format!("Bad{known:?}"),
+    };
+    let request = error
+        .request_name
+        .map_or_else(|| format!("{}.{}", error.major_opcode, error.minor_opcode), ToString::to_string);
+    let request = match &error.extension_name {
+        Some(extension) => format!("{extension} {request}"),
+        None => request,
+    };
+    Error::Request { request, kind, detail: format!(" (value {:#x})", error.bad_value) }
+}
+
+pub(crate) fn connect_error(display: &str, error: ConnectError) -> Error {
+    let (reason, refused) = match error {
+        ConnectError::IoError(io) if io.get_ref().is_some_and(|inner| inner.is::<InterruptedMark>()) => {
+            return Error::Interrupted;
+        }
+        ConnectError::SetupAuthenticate(setup) => (String::from_utf8_lossy(&setup.reason).trim().to_owned(), true),
+        ConnectError::SetupFailed(setup) => {
+            let reason = String::from_utf8_lossy(&setup.reason).trim().to_owned();
+            let refused = reason.to_ascii_lowercase().contains("auth");
+            (reason, refused)
+        }
+        other => (other.to_string(), false),
+    };
+    Error::Connect { display: display.to_owned(), reason, refused }
+}
+
+/// The result of everything here.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,29 @@
+//! One X11 connection per desktop: input, keymap, damage, shared-memory capture, cursor, pings, windows; and its clipboard.
+//!
+//! It owns the socket and the shared memory, and turns them into calls that wait for a bounded time, can be interrupted, and
+//! fail with a typed error. It fills an [`imaging::Screen`] and decides nothing about pixels.
+//!
+//! What must never appear here: Python, a decision of when a screen has settled, or process-wide state. Several displays in one
+//! process know nothing of each other.
+
+mod clipboard;
+mod consumption;
+mod display;
+mod error;
+mod event;
+mod grab;
+mod input;
+mod keyboard;
+mod resize;
+mod server;
+mod stream;
+mod windows;
+
+pub use clipboard::{Clipboard, read as read_clipboard};
+pub use display::{Display, Options};
+pub use error::{Error, Result};
+pub use event::Event;
+pub use grab::Method;
+pub use server::Target;
+pub use stream::{Interrupt, SILENCE_LIMIT};
+pub use windows::WindowInfo;

@@ -1,0 +1,147 @@
+//! One opened connection: the root window, the atoms, the extensions, and nothing that changes afterwards.
+
+use std::time::Duration;
+
+use x11rb::atom_manager;
+use x11rb::connection::{Connection, RequestConnection};
+use x11rb::protocol::xproto::{ConnectionExt as _, Window};
+use x11rb::protocol::{damage, randr, xfixes, xkb, xtest};
+use x11rb::rust_connection::{DefaultStream, RustConnection};
+
+use crate::error::{Error, Result, connect_error};
+use crate::stream::{BoundedStream, Interrupt, SILENCE_LIMIT};
+
+/// x11rb's connection over our stream.
+pub type Conn = RustConnection<BoundedStream>;
+
+atom_manager! {
+    /// Every atom that this crate uses.
+    pub Atoms: AtomsCookie {
+        _DESKHAND_DRIVER,
+        _DESKHAND_CLIPBOARD,
+        _NET_ACTIVE_WINDOW,
+        _NET_CLIENT_LIST,
+        _NET_CLIENT_LIST_STACKING,
+        _NET_CLOSE_WINDOW,
+        _NET_FRAME_EXTENTS,
+        _NET_SUPPORTING_WM_CHECK,
+        _NET_WM_NAME,
+        _NET_WM_PID,
+        _NET_WM_PING,
+        WM_DELETE_WINDOW,
+        WM_PROTOCOLS,
+        WM_STATE,
+        CLIPBOARD,
+        INCR,
+        MULTIPLE,
+        TARGETS,
+        TIMESTAMP,
+        UTF8_STRING,
+        TEXT_PLAIN_UTF8: b"text/plain;charset=utf-8",
+    }
+}
+
+/// How to open a display.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// As `DISPLAY` would name it, such as `:99`.
+    pub display: String,
+    /// Name and data of the cookie; empty for none.
+    pub auth: (Vec<u8>, Vec<u8>),
+}
+
+/// A connection and the constants of its server.
+pub struct Server {
+    /// The connection.
+    pub conn: Conn,
+    /// The root window of the default screen.
+    pub root: Window,
+    /// The atoms.
+    pub atoms: Atoms,
+    /// Name of the display.
+    pub display: String,
+    /// True when the first screen's pixels are 32 bits of BGRX, the only layout that is read.
+    pub bgrx: bool,
+}
+
+/// Opens the socket and finishes the X11 handshake.
+pub(crate) fn open_connection(target: &Target, interrupt: &Interrupt, silence_limit: Duration) -> Result<(Conn, usize)> {
+    let failed = |reason: String| Error::Connect { display: target.display.clone(), reason, refused: false };
+    let parsed = x11rb::reexports::x11rb_protocol::parse_display::parse_display(Some(&target.display))
+        .map_err(|error| failed(error.to_string()))?;
+    let screen = usize::from(parsed.screen);
+    let mut last = failed("no address to try".into());
+    for address in parsed.connect_instruction() {
+        let stream = match DefaultStream::connect(&address) {
+            Ok((stream, _)) => BoundedStream::new(stream, interrupt.clone(), silence_limit),
+            Err(error) => {
+                last = failed(format!("{address:?}: {error}"));
+                continue;
+            }
+        };
+        let (name, data) = target.auth.clone();
+        return RustConnection::connect_to_stream_with_auth_info(stream, screen, name, data)
+            .map(|conn| (conn, screen))
+            .map_err(|error| connect_error(&target.display, error));
+    }
+    Err(last)
+}
+
+impl Server {
+    /// Opens `target`; every wait may be stopped through `interrupt`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connect`] when there is no such display or the cookie is refused, [`Error::Unsupported`] when the server lacks
+    /// an extension without which nothing works.
+    pub fn open(target: &Target, interrupt: &Interrupt) -> Result<Self> {
+        let (conn, screen) = open_connection(target, interrupt, SILENCE_LIMIT)?;
+        for name in [damage::X11_EXTENSION_NAME, xfixes::X11_EXTENSION_NAME, xtest::X11_EXTENSION_NAME] {
+            conn.prefetch_extension_information(name)?;
+        }
+        conn.prefetch_extension_information(randr::X11_EXTENSION_NAME)?;
+        conn.prefetch_extension_information(xkb::X11_EXTENSION_NAME)?;
+        let atoms = Atoms::new(&conn)?;
+        for name in [damage::X11_EXTENSION_NAME, xfixes::X11_EXTENSION_NAME, xtest::X11_EXTENSION_NAME] {
+            if conn.extension_information(name)?.is_none() {
+                return Err(Error::Unsupported(format!("the X server {} lacks the {name} extension", target.display)));
+            }
+        }
+        // Versions must be asked for once, or the server refuses the requests of the newer ones.
+        let fixes = xfixes::query_version(&conn, 5, 0)?;
+        let damages = damage::query_version(&conn, 1, 1)?;
+        if conn.extension_information(xkb::X11_EXTENSION_NAME)?.is_some() {
+            xkb::use_extension(&conn, 1, 0)?.reply()?;
+        }
+        fixes.reply()?;
+        damages.reply()?;
+        let atoms = atoms.reply()?;
+        let setup = conn.setup();
+        let root = &setup.roots[screen];
+        let bgrx = matches!(root.root_depth, 24 | 32)
+            && setup.image_byte_order == x11rb::protocol::xproto::ImageOrder::LSB_FIRST
+            && setup.pixmap_formats.iter().any(|format| format.depth == root.root_depth && format.bits_per_pixel == 32);
+        let root = root.root;
+        Ok(Self { conn, root, atoms, display: target.display.clone(), bgrx })
+    }
+
+    /// A request and its reply: everything the server did before has reached this connection's queue.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] or [`Error::Interrupted`].
+    pub fn round_trip(&self) -> Result<()> {
+        self.conn.get_input_focus()?.reply()?;
+        Ok(())
+    }
+
+    /// Width and height of the screen now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] or [`Error::Interrupted`].
+    pub fn size(&self) -> Result<imaging::Size> {
+        let geometry = self.conn.get_geometry(self.root)?.reply()?;
+        Ok(imaging::Size { w: u32::from(geometry.width), h: u32::from(geometry.height) })
+    }
+}

@@ -1,0 +1,127 @@
+//! The socket under x11rb, with every wait bounded and interruptible.
+//!
+//! x11rb blocks for a reply for as long as the server is silent. A stopped server (or a stopped container) would then hang the
+//! caller for ever, and a signal could not be handled. This stream waits in slices: between two of them it asks whether the
+//! caller wants to stop, and it gives the server up after [`SILENCE_LIMIT`].
+
+use std::io::{Error as IoError, ErrorKind, IoSlice, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use x11rb::rust_connection::{DefaultStream, PollMode, Stream};
+use x11rb::utils::RawFdContainer;
+
+use crate::error::InterruptedMark;
+
+/// A server that answers nothing for this long is not coming back: a live one answers in a millisecond, and a machine that
+/// swaps or a server stopped for five seconds must be waited for.
+pub const SILENCE_LIMIT: Duration = Duration::from_secs(10);
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Asks whether the caller wants to stop waiting: a flag set from another thread, or a check of its own (signals).
+#[derive(Clone)]
+pub struct Interrupt {
+    flag: Arc<AtomicBool>,
+    check: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Interrupt {
+    /// `check` is called now and then from the waiting thread.
+    pub fn new(check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { flag: Arc::default(), check: Arc::new(check) }
+    }
+
+    /// Never stops by itself.
+    #[must_use]
+    pub fn never() -> Self {
+        Self::new(|| false)
+    }
+
+    /// Makes the wait that is under way, or the next one, stop; [`Interrupt::clear`] takes it back.
+    pub fn set(&self) {
+        self.flag.store(true, Ordering::SeqCst);
+    }
+
+    /// Forgets an earlier [`Interrupt::set`].
+    pub fn clear(&self) {
+        self.flag.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn requested(&self) -> bool {
+        self.flag.load(Ordering::SeqCst) || (self.check)()
+    }
+}
+
+/// x11rb's own stream with bounded waits.
+pub struct BoundedStream {
+    inner: DefaultStream,
+    interrupt: Interrupt,
+    silence_limit: Duration,
+}
+
+impl BoundedStream {
+    pub(crate) fn new(inner: DefaultStream, interrupt: Interrupt, silence_limit: Duration) -> Self {
+        Self { inner, interrupt, silence_limit }
+    }
+
+    /// Waits until there is something to read; `Ok(false)` at the timeout or after a signal.
+    pub(crate) fn wait_readable(&self, timeout: Duration) -> Result<bool> {
+        wait(&self.inner, PollFlags::IN, timeout)
+    }
+}
+
+impl std::os::fd::AsFd for BoundedStream {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}
+
+/// One poll; a signal counts as a timeout, so that the caller comes back to look at it.
+pub(crate) fn wait(fd: &impl std::os::fd::AsFd, flags: PollFlags, timeout: Duration) -> Result<bool> {
+    let mut fds = [PollFd::new(fd, flags)];
+    let timespec = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+    match poll(&mut fds, Some(&timespec)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Stream for BoundedStream {
+    fn poll(&self, mode: PollMode) -> Result<()> {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::IN, mode.readable());
+        flags.set(PollFlags::OUT, mode.writable());
+        let start = Instant::now();
+        loop {
+            if wait(&self.inner, flags, SLICE)? {
+                return Ok(());
+            }
+            // Only a pure read may stop early: a request written in half would desynchronise the protocol for good.
+            if !mode.writable() && self.interrupt.requested() {
+                return Err(IoError::new(ErrorKind::Other, InterruptedMark));
+            }
+            if start.elapsed() >= self.silence_limit {
+                return Err(IoError::new(
+                    ErrorKind::TimedOut,
+                    format!("no answer for {} s", self.silence_limit.as_secs()),
+                ));
+            }
+        }
+    }
+
+    fn read(&self, buf: &mut [u8], fds: &mut Vec<RawFdContainer>) -> Result<usize> {
+        self.inner.read(buf, fds)
+    }
+
+    fn write(&self, buf: &[u8], fds: &mut Vec<RawFdContainer>) -> Result<usize> {
+        self.inner.write(buf, fds)
+    }
+
+    fn write_vectored(&self, bufs: &[IoSlice<'_>], fds: &mut Vec<RawFdContainer>) -> Result<usize> {
+        self.inner.write_vectored(bufs, fds)
+    }
+}

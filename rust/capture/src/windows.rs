@@ -1,0 +1,177 @@
+//! Windows as the window manager lists them, and which of them answers pings.
+
+use x11rb::connection::Connection;
+use x11rb::properties::WmClass;
+use x11rb::protocol::xproto::{
+    AtomEnum, ClientMessageEvent, ConnectionExt as _, EventMask, InputFocus, Window,
+};
+
+use crate::error::{Error, Result};
+use crate::server::Server;
+
+const SOURCE_PAGER: u32 = 2;
+const MAX_LIST: u32 = 4096;
+const MAX_TITLE_WORDS: u32 = 1024;
+
+/// One managed window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowInfo {
+    /// X window id.
+    pub id: u32,
+    /// Title, as the application set it (untrusted text).
+    pub title: String,
+    /// Second part of `WM_CLASS`.
+    pub class: String,
+    /// Process id, when the application says it.
+    pub pid: Option<u32>,
+    /// Client area in screen coordinates: x, y, width, height.
+    pub rect: (i32, i32, u32, u32),
+    /// True for the one that the window manager calls active.
+    pub active: bool,
+}
+
+/// A request about a window that has just gone is not an error of the caller's.
+fn gone<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Error::Request { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Server {
+    fn words(&self, window: Window, property: u32, limit: u32) -> Result<Vec<u32>> {
+        let reply = self.conn.get_property(false, window, property, AtomEnum::ANY, 0, limit)?.reply()?;
+        Ok(reply.value32().map(Iterator::collect).unwrap_or_default())
+    }
+
+    fn text(&self, window: Window, property: u32) -> Result<Option<String>> {
+        let reply = self.conn.get_property(false, window, property, AtomEnum::ANY, 0, MAX_TITLE_WORDS)?.reply()?;
+        Ok((reply.type_ != 0).then(|| String::from_utf8_lossy(&reply.value).into_owned()))
+    }
+
+    /// True when a window manager that follows EWMH runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] or [`Error::Interrupted`].
+    pub fn has_window_manager(&self) -> Result<bool> {
+        let check = self.words(self.root, self.atoms._NET_SUPPORTING_WM_CHECK, 1)?;
+        let Some(&window) = check.first() else { return Ok(false) };
+        Ok(gone(self.words(window, self.atoms._NET_SUPPORTING_WM_CHECK, 1))?.is_some_and(|own| own.first() == Some(&window)))
+    }
+
+    /// The managed windows, bottom to top where the manager tells the order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] or [`Error::Interrupted`].
+    pub fn windows(&self) -> Result<Vec<WindowInfo>> {
+        let mut ids = self.words(self.root, self.atoms._NET_CLIENT_LIST_STACKING, MAX_LIST)?;
+        if ids.is_empty() {
+            ids = self.words(self.root, self.atoms._NET_CLIENT_LIST, MAX_LIST)?;
+        }
+        let active = self.words(self.root, self.atoms._NET_ACTIVE_WINDOW, 1)?.first().copied();
+        let mut windows = Vec::with_capacity(ids.len());
+        for id in ids {
+            if let Some(mut window) = gone(self.window(id))? {
+                window.active = active == Some(id);
+                windows.push(window);
+            }
+        }
+        Ok(windows)
+    }
+
+    fn window(&self, id: Window) -> Result<WindowInfo> {
+        let geometry = self.conn.get_geometry(id)?;
+        let position = self.conn.translate_coordinates(id, self.root, 0, 0)?;
+        let class = WmClass::get(&self.conn, id)?;
+        let title = match self.text(id, self.atoms._NET_WM_NAME)? {
+            Some(title) => title,
+            None => self.text(id, AtomEnum::WM_NAME.into())?.unwrap_or_default(),
+        };
+        let pid = self.words(id, self.atoms._NET_WM_PID, 1)?.first().copied();
+        let class = class.reply().map_err(Error::from)?;
+        let class = class.map(|class| String::from_utf8_lossy(class.class()).into_owned()).unwrap_or_default();
+        let (geometry, position) = (geometry.reply()?, position.reply()?);
+        let rect = (
+            i32::from(position.dst_x),
+            i32::from(position.dst_y),
+            u32::from(geometry.width),
+            u32::from(geometry.height),
+        );
+        Ok(WindowInfo { id, title, class, pid, rect, active: false })
+    }
+
+    /// Asks the window manager to raise and focus this window.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] or [`Error::Interrupted`].
+    pub fn activate(&self, window: Window) -> Result<()> {
+        self.ask_manager(window, self.atoms._NET_ACTIVE_WINDOW, [SOURCE_PAGER, 0, 0, 0, 0])
+    }
+
+    /// Asks the window to close, as its close button would.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] or [`Error::Interrupted`].
+    pub fn close_window(&self, window: Window) -> Result<()> {
+        self.ask_manager(window, self.atoms._NET_CLOSE_WINDOW, [0, SOURCE_PAGER, 0, 0, 0])
+    }
+
+    fn ask_manager(&self, window: Window, what: u32, data: [u32; 5]) -> Result<()> {
+        let event = ClientMessageEvent::new(32, window, what, data);
+        let mask = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::SUBSTRUCTURE_REDIRECT;
+        self.conn.send_event(false, self.root, mask, event)?;
+        self.round_trip()
+    }
+
+    /// The window with the keyboard focus, if any.
+    pub(crate) fn focus(&self) -> Result<Option<Window>> {
+        let focus = self.conn.get_input_focus()?.reply()?.focus;
+        let none = [u32::from(InputFocus::NONE), u32::from(InputFocus::POINTER_ROOT), self.root];
+        Ok(if none.contains(&focus) { None } else { Some(focus) })
+    }
+
+    /// The innermost window under the pointer, walking down from the root.
+    pub(crate) fn under_pointer(&self) -> Result<Option<Window>> {
+        let mut window = self.root;
+        // A desktop deeper than this does not exist; the bound keeps a mad client from holding us.
+        for _ in 0..32 {
+            let Some(reply) = gone(self.conn.query_pointer(window)?.reply().map_err(Error::from))? else { break };
+            if reply.child == x11rb::NONE {
+                break;
+            }
+            window = reply.child;
+        }
+        Ok((window != self.root).then_some(window))
+    }
+
+    /// The nearest window from `window` upwards that promises to answer `_NET_WM_PING` (EWMH, "_NET_WM_PING").
+    pub(crate) fn pingable(&self, window: Window) -> Result<Option<Window>> {
+        let mut window = window;
+        for _ in 0..32 {
+            let protocols = gone(self.words(window, self.atoms.WM_PROTOCOLS, 64))?.unwrap_or_default();
+            if protocols.contains(&self.atoms._NET_WM_PING) {
+                return Ok(Some(window));
+            }
+            let Some(tree) = gone(self.conn.query_tree(window)?.reply().map_err(Error::from))? else { break };
+            if tree.parent == self.root || tree.parent == x11rb::NONE {
+                break;
+            }
+            window = tree.parent;
+        }
+        Ok(None)
+    }
+
+    /// Sends a ping that carries `token` where the protocol has a timestamp; the answer comes to the root window.
+    pub(crate) fn send_ping(&self, window: Window, token: u32) -> Result<()> {
+        let data = [self.atoms._NET_WM_PING, token, window, 0, 0];
+        let event = ClientMessageEvent::new(32, window, self.atoms.WM_PROTOCOLS, data);
+        self.conn.send_event(false, window, EventMask::NO_EVENT, event)?;
+        self.conn.flush()?;
+        Ok(())
+    }
+}

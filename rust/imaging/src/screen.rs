@@ -1,0 +1,280 @@
+//! A screen: its pixels, how often they changed, and what changed since when.
+//!
+//! The rule: the generation grows by one exactly when a pixel's colour really changed (or the size did), and every such
+//! step is in the log until 512 later ones are. Whoever remembers a generation can ask what it missed, and is told
+//! "everything" when that is no longer known.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::cursor::Cursor;
+use crate::diff::blit;
+use crate::error::ImagingError;
+use crate::frame::{Frame, PIXEL};
+use crate::geometry::{Rect, Size, merge};
+use crate::png::{Encoder, Stats};
+use crate::view::{Scene, View};
+
+/// Changes remembered: half a minute of a screen that changes at 16 Hz.
+const MAX_LOG: usize = 512;
+
+/// New pixels for a part of the screen.
+#[derive(Clone, Copy, Debug)]
+pub struct Patch<'a> {
+    /// Where they go.
+    pub rect: Rect,
+    /// Rows of BGRX, `stride` bytes apart.
+    pub pixels: &'a [u8],
+    /// Bytes from the start of one row to the start of the next.
+    pub stride: usize,
+}
+
+impl Patch<'_> {
+    fn check(&self, screen: Size) -> Result<(), ImagingError> {
+        let Self { rect, stride, .. } = *self;
+        if !screen.rect().contains(rect) {
+            return Err(ImagingError::PatchOutside { rect, screen });
+        }
+        if rect.is_empty() {
+            return Ok(());
+        }
+        let row = rect.w as usize * PIXEL;
+        if stride < row {
+            return Err(ImagingError::PatchStride {
+                rect,
+                stride,
+                needed: row,
+            });
+        }
+        // The last row may end where its pixels do.
+        let needed = stride
+            .saturating_mul(rect.h as usize - 1)
+            .saturating_add(row);
+        if self.pixels.len() < needed {
+            return Err(ImagingError::PatchShort {
+                rect,
+                needed,
+                got: self.pixels.len(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// One step of a screen's generation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The generation this change led to.
+    pub generation: u64,
+    /// When, in seconds of the caller's clock.
+    pub at: f64,
+    /// What changed.
+    pub rects: Vec<Rect>,
+}
+
+/// What a desktop shows, and the history of it.
+#[derive(Debug)]
+pub struct Screen {
+    scene: Scene,
+    encoder: Encoder,
+    generation: u64,
+    epoch: u64,
+    log: VecDeque<Change>,
+}
+
+impl Screen {
+    /// A black screen of which nothing is known yet: generation 0.
+    #[must_use]
+    pub fn new(size: Size) -> Self {
+        Self {
+            scene: Scene::new(size, 0),
+            encoder: Encoder::default(),
+            generation: 0,
+            epoch: 0,
+            log: VecDeque::new(),
+        }
+    }
+
+    /// Width and height.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.scene.frame.size()
+    }
+
+    /// How often the pixels have changed; never decreases.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// How often the size was set anew.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The pixels, without the cursor.
+    #[must_use]
+    pub fn frame(&self) -> &Frame {
+        &self.scene.frame
+    }
+
+    /// Writes new pixels, and returns whether any colour differs from what was there. All patches together are one step
+    /// of the generation.
+    ///
+    /// # Errors
+    /// When a patch is not inside the screen or has too few bytes; then none of them is written.
+    pub fn update(&mut self, patches: &[Patch<'_>], at: f64) -> Result<bool, ImagingError> {
+        let screen = self.size();
+        patches.iter().try_for_each(|patch| patch.check(screen))?;
+        let mut rects = Vec::new();
+        for patch in patches {
+            rects.extend(blit(
+                &mut self.scene.frame,
+                patch.rect,
+                patch.pixels,
+                patch.stride,
+            ));
+        }
+        Ok(self.record(rects, at))
+    }
+
+    /// Copies pixels within the screen to where `to` is their new top left corner; both places may overlap.
+    ///
+    /// # Errors
+    /// When either place is not inside the screen; then nothing is copied.
+    pub fn copy_rect(&mut self, src: Rect, to: (u32, u32), at: f64) -> Result<bool, ImagingError> {
+        let screen = self.size();
+        let target = Rect {
+            x: to.0,
+            y: to.1,
+            ..src
+        };
+        if !screen.rect().contains(src) || !screen.rect().contains(target) {
+            return Err(ImagingError::CopyOutside { src, to, screen });
+        }
+        let pixels = self.scene.frame.copy_of(src);
+        let rects = blit(
+            &mut self.scene.frame,
+            target,
+            &pixels,
+            src.w as usize * PIXEL,
+        );
+        Ok(self.record(rects, at))
+    }
+
+    fn record(&mut self, rects: Vec<Rect>, at: f64) -> bool {
+        if rects.is_empty() {
+            return false;
+        }
+        self.generation += 1;
+        for rect in &rects {
+            self.scene.touch(*rect, self.generation);
+        }
+        if self.log.len() == MAX_LOG {
+            self.log.pop_front();
+        }
+        self.log.push_back(Change {
+            generation: self.generation,
+            at,
+            rects: merge(rects),
+        });
+        true
+    }
+
+    /// Starts anew with a black screen of the given size, even when it is the same. The cursor stays.
+    pub fn resize(&mut self, size: Size, at: f64) {
+        self.epoch += 1;
+        self.generation += 1;
+        let scene = Scene::new(size, self.generation);
+        self.scene.frame = scene.frame;
+        self.scene.changed_at = scene.changed_at;
+        self.log.clear();
+        self.log.push_back(Change {
+            generation: self.generation,
+            at,
+            rects: vec![size.rect()],
+        });
+    }
+
+    /// What changed after a generation, merged; the whole screen when that is no longer known.
+    #[must_use]
+    pub fn changes(&self, since: u64) -> Vec<Rect> {
+        if since >= self.generation {
+            return Vec::new();
+        }
+        if self
+            .log
+            .front()
+            .is_none_or(|oldest| since + 1 < oldest.generation)
+        {
+            return merge(vec![self.size().rect()]);
+        }
+        merge(
+            self.after(since)
+                .flat_map(|change| change.rects.iter().copied())
+                .collect(),
+        )
+    }
+
+    /// The steps after a generation that are still remembered, oldest first.
+    #[must_use]
+    pub fn history(&self, since: u64) -> Vec<Change> {
+        self.after(since).cloned().collect()
+    }
+
+    fn after(&self, since: u64) -> impl Iterator<Item = &Change> {
+        self.log.range(
+            self.log
+                .partition_point(|change| change.generation <= since)..,
+        )
+    }
+
+    /// Sets the cursor's image; `None` when it is hidden or not known.
+    pub fn set_cursor(&mut self, cursor: Option<Cursor>) {
+        if self.scene.cursor != cursor {
+            self.scene.cursor = cursor;
+            self.scene.cursor_stamp += 1;
+        }
+    }
+
+    /// The cursor's image.
+    #[must_use]
+    pub fn cursor(&self) -> Option<&Cursor> {
+        self.scene.cursor.as_ref()
+    }
+
+    /// Sets where the cursor's hotspot is; it may be outside the screen.
+    pub fn set_pointer(&mut self, pointer: (i32, i32)) {
+        self.scene.pointer = pointer;
+    }
+
+    /// Where the cursor's hotspot is.
+    #[must_use]
+    pub fn pointer(&self) -> (i32, i32) {
+        self.scene.pointer
+    }
+
+    /// A PNG file of a view. What is still valid of the last few outputs is not encoded again.
+    ///
+    /// # Errors
+    /// When the view's region is empty or not inside the screen, or its size is zero or too large.
+    pub fn png(&mut self, view: &View) -> Result<Arc<[u8]>, ImagingError> {
+        self.encoder.png(&self.scene.picture(view)?)
+    }
+
+    /// The size and the RGB bytes of a view: the same pixels as in its PNG file.
+    ///
+    /// # Errors
+    /// As for [`Screen::png`].
+    pub fn rgb(&self, view: &View) -> Result<(Size, Vec<u8>), ImagingError> {
+        let picture = self.scene.picture(view)?;
+        Ok((picture.target.size, picture.rgb()?))
+    }
+
+    /// What encoding has cost so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.encoder.stats
+    }
+}

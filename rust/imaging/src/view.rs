@@ -1,0 +1,296 @@
+//! What an output shows: part of a screen, at a size, with or without the cursor, cut in strips of rows.
+//!
+//! The rule: a strip's pixels depend on its [`Validity`] and nothing else. PNG and plain RGB come from the same strips,
+//! so they cannot show different pixels.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::cursor::{Cursor, Sprite};
+use crate::error::ImagingError;
+use crate::frame::{Frame, PIXEL};
+use crate::geometry::{Rect, Size};
+use crate::scale::Scaler;
+
+/// Rows in a strip of an output.
+pub(crate) const STRIP_ROWS: u32 = 32;
+
+/// Bytes of one RGB pixel.
+const RGB: usize = 3;
+
+/// The longest side of a scaled output: four times that of a 4K screen, and 800 MB of RGB at worst.
+const MAX_SIDE: u32 = 16_384;
+
+/// What to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct View {
+    /// The size to scale to; as large as the region when not given.
+    pub size: Option<Size>,
+    /// The part of the screen to show; all of it when not given.
+    pub region: Option<Rect>,
+    /// Whether the cursor is shown.
+    pub cursor: bool,
+}
+
+/// All that outputs are made of.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub frame: Frame,
+    /// For each row the generation at which one of its pixels last changed. By row, because a scaled strip reaches a few
+    /// rows past its own, and must not be made again for all that changes there.
+    pub changed_at: Vec<u64>,
+    pub cursor: Option<Cursor>,
+    /// Counts cursor images, because not every source has serials.
+    pub cursor_stamp: u64,
+    pub pointer: (i32, i32),
+}
+
+impl Scene {
+    /// A black one, all of it changed at `generation`.
+    pub(crate) fn new(size: Size, generation: u64) -> Self {
+        Self {
+            frame: Frame::new(size),
+            changed_at: vec![generation; size.h as usize],
+            cursor: None,
+            cursor_stamp: 0,
+            pointer: (0, 0),
+        }
+    }
+
+    /// Notes that rows of `rect` changed.
+    pub(crate) fn touch(&mut self, rect: Rect, generation: u64) {
+        self.changed_at[rect.y as usize..rect.bottom() as usize].fill(generation);
+    }
+
+    /// Resolves a view against the screen as it is.
+    pub(crate) fn picture(&self, view: &View) -> Result<Picture<'_>, ImagingError> {
+        let screen = self.frame.size();
+        let region = view.region.unwrap_or(screen.rect());
+        if region.is_empty() || !screen.rect().contains(region) {
+            return Err(ImagingError::RegionOutside { region, screen });
+        }
+        let size = view.size.unwrap_or(region.size());
+        if size.is_empty() || (size != region.size() && size.w.max(size.h) > MAX_SIDE) {
+            return Err(ImagingError::OutputSize {
+                region,
+                size,
+                max: MAX_SIDE,
+            });
+        }
+        let sprite = self
+            .cursor
+            .as_ref()
+            .filter(|_| view.cursor)
+            .map(|cursor| Sprite::new(cursor, self.pointer));
+        Ok(Picture {
+            scene: self,
+            target: Target {
+                region,
+                size,
+                cursor: view.cursor,
+            },
+            sprite,
+        })
+    }
+}
+
+/// A view with its defaults filled in: what tells one output from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub region: Rect,
+    pub size: Size,
+    pub cursor: bool,
+}
+
+/// What a strip's pixels depend on, within one target. Equal values mean equal pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Validity {
+    changed_at: u64,
+    /// The cursor's image and position, when it reaches into the strip.
+    cursor: Option<(u64, (i32, i32))>,
+}
+
+/// A target over the pixels it is made of.
+#[derive(Debug)]
+pub(crate) struct Picture<'a> {
+    scene: &'a Scene,
+    pub target: Target,
+    sprite: Option<Sprite<'a>>,
+}
+
+impl Picture<'_> {
+    pub(crate) fn strips(&self) -> u32 {
+        self.target.size.h.div_ceil(STRIP_ROWS)
+    }
+
+    pub(crate) fn validity(&self, strip: u32) -> Validity {
+        let source = self.source(&self.scaler().source_rows(&self.rows(strip)));
+        let changed_at = self.scene.changed_at[source.y as usize..source.bottom() as usize]
+            .iter()
+            .copied()
+            .max();
+        Validity {
+            changed_at: changed_at.unwrap_or_default(),
+            cursor: self
+                .sprite
+                .and_then(|sprite| sprite.within(source))
+                .map(|_| (self.scene.cursor_stamp, self.scene.pointer)),
+        }
+    }
+
+    /// Bytes that [`Self::fill`] writes for a strip.
+    pub(crate) fn strip_len(&self, strip: u32, lead: usize) -> usize {
+        let rows = self.rows(strip);
+        (rows.end - rows.start) as usize * self.row_len(lead)
+    }
+
+    /// Writes the strip's rows of RGB, each after `lead` zero bytes.
+    pub(crate) fn fill(&self, strip: u32, lead: usize, out: &mut [u8]) -> Result<(), ImagingError> {
+        let (scaler, rows) = (self.scaler(), self.rows(strip));
+        let source = scaler.source_rows(&rows);
+        let mut pixels = self.pixels(self.source(&source));
+        if !scaler.is_identity() {
+            pixels = Cow::Owned(scaler.scale(&pixels, &source, &rows)?);
+        }
+        let width = self.target.size.w as usize;
+        for (row, out) in pixels
+            .chunks_exact(width * PIXEL)
+            .zip(out.chunks_exact_mut(self.row_len(lead)))
+        {
+            let (lead, out) = out.split_at_mut(lead);
+            lead.fill(0);
+            to_rgb(row, out);
+        }
+        Ok(())
+    }
+
+    /// All rows as RGB, without gaps.
+    pub(crate) fn rgb(&self) -> Result<Vec<u8>, ImagingError> {
+        let row = self.row_len(0);
+        let mut out = vec![0; self.target.size.h as usize * row];
+        (out.par_chunks_mut(STRIP_ROWS as usize * row).enumerate())
+            .try_for_each(|(strip, out)| self.fill(strip as u32, 0, out))?;
+        Ok(out)
+    }
+
+    fn row_len(&self, lead: usize) -> usize {
+        lead + self.target.size.w as usize * RGB
+    }
+
+    fn rows(&self, strip: u32) -> Range<u32> {
+        let top = strip * STRIP_ROWS;
+        top..self.target.size.h.min(top.saturating_add(STRIP_ROWS))
+    }
+
+    fn scaler(&self) -> Scaler {
+        Scaler {
+            from: self.target.region.size(),
+            to: self.target.size,
+        }
+    }
+
+    /// Rows of the region, in screen coordinates.
+    fn source(&self, rows: &Range<u32>) -> Rect {
+        let Rect { x, y, w, .. } = self.target.region;
+        Rect {
+            x,
+            y: y + rows.start,
+            w,
+            h: rows.end - rows.start,
+        }
+    }
+
+    /// The pixels of `area` with the cursor blended in; copied only when they must be.
+    fn pixels(&self, area: Rect) -> Cow<'_, [u8]> {
+        let frame = &self.scene.frame;
+        if let Some(sprite) = self.sprite.filter(|sprite| sprite.within(area).is_some()) {
+            let mut pixels = frame.copy_of(area);
+            sprite.blend(&mut pixels, area);
+            Cow::Owned(pixels)
+        } else if area.w == frame.size().w {
+            Cow::Borrowed(frame.rows(area.y, area.bottom()))
+        } else {
+            Cow::Owned(frame.copy_of(area))
+        }
+    }
+}
+
+/// Drops the padding byte and turns the order of colours around.
+fn to_rgb(bgrx: &[u8], rgb: &mut [u8]) {
+    let word = |pixel: &[u8]| u32::from_be_bytes([0, pixel[2], pixel[1], pixel[0]]);
+    // Four pixels make three whole words: a third of the stores that single bytes would take.
+    let mut fours = rgb.chunks_exact_mut(4 * RGB);
+    for (out, four) in fours.by_ref().zip(bgrx.chunks_exact(4 * PIXEL)) {
+        let [a, b, c, d] = [
+            word(&four[..4]),
+            word(&four[4..8]),
+            word(&four[8..12]),
+            word(&four[12..]),
+        ];
+        out[..4].copy_from_slice(&(a << 8 | b >> 16).to_be_bytes());
+        out[4..8].copy_from_slice(&(b << 16 | c >> 8).to_be_bytes());
+        out[8..].copy_from_slice(&(c << 24 | d).to_be_bytes());
+    }
+    let rest = fours.into_remainder();
+    let start = bgrx.len() - rest.len() / RGB * PIXEL;
+    for (out, pixel) in rest
+        .chunks_exact_mut(RGB)
+        .zip(bgrx[start..].chunks_exact(PIXEL))
+    {
+        out.copy_from_slice(&[pixel[2], pixel[1], pixel[0]]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rgb_of_every_row_length() {
+        for width in 0..13_u8 {
+            let bgrx: Vec<u8> = (0..width).flat_map(|i| [i, 100 + i, 200 + i, 99]).collect();
+            let mut rgb = vec![0; usize::from(width) * RGB];
+            to_rgb(&bgrx, &mut rgb);
+            assert_eq!(
+                rgb,
+                (0..width)
+                    .flat_map(|i| [200 + i, 100 + i, i])
+                    .collect::<Vec<u8>>()
+            );
+        }
+    }
+
+    #[test]
+    fn only_strips_under_a_change_lose_their_validity() {
+        let mut scene = Scene::new(Size { w: 100, h: 320 }, 1);
+        for (size, touched) in [(None, vec![3]), (Some(Size { w: 50, h: 160 }), vec![1])] {
+            let view = View {
+                size,
+                ..View::default()
+            };
+            let validities = |scene: &Scene| {
+                let picture = scene.picture(&view).unwrap();
+                (0..picture.strips())
+                    .map(|strip| picture.validity(strip))
+                    .collect::<Vec<_>>()
+            };
+            let before = validities(&scene);
+            scene.touch(
+                Rect {
+                    x: 3,
+                    y: 110,
+                    w: 2,
+                    h: 2,
+                },
+                scene.changed_at[110] + 1,
+            );
+            let after = validities(&scene);
+            let differing: Vec<usize> = (0..before.len())
+                .filter(|i| before[*i] != after[*i])
+                .collect();
+            assert_eq!(differing, touched);
+        }
+    }
+}

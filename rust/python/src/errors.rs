@@ -1,0 +1,86 @@
+//! The one place where an error of the crates becomes a Python exception, and where a waiting call learns of a signal.
+
+use std::sync::{Mutex, PoisonError};
+
+use capture::{Error, Interrupt};
+use imaging::ImagingError;
+use pyo3::exceptions::{PyBaseException, PyTimeoutError};
+use pyo3::prelude::*;
+
+/// The classes drawn in `deskhand/errors.py`.
+mod python {
+    pyo3::import_exception!(deskhand.errors, AuthFailed);
+    pyo3::import_exception!(deskhand.errors, BackendError);
+    pyo3::import_exception!(deskhand.errors, ConnectFailed);
+    pyo3::import_exception!(deskhand.errors, DesktopLost);
+    pyo3::import_exception!(deskhand.errors, ImagingError);
+    pyo3::import_exception!(deskhand.errors, UnsupportedAction);
+    pyo3::import_exception!(deskhand.errors, Untypable);
+}
+
+pyo3::create_exception!(
+    deskhand._native,
+    Interrupted,
+    PyBaseException,
+    "A wait was stopped through X11.interrupt(). Like asyncio's CancelledError it is no Exception: nobody handles it by accident."
+);
+
+/// The exception of a signal handler that ran during a wait, until the wait has come back with it.
+static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
+
+/// Lets a signal (Ctrl-C) end a wait: only the main thread runs signal handlers, so only it ever stores an exception here.
+pub(crate) fn interrupt() -> Interrupt {
+    Interrupt::new(|| {
+        // At interpreter shutdown there is nothing to attach to, and nobody to tell.
+        Python::try_attach(|py| match py.check_signals() {
+            Ok(()) => false,
+            Err(error) => {
+                *RAISED.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                true
+            }
+        })
+        .unwrap_or(false)
+    })
+}
+
+pub(crate) fn imaging(error: &ImagingError) -> PyErr {
+    python::ImagingError::new_err(error.to_string())
+}
+
+pub(crate) fn capture(error: Error) -> PyErr {
+    let message = error.to_string();
+    match error {
+        Error::Connect { display, reason, refused: true } => {
+            let hint = "give the path of its cookie file (xauthority=, or XAUTHORITY in the environment)";
+            python::AuthFailed::new_err((display, reason, hint))
+        }
+        Error::Connect { display, reason, refused: false } => {
+            let hint = "check that an X server runs there (`deskhand ls`, `deskhand doctor`), or start one with launch()";
+            python::ConnectFailed::new_err((display, reason, hint))
+        }
+        Error::Leased(what) => {
+            let hint = "close that driver first, or look only with view_only=True";
+            python::ConnectFailed::new_err((what, "one driver at a time", hint))
+        }
+        Error::Lost(detail) => python::DesktopLost::new_err(("x_server", detail)),
+        Error::NoKeycode(keysym) => {
+            let char = xkeysym_char(keysym);
+            let hint = "this server's keymap has no free keycode; use paste=True";
+            python::Untypable::new_err((vec![(0, char)], hint))
+        }
+        Error::Interrupted => RAISED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .unwrap_or_else(|| Interrupted::new_err("the wait was stopped")),
+        Error::Timeout { .. } => PyTimeoutError::new_err(message),
+        Error::Imaging(error) => imaging(&error),
+        // Non-exhaustive: whatever else the connection reports is the other side's refusal of one call.
+        _ => python::BackendError::new_err(message),
+    }
+}
+
+/// The character of a Unicode or Latin-1 keysym, which are the only ones that borrow keycodes.
+fn xkeysym_char(keysym: u32) -> char {
+    char::from_u32(keysym & 0x00ff_ffff).unwrap_or(char::REPLACEMENT_CHARACTER)
+}

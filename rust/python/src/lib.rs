@@ -1,0 +1,17 @@
+//! `deskhand._native`: converts arguments, releases the GIL, calls the crates below, maps their errors. No algorithm lives here.
+
+mod errors;
+mod screen;
+mod x11;
+
+use pyo3::prelude::*;
+
+/// The binding module.
+#[pymodule]
+#[pyo3(name = "_native")]
+fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<screen::Screen>()?;
+    module.add_class::<x11::X11>()?;
+    module.add("Interrupted", module.py().get_type::<errors::Interrupted>())?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,126 @@
+//! `_native.Screen`: see `imaging::Screen`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use imaging::{Patch, Rect, Size, View};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors;
+
+pub(crate) type RectTuple = (u32, u32, u32, u32);
+type SizeTuple = (u32, u32);
+
+fn rect((x, y, w, h): RectTuple) -> Rect {
+    Rect { x, y, w, h }
+}
+
+fn tuples(rects: &[Rect]) -> Vec<RectTuple> {
+    rects.iter().map(|rect| (rect.x, rect.y, rect.w, rect.h)).collect()
+}
+
+fn view(size: Option<SizeTuple>, region: Option<RectTuple>, cursor: bool) -> View {
+    View { size: size.map(|(w, h)| Size { w, h }), region: region.map(rect), cursor }
+}
+
+/// Framebuffer, generation counter, and what changed since a generation.
+#[pyclass(frozen, module = "deskhand._native")]
+pub(crate) struct Screen(pub(crate) Arc<Mutex<imaging::Screen>>);
+
+impl Screen {
+    fn locked(&self) -> MutexGuard<'_, imaging::Screen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs with the screen and without the GIL: the lock may be held by a thread that encodes.
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut imaging::Screen) -> T + Send) -> T {
+        py.detach(|| work(&mut self.locked()))
+    }
+}
+
+#[pymethods]
+impl Screen {
+    #[new]
+    fn new(width: u32, height: u32) -> Self {
+        Self(Arc::new(Mutex::new(imaging::Screen::new(Size { w: width, h: height }))))
+    }
+
+    #[getter]
+    fn size(&self, py: Python<'_>) -> SizeTuple {
+        self.with(py, |screen| (screen.size().w, screen.size().h))
+    }
+
+    #[getter]
+    fn generation(&self, py: Python<'_>) -> u64 {
+        self.with(py, |screen| screen.generation())
+    }
+
+    #[getter]
+    fn epoch(&self, py: Python<'_>) -> u64 {
+        self.with(py, |screen| screen.epoch())
+    }
+
+    #[getter]
+    fn pointer(&self, py: Python<'_>) -> (i32, i32) {
+        self.with(py, |screen| screen.pointer())
+    }
+
+    #[getter]
+    fn cursor(&self, py: Python<'_>) -> Option<RectTuple> {
+        self.with(py, |screen| screen.cursor().map(|c| (c.size.w, c.size.h, c.hot.0, c.hot.1)))
+    }
+
+    #[getter]
+    fn stats(&self, py: Python<'_>) -> (u64, u64) {
+        self.with(py, |screen| (screen.stats().strips_deflated, screen.stats().bytes_deflated))
+    }
+
+    #[pyo3(signature = (size=None, region=None, cursor=true))]
+    fn png<'py>(
+        &self,
+        py: Python<'py>,
+        size: Option<SizeTuple>,
+        region: Option<RectTuple>,
+        cursor: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let png = self.with(py, |screen| screen.png(&view(size, region, cursor))).map_err(|e| errors::imaging(&e))?;
+        Ok(PyBytes::new(py, &png))
+    }
+
+    #[pyo3(signature = (size=None, region=None, cursor=true))]
+    fn rgb<'py>(
+        &self,
+        py: Python<'py>,
+        size: Option<SizeTuple>,
+        region: Option<RectTuple>,
+        cursor: bool,
+    ) -> PyResult<(u32, u32, Bound<'py, PyBytes>)> {
+        let (size, rgb) =
+            self.with(py, |screen| screen.rgb(&view(size, region, cursor))).map_err(|e| errors::imaging(&e))?;
+        Ok((size.w, size.h, PyBytes::new(py, &rgb)))
+    }
+
+    fn changes(&self, py: Python<'_>, since: u64) -> Vec<RectTuple> {
+        self.with(py, |screen| tuples(&screen.changes(since)))
+    }
+
+    fn history(&self, py: Python<'_>, since: u64) -> Vec<(u64, f64, Vec<RectTuple>)> {
+        self.with(py, |screen| {
+            screen.history(since).iter().map(|change| (change.generation, change.at, tuples(&change.rects))).collect()
+        })
+    }
+
+    fn update(&self, py: Python<'_>, area: RectTuple, bgrx: &[u8], at: f64) -> PyResult<bool> {
+        let area = rect(area);
+        self.with(py, |screen| screen.update(&[Patch { rect: area, pixels: bgrx, stride: area.w as usize * 4 }], at))
+            .map_err(|error| errors::imaging(&error))
+    }
+
+    fn resize(&self, py: Python<'_>, width: u32, height: u32, at: f64) {
+        self.with(py, |screen| screen.resize(Size { w: width, h: height }, at));
+    }
+
+    fn set_pointer(&self, py: Python<'_>, x: i32, y: i32) {
+        self.with(py, |screen| screen.set_pointer((x, y)));
+    }
+}

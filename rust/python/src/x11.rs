@@ -1,0 +1,198 @@
+//! `_native.X11`: see `capture::Display` and `capture::Clipboard`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use capture::{Clipboard, Display, Error, Event, Interrupt, Method, Options, Target};
+use imaging::Size;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::screen::Screen;
+
+/// `(kind, a, b)`: the numbers of [`event`].
+type EventTuple = (u8, i64, i64);
+type WindowTuple = (u32, String, String, Option<u32>, (i32, i32, u32, u32), bool);
+
+fn event((kind, a, b): EventTuple) -> PyResult<Event> {
+    Ok(match kind {
+        0 => Event::Move(a as i16, b as i16),
+        1 => Event::Button(a as u8, b != 0),
+        2 => Event::Key(a as u32, b != 0),
+        3 => Event::Pause(a as u32),
+        _ => return Err(PyValueError::new_err(format!("no event of kind {kind}"))),
+    })
+}
+
+fn events(events: Vec<EventTuple>) -> PyResult<Vec<Event>> {
+    events.into_iter().map(event).collect()
+}
+
+fn method(name: Option<&str>) -> PyResult<Option<Method>> {
+    Ok(Some(match name {
+        None => return Ok(None),
+        Some("shared-fd") => Method::SharedFd,
+        Some("shared-id") => Method::SharedId,
+        Some("socket") => Method::Socket,
+        Some(other) => return Err(PyValueError::new_err(format!("no capture method {other:?}"))),
+    }))
+}
+
+fn seconds(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds.max(0.0)).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// One desktop over X11.
+#[pyclass(frozen, module = "deskhand._native")]
+pub(crate) struct X11 {
+    display: Display,
+    clipboard: Mutex<Option<Clipboard>>,
+    target: Target,
+    interrupt: Interrupt,
+}
+
+impl X11 {
+    fn call<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Display) -> Result<T, Error> + Send) -> PyResult<T> {
+        py.detach(|| work(&self.display)).map_err(errors::capture)
+    }
+
+    fn with_clipboard<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Clipboard) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| {
+            let mut clipboard = self.clipboard.lock().unwrap_or_else(PoisonError::into_inner);
+            let clipboard = match &mut *clipboard {
+                Some(clipboard) => clipboard,
+                none => none.insert(Clipboard::open(&self.target)?),
+            };
+            work(clipboard)
+        })
+        .map_err(errors::capture)
+    }
+}
+
+#[pymethods]
+impl X11 {
+    #[new]
+    #[pyo3(signature = (display, auth_name, auth_data, *, view_only, driver, method=None))]
+    fn new(
+        py: Python<'_>,
+        display: String,
+        auth_name: &[u8],
+        auth_data: &[u8],
+        view_only: bool,
+        driver: String,
+        method: Option<&str>,
+    ) -> PyResult<Self> {
+        let target = Target { display, auth: (auth_name.to_vec(), auth_data.to_vec()) };
+        let options = Options { view_only, driver, method: self::method(method)? };
+        let interrupt = errors::interrupt();
+        let display = py.detach(|| Display::open(&target, &options, interrupt.clone())).map_err(errors::capture)?;
+        Ok(Self { display, clipboard: Mutex::default(), target, interrupt })
+    }
+
+    #[getter]
+    fn screen(&self) -> Screen {
+        Screen(Arc::clone(&self.display.screen()))
+    }
+
+    #[getter]
+    fn status(&self) -> Vec<String> {
+        self.display.status()
+    }
+
+    fn begin(&self) {
+        self.display.begin();
+    }
+
+    fn end(&self) {
+        self.display.end();
+    }
+
+    fn send(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<()> {
+        let events = self::events(events)?;
+        self.call(py, |display| display.send(&events))
+    }
+
+    fn release(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<()> {
+        let events = self::events(events)?;
+        self.call(py, |display| display.release(&events))
+    }
+
+    fn pressed(&self, py: Python<'_>) -> PyResult<(Vec<u32>, Vec<u32>)> {
+        let (keys, buttons) = self.call(py, Display::pressed)?;
+        let numbers = |list: Vec<u8>| list.into_iter().map(u32::from).collect();
+        Ok((numbers(keys), numbers(buttons)))
+    }
+
+    fn look(&self, py: Python<'_>) -> PyResult<()> {
+        self.call(py, Display::look)
+    }
+
+    fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        let timeout = seconds(timeout)?;
+        self.call(py, |display| display.wait(timeout))
+    }
+
+    fn ping(&self, py: Python<'_>, at_pointer: bool) -> PyResult<Option<u32>> {
+        self.call(py, |display| display.ping(at_pointer))
+    }
+
+    fn answered(&self, py: Python<'_>, token: u32) -> PyResult<bool> {
+        self.call(py, |display| display.answered(token))
+    }
+
+    fn windows(&self, py: Python<'_>) -> PyResult<Vec<WindowTuple>> {
+        let windows = self.call(py, Display::windows)?;
+        Ok(windows.into_iter().map(|w| (w.id, w.title, w.class, w.pid, w.rect, w.active)).collect())
+    }
+
+    fn activate(&self, py: Python<'_>, window: u32) -> PyResult<()> {
+        self.call(py, |display| display.activate(window))
+    }
+
+    fn close_window(&self, py: Python<'_>, window: u32) -> PyResult<()> {
+        self.call(py, |display| display.close_window(window))
+    }
+
+    fn has_window_manager(&self, py: Python<'_>) -> PyResult<bool> {
+        self.call(py, Display::has_window_manager)
+    }
+
+    fn resize(&self, py: Python<'_>, width: u32, height: u32) -> PyResult<()> {
+        self.call(py, |display| display.resize(Size { w: width, h: height }))
+    }
+
+    fn read_clipboard(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
+        let timeout = seconds(timeout)?;
+        py.detach(|| capture::read_clipboard(&self.target, timeout, &self.interrupt)).map_err(errors::capture)
+    }
+
+    fn write_clipboard(&self, py: Python<'_>, text: &str, timeout: f64) -> PyResult<()> {
+        let timeout = seconds(timeout)?;
+        self.with_clipboard(py, |clipboard| clipboard.write(text, timeout, &self.interrupt))
+    }
+
+    fn wait_pasted(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        let timeout = seconds(timeout)?;
+        self.with_clipboard(py, |clipboard| clipboard.wait_served(timeout, &self.interrupt))
+    }
+
+    fn interrupt(&self) {
+        self.interrupt.set();
+    }
+
+    fn clear_interrupt(&self) {
+        self.interrupt.clear();
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            drop(self.clipboard.lock().unwrap_or_else(PoisonError::into_inner).take());
+            self.display.close();
+        });
+    }
+}

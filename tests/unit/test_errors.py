@@ -1,0 +1,127 @@
+"""Every error keeps its place in the tree, its attributes and its message through pickle and copy."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from deskhand import errors
+from deskhand.errors import (
+    ActionError,
+    AuthFailed,
+    BackendError,
+    ConnectFailed,
+    DeskhandError,
+    DesktopLost,
+    ImagingError,
+    LaunchFailed,
+    OutOfBounds,
+    PolicyDenied,
+    ProtocolViolation,
+    ShellError,
+    UnsupportedAction,
+    Untypable,
+)
+
+SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
+    (DeskhandError("m"), Exception, {"message": "m"}),  # type: ignore[list-item]
+    (ActionError("m"), DeskhandError, {"message": "m"}),
+    (UnsupportedAction("vnc", "zoom", "use x11"), ActionError, {"where": "vnc", "action": "zoom"}),
+    (OutOfBounds((1280, -1), (1280, 800)), ActionError, {"point": (1280, -1), "size": (1280, 800)}),
+    (Untypable([(3, "\0")]), ActionError, {"characters": ((3, "\0"),)}),
+    (BackendError("m"), DeskhandError, {"message": "m"}),
+    (
+        ConnectFailed("x11::99", "no such display", "start Xvfb"),
+        BackendError,
+        {"target": "x11::99", "reason": "no such display", "hint": "start Xvfb"},
+    ),
+    (
+        AuthFailed("vnc://h:5901", "wrong password"),
+        BackendError,
+        {"target": "vnc://h:5901", "reason": "wrong password", "hint": ""},
+    ),
+    (ProtocolViolation("m"), BackendError, {"message": "m"}),
+    (DesktopLost("oom", "killed"), BackendError, {"cause": "oom", "detail": "killed"}),
+    (
+        LaunchFailed("the X server", 10.0, "bad font path\n"),
+        DeskhandError,
+        {"awaited": "the X server", "seconds": 10.0, "log_tail": "bad font path\n"},
+    ),
+    (ImagingError("m"), DeskhandError, {"message": "m"}),
+    (PolicyDenied("type", "no keyboard"), DeskhandError, {"action": "type", "reason": "no keyboard"}),
+    (ShellError("bash", "not found"), DeskhandError, {"command": "bash", "reason": "not found"}),
+]
+IDS = [type(error).__name__ for error, _, _ in SAMPLES]
+
+
+def test_samples_are_complete() -> None:
+    assert sorted(IDS) == errors.__all__
+
+
+@pytest.mark.parametrize(("error", "parent", "attributes"), SAMPLES, ids=IDS)
+def test_place_and_attributes(error: DeskhandError, parent: type, attributes: dict[str, object]) -> None:
+    assert type(error).__name__ in (errors.__doc__ or "")
+    assert isinstance(error, parent)
+    assert {name: getattr(error, name) for name in attributes} == attributes
+
+
+@pytest.mark.parametrize("through", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+@pytest.mark.parametrize("failed_at", [None, 2])
+@pytest.mark.parametrize("error", [error for error, _, _ in SAMPLES], ids=IDS)
+def test_round_trip(error: DeskhandError, failed_at: int | None, through: object) -> None:
+    error = copy.copy(error)
+    if failed_at is not None:
+        error.note_progress(failed_at, "drag", 1)
+    again = through(error)  # type: ignore[operator]
+    assert type(again) is type(error)
+    assert vars(again) == vars(error)
+    assert again.args == error.args
+    assert str(again) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            OutOfBounds((1280, 5), (1280, 800)),
+            (
+                "point (1280, 5) is outside of 1280x800: x must be 0...1279, y 0...799; take coordinates from the "
+                "latest screenshot"
+            ),
+        ),
+        (
+            Untypable([(3, "\0"), (9, "\ud83d")]),
+            "cannot type U+0000 at 3, U+D83D at 9: remove them, or use paste=True",
+        ),
+        (
+            ConnectFailed("x11::99", "no such display", "start Xvfb"),
+            "cannot connect to x11::99: no such display: start Xvfb",
+        ),
+        (AuthFailed("vnc://h", "refused"), "authentication refused by vnc://h: refused"),
+        (
+            LaunchFailed("Xvfb", 2.0, "", "apt-get install xvfb"),
+            "Xvfb did not come up in 2 s: apt-get install xvfb (it wrote no output)",
+        ),
+        (LaunchFailed("Xvfb", 2.0, "x\n"), "Xvfb did not come up in 2 s\n--- last output ---\nx"),
+        (DesktopLost("oom", "killed"), "desktop lost (oom): killed: launch or connect again"),
+        (UnsupportedAction("vnc", "zoom"), "vnc does not support the action 'zoom'"),
+    ],
+)
+def test_message(error: DeskhandError, text: str) -> None:
+    assert str(error) == text
+
+
+def test_a_long_list_of_characters_is_cut() -> None:
+    error = Untypable([(n, "\0") for n in range(12)], hint="")
+    assert str(error).endswith("U+0000 at 9 and 2 more")
+    assert len(error.characters) == 12
+
+
+def test_progress_is_shown_and_the_first_note_wins() -> None:
+    error = ActionError("m").note_progress(3, "drag", 0)
+    assert str(error) == "m [in actions[3] (drag); nothing was done before it]"
+    error.note_progress(0, "outer", 7)
+    assert (error.index, error.doing, error.done) == (3, "drag", 0)
+    assert str(BackendError("m").note_progress(3, "drag", 2)) == "m [in actions[3] (drag); 2 done before it]"
