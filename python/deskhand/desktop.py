@@ -37,7 +37,7 @@ from deskhand.actions import (
 from deskhand.errors import ActionError, BackendError, DeskhandError, DesktopLost, LaunchFailed, UnsupportedAction
 from deskhand.events import ButtonDown, Event, KeyDown, Pause, PointerMove
 from deskhand.geometry import Point, Rect, Size, Viewport, check_region
-from deskhand.launch.processes import Guard, tail
+from deskhand.launch.processes import Guard, descends, tail
 from deskhand.observation import Elapsed, Observation, Screenshot
 from deskhand.settle import Ambient, Machine, Reason, Settle, Verdict
 from deskhand.translate import Ledger, translate
@@ -70,6 +70,9 @@ _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
 # Longer pauses are waited for here, where they can be interrupted; shorter ones are paced by the backend.
 _LONGEST_BACKEND_PAUSE = 0.25
 _WAIT_SLICE = 0.25
+_FOCUS_LIMIT = 1.0
+# A window that has just come up draws itself in several steps.
+_DRAWN = Settle(quiet=0.1, reaction=0.3)
 _PASTE_LIMIT = 5.0
 _CLIPBOARD_LIMIT = 5.0
 _CLOSE_LOCK_LIMIT = 15.0
@@ -346,19 +349,34 @@ class Desktop:
             pid, _ = guard.spawn(argv, env={**self._environment, **(env or {})}, cwd=cwd)
             window = None
             while True:
+                status = guard.exit_status(pid)
                 if managed:
+                    # A program may hand over to an instance that runs already, and end well: then any new window is its.
                     new = [w for w in self._backend.windows() if w.id not in before]
-                    window = next((w for w in new if w.pid == pid), new[-1] if new else None)
+                    window = next((w for w in new if status == 0 or w.pid is None or descends(w.pid, pid)), None)
                 if window is not None or (not managed and self._backend.screen.generation != generation):
                     break
-                status = guard.exit_status(pid)
-                # A launcher may hand over to a running instance and end well; its window still counts.
                 if (status is not None and status != 0) or self._clock() - begun >= timeout:
                     ended = "" if status is None else f"it ended with status {status}"
                     raise LaunchFailed(f"a window of {argv[0]}", self._clock() - begun, tail(log), ended)
                 self._backend.wait(min(_WAIT_SLICE, timeout))
-            self._settle(Settle(quiet=0.1, reaction=0.3), at_pointer=False)
+            if window is not None:
+                window = self._await_focus(window)
+            self._settle(_DRAWN, window=window.id if window is not None else None)
             return Program(pid, window, log)
+
+    def _await_focus(self, window: Window) -> Window:
+        """A window is listed a little before it gets the keyboard; one that does not want it never does."""
+        latest = window
+
+        def focused() -> bool:
+            nonlocal latest
+            latest = next((w for w in self._backend.windows() if w.id == window.id), latest)
+            return latest.active
+
+        with contextlib.suppress(TimeoutError):
+            self._until(focused, _FOCUS_LIMIT, "the keyboard focus")
+        return latest
 
     def get_clipboard(self) -> str | None:
         """The clipboard's text, None when it holds none.
@@ -621,13 +639,13 @@ class Desktop:
             self._ambient.feed(at, [Rect(*rect) for rect in rects])
             self._seen = generation
 
-    def _settle(self, settings: Settle | None, *, at_pointer: bool) -> Verdict:
+    def _settle(self, settings: Settle | None, *, at_pointer: bool = False, window: int | None = None) -> Verdict:
         """Wait until the screen has answered."""
         screen, now = self._backend.screen, self._clock()
         if settings is None:
             return Verdict(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
         ambient = self._ambient.regions(now)
-        probe = self._backend.probe(at_pointer=at_pointer)
+        probe = self._backend.probe(at_pointer=at_pointer, window=window)
         machine = Machine(settings, now=now, ambient=ambient, can_probe=probe is not None)
         machine.probed(now)
         relevant: list[tuple[float, list[Rect]]] = []
@@ -643,13 +661,16 @@ class Desktop:
                 machine.answered()
             now = self._clock()
             if (verdict := machine.verdict(now)) is not None:
+                if verdict.settled and self._backend.computing():
+                    machine.computing(self._clock())
+                    continue
                 if verdict.reason is Reason.STILL_CHANGING:
                     # What this action set going (a video, a spinner) goes on by itself from here.
                     for at, areas in relevant:
                         self._ambient.feed(at, areas)
                 return verdict
             if machine.wants_probe(now):
-                probe = self._backend.probe(at_pointer=at_pointer)
+                probe = self._backend.probe(at_pointer=at_pointer, window=window)
                 machine.probed(now)
                 if probe is None:
                     machine.unprobeable()

@@ -8,6 +8,8 @@ The rules:
 
 - quiet for `Settle.quiet` after the last relevant change: settled, once the window has answered a probe (`_NET_WM_PING`)
   sent after that change. An application that is still computing does not answer, and is waited for;
+- a toolkit may answer before it has worked off its input (GTK does), so an application whose main thread is seen computing
+  when the time is up is given another `quiet`;
 - no relevant change within `Settle.reaction` after the input, and a probe sent after the input was answered: settled, nothing
   changed;
 - where no probe can be sent, time alone decides;
@@ -116,6 +118,7 @@ class Machine:
         self._can_probe = can_probe
         self._first: float | None = None
         self._last: float | None = None
+        self._computing: float | None = None
         self._probe_sent: float | None = None
         self._probe_answered = False
 
@@ -140,6 +143,10 @@ class Machine:
         """Report that the latest probe was answered."""
         self._probe_answered = True
 
+    def computing(self, at: float) -> None:
+        """Report that the application was computing at `at`: what it makes of that is still to be drawn."""
+        self._computing = at
+
     def unprobeable(self) -> None:
         """Report that the window under the input does not answer probes any more (it may have closed)."""
         self._can_probe = False
@@ -149,9 +156,8 @@ class Machine:
 
     def _due(self) -> float:
         """When silence, if it lasts, is long enough."""
-        if self._last is None:
-            return self._start + self._settings.reaction
-        return self._last + self._settings.quiet
+        due = self._start + self._settings.reaction if self._last is None else self._last + self._settings.quiet
+        return due if self._computing is None else max(due, self._computing + self._settings.quiet)
 
     def _deadline(self) -> float:
         return self._start + self._settings.timeout
@@ -182,8 +188,8 @@ class Machine:
         if now >= self._due() and self._proved():
             return self._end(Reason.UNCHANGED if self._last is None else Reason.QUIET)
         if now >= self._deadline():
-            silent = now >= self._due()
-            return self._end(Reason.WINDOW_BUSY if silent else Reason.STILL_CHANGING)
+            changing = self._last is not None and now < self._last + self._settings.quiet
+            return self._end(Reason.STILL_CHANGING if changing else Reason.WINDOW_BUSY)
         return None
 
     def _end(self, reason: Reason) -> Verdict:

@@ -81,11 +81,17 @@ class Backend(Protocol):
     def wait(self, timeout: float) -> bool:
         """Wait until pixels changed, a probe was answered or the windows changed; False after `timeout` seconds."""
 
-    def probe(self, *, at_pointer: bool) -> int | None:
-        """Ask the window under the pointer, or with the focus, to answer when it has handled its input; None if it can't."""
+    def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int | None:
+        """Ask `window`, or the one under the pointer or with the focus, to answer when it has handled its input.
+
+        None if it does not promise to. A window that closes counts as having answered.
+        """
 
     def answered(self, probe: int) -> bool:
         """Whether that probe, or a later one, was answered."""
+
+    def computing(self) -> bool:
+        """Whether the application that `probe` asked is computing now; False where that cannot be known."""
 
     def windows(self) -> list[Window]:
         """The managed windows, bottom to top."""

@@ -102,13 +102,17 @@ class MemoryBackend:
         self.on_wait(timeout)
         return self.screen.generation != before
 
-    def probe(self, *, at_pointer: bool) -> int | None:
+    def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int | None:
         """There is no window to ask."""
-        del at_pointer
+        del at_pointer, window
 
     def answered(self, probe: int) -> bool:
         """There is no window to ask."""
         del probe
+        return False
+
+    def computing(self) -> bool:
+        """There is no application."""
         return False
 
     def windows(self) -> list[Window]:

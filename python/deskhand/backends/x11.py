@@ -111,6 +111,7 @@ class X11Backend:
         self.look = self._x11.look
         self.wait = self._x11.wait
         self.answered = self._x11.answered
+        self.computing = self._x11.computing
         self.activate = self._x11.activate
         self.close_window = self._x11.close_window
         self.has_window_manager = self._x11.has_window_manager
@@ -140,9 +141,9 @@ class X11Backend:
         """Release; see `Backend.release`."""
         self._x11.release(encode(events))
 
-    def probe(self, *, at_pointer: bool) -> int | None:
+    def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int | None:
         """Ping; see `Backend.probe`."""
-        return self._x11.ping(at_pointer)
+        return self._x11.ping(at_pointer, window)
 
     def windows(self) -> list[Window]:
         """The managed windows, bottom to top."""

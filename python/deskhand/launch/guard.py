@@ -108,7 +108,7 @@ class Guard:
         # Reaped by pid below, together with the orphans that nobody else waits for.
         process.returncode = 0
         if request.get("last"):
-            self.last[process.pid] = request.get("unlink", [])
+            self.last[process.pid] = None
         if report is not None:
             self.reports[report] = (request["id"], answer_to)
             self.selector.register(report, selectors.EVENT_READ, "report")
@@ -120,8 +120,8 @@ class Guard:
             self.spawn(request, answer_to)
         elif op == "directory":
             self.directories.append(request["path"])
-        elif op == "unlink":
-            self.last[request["pid"]] = request["paths"]
+        elif op == "display":
+            self.last[request["pid"]] = request["number"]
         elif op == "at_end":
             self.at_end = request
         elif op == "detach":
@@ -148,6 +148,20 @@ class Guard:
             self.handle(json.loads(line), answer_to)
         return True
 
+    def read_report(self, fd):
+        """A program may write its line in pieces, and fail if the reader leaves after the first."""
+        data = os.read(fd, 256)
+        line = self.buffers.get(fd, b"") + data
+        if data and not line.endswith(b"\n"):
+            self.buffers[fd] = line
+            return
+        self.buffers.pop(fd, None)
+        request_id, answer_to = self.reports.pop(fd)
+        self.selector.unregister(fd)
+        os.close(fd)
+        if line:
+            self.say(answer_to, id=request_id, report=line.decode().strip())
+
     def reap(self):
         while True:
             try:
@@ -156,10 +170,19 @@ class Guard:
                 return
             if pid == 0:
                 return
-            for path in self.last.pop(pid, []):
-                with contextlib.suppress(OSError):
-                    os.unlink(path)
+            self.clean_up_after(pid)
             self.say(1, exit=pid, status=os.waitstatus_to_exitcode(status))
+
+    def clean_up_after(self, pid):
+        """Remove what an X server that was killed left; one that ended in order has, and another may have its number now."""
+        display = self.last.pop(pid, None)
+        if display is None:
+            return
+        lock = f"/tmp/.X{display}-lock"
+        with contextlib.suppress(OSError, ValueError), open(lock) as file:
+            if int(file.read()) == pid:
+                os.unlink(f"/tmp/.X11-unix/X{display}")
+                os.unlink(lock)
 
     def run(self):
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -192,12 +215,7 @@ class Guard:
                         self.buffers.pop(fd, None)
                         key.fileobj.close()
                 elif key.data == "report":
-                    line = os.read(fd, 256)
-                    request_id, answer_to = self.reports.pop(fd)
-                    self.selector.unregister(fd)
-                    os.close(fd)
-                    if line:
-                        self.say(answer_to, id=request_id, report=line.decode().strip())
+                    self.read_report(fd)
         self.end()
 
     def end(self):
@@ -208,9 +226,8 @@ class Guard:
                 )
         self.finish(GRACE, lambda: [pid for pid in _descendants() if pid not in self.last])
         self.finish(LAST_GRACE, _descendants)
-        for path in [path for paths in self.last.values() for path in paths]:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+        for pid in list(self.last):
+            self.clean_up_after(pid)
         for directory in self.directories:
             shutil.rmtree(directory, ignore_errors=True)
 

@@ -251,7 +251,7 @@ def _start_server(guard: Guard, xvfb: str, screen: str, dpi: int, timeout: float
     number = guard.report(request, pid, timeout)
     if number is None:
         raise LaunchFailed("the X server", time.monotonic() - begun, tail(guard.log_of(xvfb)))
-    guard.unlink_after(pid, [f"/tmp/.X{number}-lock", f"/tmp/.X11-unix/X{number}"])  # noqa: S108
+    guard.owns_display(pid, number)
     return _Server(f":{number}", pid, xauthority)
 
 

@@ -22,7 +22,7 @@ from deskhand.errors import BackendError, ShellError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "descends", "tail"]
 
 _SCRIPT = Path(__file__).with_name("guard.py")
 _ANSWER_LIMIT = 10.0
@@ -172,9 +172,9 @@ class Guard:
             if self.exit_status(pid) is not None or self._ended or time.monotonic() >= deadline:
                 return None
 
-    def unlink_after(self, pid: int, paths: Sequence[str]) -> None:
-        """Remove these files once `pid`, started with `last`, has ended."""
-        self._tell(op="unlink", pid=pid, paths=list(paths))
+    def owns_display(self, pid: int, number: str) -> None:
+        """`pid`, started with `last`, is the X server of display `number`: remove its lock and socket if it dies."""
+        self._tell(op="display", pid=pid, number=number)
 
     def at_end(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
         """Run this should the driver vanish without closing."""
@@ -222,3 +222,16 @@ def tail(path: str | os.PathLike[str]) -> str:
     except OSError:
         return ""
     return data[-_LOG_TAIL:].decode("utf-8", "replace")
+
+
+def descends(pid: int, ancestor: int) -> bool:
+    """Whether a process is `ancestor`, or was started by it, directly or through others."""
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        try:
+            # The program's name is in parentheses, and may hold any character itself.
+            pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            return False
+    return False

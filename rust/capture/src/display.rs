@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use x11rb::connection::{Connection, RequestConnection};
-use x11rb::protocol::Event as XEvent;
+use x11rb::protocol::{ErrorKind, Event as XEvent};
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::randr::{self, ConnectionExt as _};
 use x11rb::protocol::xfixes::{self, ConnectionExt as _};
@@ -35,6 +35,10 @@ const WATCH_PERIOD: Duration = Duration::from_millis(100);
 /// A borrowed keycode stays this long after typing when the application gave no proof that it has read its keys.
 const RESTORE_AFTER: Duration = Duration::from_secs(1);
 const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// An application that used more than this share of the time waited for it was working, not idling between two blinks.
+const COMPUTING_SHARE: f64 = 0.4;
+/// Over a shorter time the answer to our own ping weighs too much.
+const COMPUTING_SPAN: Duration = Duration::from_millis(5);
 /// Marks our pings; other clients put a timestamp there.
 const PING_MARK: u32 = 0xdec0_0000;
 const PING_COUNTER: u32 = 0x000f_ffff;
@@ -71,6 +75,12 @@ pub(crate) struct State {
     pub(crate) map: Option<Arc<Keymap>>,
     pub(crate) keyboard: Keyboard,
     pings_sent: u32,
+    pinged: Window,
+    /// The window that the latest input went to, and the process behind it where it runs on this machine.
+    input: Window,
+    process: Option<u32>,
+    /// When the latest wait began, and the processor time that the process had used then.
+    used: Option<(Instant, Duration)>,
     pings_answered: u32,
     /// Counts what a waiting caller wants to hear of: answered pings, changed window lists.
     signals: u64,
@@ -165,13 +175,27 @@ impl State {
                     self.signals += 1;
                 }
             }
+            // A window that closes on its input (a dialog's button) answers nothing any more: it has read what it will read.
+            XEvent::DestroyNotify(gone) if gone.window == self.pinged => self.give_up_ping(),
+            XEvent::UnmapNotify(gone) if gone.window == self.pinged => self.give_up_ping(),
+            XEvent::Error(error) if error.error_kind == ErrorKind::Window && error.bad_value == self.pinged => {
+                self.give_up_ping();
+            }
             XEvent::Error(error) => self.errors.push(x_error(error)),
             _ => {}
         }
     }
 
+    fn give_up_ping(&mut self) {
+        self.pings_answered = self.pings_sent;
+        self.signals += 1;
+    }
+
     pub(crate) fn next_ping(&mut self, shared: &Shared, window: Window) -> Result<u32> {
         self.pings_sent = (self.pings_sent + 1) & PING_COUNTER;
+        self.pinged = window;
+        let events = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
+        shared.server.conn.change_window_attributes(window, &events)?;
         shared.server.send_ping(window, PING_MARK | self.pings_sent)?;
         Ok(self.pings_sent)
     }
@@ -268,6 +292,7 @@ impl State {
     /// Waits until pixels changed, a ping was answered or the list of windows changed; `false` at the timeout.
     fn wait(&mut self, shared: &Shared, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now() + timeout;
+        self.used = self.process.and_then(processor_time).map(|used| (Instant::now(), used));
         let (signals, generation) = (self.signals, locked(&shared.screen).generation());
         loop {
             self.pump(shared)?;
@@ -344,6 +369,10 @@ impl Display {
             map: None,
             keyboard: Keyboard::default(),
             pings_sent: 0,
+            pinged: x11rb::NONE,
+            input: x11rb::NONE,
+            process: None,
+            used: None,
             pings_answered: 0,
             signals: 0,
             errors: Vec::new(),
@@ -476,17 +505,27 @@ impl Display {
         self.with(|state, shared| state.wait(shared, timeout))
     }
 
-    /// Pings the window that gets the input: the one under the pointer, or the one with the focus. `None` when it does not
-    /// promise to answer.
+    /// Pings `window`, or the one that gets the input: under the pointer, or with the focus. `None` when it does not promise to
+    /// answer.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`], [`Error::Interrupted`].
-    pub fn ping(&self, at_pointer: bool) -> Result<Option<u32>> {
+    pub fn ping(&self, at_pointer: bool, window: Option<Window>) -> Result<Option<u32>> {
         self.with(|state, shared| {
             let server = &shared.server;
-            let first = if at_pointer { server.under_pointer()? } else { None };
-            for window in [first, server.focus()?].into_iter().flatten() {
+            let candidates = match window {
+                Some(_) => [window, None],
+                None if at_pointer => [server.under_pointer()?, server.focus()?],
+                None => [server.focus()?, None],
+            };
+            if let Some(window) = candidates.into_iter().flatten().next()
+                && state.input != window
+            {
+                state.input = window;
+                state.process = server.process_of(window)?;
+            }
+            for window in candidates.into_iter().flatten() {
                 if let Some(window) = server.pingable(window)? {
                     return state.next_ping(shared, window).map(Some);
                 }
@@ -502,6 +541,20 @@ impl Display {
     /// [`Error::Lost`].
     pub fn answered(&self, token: u32) -> Result<bool> {
         self.with(|state, _| Ok(state.answered(token)))
+    }
+
+    /// True when the main thread of the application that [`Display::ping`] looked at was computing during the latest
+    /// [`Display::wait`], as far as this machine can tell: a toolkit may answer a ping before it has drawn what came before it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`].
+    pub fn computing(&self) -> Result<bool> {
+        self.with(|state, _| {
+            let Some(((begun, before), pid)) = state.used.zip(state.process) else { return Ok(false) };
+            let (span, used) = (begun.elapsed(), processor_time(pid).unwrap_or(before).saturating_sub(before));
+            Ok(span >= COMPUTING_SPAN && used.as_secs_f64() > COMPUTING_SHARE * span.as_secs_f64())
+        })
     }
 
     /// The managed windows.
@@ -604,6 +657,12 @@ fn take_lease(server: &Server, driver: &str) -> Result<()> {
     conn.ungrab_server()?;
     conn.flush()?;
     Ok(())
+}
+
+/// Processor time that the main thread of a process has used; `None` when it is not ours to see.
+fn processor_time(pid: u32) -> Option<Duration> {
+    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    schedstat.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
 fn watch(shared: &Shared) {

@@ -70,12 +70,12 @@ pub(crate) fn open_connection(target: &Target, interrupt: &Interrupt, silence_li
     let parsed = x11rb::reexports::x11rb_protocol::parse_display::parse_display(Some(&target.display))
         .map_err(|error| failed(error.to_string()))?;
     let screen = usize::from(parsed.screen);
-    let mut last = failed("no address to try".into());
+    let mut tried = Vec::new();
     for address in parsed.connect_instruction() {
         let stream = match DefaultStream::connect(&address) {
             Ok((stream, _)) => BoundedStream::new(stream, interrupt.clone(), silence_limit),
             Err(error) => {
-                last = failed(format!("{address:?}: {error}"));
+                tried.push(format!("{address:?}: {error}"));
                 continue;
             }
         };
@@ -84,7 +84,7 @@ pub(crate) fn open_connection(target: &Target, interrupt: &Interrupt, silence_li
             .map(|conn| (conn, screen))
             .map_err(|error| connect_error(&target.display, error));
     }
-    Err(last)
+    Err(failed(tried.join("; ")))
 }
 
 impl Server {

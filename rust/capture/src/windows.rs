@@ -1,7 +1,8 @@
 //! Windows as the window manager lists them, and which of them answers pings.
 
-use x11rb::connection::Connection;
+use x11rb::connection::{Connection, RequestConnection};
 use x11rb::properties::WmClass;
+use x11rb::protocol::res::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
     AtomEnum, ClientMessageEvent, ConnectionExt as _, EventMask, InputFocus, Window,
 };
@@ -164,6 +165,16 @@ impl Server {
             window = tree.parent;
         }
         Ok(None)
+    }
+
+    /// The process of the client that made `window`, when it runs under the same kernel as the server (X-Resource 1.2).
+    pub(crate) fn process_of(&self, window: Window) -> Result<Option<u32>> {
+        if self.conn.extension_information(res::X11_EXTENSION_NAME)?.is_none() {
+            return Ok(None);
+        }
+        let spec = res::ClientIdSpec { client: window, mask: res::ClientIdMask::LOCAL_CLIENT_PID };
+        let reply = gone(self.conn.res_query_client_ids(&[spec])?.reply().map_err(Error::from))?;
+        Ok(reply.and_then(|reply| reply.ids.iter().flat_map(|id| id.value.iter().copied()).next()))
     }
 
     /// Sends a ping that carries `token` where the protocol has a timestamp; the answer comes to the root window.

@@ -137,12 +137,17 @@ impl X11 {
         self.call(py, |display| display.wait(timeout))
     }
 
-    fn ping(&self, py: Python<'_>, at_pointer: bool) -> PyResult<Option<u32>> {
-        self.call(py, |display| display.ping(at_pointer))
+    #[pyo3(signature = (at_pointer, window=None))]
+    fn ping(&self, py: Python<'_>, at_pointer: bool, window: Option<u32>) -> PyResult<Option<u32>> {
+        self.call(py, |display| display.ping(at_pointer, window))
     }
 
     fn answered(&self, py: Python<'_>, token: u32) -> PyResult<bool> {
         self.call(py, |display| display.answered(token))
+    }
+
+    fn computing(&self, py: Python<'_>) -> PyResult<bool> {
+        self.call(py, Display::computing)
     }
 
     fn windows(&self, py: Python<'_>) -> PyResult<Vec<WindowTuple>> {

@@ -1,0 +1,68 @@
+"""Real desktops for tests, each with a home directory of its own so that no first-run or crash-recovery window comes up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+def need(program: str, package: str) -> str:
+    """The path of a program that a test drives; tests never skip for a missing one."""
+    path = shutil.which(program)
+    if path is None:
+        pytest.fail(f"{program} is not installed: apt-get install {package}")
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty home directory."""
+    path = tmp_path / "home"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def environment(home: Path) -> dict[str, str]:
+    """What programs on a test's desktop get in addition."""
+    folders = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "CACHE", "DATA", "STATE")}
+    return {"HOME": str(home), **folders}
+
+
+@pytest.fixture
+def launch(environment: dict[str, str]) -> Iterator[Callable[..., deskhand.Desktop]]:
+    """`deskhand.launch` with the test's own home; what it launched is closed at the end."""
+    desktops: list[deskhand.Desktop] = []
+
+    def make(**options: object) -> deskhand.Desktop:
+        extra = options.pop("env", None) or {}
+        assert isinstance(extra, dict)
+        desktop = deskhand.launch(env={**environment, **extra}, **options)  # type: ignore[arg-type]
+        desktops.append(desktop)
+        return desktop
+
+    yield make
+    for desktop in desktops:
+        desktop.close()
+
+
+@pytest.fixture
+def desktop(launch: Callable[..., deskhand.Desktop]) -> deskhand.Desktop:
+    """A desktop of 1000x700 pixels."""
+    return launch(size=(1000, 700))
+
+
+@pytest.fixture
+def x_environment(desktop: deskhand.Desktop) -> dict[str, str]:
+    """What lets any X client join `desktop`."""
+    assert desktop.display is not None
+    return {**os.environ, "DISPLAY": desktop.display, "XAUTHORITY": str(desktop.xauthority)}
