@@ -40,7 +40,7 @@ from deskhand.actions import (
 )
 from deskhand.aio import AsyncDesktop
 from deskhand.backends.base import Window
-from deskhand.desktop import Desktop, Program
+from deskhand.desktop import Desktop
 from deskhand.entry import connect, launch
 from deskhand.errors import (
     ActionError,
@@ -60,6 +60,7 @@ from deskhand.errors import (
 )
 from deskhand.geometry import Point, Rect, Size, Viewport
 from deskhand.observation import Elapsed, Observation, Screenshot
+from deskhand.programs import Program
 from deskhand.settle import Reason, Settle
 
 __all__ = [

@@ -12,10 +12,8 @@ import shlex
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from deskhand._native import Interrupted
 from deskhand.actions import (
     Action,
     CursorPosition,
@@ -34,13 +32,14 @@ from deskhand.actions import (
     Wait,
     Zoom,
 )
-from deskhand.errors import ActionError, BackendError, DeskhandError, DesktopLost, LaunchFailed, UnsupportedAction
+from deskhand.errors import ActionError, BackendError, DeskhandError, DesktopLost, UnsupportedAction
 from deskhand.events import ButtonDown, Event, KeyDown, Pause, PointerMove
-from deskhand.geometry import Point, Rect, Size, Viewport, check_region
-from deskhand.launch.processes import Guard, descends, tail
-from deskhand.observation import Elapsed, Observation, Screenshot
-from deskhand.settle import Ambient, Machine, Reason, Settle, Verdict
+from deskhand.geometry import Point, Rect, Size
+from deskhand.observation import Elapsed, Observation
+from deskhand.programs import Program, start_program
+from deskhand.settle import Settle
 from deskhand.translate import Ledger, translate
+from deskhand.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,8 +47,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deskhand.backends.base import Backend, Window
+    from deskhand.launch.processes import Guard
+    from deskhand.observation import Screenshot
 
-__all__ = ["Desktop", "Program"]
+__all__ = ["Desktop"]
 
 # Actions after which the next one of the same call need not wait for the screen: they are parts of a gesture, or do nothing.
 _NO_WAIT_AFTER = (
@@ -69,31 +70,12 @@ _NO_WAIT_AFTER = (
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
 # Longer pauses are waited for here, where they can be interrupted; shorter ones are paced by the backend.
 _LONGEST_BACKEND_PAUSE = 0.25
-_WAIT_SLICE = 0.25
-_FOCUS_LIMIT = 1.0
-# A window that has just come up draws itself in several steps.
-_DRAWN = Settle(quiet=0.1, reaction=0.3)
 _PASTE_LIMIT = 5.0
 _CLIPBOARD_LIMIT = 5.0
 _CLOSE_LOCK_LIMIT = 15.0
 # Terminals have their own chord for it, because Ctrl+V is a character to them.
 _PASTE_CHORDS = {"xterm": "shift+Insert", "uxterm": "shift+Insert"}
 _TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A program started on a desktop.
-
-    Attributes:
-        pid: Its process id.
-        window: The window that came up; None on a desktop without a window manager.
-        log: The file that its output goes to.
-    """
-
-    pid: int
-    window: Window | None
-    log: Path
 
 
 class Desktop:
@@ -142,17 +124,13 @@ class Desktop:
         self._make_guard = guard
         self._guard: Guard | None = None
         self._environment = dict(environment or {})
-        self._owns_processes = owns_processes
         self._view_only = view_only
         self._on_close = tuple(on_close)
         self._clock = clock
         self._lock = threading.RLock()
         self._ledger = Ledger()
-        self._ambient = Ambient()
-        self._seen = backend.screen.generation
-        self._epoch = backend.screen.epoch
+        self._watch = Watch(backend, clock)
         self._closed = False
-        self._stop = False
         self._watched_over = owns_processes
         self._index: int | None = None
 
@@ -251,7 +229,7 @@ class Desktop:
         """
         with self._turn():
             self._backend.look()
-            return self._picture(size, region, cursor=cursor)
+            return self._watch.picture(size, region, cursor=cursor)
 
     def release_all(self) -> None:
         """Release every key and button that is held."""
@@ -288,7 +266,7 @@ class Desktop:
         with self._turn():
             self._known(number)
             self._backend.activate(number)
-            self._until(
+            self._watch.until(
                 lambda: any(w.active for w in self._backend.windows() if w.id == number),
                 timeout,
                 f"window {number:#x} to become active",
@@ -309,7 +287,9 @@ class Desktop:
             self._known(number)
             self._backend.close_window(number)
             try:
-                self._until(lambda: all(w.id != number for w in self._backend.windows()), timeout, "the window to close")
+                self._watch.until(
+                    lambda: all(w.id != number for w in self._backend.windows()), timeout, "the window to close"
+                )
             except TimeoutError:
                 return False
             return True
@@ -341,42 +321,8 @@ class Desktop:
         with self._turn():
             self._refuse_if_view_only("start")
             guard = self._own_guard()
-            log = guard.log_of(argv[0])
-            managed = self._backend.has_windows and getattr(self._backend, "has_window_manager", lambda: False)()
-            before = {window.id for window in self._backend.windows()} if managed else set()
-            generation = self._backend.screen.generation
-            begun = self._clock()
-            pid, _ = guard.spawn(argv, env={**self._environment, **(env or {})}, cwd=cwd)
-            window = None
-            while True:
-                status = guard.exit_status(pid)
-                if managed:
-                    # A program may hand over to an instance that runs already, and end well: then any new window is its.
-                    new = [w for w in self._backend.windows() if w.id not in before]
-                    window = next((w for w in new if status == 0 or w.pid is None or descends(w.pid, pid)), None)
-                if window is not None or (not managed and self._backend.screen.generation != generation):
-                    break
-                if (status is not None and status != 0) or self._clock() - begun >= timeout:
-                    ended = "" if status is None else f"it ended with status {status}"
-                    raise LaunchFailed(f"a window of {argv[0]}", self._clock() - begun, tail(log), ended)
-                self._backend.wait(min(_WAIT_SLICE, timeout))
-            if window is not None:
-                window = self._await_focus(window)
-            self._settle(_DRAWN, window=window.id if window is not None else None)
-            return Program(pid, window, log)
-
-    def _await_focus(self, window: Window) -> Window:
-        """A window is listed a little before it gets the keyboard; one that does not want it never does."""
-        latest = window
-
-        def focused() -> bool:
-            nonlocal latest
-            latest = next((w for w in self._backend.windows() if w.id == window.id), latest)
-            return latest.active
-
-        with contextlib.suppress(TimeoutError):
-            self._until(focused, _FOCUS_LIMIT, "the keyboard focus")
-        return latest
+            environment = {**self._environment, **(env or {})}
+            return start_program(self._backend, self._watch, guard, argv, env=environment, cwd=cwd, timeout=timeout)
 
     def get_clipboard(self) -> str | None:
         """The clipboard's text, None when it holds none.
@@ -412,12 +358,12 @@ class Desktop:
 
     def interrupt(self) -> None:
         """From another thread: stop the call under way. It releases what it holds and raises."""
-        self._stop = True
+        self._watch.stop = True
         self._backend.interrupt()
 
     def close(self) -> None:
         """Release everything, end the connection and what was launched. Again is harmless."""
-        self._stop = True
+        self._watch.stop = True
         self._backend.interrupt()
         if not self._lock.acquire(timeout=_CLOSE_LOCK_LIMIT):
             raise BackendError("close: another thread is still in a call on this desktop")
@@ -455,17 +401,13 @@ class Desktop:
         with self._lock:
             if self._closed:
                 raise BackendError("this desktop is closed")
-            self._stop = False
+            self._watch.stop = False
             self._backend.clear_interrupt()
             self._backend.begin()
             try:
                 yield
             finally:
                 self._backend.end()
-
-    def _check_stop(self) -> None:
-        if self._stop:
-            raise Interrupted("this call was stopped")
 
     def _refuse_if_view_only(self, what: str) -> None:
         if self._view_only:
@@ -481,19 +423,12 @@ class Desktop:
             titles = ", ".join(f"{w.id:#x} {w.title!r}" for w in windows) or "none"
             raise ActionError(f"there is no window {number:#x}; the windows are: {titles}")
 
-    def _until(self, done: Callable[[], bool], timeout: float, what: str) -> None:
-        deadline = self._clock() + timeout
-        while not done():
-            self._check_stop()
-            left = deadline - self._clock()
-            if left <= 0:
-                raise TimeoutError(f"waited {timeout:g} s for {what}")
-            self._backend.wait(min(left, _WAIT_SLICE))
-
     def _own_guard(self) -> Guard:
         if self._guard is None:
             if self._make_guard is None:
-                raise UnsupportedAction(self._backend.name, "start", "programs are started on the desktop's own machine")
+                raise UnsupportedAction(
+                    self._backend.name, "start", "programs are started on the desktop's own machine"
+                )
             self._guard = self._make_guard()
         return self._guard
 
@@ -501,8 +436,7 @@ class Desktop:
         self, planned: Sequence[tuple[Action, list[Event]]], settings: Settle | None, size: tuple[int, int] | None
     ) -> Observation:
         screen = self._backend.screen
-        self._backend.look()
-        self._catch_up()
+        self._watch.catch_up()
         before = screen.generation
         started = self._clock()
         pasted = False
@@ -514,15 +448,15 @@ class Desktop:
             else:
                 self._send(events)
             if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
-                self._settle(settings, at_pointer=not isinstance(action, _TO_FOCUS))
+                self._watch.settle(settings, at_pointer=not isinstance(action, _TO_FOCUS))
         sent = self._clock()
-        verdict = self._settle(settings, at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS))
+        verdict = self._watch.settle(settings, at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS))
         settled = self._clock()
         self._backend.look()
         changes = [Rect(*rect) for rect in screen.changes(before)]
         captured = self._clock()
         zooms = [action.region for action, _ in planned if isinstance(action, Zoom)]
-        shot = self._picture(size, zooms[-1] if zooms else None, cursor=True)
+        shot = self._watch.picture(size, zooms[-1] if zooms else None, cursor=True)
         encoded = self._clock()
         reaction = max(0.0, verdict.first_change - sent) if verdict.first_change is not None else 0.0
         return Observation(
@@ -573,7 +507,7 @@ class Desktop:
             if isinstance(event, Pause) and event.seconds > _LONGEST_BACKEND_PAUSE:
                 self._send_batch(batch)
                 batch = []
-                self._pause(event.seconds)
+                self._watch.pause(event.seconds)
             else:
                 batch.append(event)
         self._send_batch(batch)
@@ -581,7 +515,7 @@ class Desktop:
     def _send_batch(self, batch: Sequence[Event]) -> None:
         if not batch:
             return
-        self._check_stop()
+        self._watch.check_stop()
         self._ledger.expect(batch)
         self._backend.send(batch)
         for event in batch:
@@ -599,17 +533,11 @@ class Desktop:
             environment["XAUTHORITY"] = str(self.xauthority)
         self._own_guard().at_end([sys.executable, "-m", "deskhand.launch.release"], environment)
 
-    def _pause(self, seconds: float) -> None:
-        deadline = self._clock() + seconds
-        while (left := deadline - self._clock()) > 0:
-            self._check_stop()
-            self._backend.wait(min(left, _WAIT_SLICE))
-
     def _release_after(self, error: BaseException) -> None:
         """Leave nothing pressed after a failure. The failure is what the caller hears of."""
         if isinstance(error, DesktopLost) or not self._ledger.pressed:
             return
-        self._stop = False
+        self._watch.stop = False
         self._backend.clear_interrupt()
         with contextlib.suppress(DeskhandError):
             self._backend.release(self._ledger.release_events())
@@ -629,66 +557,6 @@ class Desktop:
         if before is not None:
             self._backend.write_clipboard(before, _CLIPBOARD_LIMIT)
 
-    def _catch_up(self) -> None:
-        """Learn what changed on its own since the last call."""
-        screen = self._backend.screen
-        if screen.epoch != self._epoch:
-            self._epoch = screen.epoch
-            self._ambient.forget()
-        for generation, at, rects in screen.history(self._seen):
-            self._ambient.feed(at, [Rect(*rect) for rect in rects])
-            self._seen = generation
-
-    def _settle(self, settings: Settle | None, *, at_pointer: bool = False, window: int | None = None) -> Verdict:
-        """Wait until the screen has answered."""
-        screen, now = self._backend.screen, self._clock()
-        if settings is None:
-            return Verdict(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
-        ambient = self._ambient.regions(now)
-        probe = self._backend.probe(at_pointer=at_pointer, window=window)
-        machine = Machine(settings, now=now, ambient=ambient, can_probe=probe is not None)
-        machine.probed(now)
-        relevant: list[tuple[float, list[Rect]]] = []
-        while True:
-            for generation, at, rects in screen.history(self._seen):
-                self._seen = generation
-                areas = [Rect(*rect) for rect in rects]
-                if machine.changed(at, areas):
-                    relevant.append((at, areas))
-                else:
-                    self._ambient.feed(at, areas)
-            if probe is not None and self._backend.answered(probe):
-                machine.answered()
-            now = self._clock()
-            if (verdict := machine.verdict(now)) is not None:
-                if verdict.settled and self._backend.computing():
-                    machine.computing(self._clock())
-                    continue
-                if verdict.reason is Reason.STILL_CHANGING:
-                    # What this action set going (a video, a spinner) goes on by itself from here.
-                    for at, areas in relevant:
-                        self._ambient.feed(at, areas)
-                return verdict
-            if machine.wants_probe(now):
-                probe = self._backend.probe(at_pointer=at_pointer, window=window)
-                machine.probed(now)
-                if probe is None:
-                    machine.unprobeable()
-                continue
-            self._check_stop()
-            self._backend.wait(machine.wait(now))
-
-    def _picture(
-        self, size: tuple[int, int] | None, region: tuple[int, int, int, int] | None, *, cursor: bool
-    ) -> Screenshot:
-        screen = self._backend.screen
-        area = check_region(Rect(*region), self.size) if region is not None else None
-        shown = area.size if area is not None else self.size
-        generation = screen.generation
-        png = screen.png(size, area, cursor)
-        viewport = Viewport(self.size, Size(*(size or shown)), area)
-        return Screenshot(png, viewport, Point(*screen.pointer), generation)
-
 
 def _settings(settle: Settle | bool) -> Settle | None:  # noqa: FBT001 # the public parameter has these types
     if settle is True:
@@ -698,4 +566,3 @@ def _settings(settle: Settle | bool) -> Settle | None:  # noqa: FBT001 # the pub
     if isinstance(settle, Settle):
         return settle
     raise ActionError(f"settle must be a Settle, True or False, not {settle!r}")
-

@@ -6,7 +6,6 @@ This module owns the spelling of targets. What must never appear here: how a des
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from deskhand.launch.local import launch_local, program_environment
 from deskhand.launch.processes import Guard
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
 __all__ = ["connect", "launch"]

@@ -209,7 +209,7 @@ class Ambient:
     which a window draws itself is not, and a program that stopped printing a second ago is not either.
     """
 
-    _SEEN = 96
+    _SEEN = 192
     _TIMES = 3
     _SPAN = 0.4
     _LONGEST_GAP = 1.6
@@ -259,6 +259,7 @@ def _cells(rects: Sequence[Rect]) -> list[Rect]:
 
 
 _MOST_SHAPES = 12
+_NARROW = 8
 
 
 def _overlapping(rects: Sequence[Rect]) -> list[list[Rect]]:
@@ -295,6 +296,8 @@ def _united(cells: Sequence[Rect]) -> list[Rect]:
 
 
 def _inflated(box: Rect) -> Rect:
-    # A caret, one pixel wide, must stay one pixel wide: what is typed beside it is no caret.
+    # A caret must stay as narrow as it is: what is typed beside it is no caret.
+    if min(box.width, box.height) < _NARROW:
+        return box
     dx, dy = min(8, box.width // 4), min(8, box.height // 4)
     return Rect(max(0, box.x - dx), max(0, box.y - dy), box.width + 2 * dx, box.height + 2 * dy)

@@ -107,7 +107,7 @@ def test_the_examples_of_the_module_are_valid() -> None:
     ]
     assert len(examples) > len(ACTIONS)
     for example in examples:
-        assert isinstance(eval(example.strip(), vars(act)), Action)  # noqa: S307 - our own docstring
+        assert isinstance(eval(example.strip(), vars(act)), Action)
 
 
 @pytest.mark.parametrize(("action", "plain"), FORMS, ids=IDS)

@@ -93,6 +93,9 @@ class Backend(Protocol):
     def computing(self) -> bool:
         """Whether the application that `probe` asked is computing now; False where that cannot be known."""
 
+    def has_window_manager(self) -> bool:
+        """Whether a window manager runs that lists windows."""
+
     def windows(self) -> list[Window]:
         """The managed windows, bottom to top."""
 

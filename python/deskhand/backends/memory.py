@@ -105,6 +105,7 @@ class MemoryBackend:
     def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int | None:
         """There is no window to ask."""
         del at_pointer, window
+        return None
 
     def answered(self, probe: int) -> bool:
         """There is no window to ask."""
@@ -113,6 +114,10 @@ class MemoryBackend:
 
     def computing(self) -> bool:
         """There is no application."""
+        return False
+
+    def has_window_manager(self) -> bool:
+        """There is none."""
         return False
 
     def windows(self) -> list[Window]:
@@ -156,5 +161,3 @@ class MemoryBackend:
     def close(self) -> None:
         """Note that it was closed."""
         self.closed = True
-
-

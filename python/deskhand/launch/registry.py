@@ -78,7 +78,9 @@ def runtime_directory() -> Path:
         path.mkdir(mode=0o700, exist_ok=True)
         info = path.lstat()
     except OSError as error:
-        raise BackendError(f"cannot make the directory {path}: {error}; set XDG_RUNTIME_DIR to a writable one") from error
+        raise BackendError(
+            f"cannot make the directory {path}: {error}; set XDG_RUNTIME_DIR to a writable one"
+        ) from error
     if info.st_uid != os.getuid() or info.st_mode & 0o077:
         raise BackendError(f"{path} must belong to you with mode 0700; remove it or set XDG_RUNTIME_DIR")
     return path
@@ -153,7 +155,9 @@ def add(entry: Entry) -> None:
     path = _file(check_name(entry.name))
     with _locked():
         if find(entry.name) is not None:
-            raise ActionError(f"there is a desktop named {entry.name!r} already; choose another name, or `deskhand down` it")
+            raise ActionError(
+                f"there is a desktop named {entry.name!r} already; choose another name, or `deskhand down` it"
+            )
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(asdict(entry)))
         temporary.replace(path)

@@ -360,7 +360,9 @@ fn advance(
     property: Atom,
     transfers: &mut Vec<Transfer>,
 ) -> Result<()> {
-    let Some(index) = transfers.iter().position(|t| t.window == window && t.property == property) else { return Ok(()) };
+    let Some(index) = transfers.iter().position(|t| t.window == window && t.property == property) else {
+        return Ok(());
+    };
     let transfer = &mut transfers[index];
     let end = (transfer.sent + PIECE).min(transfer.text.len());
     let piece = &transfer.text[transfer.sent..end];

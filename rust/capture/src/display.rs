@@ -13,13 +13,13 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use x11rb::connection::{Connection, RequestConnection};
-use x11rb::protocol::{ErrorKind, Event as XEvent};
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::randr::{self, ConnectionExt as _};
 use x11rb::protocol::xfixes::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
     AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, PropMode, Window, WindowClass,
 };
+use x11rb::protocol::{ErrorKind, Event as XEvent};
 use x11rb::wrapper::ConnectionExt as _;
 
 use crate::error::{Error, Result, x_error};
@@ -163,8 +163,12 @@ impl State {
             XEvent::RandrScreenChangeNotify(_) => self.resized = true,
             XEvent::ConfigureNotify(configure) if configure.window == server.root => self.resized = true,
             XEvent::PropertyNotify(property)
-                if [server.atoms._NET_CLIENT_LIST, server.atoms._NET_ACTIVE_WINDOW, server.atoms._NET_SUPPORTING_WM_CHECK]
-                    .contains(&property.atom) =>
+                if [
+                    server.atoms._NET_CLIENT_LIST,
+                    server.atoms._NET_ACTIVE_WINDOW,
+                    server.atoms._NET_SUPPORTING_WM_CHECK,
+                ]
+                .contains(&property.atom) =>
             {
                 self.signals += 1;
             }
@@ -694,7 +698,8 @@ fn watch(shared: &Shared) {
             Err(_) => None,
         };
         last = Instant::now();
-        let timeout = restore_in.map(|rest| Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() });
+        let timeout =
+            restore_in.map(|rest| Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() });
         let mut fds = [
             PollFd::new(&shared.nudge, PollFlags::IN),
             PollFd::from_borrowed_fd(shared.server.conn.stream().as_fd(), PollFlags::IN),

@@ -43,17 +43,21 @@ impl Segment {
     fn shared_fd(server: &Server, len: usize) -> Result<Self> {
         let seg = server.conn.generate_id()?;
         let reply = server.conn.shm_create_segment(seg, len as u32, false)?.reply()?;
-        let fd: OwnedFd = reply.shm_fd.try_into().map_err(|_| Error::Unsupported("no shared memory descriptor".into()))?;
+        let fd: OwnedFd =
+            reply.shm_fd.try_into().map_err(|_| Error::Unsupported("no shared memory descriptor".into()))?;
         // SAFETY: a new private address range is asked for, of the length the server was asked to give the segment.
-        let address = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, &fd, 0)
-        }
-        .map_err(|errno| Error::Unsupported(format!("shared memory cannot be mapped: {errno}")))?;
+        let address = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, &fd, 0) }
+            .map_err(|errno| Error::Unsupported(format!("shared memory cannot be mapped: {errno}")))?;
         let address = NonNull::new(address.cast()).expect("mmap never returns null");
-        Ok(Self { seg, address, len, detach: |address, len| {
-            // SAFETY: exactly the range that mmap returned, unmapped once, in Drop.
-            let _ = unsafe { rustix::mm::munmap(address.as_ptr().cast(), len) };
-        } })
+        Ok(Self {
+            seg,
+            address,
+            len,
+            detach: |address, len| {
+                // SAFETY: exactly the range that mmap returned, unmapped once, in Drop.
+                let _ = unsafe { rustix::mm::munmap(address.as_ptr().cast(), len) };
+            },
+        })
     }
 
     fn shared_id(server: &Server, len: usize) -> Result<Self> {
@@ -76,10 +80,15 @@ impl Segment {
         unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         attached?;
         let address = NonNull::new(address.cast()).expect("shmat never returns null");
-        Ok(Self { seg, address, len, detach: |address, _| {
-            // SAFETY: the address that shmat returned, detached once, in Drop.
-            unsafe { libc::shmdt(address.as_ptr().cast()) };
-        } })
+        Ok(Self {
+            seg,
+            address,
+            len,
+            detach: |address, _| {
+                // SAFETY: the address that shmat returned, detached once, in Drop.
+                unsafe { libc::shmdt(address.as_ptr().cast()) };
+            },
+        })
     }
 
     fn bytes(&self) -> &[u8] {
@@ -235,10 +244,8 @@ impl Grabber {
                 y += piece.h;
             }
         }
-        let replies = pieces
-            .into_iter()
-            .map(|(piece, cookie)| Ok((piece, cookie.reply()?.data)))
-            .collect::<Result<Vec<_>>>()?;
+        let replies =
+            pieces.into_iter().map(|(piece, cookie)| Ok((piece, cookie.reply()?.data))).collect::<Result<Vec<_>>>()?;
         let patches: Vec<Patch<'_>> = replies
             .iter()
             .map(|(rect, data)| Patch { rect: *rect, pixels: data, stride: rect.w as usize * BYTES_PER_PIXEL })

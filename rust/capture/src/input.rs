@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xkb::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
-    BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConnectionExt as _, KEY_PRESS_EVENT, KEY_RELEASE_EVENT, KeyButMask, ModMask,
-    MOTION_NOTIFY_EVENT, Window,
+    BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConnectionExt as _, KEY_PRESS_EVENT, KEY_RELEASE_EVENT, KeyButMask,
+    MOTION_NOTIFY_EVENT, ModMask, Window,
 };
 use x11rb::protocol::xtest::ConnectionExt as _;
 
@@ -53,7 +53,8 @@ impl State {
         let plan = plan(events, &map, self.keyboard.clone()).map_err(Error::NoKeycode)?;
         let borrows = plan.pages.iter().any(|page| !page.assign.is_empty());
         let typed_with_borrowed = borrows || !plan.keyboard.borrowed().is_empty();
-        let locks = if events.iter().any(|event| matches!(event, Event::Key(..))) { self.unlock(shared)? } else { None };
+        let locks =
+            if events.iter().any(|event| matches!(event, Event::Key(..))) { self.unlock(shared)? } else { None };
         let reader = if borrows { Self::reader(shared)? } else { Reader::Blind };
         self.keyboard = plan.keyboard;
         let mut sent = 0;
@@ -262,8 +263,10 @@ impl State {
         let keys = keys.reply()?.keys;
         let mask = pointer.reply()?.mask;
         let keys = (8..=255_u8).filter(|&keycode| keys[usize::from(keycode / 8)] >> (keycode % 8) & 1 == 1).collect();
-        let masks = [KeyButMask::BUTTON1, KeyButMask::BUTTON2, KeyButMask::BUTTON3, KeyButMask::BUTTON4, KeyButMask::BUTTON5];
-        let buttons = (1..=5).zip(masks).filter(|&(_, button)| mask.contains(button)).map(|(number, _)| number).collect();
+        let masks =
+            [KeyButMask::BUTTON1, KeyButMask::BUTTON2, KeyButMask::BUTTON3, KeyButMask::BUTTON4, KeyButMask::BUTTON5];
+        let buttons =
+            (1..=5).zip(masks).filter(|&(_, button)| mask.contains(button)).map(|(number, _)| number).collect();
         Ok((keys, buttons))
     }
 }

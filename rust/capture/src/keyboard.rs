@@ -198,10 +198,11 @@ impl Keyboard {
 
     fn borrowed_stroke(&self, keysym: u32) -> Option<Stroke> {
         let wanted = identity(keysym);
-        self.borrowed
-            .iter()
-            .find(|&&(_, borrowed)| identity(borrowed) == wanted)
-            .map(|&(keycode, _)| Stroke { keycode, shift: false, level3: false })
+        self.borrowed.iter().find(|&&(_, borrowed)| identity(borrowed) == wanted).map(|&(keycode, _)| Stroke {
+            keycode,
+            shift: false,
+            level3: false,
+        })
     }
 
     fn is_held(&self, keysyms: &[u32]) -> bool {
@@ -407,12 +408,8 @@ mod tests {
 
     #[test]
     fn a_held_shift_is_not_released() {
-        let events = [
-            Event::Key(SHIFT_L, true),
-            Event::Key(0x41, true),
-            Event::Key(0x41, false),
-            Event::Key(SHIFT_L, false),
-        ];
+        let events =
+            [Event::Key(SHIFT_L, true), Event::Key(0x41, true), Event::Key(0x41, false), Event::Key(SHIFT_L, false)];
         let plan = plan(&events, &keymap(0), Keyboard::default()).unwrap();
         let keys = [(11, true), (9, true), (9, false), (11, false)].map(|(keycode, down)| Step::Key(keycode, down));
         assert_eq!(plan.pages[0].steps, keys);

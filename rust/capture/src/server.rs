@@ -65,7 +65,11 @@ pub struct Server {
 }
 
 /// Opens the socket and finishes the X11 handshake.
-pub(crate) fn open_connection(target: &Target, interrupt: &Interrupt, silence_limit: Duration) -> Result<(Conn, usize)> {
+pub(crate) fn open_connection(
+    target: &Target,
+    interrupt: &Interrupt,
+    silence_limit: Duration,
+) -> Result<(Conn, usize)> {
     let failed = |reason: String| Error::Connect { display: target.display.clone(), reason, refused: false };
     let parsed = x11rb::reexports::x11rb_protocol::parse_display::parse_display(Some(&target.display))
         .map_err(|error| failed(error.to_string()))?;

@@ -3,9 +3,7 @@
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::properties::WmClass;
 use x11rb::protocol::res::{self, ConnectionExt as _};
-use x11rb::protocol::xproto::{
-    AtomEnum, ClientMessageEvent, ConnectionExt as _, EventMask, InputFocus, Window,
-};
+use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt as _, EventMask, InputFocus, Window};
 
 use crate::error::{Error, Result};
 use crate::server::Server;
@@ -59,7 +57,8 @@ impl Server {
     pub fn has_window_manager(&self) -> Result<bool> {
         let check = self.words(self.root, self.atoms._NET_SUPPORTING_WM_CHECK, 1)?;
         let Some(&window) = check.first() else { return Ok(false) };
-        Ok(gone(self.words(window, self.atoms._NET_SUPPORTING_WM_CHECK, 1))?.is_some_and(|own| own.first() == Some(&window)))
+        Ok(gone(self.words(window, self.atoms._NET_SUPPORTING_WM_CHECK, 1))?
+            .is_some_and(|own| own.first() == Some(&window)))
     }
 
     /// The managed windows, bottom to top where the manager tells the order.

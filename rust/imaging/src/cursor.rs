@@ -39,10 +39,7 @@ impl<'a> Sprite<'a> {
     pub(crate) fn within(&self, area: Rect) -> Option<Rect> {
         let clip = |start: i64, extent: u32, low: u32, high: u32| {
             let (low, high) = (i64::from(low), i64::from(high));
-            (
-                start.clamp(low, high) as u32,
-                (start + i64::from(extent)).clamp(low, high) as u32,
-            )
+            (start.clamp(low, high) as u32, (start + i64::from(extent)).clamp(low, high) as u32)
         };
         let (left, right) = clip(self.left, self.cursor.size.w, area.x, area.right());
         let (top, bottom) = clip(self.top, self.cursor.size.h, area.y, area.bottom());
@@ -58,8 +55,7 @@ impl<'a> Sprite<'a> {
         for y in covered.y..covered.bottom() {
             let from = ((i64::from(y) - self.top) as usize) * self.cursor.size.w as usize
                 + (i64::from(covered.x) - self.left) as usize;
-            let to =
-                ((y - area.y) as usize * area.w as usize + (covered.x - area.x) as usize) * PIXEL;
+            let to = ((y - area.y) as usize * area.w as usize + (covered.x - area.x) as usize) * PIXEL;
             let sources = self.cursor.argb.get(from..).unwrap_or_default();
             let targets = &mut pixels[to..to + covered.w as usize * PIXEL];
             for (target, source) in targets.chunks_exact_mut(PIXEL).zip(sources) {
@@ -83,22 +79,9 @@ mod tests {
     use super::*;
 
     fn blended(pointer: (i32, i32), argb: Vec<u32>) -> Vec<u8> {
-        let cursor = Cursor {
-            size: Size { w: 2, h: 2 },
-            hot: (1, 1),
-            argb,
-            serial: 0,
-        };
+        let cursor = Cursor { size: Size { w: 2, h: 2 }, hot: (1, 1), argb, serial: 0 };
         let mut pixels = [100, 100, 100, 9].repeat(9);
-        Sprite::new(&cursor, pointer).blend(
-            &mut pixels,
-            Rect {
-                x: 0,
-                y: 0,
-                w: 3,
-                h: 3,
-            },
-        );
+        Sprite::new(&cursor, pointer).blend(&mut pixels, Rect { x: 0, y: 0, w: 3, h: 3 });
         pixels.chunks(4).map(|pixel| pixel[2]).collect()
     }
 
@@ -122,12 +105,7 @@ mod tests {
 
     #[test]
     fn alpha_is_premultiplied() {
-        let cases = [
-            (0x0000_0000, 100),
-            (0x8040_0000, 64 + 50),
-            (0xFF00_0000, 0),
-            (0x00FF_0000, 255),
-        ];
+        let cases = [(0x0000_0000, 100), (0x8040_0000, 64 + 50), (0xFF00_0000, 0), (0x00FF_0000, 255)];
         for (argb, expected) in cases {
             assert_eq!(blended((1, 1), vec![argb; 4])[0], expected, "{argb:08x}");
         }
@@ -135,9 +113,6 @@ mod tests {
 
     #[test]
     fn an_image_shorter_than_its_size_is_transparent_at_the_end() {
-        assert_eq!(
-            blended((1, 1), RED[..1].to_vec())[..4],
-            [255, 100, 100, 100]
-        );
+        assert_eq!(blended((1, 1), RED[..1].to_vec())[..4], [255, 100, 100, 100]);
     }
 }

@@ -21,11 +21,7 @@ const NEAR: u32 = 32;
 /// When `rect` is not inside the frame or `src` is too short for it; [`Screen::update`](crate::Screen::update) checks
 /// both.
 pub fn blit(frame: &mut Frame, rect: Rect, src: &[u8], stride: usize) -> Vec<Rect> {
-    assert!(
-        frame.size().rect().contains(rect),
-        "{rect} is not inside the frame of {}",
-        frame.size()
-    );
+    assert!(frame.size().rect().contains(rect), "{rect} is not inside the frame of {}", frame.size());
     if rect.is_empty() {
         return Vec::new();
     }
@@ -34,8 +30,7 @@ pub fn blit(frame: &mut Frame, rect: Rect, src: &[u8], stride: usize) -> Vec<Rec
     let mut rows = src.chunks(stride);
     for top in (rect.y..rect.bottom()).step_by(TILE_H as usize) {
         for y in top..rect.bottom().min(top + TILE_H) {
-            let row =
-                &rows.next().expect("src has a row for each of rect's")[..rect.w as usize * PIXEL];
+            let row = &rows.next().expect("src has a row for each of rect's")[..rect.w as usize * PIXEL];
             let held = frame.span_mut(rect, y);
             if *held != *row {
                 write_row(held, row, y, &mut band);
@@ -50,22 +45,14 @@ pub fn blit(frame: &mut Frame, rect: Rect, src: &[u8], stride: usize) -> Vec<Rec
 /// the row's first pixel.
 fn write_row(held: &mut [u8], row: &[u8], y: u32, band: &mut [Option<Rect>]) {
     const TILE: usize = TILE_W as usize * PIXEL;
-    for (((held, row), found), left) in held
-        .chunks_mut(TILE)
-        .zip(row.chunks(TILE))
-        .zip(band)
-        .zip((0..).step_by(TILE_W as usize))
+    for (((held, row), found), left) in
+        held.chunks_mut(TILE).zip(row.chunks(TILE)).zip(band).zip((0..).step_by(TILE_W as usize))
     {
         if *held == *row {
             continue;
         }
         if let Some((first, last)) = changed_span(held, row) {
-            let changed = Rect {
-                x: left + first,
-                y,
-                w: last - first + 1,
-                h: 1,
-            };
+            let changed = Rect { x: left + first, y, w: last - first + 1, h: 1 };
             *found = Some(found.map_or(changed, |rect| rect.union(changed)));
         }
         held.copy_from_slice(row);
@@ -75,10 +62,7 @@ fn write_row(held: &mut [u8], row: &[u8], y: u32, band: &mut [Option<Rect>]) {
 /// The first and the last pixel that differ in colour.
 fn changed_span(a: &[u8], b: &[u8]) -> Option<(u32, u32)> {
     let pixel = |bytes: &[u8]| [bytes[0], bytes[1], bytes[2]];
-    let mut pairs = a
-        .chunks_exact(PIXEL)
-        .zip(b.chunks_exact(PIXEL))
-        .map(|(a, b)| pixel(a) != pixel(b));
+    let mut pairs = a.chunks_exact(PIXEL).zip(b.chunks_exact(PIXEL)).map(|(a, b)| pixel(a) != pixel(b));
     let first = pairs.clone().position(|differs| differs)?;
     let last = pairs.rposition(|differs| differs)?;
     Some((first as u32, last as u32))
@@ -88,10 +72,7 @@ fn changed_span(a: &[u8], b: &[u8]) -> Option<(u32, u32)> {
 fn join_band(band: &mut [Option<Rect>], offset: u32, boxes: &mut Vec<Rect>) {
     let mut open: Option<Rect> = None;
     for found in band.iter_mut().filter_map(Option::take) {
-        let found = Rect {
-            x: found.x + offset,
-            ..found
-        };
+        let found = Rect { x: found.x + offset, ..found };
         open = Some(match open {
             Some(rect) if found.x <= rect.right() + NEAR => rect.union(found),
             Some(rect) => {
@@ -129,12 +110,7 @@ fn group(boxes: &[Rect]) -> Vec<Rect> {
         *entry = Some((held.union(*rect), area + rect.area()));
     }
     let full = |(rect, area): (Rect, u64)| rect.area() <= 2 * area;
-    let mut rects: Vec<Rect> = found
-        .iter()
-        .flatten()
-        .filter(|entry| full(**entry))
-        .map(|entry| entry.0)
-        .collect();
+    let mut rects: Vec<Rect> = found.iter().flatten().filter(|entry| full(**entry)).map(|entry| entry.0).collect();
     for (i, rect) in boxes.iter().enumerate() {
         if !found[groups.root(i)].is_some_and(full) {
             rects.push(*rect);
@@ -144,10 +120,7 @@ fn group(boxes: &[Rect]) -> Vec<Rect> {
 }
 
 fn near(a: Rect, b: Rect) -> bool {
-    a.x <= b.right() + NEAR
-        && b.x <= a.right() + NEAR
-        && a.y <= b.bottom() + NEAR
-        && b.y <= a.bottom() + NEAR
+    a.x <= b.right() + NEAR && b.x <= a.right() + NEAR && a.y <= b.bottom() + NEAR && b.y <= a.bottom() + NEAR
 }
 
 /// Disjoint sets of indices.
@@ -194,10 +167,7 @@ mod tests {
         }
         let rects = blit(&mut frame, SIZE.rect(), &pixels, SIZE.w as usize * PIXEL);
         assert_eq!(frame.as_bytes(), pixels);
-        assert_eq!(
-            blit(&mut frame, SIZE.rect(), &pixels, SIZE.w as usize * PIXEL),
-            []
-        );
+        assert_eq!(blit(&mut frame, SIZE.rect(), &pixels, SIZE.w as usize * PIXEL), []);
         rects
     }
 
@@ -213,48 +183,30 @@ mod tests {
 
     #[test]
     fn one_pixel_is_one_pixel() {
-        for pixel in [
-            rect(0, 0, 1, 1),
-            rect(63, 15, 1, 1),
-            rect(64, 16, 1, 1),
-            rect(799, 599, 1, 1),
-        ] {
+        for pixel in [rect(0, 0, 1, 1), rect(63, 15, 1, 1), rect(64, 16, 1, 1), rect(799, 599, 1, 1)] {
             assert_eq!(changed(&[pixel]), [pixel]);
         }
     }
 
     #[test]
     fn a_page_of_ragged_text_is_one_rect() {
-        let lines: Vec<Rect> = (0..25)
-            .map(|i| rect(20, 10 + i * 20, 500 + i * 77 % 130, 13))
-            .collect();
+        let lines: Vec<Rect> = (0..25).map(|i| rect(20, 10 + i * 20, 500 + i * 77 % 130, 13)).collect();
         let bounds = lines.iter().copied().reduce(Rect::union).unwrap();
         assert_eq!(changed(&lines), [bounds]);
     }
 
     #[test]
     fn a_window_border_is_not_the_whole_window() {
-        let border = [
-            rect(50, 50, 700, 2),
-            rect(50, 548, 700, 2),
-            rect(50, 50, 2, 500),
-            rect(748, 50, 2, 500),
-        ];
+        let border = [rect(50, 50, 700, 2), rect(50, 548, 700, 2), rect(50, 50, 2, 500), rect(748, 50, 2, 500)];
         let rects = changed(&border);
-        assert!(
-            rects.iter().map(|r| r.area()).sum::<u64>() < 700 * 500 / 4,
-            "{rects:?}"
-        );
+        assert!(rects.iter().map(|r| r.area()).sum::<u64>() < 700 * 500 / 4, "{rects:?}");
     }
 
     #[test]
     fn padding_alone_is_no_change_but_is_taken_over() {
         let mut frame = Frame::new(SIZE);
         let padded: Vec<u8> = [0, 0, 0, 255].repeat(frame.as_bytes().len() / PIXEL);
-        assert_eq!(
-            blit(&mut frame, SIZE.rect(), &padded, SIZE.w as usize * PIXEL),
-            []
-        );
+        assert_eq!(blit(&mut frame, SIZE.rect(), &padded, SIZE.w as usize * PIXEL), []);
         assert_eq!(frame.as_bytes(), padded);
     }
 
@@ -263,27 +215,15 @@ mod tests {
         let mut frame = Frame::new(SIZE);
         let mut src = vec![9; 100 + 8];
         src[8..100].fill(77);
-        assert_eq!(
-            blit(&mut frame, rect(5, 6, 2, 2), &src, 100),
-            [rect(5, 6, 2, 2)]
-        );
-        assert_eq!(
-            frame.copy_of(rect(4, 6, 4, 1)),
-            [0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0]
-        );
+        assert_eq!(blit(&mut frame, rect(5, 6, 2, 2), &src, 100), [rect(5, 6, 2, 2)]);
+        assert_eq!(frame.copy_of(rect(4, 6, 4, 1)), [0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0]);
     }
 
     #[test]
     fn noise_is_capped() {
-        let specks: Vec<Rect> = (0..400)
-            .map(|i| rect(i % 8 * 99, i / 8 * 12, 1, 1))
-            .collect();
+        let specks: Vec<Rect> = (0..400).map(|i| rect(i % 8 * 99, i / 8 * 12, 1, 1)).collect();
         let rects = changed(&specks);
         assert!(rects.len() <= 64);
-        assert!(
-            specks
-                .iter()
-                .all(|speck| rects.iter().any(|rect| rect.contains(*speck)))
-        );
+        assert!(specks.iter().all(|speck| rects.iter().any(|rect| rect.contains(*speck))));
     }
 }

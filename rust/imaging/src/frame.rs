@@ -20,10 +20,7 @@ impl Frame {
     /// A black frame. Memory for all its pixels is taken here, so a size from an untrusted peer is checked before.
     #[must_use]
     pub fn new(size: Size) -> Self {
-        Self {
-            size,
-            pixels: vec![0; byte_len(size)],
-        }
+        Self { size, pixels: vec![0; byte_len(size)] }
     }
 
     /// A frame of the given pixels, rows one after the other without gaps.
@@ -33,11 +30,7 @@ impl Frame {
     pub fn from_bgrx(size: Size, pixels: Vec<u8>) -> Result<Self, ImagingError> {
         let needed = byte_len(size);
         if pixels.len() != needed {
-            return Err(ImagingError::FrameLength {
-                size,
-                needed,
-                got: pixels.len(),
-            });
+            return Err(ImagingError::FrameLength { size, needed, got: pixels.len() });
         }
         Ok(Self { size, pixels })
     }
@@ -101,9 +94,7 @@ impl Frame {
 
 /// Bytes of BGRX in a picture of this size; saturates, so that an absurd size fails loudly where memory is taken.
 pub(crate) const fn byte_len(size: Size) -> usize {
-    (size.w as usize)
-        .saturating_mul(size.h as usize)
-        .saturating_mul(PIXEL)
+    (size.w as usize).saturating_mul(size.h as usize).saturating_mul(PIXEL)
 }
 
 #[cfg(test)]
@@ -115,23 +106,12 @@ mod tests {
         let frame = Frame::from_bgrx(Size { w: 2, h: 3 }, (0..24).collect()).unwrap();
         assert_eq!(frame.row(1), [8, 9, 10, 11, 12, 13, 14, 15]);
         assert_eq!(frame.rows(1, 3), (8..24).collect::<Vec<u8>>());
-        assert_eq!(
-            frame.copy_of(Rect {
-                x: 1,
-                y: 1,
-                w: 1,
-                h: 2
-            }),
-            [12, 13, 14, 15, 20, 21, 22, 23]
-        );
+        assert_eq!(frame.copy_of(Rect { x: 1, y: 1, w: 1, h: 2 }), [12, 13, 14, 15, 20, 21, 22, 23]);
     }
 
     #[test]
     fn a_wrong_length_is_named() {
         let error = Frame::from_bgrx(Size { w: 2, h: 3 }, vec![0; 23]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "a frame of 2x3 needs 24 bytes of BGRX, got 23"
-        );
+        assert_eq!(error.to_string(), "a frame of 2x3 needs 24 bytes of BGRX, got 23");
     }
 }

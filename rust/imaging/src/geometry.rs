@@ -18,12 +18,7 @@ impl Size {
     /// The rectangle of this size at the origin.
     #[must_use]
     pub const fn rect(self) -> Rect {
-        Rect {
-            x: 0,
-            y: 0,
-            w: self.w,
-            h: self.h,
-        }
+        Rect { x: 0, y: 0, w: self.w, h: self.h }
     }
 
     /// Whether there is no pixel in it.
@@ -61,12 +56,7 @@ impl fmt::Display for Rect {
 impl Rect {
     /// The rectangle between two corners; empty when they are not in order.
     pub(crate) const fn between(left: u32, top: u32, right: u32, bottom: u32) -> Self {
-        Self {
-            x: left,
-            y: top,
-            w: right.saturating_sub(left),
-            h: bottom.saturating_sub(top),
-        }
+        Self { x: left, y: top, w: right.saturating_sub(left), h: bottom.saturating_sub(top) }
     }
 
     /// Right edge, exclusive; saturates.
@@ -90,10 +80,7 @@ impl Rect {
     /// Width and height alone.
     #[must_use]
     pub const fn size(self) -> Size {
-        Size {
-            w: self.w,
-            h: self.h,
-        }
+        Size { w: self.w, h: self.h }
     }
 
     /// Whether there is no pixel in it.
@@ -134,10 +121,7 @@ impl Rect {
     /// Whether `other` lies wholly inside.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
-        self.x <= other.x
-            && self.y <= other.y
-            && self.right() >= other.right()
-            && self.bottom() >= other.bottom()
+        self.x <= other.x && self.y <= other.y && self.right() >= other.right() && self.bottom() >= other.bottom()
     }
 }
 
@@ -173,10 +157,7 @@ fn unite(mut waiting: Vec<Rect>) -> Vec<Rect> {
     waiting.reverse();
     let mut settled: Vec<Rect> = Vec::with_capacity(waiting.len());
     while let Some(rect) = waiting.pop() {
-        match settled
-            .iter()
-            .rposition(|other| worth_uniting(rect, *other))
-        {
+        match settled.iter().rposition(|other| worth_uniting(rect, *other)) {
             Some(i) => waiting.push(settled.swap_remove(i).union(rect)),
             None => settled.push(rect),
         }
@@ -197,8 +178,7 @@ fn gather(rects: &[Rect]) -> Vec<Rect> {
     let cell = |offset: u32, extent: u32| u64::from(offset) * u64::from(GRID) / u64::from(extent);
     let mut cells = [None::<Rect>; (GRID * GRID) as usize];
     for rect in rects {
-        let index =
-            cell(rect.y - whole.y, whole.h) * u64::from(GRID) + cell(rect.x - whole.x, whole.w);
+        let index = cell(rect.y - whole.y, whole.h) * u64::from(GRID) + cell(rect.x - whole.x, whole.w);
         let slot = &mut cells[index as usize];
         *slot = Some(slot.map_or(*rect, |held| held.union(*rect)));
     }
@@ -224,12 +204,7 @@ mod tests {
     #[test]
     fn intersection_and_union() {
         let cases = [
-            (
-                rect(0, 0, 4, 4),
-                rect(2, 2, 4, 4),
-                Some(rect(2, 2, 2, 2)),
-                rect(0, 0, 6, 6),
-            ),
+            (rect(0, 0, 4, 4), rect(2, 2, 4, 4), Some(rect(2, 2, 2, 2)), rect(0, 0, 6, 6)),
             (rect(0, 0, 2, 2), rect(2, 0, 2, 2), None, rect(0, 0, 4, 2)),
             (rect(3, 3, 0, 5), rect(1, 1, 9, 9), None, rect(1, 1, 9, 9)),
         ];
@@ -245,29 +220,12 @@ mod tests {
         let cases: [(&str, Vec<Rect>, Vec<Rect>); 6] = [
             ("nothing", vec![], vec![]),
             ("empty", vec![rect(5, 5, 0, 9)], vec![]),
-            (
-                "side by side",
-                vec![rect(8, 0, 8, 8), rect(0, 0, 8, 8)],
-                vec![rect(0, 0, 16, 8)],
-            ),
-            (
-                "one inside",
-                vec![rect(0, 0, 90, 90), rect(7, 7, 1, 1)],
-                vec![rect(0, 0, 90, 90)],
-            ),
-            (
-                "far apart",
-                vec![rect(500, 0, 8, 8), rect(0, 0, 8, 8)],
-                vec![rect(0, 0, 8, 8), rect(500, 0, 8, 8)],
-            ),
+            ("side by side", vec![rect(8, 0, 8, 8), rect(0, 0, 8, 8)], vec![rect(0, 0, 16, 8)]),
+            ("one inside", vec![rect(0, 0, 90, 90), rect(7, 7, 1, 1)], vec![rect(0, 0, 90, 90)]),
+            ("far apart", vec![rect(500, 0, 8, 8), rect(0, 0, 8, 8)], vec![rect(0, 0, 8, 8), rect(500, 0, 8, 8)]),
             (
                 "a chain that only unites after another union",
-                vec![
-                    rect(0, 0, 8, 8),
-                    rect(8, 8, 8, 8),
-                    rect(8, 0, 8, 8),
-                    rect(0, 8, 8, 8),
-                ],
+                vec![rect(0, 0, 8, 8), rect(8, 8, 8, 8), rect(8, 0, 8, 8), rect(0, 8, 8, 8)],
                 vec![rect(0, 0, 16, 16)],
             ),
         ];
@@ -278,15 +236,9 @@ mod tests {
 
     #[test]
     fn many_rectangles_are_capped_and_still_covered() {
-        let specks: Vec<Rect> = (0..10_000)
-            .map(|i| rect(i % 100 * 19, i / 100 * 10, 1, 1))
-            .collect();
+        let specks: Vec<Rect> = (0..10_000).map(|i| rect(i % 100 * 19, i / 100 * 10, 1, 1)).collect();
         let merged = merge(specks.clone());
         assert!(merged.len() <= MAX_RECTS);
-        assert!(
-            specks
-                .iter()
-                .all(|speck| merged.iter().any(|m| m.contains(*speck)))
-        );
+        assert!(specks.iter().all(|speck| merged.iter().any(|m| m.contains(*speck))));
     }
 }

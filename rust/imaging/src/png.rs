@@ -82,21 +82,13 @@ impl Encoder {
 
     /// Takes the output for a target out of the list, which makes room for putting it back as the latest.
     fn take(&mut self, target: Target) -> Output {
-        if let Some(i) = self
-            .outputs
-            .iter()
-            .position(|output| output.target == target)
-        {
+        if let Some(i) = self.outputs.iter().position(|output| output.target == target) {
             return self.outputs.remove(i);
         }
         if self.outputs.len() == MAX_OUTPUTS {
             self.outputs.remove(0);
         }
-        Output {
-            target,
-            strips: Vec::new(),
-            file: None,
-        }
+        Output { target, strips: Vec::new(), file: None }
     }
 }
 
@@ -107,30 +99,19 @@ impl Output {
         let stale: Vec<(u32, Validity)> = (0..)
             .zip(&self.strips)
             .map(|(i, strip)| (i, picture.validity(i), strip))
-            .filter(|(_, validity, strip)| {
-                strip
-                    .as_ref()
-                    .is_none_or(|strip| strip.validity != *validity)
-            })
+            .filter(|(_, validity, strip)| strip.as_ref().is_none_or(|strip| strip.validity != *validity))
             .map(|(i, validity, _)| (i, validity))
             .collect();
         if stale.is_empty() {
             return Ok(Stats::default());
         }
         self.file = None;
-        let encode =
-            |worker: &mut Worker, (i, validity)| Ok((i, worker.strip(picture, i, validity)?));
+        let encode = |worker: &mut Worker, (i, validity)| Ok((i, worker.strip(picture, i, validity)?));
         let fresh: Vec<(u32, Strip)> = if stale.len() > MAX_SERIAL {
-            stale
-                .into_par_iter()
-                .map_init(Worker::new, encode)
-                .collect::<Result<_, ImagingError>>()?
+            stale.into_par_iter().map_init(Worker::new, encode).collect::<Result<_, ImagingError>>()?
         } else {
             let mut worker = Worker::new();
-            stale
-                .into_iter()
-                .map(|entry| encode(&mut worker, entry))
-                .collect::<Result<_, ImagingError>>()?
+            stale.into_iter().map(|entry| encode(&mut worker, entry)).collect::<Result<_, ImagingError>>()?
         };
         let mut stats = Stats::default();
         for (i, strip) in fresh {
@@ -144,10 +125,7 @@ impl Output {
     /// The file, assembled again when a strip was.
     fn file(&mut self) -> Arc<[u8]> {
         let (size, strips) = (self.target.size, &self.strips);
-        Arc::clone(
-            self.file
-                .get_or_insert_with(|| assemble(size, strips.iter().flatten())),
-        )
+        Arc::clone(self.file.get_or_insert_with(|| assemble(size, strips.iter().flatten())))
     }
 }
 
@@ -194,56 +172,27 @@ struct Worker {
 
 impl Worker {
     fn new() -> Self {
-        Self {
-            deflate: Deflate::new(LEVEL, false, 15),
-            raw: Vec::new(),
-            packed: Vec::new(),
-        }
+        Self { deflate: Deflate::new(LEVEL, false, 15), raw: Vec::new(), packed: Vec::new() }
     }
 
-    fn strip(
-        &mut self,
-        picture: &Picture<'_>,
-        i: u32,
-        validity: Validity,
-    ) -> Result<Strip, ImagingError> {
+    fn strip(&mut self, picture: &Picture<'_>, i: u32, validity: Validity) -> Result<Strip, ImagingError> {
         self.raw.resize(picture.strip_len(i, FILTER_BYTE), 0);
         picture.fill(i, FILTER_BYTE, &mut self.raw)?;
         let packed = self.pack()?;
         let chunk = chunk(*b"IDAT", &[&self.packed[..packed]]);
-        Ok(Strip {
-            validity,
-            chunk,
-            adler: adler32(1, &self.raw),
-            raw_len: self.raw.len() as u64,
-        })
+        Ok(Strip { validity, chunk, adler: adler32(1, &self.raw), raw_len: self.raw.len() as u64 })
     }
 
     /// Deflates `raw` into `packed` and returns how many bytes of it that took.
     fn pack(&mut self) -> Result<usize, ImagingError> {
         self.deflate.reset();
-        self.packed.resize(
-            self.packed
-                .len()
-                .max(zlib_rs::compress_bound(self.raw.len())),
-            0,
-        );
+        self.packed.resize(self.packed.len().max(zlib_rs::compress_bound(self.raw.len())), 0);
         loop {
-            let (read, written) = (
-                self.deflate.total_in() as usize,
-                self.deflate.total_out() as usize,
-            );
+            let (read, written) = (self.deflate.total_in() as usize, self.deflate.total_out() as usize);
             let status = self
                 .deflate
-                .compress(
-                    &self.raw[read..],
-                    &mut self.packed[written..],
-                    DeflateFlush::FullFlush,
-                )
-                .map_err(|error| ImagingError::Deflate {
-                    len: self.raw.len(),
-                    reason: error.as_str(),
-                })?;
+                .compress(&self.raw[read..], &mut self.packed[written..], DeflateFlush::FullFlush)
+                .map_err(|error| ImagingError::Deflate { len: self.raw.len(), reason: error.as_str() })?;
             let written = self.deflate.total_out() as usize;
             // A flush is complete only when it left room in the buffer.
             if matches!(status, Status::BufError) || written < self.packed.len() {

@@ -40,22 +40,12 @@ impl Patch<'_> {
         }
         let row = rect.w as usize * PIXEL;
         if stride < row {
-            return Err(ImagingError::PatchStride {
-                rect,
-                stride,
-                needed: row,
-            });
+            return Err(ImagingError::PatchStride { rect, stride, needed: row });
         }
         // The last row may end where its pixels do.
-        let needed = stride
-            .saturating_mul(rect.h as usize - 1)
-            .saturating_add(row);
+        let needed = stride.saturating_mul(rect.h as usize - 1).saturating_add(row);
         if self.pixels.len() < needed {
-            return Err(ImagingError::PatchShort {
-                rect,
-                needed,
-                got: self.pixels.len(),
-            });
+            return Err(ImagingError::PatchShort { rect, needed, got: self.pixels.len() });
         }
         Ok(())
     }
@@ -86,13 +76,7 @@ impl Screen {
     /// A black screen of which nothing is known yet: generation 0.
     #[must_use]
     pub fn new(size: Size) -> Self {
-        Self {
-            scene: Scene::new(size, 0),
-            encoder: Encoder::default(),
-            generation: 0,
-            epoch: 0,
-            log: VecDeque::new(),
-        }
+        Self { scene: Scene::new(size, 0), encoder: Encoder::default(), generation: 0, epoch: 0, log: VecDeque::new() }
     }
 
     /// Width and height.
@@ -129,12 +113,7 @@ impl Screen {
         patches.iter().try_for_each(|patch| patch.check(screen))?;
         let mut rects = Vec::new();
         for patch in patches {
-            rects.extend(blit(
-                &mut self.scene.frame,
-                patch.rect,
-                patch.pixels,
-                patch.stride,
-            ));
+            rects.extend(blit(&mut self.scene.frame, patch.rect, patch.pixels, patch.stride));
         }
         Ok(self.record(rects, at))
     }
@@ -145,21 +124,12 @@ impl Screen {
     /// When either place is not inside the screen; then nothing is copied.
     pub fn copy_rect(&mut self, src: Rect, to: (u32, u32), at: f64) -> Result<bool, ImagingError> {
         let screen = self.size();
-        let target = Rect {
-            x: to.0,
-            y: to.1,
-            ..src
-        };
+        let target = Rect { x: to.0, y: to.1, ..src };
         if !screen.rect().contains(src) || !screen.rect().contains(target) {
             return Err(ImagingError::CopyOutside { src, to, screen });
         }
         let pixels = self.scene.frame.copy_of(src);
-        let rects = blit(
-            &mut self.scene.frame,
-            target,
-            &pixels,
-            src.w as usize * PIXEL,
-        );
+        let rects = blit(&mut self.scene.frame, target, &pixels, src.w as usize * PIXEL);
         Ok(self.record(rects, at))
     }
 
@@ -174,11 +144,7 @@ impl Screen {
         if self.log.len() == MAX_LOG {
             self.log.pop_front();
         }
-        self.log.push_back(Change {
-            generation: self.generation,
-            at,
-            rects: merge(rects),
-        });
+        self.log.push_back(Change { generation: self.generation, at, rects: merge(rects) });
         true
     }
 
@@ -190,11 +156,7 @@ impl Screen {
         self.scene.frame = scene.frame;
         self.scene.changed_at = scene.changed_at;
         self.log.clear();
-        self.log.push_back(Change {
-            generation: self.generation,
-            at,
-            rects: vec![size.rect()],
-        });
+        self.log.push_back(Change { generation: self.generation, at, rects: vec![size.rect()] });
     }
 
     /// What changed after a generation, merged; the whole screen when that is no longer known.
@@ -203,18 +165,10 @@ impl Screen {
         if since >= self.generation {
             return Vec::new();
         }
-        if self
-            .log
-            .front()
-            .is_none_or(|oldest| since + 1 < oldest.generation)
-        {
+        if self.log.front().is_none_or(|oldest| since + 1 < oldest.generation) {
             return merge(vec![self.size().rect()]);
         }
-        merge(
-            self.after(since)
-                .flat_map(|change| change.rects.iter().copied())
-                .collect(),
-        )
+        merge(self.after(since).flat_map(|change| change.rects.iter().copied()).collect())
     }
 
     /// The steps after a generation that are still remembered, oldest first.
@@ -224,10 +178,7 @@ impl Screen {
     }
 
     fn after(&self, since: u64) -> impl Iterator<Item = &Change> {
-        self.log.range(
-            self.log
-                .partition_point(|change| change.generation <= since)..,
-        )
+        self.log.range(self.log.partition_point(|change| change.generation <= since)..)
     }
 
     /// Sets the cursor's image; `None` when it is hidden or not known.

@@ -73,26 +73,10 @@ impl Scene {
         }
         let size = view.size.unwrap_or(region.size());
         if size.is_empty() || (size != region.size() && size.w.max(size.h) > MAX_SIDE) {
-            return Err(ImagingError::OutputSize {
-                region,
-                size,
-                max: MAX_SIDE,
-            });
+            return Err(ImagingError::OutputSize { region, size, max: MAX_SIDE });
         }
-        let sprite = self
-            .cursor
-            .as_ref()
-            .filter(|_| view.cursor)
-            .map(|cursor| Sprite::new(cursor, self.pointer));
-        Ok(Picture {
-            scene: self,
-            target: Target {
-                region,
-                size,
-                cursor: view.cursor,
-            },
-            sprite,
-        })
+        let sprite = self.cursor.as_ref().filter(|_| view.cursor).map(|cursor| Sprite::new(cursor, self.pointer));
+        Ok(Picture { scene: self, target: Target { region, size, cursor: view.cursor }, sprite })
     }
 }
 
@@ -127,10 +111,7 @@ impl Picture<'_> {
 
     pub(crate) fn validity(&self, strip: u32) -> Validity {
         let source = self.source(&self.scaler().source_rows(&self.rows(strip)));
-        let changed_at = self.scene.changed_at[source.y as usize..source.bottom() as usize]
-            .iter()
-            .copied()
-            .max();
+        let changed_at = self.scene.changed_at[source.y as usize..source.bottom() as usize].iter().copied().max();
         Validity {
             changed_at: changed_at.unwrap_or_default(),
             cursor: self
@@ -155,10 +136,7 @@ impl Picture<'_> {
             pixels = Cow::Owned(scaler.scale(&pixels, &source, &rows)?);
         }
         let width = self.target.size.w as usize;
-        for (row, out) in pixels
-            .chunks_exact(width * PIXEL)
-            .zip(out.chunks_exact_mut(self.row_len(lead)))
-        {
+        for (row, out) in pixels.chunks_exact(width * PIXEL).zip(out.chunks_exact_mut(self.row_len(lead))) {
             let (lead, out) = out.split_at_mut(lead);
             lead.fill(0);
             to_rgb(row, out);
@@ -185,21 +163,13 @@ impl Picture<'_> {
     }
 
     fn scaler(&self) -> Scaler {
-        Scaler {
-            from: self.target.region.size(),
-            to: self.target.size,
-        }
+        Scaler { from: self.target.region.size(), to: self.target.size }
     }
 
     /// Rows of the region, in screen coordinates.
     fn source(&self, rows: &Range<u32>) -> Rect {
         let Rect { x, y, w, .. } = self.target.region;
-        Rect {
-            x,
-            y: y + rows.start,
-            w,
-            h: rows.end - rows.start,
-        }
+        Rect { x, y: y + rows.start, w, h: rows.end - rows.start }
     }
 
     /// The pixels of `area` with the cursor blended in; copied only when they must be.
@@ -223,22 +193,14 @@ fn to_rgb(bgrx: &[u8], rgb: &mut [u8]) {
     // Four pixels make three whole words: a third of the stores that single bytes would take.
     let mut fours = rgb.chunks_exact_mut(4 * RGB);
     for (out, four) in fours.by_ref().zip(bgrx.chunks_exact(4 * PIXEL)) {
-        let [a, b, c, d] = [
-            word(&four[..4]),
-            word(&four[4..8]),
-            word(&four[8..12]),
-            word(&four[12..]),
-        ];
+        let [a, b, c, d] = [word(&four[..4]), word(&four[4..8]), word(&four[8..12]), word(&four[12..])];
         out[..4].copy_from_slice(&(a << 8 | b >> 16).to_be_bytes());
         out[4..8].copy_from_slice(&(b << 16 | c >> 8).to_be_bytes());
         out[8..].copy_from_slice(&(c << 24 | d).to_be_bytes());
     }
     let rest = fours.into_remainder();
     let start = bgrx.len() - rest.len() / RGB * PIXEL;
-    for (out, pixel) in rest
-        .chunks_exact_mut(RGB)
-        .zip(bgrx[start..].chunks_exact(PIXEL))
-    {
+    for (out, pixel) in rest.chunks_exact_mut(RGB).zip(bgrx[start..].chunks_exact(PIXEL)) {
         out.copy_from_slice(&[pixel[2], pixel[1], pixel[0]]);
     }
 }
@@ -253,12 +215,7 @@ mod tests {
             let bgrx: Vec<u8> = (0..width).flat_map(|i| [i, 100 + i, 200 + i, 99]).collect();
             let mut rgb = vec![0; usize::from(width) * RGB];
             to_rgb(&bgrx, &mut rgb);
-            assert_eq!(
-                rgb,
-                (0..width)
-                    .flat_map(|i| [200 + i, 100 + i, i])
-                    .collect::<Vec<u8>>()
-            );
+            assert_eq!(rgb, (0..width).flat_map(|i| [200 + i, 100 + i, i]).collect::<Vec<u8>>());
         }
     }
 
@@ -266,30 +223,15 @@ mod tests {
     fn only_strips_under_a_change_lose_their_validity() {
         let mut scene = Scene::new(Size { w: 100, h: 320 }, 1);
         for (size, touched) in [(None, vec![3]), (Some(Size { w: 50, h: 160 }), vec![1])] {
-            let view = View {
-                size,
-                ..View::default()
-            };
+            let view = View { size, ..View::default() };
             let validities = |scene: &Scene| {
                 let picture = scene.picture(&view).unwrap();
-                (0..picture.strips())
-                    .map(|strip| picture.validity(strip))
-                    .collect::<Vec<_>>()
+                (0..picture.strips()).map(|strip| picture.validity(strip)).collect::<Vec<_>>()
             };
             let before = validities(&scene);
-            scene.touch(
-                Rect {
-                    x: 3,
-                    y: 110,
-                    w: 2,
-                    h: 2,
-                },
-                scene.changed_at[110] + 1,
-            );
+            scene.touch(Rect { x: 3, y: 110, w: 2, h: 2 }, scene.changed_at[110] + 1);
             let after = validities(&scene);
-            let differing: Vec<usize> = (0..before.len())
-                .filter(|i| before[*i] != after[*i])
-                .collect();
+            let differing: Vec<usize> = (0..before.len()).filter(|i| before[*i] != after[*i]).collect();
             assert_eq!(differing, touched);
         }
     }

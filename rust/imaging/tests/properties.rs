@@ -13,12 +13,7 @@ fn sizes() -> impl Strategy<Value = Size> {
 
 /// Pixels with long equal runs, as screens have them: one of a few colours for each block, padding at random.
 fn pixels(size: Size, seed: u32) -> Vec<u8> {
-    let hash = |v: u32| {
-        (v ^ seed)
-            .wrapping_mul(0x9E37_79B1)
-            .rotate_left(13)
-            .wrapping_mul(0x85EB_CA6B)
-    };
+    let hash = |v: u32| (v ^ seed).wrapping_mul(0x9E37_79B1).rotate_left(13).wrapping_mul(0x85EB_CA6B);
     (0..size.h)
         .flat_map(|y| (0..size.w).map(move |x| (x, y)))
         .flat_map(|(x, y)| {
@@ -39,12 +34,7 @@ fn places() -> impl Strategy<Value = Place> {
 fn place((x, y, w, h): Place, size: Size) -> Rect {
     let (x, y) = (x * size.w / 1000, y * size.h / 1000);
     let extent = |part: u32, room: u32| (part * room / 1000).max(1);
-    Rect {
-        x,
-        y,
-        w: extent(w, size.w - x),
-        h: extent(h, size.h - y),
-    }
+    Rect { x, y, w: extent(w, size.w - x), h: extent(h, size.h - y) }
 }
 
 fn stride(rect: Rect) -> usize {
@@ -53,11 +43,7 @@ fn stride(rect: Rect) -> usize {
 
 /// Red, green and blue of each pixel, rows one after the other.
 fn colours(frame: &Frame) -> Vec<[u8; 3]> {
-    frame
-        .as_bytes()
-        .chunks(4)
-        .map(|pixel| [pixel[2], pixel[1], pixel[0]])
-        .collect()
+    frame.as_bytes().chunks(4).map(|pixel| [pixel[2], pixel[1], pixel[0]]).collect()
 }
 
 fn points(size: Size) -> impl Iterator<Item = (u32, u32)> {
@@ -70,34 +56,19 @@ fn has(rect: Rect, (x, y): (u32, u32)) -> bool {
 
 /// Where two frames of one size differ in colour.
 fn differing(a: &Frame, b: &Frame) -> Vec<(u32, u32)> {
-    points(a.size())
-        .zip(colours(a).iter().zip(&colours(b)))
-        .filter(|(_, (a, b))| a != b)
-        .map(|(p, _)| p)
-        .collect()
+    points(a.size()).zip(colours(a).iter().zip(&colours(b))).filter(|(_, (a, b))| a != b).map(|(p, _)| p).collect()
 }
 
 fn decode(file: &[u8]) -> (Size, Vec<u8>) {
     let mut options = png::DecodeOptions::default();
     options.set_ignore_adler32(false);
     options.set_ignore_crc(false);
-    let mut reader = png::Decoder::new_with_options(std::io::Cursor::new(file), options)
-        .read_info()
-        .unwrap();
+    let mut reader = png::Decoder::new_with_options(std::io::Cursor::new(file), options).read_info().unwrap();
     let mut rgb = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut rgb).unwrap();
-    assert_eq!(
-        (info.color_type, info.bit_depth),
-        (png::ColorType::Rgb, png::BitDepth::Eight)
-    );
+    assert_eq!((info.color_type, info.bit_depth), (png::ColorType::Rgb, png::BitDepth::Eight));
     reader.finish().unwrap();
-    (
-        Size {
-            w: info.width,
-            h: info.height,
-        },
-        rgb,
-    )
+    (Size { w: info.width, h: info.height }, rgb)
 }
 
 #[derive(Clone, Debug)]
@@ -107,24 +78,12 @@ enum Step {
     Resize(Size),
     Cursor(Option<(Size, (u32, u32), u32)>),
     Pointer((i32, i32)),
-    Look {
-        region: Option<Place>,
-        size: Option<Size>,
-        cursor: bool,
-    },
+    Look { region: Option<Place>, size: Option<Size>, cursor: bool },
 }
 
 fn steps() -> impl Strategy<Value = Step> {
-    let cursor = (
-        (0..24_u32, 0..24_u32).prop_map(|(w, h)| Size { w, h }),
-        (0..24_u32, 0..24_u32),
-        any::<u32>(),
-    );
-    let look = (
-        proptest::option::of(places()),
-        proptest::option::weighted(0.3, sizes()),
-        any::<bool>(),
-    );
+    let cursor = ((0..24_u32, 0..24_u32).prop_map(|(w, h)| Size { w, h }), (0..24_u32, 0..24_u32), any::<u32>());
+    let look = (proptest::option::of(places()), proptest::option::weighted(0.3, sizes()), any::<bool>());
     prop_oneof![
         4 => proptest::collection::vec((places(), 0..4_u32), 0..4).prop_map(Step::Update),
         2 => (places(), 0..1000_u32, 0..1000_u32).prop_map(|(src, x, y)| Step::Copy(src, x, y)),
@@ -141,14 +100,8 @@ fn update(screen: &mut Screen, places: &[(Place, u32)]) -> bool {
         .map(|(at, seed)| (place(*at, screen.size()), *seed))
         .map(|(rect, seed)| (rect, pixels(rect.size(), seed)))
         .collect();
-    let patches: Vec<Patch<'_>> = sources
-        .iter()
-        .map(|(rect, pixels)| Patch {
-            rect: *rect,
-            pixels,
-            stride: stride(*rect),
-        })
-        .collect();
+    let patches: Vec<Patch<'_>> =
+        sources.iter().map(|(rect, pixels)| Patch { rect: *rect, pixels, stride: stride(*rect) }).collect();
     screen.update(&patches, 0.0).unwrap()
 }
 
@@ -171,17 +124,9 @@ fn perform(screen: &mut Screen, step: &Step) -> Option<View> {
             serial: 1,
         })),
         Step::Pointer(pointer) => screen.set_pointer(*pointer),
-        Step::Look {
-            region,
-            size,
-            cursor,
-        } => {
+        Step::Look { region, size, cursor } => {
             let region = region.map(|at| place(at, screen.size()));
-            return Some(View {
-                size: *size,
-                region,
-                cursor: *cursor,
-            });
+            return Some(View { size: *size, region, cursor: *cursor });
         }
     }
     None
@@ -191,11 +136,7 @@ fn perform(screen: &mut Screen, step: &Step) -> Option<View> {
 fn fresh(screen: &Screen) -> Screen {
     let mut fresh = Screen::new(screen.size());
     let rect = screen.size().rect();
-    let patch = Patch {
-        rect,
-        pixels: screen.frame().as_bytes(),
-        stride: stride(rect),
-    };
+    let patch = Patch { rect, pixels: screen.frame().as_bytes(), stride: stride(rect) };
     fresh.update(&[patch], 0.0).unwrap();
     fresh.set_cursor(screen.cursor().cloned());
     fresh.set_pointer(screen.pointer());

@@ -5,15 +5,8 @@ use std::sync::Arc;
 use imaging::{Cursor, ImagingError, Patch, Rect, Screen, Size, Stats, View};
 
 const SIZE: Size = Size { w: 640, h: 320 };
-const ALL: View = View {
-    size: None,
-    region: None,
-    cursor: false,
-};
-const WITH_CURSOR: View = View {
-    cursor: true,
-    ..ALL
-};
+const ALL: View = View { size: None, region: None, cursor: false };
+const WITH_CURSOR: View = View { cursor: true, ..ALL };
 
 fn rect(x: u32, y: u32, w: u32, h: u32) -> Rect {
     Rect { x, y, w, h }
@@ -21,16 +14,7 @@ fn rect(x: u32, y: u32, w: u32, h: u32) -> Rect {
 
 fn paint(screen: &mut Screen, rect: Rect, shade: u8) -> bool {
     let pixels = vec![shade; (rect.w * rect.h * 4) as usize];
-    screen
-        .update(
-            &[Patch {
-                rect,
-                pixels: &pixels,
-                stride: rect.w as usize * 4,
-            }],
-            1.5,
-        )
-        .unwrap()
+    screen.update(&[Patch { rect, pixels: &pixels, stride: rect.w as usize * 4 }], 1.5).unwrap()
 }
 
 fn deflated(screen: &mut Screen, view: &View) -> u64 {
@@ -40,12 +24,7 @@ fn deflated(screen: &mut Screen, view: &View) -> u64 {
 }
 
 fn arrow() -> Cursor {
-    Cursor {
-        size: Size { w: 8, h: 8 },
-        hot: (0, 0),
-        argb: vec![0xFFFF_FFFF; 64],
-        serial: 7,
-    }
+    Cursor { size: Size { w: 8, h: 8 }, hot: (0, 0), argb: vec![0xFFFF_FFFF; 64], serial: 7 }
 }
 
 #[test]
@@ -62,16 +41,9 @@ fn cost_follows_change() {
     assert_eq!(screen.stats().bytes_deflated, 320 * (1 + 640 * 3));
     let first = screen.png(&ALL).unwrap();
 
-    assert!(
-        Arc::ptr_eq(&first, &screen.png(&ALL).unwrap()),
-        "unchanged: the same file"
-    );
+    assert!(Arc::ptr_eq(&first, &screen.png(&ALL).unwrap()), "unchanged: the same file");
     assert!(!paint(&mut screen, rect(0, 0, 50, 50), 0));
-    assert_eq!(
-        deflated(&mut screen, &ALL),
-        0,
-        "written, but with the same colour"
-    );
+    assert_eq!(deflated(&mut screen, &ALL), 0, "written, but with the same colour");
     assert!(paint(&mut screen, rect(100, 40, 300, 14), 9));
     assert_eq!(deflated(&mut screen, &ALL), 1, "one line of text");
     paint(&mut screen, rect(100, 60, 300, 8), 9);
@@ -81,10 +53,7 @@ fn cost_follows_change() {
 #[test]
 fn a_scaled_look_costs_what_changed_too() {
     let mut screen = Screen::new(SIZE);
-    let view = View {
-        size: Some(Size { w: 320, h: 160 }),
-        ..ALL
-    };
+    let view = View { size: Some(Size { w: 320, h: 160 }), ..ALL };
     assert_eq!(deflated(&mut screen, &view), 5);
     paint(&mut screen, rect(100, 80, 300, 14), 9);
     assert_eq!(deflated(&mut screen, &view), 1);
@@ -100,55 +69,27 @@ fn the_cursor_costs_the_strips_it_leaves_and_enters() {
     screen.set_pointer((5, 5));
     assert_eq!(deflated(&mut screen, &WITH_CURSOR), 1);
     screen.set_pointer((90, 7));
-    assert_eq!(
-        deflated(&mut screen, &WITH_CURSOR),
-        1,
-        "moved within a strip"
-    );
+    assert_eq!(deflated(&mut screen, &WITH_CURSOR), 1, "moved within a strip");
     screen.set_pointer((6, 200));
     assert_eq!(deflated(&mut screen, &WITH_CURSOR), 2);
     screen.set_cursor(Some(arrow()));
-    assert_eq!(
-        deflated(&mut screen, &WITH_CURSOR),
-        0,
-        "the same image again"
-    );
-    screen.set_cursor(Some(Cursor {
-        argb: vec![0xFF00_0000; 64],
-        ..arrow()
-    }));
-    assert_eq!(
-        deflated(&mut screen, &WITH_CURSOR),
-        1,
-        "another image with the same serial"
-    );
+    assert_eq!(deflated(&mut screen, &WITH_CURSOR), 0, "the same image again");
+    screen.set_cursor(Some(Cursor { argb: vec![0xFF00_0000; 64], ..arrow() }));
+    assert_eq!(deflated(&mut screen, &WITH_CURSOR), 1, "another image with the same serial");
     screen.set_pointer((9999, -9999));
     assert_eq!(deflated(&mut screen, &WITH_CURSOR), 1);
-    assert_eq!(
-        screen.generation(),
-        0,
-        "a cursor is no change of the screen"
-    );
+    assert_eq!(screen.generation(), 0, "a cursor is no change of the screen");
 }
 
 #[test]
 fn four_outputs_are_remembered() {
     let mut screen = Screen::new(SIZE);
-    let views: Vec<View> = (0..5)
-        .map(|i| View {
-            region: Some(rect(i, 0, 100, 32)),
-            ..ALL
-        })
-        .collect();
+    let views: Vec<View> = (0..5).map(|i| View { region: Some(rect(i, 0, 100, 32)), ..ALL }).collect();
     let mut look = |i: usize| deflated(&mut screen, &views[i]);
     assert_eq!([0, 1, 2, 3].map(&mut look), [1; 4]);
     assert_eq!([0, 1, 2, 3].map(&mut look), [0; 4]);
     assert_eq!(look(0), 0);
-    assert_eq!(
-        look(4),
-        1,
-        "takes the place of the one not used for longest"
-    );
+    assert_eq!(look(4), 1, "takes the place of the one not used for longest");
     assert_eq!([0, 2, 3, 4].map(&mut look), [0; 4]);
     assert_eq!(look(1), 1);
 }
@@ -157,11 +98,7 @@ fn four_outputs_are_remembered() {
 fn the_whole_screen_as_a_region_is_the_same_output() {
     let mut screen = Screen::new(SIZE);
     deflated(&mut screen, &ALL);
-    let spelled_out = View {
-        size: Some(SIZE),
-        region: Some(SIZE.rect()),
-        cursor: false,
-    };
+    let spelled_out = View { size: Some(SIZE), region: Some(SIZE.rect()), cursor: false };
     assert_eq!(deflated(&mut screen, &spelled_out), 0);
 }
 
@@ -169,98 +106,35 @@ fn the_whole_screen_as_a_region_is_the_same_output() {
 fn refusals_name_the_numbers_and_write_nothing() {
     let mut screen = Screen::new(SIZE);
     let pixels = [1; 400];
-    let good = Patch {
-        rect: rect(0, 0, 10, 10),
-        pixels: &pixels,
-        stride: 40,
-    };
+    let good = Patch { rect: rect(0, 0, 10, 10), pixels: &pixels, stride: 40 };
     let cases = [
-        (
-            Patch {
-                rect: rect(631, 0, 10, 10),
-                ..good
-            },
-            "patch 10x10+631+0 is not inside the screen of 640x320",
-        ),
-        (
-            Patch {
-                rect: rect(5, 5, u32::MAX, 1),
-                ..good
-            },
-            "patch 4294967295x1+5+5 is not inside the screen of 640x320",
-        ),
-        (
-            Patch { stride: 39, ..good },
-            "patch 10x10+0+0 has a stride of 39 bytes, a row needs 40",
-        ),
-        (
-            Patch { stride: 41, ..good },
-            "patch 10x10+0+0 needs 409 bytes of BGRX, got 400",
-        ),
-        (
-            Patch {
-                stride: usize::MAX,
-                ..good
-            },
-            &format!(
-                "patch 10x10+0+0 needs {} bytes of BGRX, got 400",
-                usize::MAX
-            ),
-        ),
+        (Patch { rect: rect(631, 0, 10, 10), ..good }, "patch 10x10+631+0 is not inside the screen of 640x320"),
+        (Patch { rect: rect(5, 5, u32::MAX, 1), ..good }, "patch 4294967295x1+5+5 is not inside the screen of 640x320"),
+        (Patch { stride: 39, ..good }, "patch 10x10+0+0 has a stride of 39 bytes, a row needs 40"),
+        (Patch { stride: 41, ..good }, "patch 10x10+0+0 needs 409 bytes of BGRX, got 400"),
+        (Patch { stride: usize::MAX, ..good }, &format!("patch 10x10+0+0 needs {} bytes of BGRX, got 400", usize::MAX)),
     ];
     for (bad, message) in cases {
-        assert_eq!(
-            screen.update(&[good, bad], 0.0).unwrap_err().to_string(),
-            message
-        );
+        assert_eq!(screen.update(&[good, bad], 0.0).unwrap_err().to_string(), message);
     }
     assert_eq!(screen.generation(), 0);
     assert!(screen.frame().as_bytes().iter().all(|byte| *byte == 0));
 
-    let outside = screen
-        .copy_rect(rect(0, 0, 10, 10), (0, 311), 0.0)
-        .unwrap_err();
-    assert_eq!(
-        outside.to_string(),
-        "copy of 10x10+0+0 to 0,311 is not inside the screen of 640x320"
-    );
+    let outside = screen.copy_rect(rect(0, 0, 10, 10), (0, 311), 0.0).unwrap_err();
+    assert_eq!(outside.to_string(), "copy of 10x10+0+0 to 0,311 is not inside the screen of 640x320");
 }
 
 #[test]
 fn impossible_views_are_refused() {
     let mut screen = Screen::new(SIZE);
-    for region in [
-        rect(0, 0, 0, 5),
-        rect(600, 0, 41, 1),
-        rect(640, 320, 1, 1),
-        rect(1, 1, u32::MAX, u32::MAX),
-    ] {
-        let view = View {
-            region: Some(region),
-            ..ALL
-        };
-        assert!(
-            matches!(screen.png(&view), Err(ImagingError::RegionOutside { .. })),
-            "{region}"
-        );
-        assert!(
-            matches!(screen.rgb(&view), Err(ImagingError::RegionOutside { .. })),
-            "{region}"
-        );
+    for region in [rect(0, 0, 0, 5), rect(600, 0, 41, 1), rect(640, 320, 1, 1), rect(1, 1, u32::MAX, u32::MAX)] {
+        let view = View { region: Some(region), ..ALL };
+        assert!(matches!(screen.png(&view), Err(ImagingError::RegionOutside { .. })), "{region}");
+        assert!(matches!(screen.rgb(&view), Err(ImagingError::RegionOutside { .. })), "{region}");
     }
-    for size in [
-        Size { w: 0, h: 5 },
-        Size { w: 5, h: 0 },
-        Size { w: 16_385, h: 1 },
-    ] {
-        let view = View {
-            size: Some(size),
-            ..ALL
-        };
-        assert!(
-            matches!(screen.png(&view), Err(ImagingError::OutputSize { .. })),
-            "{size}"
-        );
+    for size in [Size { w: 0, h: 5 }, Size { w: 5, h: 0 }, Size { w: 16_385, h: 1 }] {
+        let view = View { size: Some(size), ..ALL };
+        assert!(matches!(screen.png(&view), Err(ImagingError::OutputSize { .. })), "{size}");
     }
     let mut empty = Screen::new(Size { w: 0, h: 9 });
     assert!(empty.png(&ALL).is_err());
@@ -274,16 +148,8 @@ fn overlapping_copies_read_before_they_write() {
         for x in 0..4 {
             paint(&mut screen, rect(x.into(), 0, 1, 1), x + 1);
         }
-        assert_eq!(
-            screen.copy_rect(rect(0, 0, 3, 1), to, 2.0).unwrap(),
-            to != (0, 0)
-        );
-        let shades: Vec<u8> = screen
-            .frame()
-            .as_bytes()
-            .chunks(4)
-            .map(|pixel| pixel[0])
-            .collect();
+        assert_eq!(screen.copy_rect(rect(0, 0, 3, 1), to, 2.0).unwrap(), to != (0, 0));
+        let shades: Vec<u8> = screen.frame().as_bytes().chunks(4).map(|pixel| pixel[0]).collect();
         assert_eq!(shades, expected);
     }
 }
@@ -299,10 +165,7 @@ fn the_log_is_bounded_and_says_everything_when_it_does_not_know() {
     assert_eq!(screen.changes(87), [SIZE.rect()]);
     assert_eq!(screen.changes(88), [rect(88, 3, 512, 1)]);
     assert_eq!(screen.changes(599), [rect(599, 3, 1, 1)]);
-    assert_eq!(
-        (screen.changes(600), screen.changes(u64::MAX)),
-        (vec![], vec![])
-    );
+    assert_eq!((screen.changes(600), screen.changes(u64::MAX)), (vec![], vec![]));
     let last = screen.history(599);
     assert_eq!((last.len(), last[0].generation), (1, 600));
     assert!((last[0].at - 1.5).abs() < f64::EPSILON);
@@ -327,26 +190,8 @@ fn a_resize_changes_everything() {
 fn patches_of_one_update_are_one_step() {
     let mut screen = Screen::new(SIZE);
     let pixels = [77; 4];
-    let at = |x, y| Patch {
-        rect: rect(x, y, 1, 1),
-        pixels: &pixels,
-        stride: 4,
-    };
-    assert!(
-        screen
-            .update(
-                &[
-                    at(0, 0),
-                    at(600, 300),
-                    Patch {
-                        rect: rect(3, 3, 0, 0),
-                        ..at(0, 0)
-                    }
-                ],
-                0.0
-            )
-            .unwrap()
-    );
+    let at = |x, y| Patch { rect: rect(x, y, 1, 1), pixels: &pixels, stride: 4 };
+    assert!(screen.update(&[at(0, 0), at(600, 300), Patch { rect: rect(3, 3, 0, 0), ..at(0, 0) }], 0.0).unwrap());
     assert_eq!(screen.generation(), 1);
     assert_eq!(screen.changes(0), [rect(0, 0, 1, 1), rect(600, 300, 1, 1)]);
 }
@@ -359,10 +204,7 @@ fn the_file_is_laid_out_as_documented() {
     let mut rest = &file[8..];
     while let Some((head, tail)) = rest.split_at_checked(8) {
         let len = u32::from_be_bytes(head[..4].try_into().unwrap()) as usize;
-        chunks.push((
-            String::from_utf8_lossy(&head[4..]).into_owned(),
-            tail[..len].to_vec(),
-        ));
+        chunks.push((String::from_utf8_lossy(&head[4..]).into_owned(), tail[..len].to_vec()));
         rest = &tail[len + 4..];
     }
     let kinds: Vec<&str> = chunks.iter().map(|chunk| chunk.0.as_str()).collect();
@@ -370,10 +212,7 @@ fn the_file_is_laid_out_as_documented() {
     assert_eq!(chunks[0].1, [0, 0, 0, 2, 0, 0, 0, 33, 8, 2, 0, 0, 0]);
     assert_eq!(chunks[1].1, [0x78, 0x5E]);
     for strip in &chunks[2..4] {
-        assert!(
-            strip.1.ends_with(&[0, 0, 0xFF, 0xFF]),
-            "a full flush ends with an empty stored block"
-        );
+        assert!(strip.1.ends_with(&[0, 0, 0xFF, 0xFF]), "a full flush ends with an empty stored block");
     }
     // 33 rows of a filter byte and six zeros: the sum stays 1, and is added up once a byte.
     assert_eq!(chunks[4].1, [3, 0, 0, 33 * 7, 0, 1]);
@@ -385,26 +224,13 @@ fn incompressible_pixels_fit_too() {
     let mut state = 1_u64;
     let noise: Vec<u8> = (0..SIZE.w * SIZE.h * 4)
         .map(|_| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             state.to_be_bytes()[0]
         })
         .collect();
-    screen
-        .update(
-            &[Patch {
-                rect: SIZE.rect(),
-                pixels: &noise,
-                stride: 2560,
-            }],
-            0.0,
-        )
-        .unwrap();
+    screen.update(&[Patch { rect: SIZE.rect(), pixels: &noise, stride: 2560 }], 0.0).unwrap();
     let file = screen.png(&ALL).unwrap();
-    let mut reader = png::Decoder::new(std::io::Cursor::new(&*file))
-        .read_info()
-        .unwrap();
+    let mut reader = png::Decoder::new(std::io::Cursor::new(&*file)).read_info().unwrap();
     let mut decoded = vec![0; reader.output_buffer_size().unwrap()];
     reader.next_frame(&mut decoded).unwrap();
     assert_eq!((SIZE, decoded), screen.rgb(&ALL).unwrap());

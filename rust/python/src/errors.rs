@@ -55,7 +55,8 @@ pub(crate) fn capture(error: Error) -> PyErr {
             python::AuthFailed::new_err((display, reason, hint))
         }
         Error::Connect { display, reason, refused: false } => {
-            let hint = "check that an X server runs there (`deskhand ls`, `deskhand doctor`), or start one with launch()";
+            let hint =
+                "check that an X server runs there (`deskhand ls`, `deskhand doctor`), or start one with launch()";
             python::ConnectFailed::new_err((display, reason, hint))
         }
         Error::Leased(what) => {

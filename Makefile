@@ -1,0 +1,67 @@
+# One word for each thing to do. `make demo` and `make test` set up what they need by themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -path 'rust/*') Cargo.toml Cargo.lock
+PACKAGES := tools/packages.txt tools/install-packages
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check generate bench evidence wheel clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(VENV)/.built ## Install the packages needed, make the virtual environment, build the extension
+
+$(VENV)/.packages: $(PACKAGES)
+	@tools/install-packages
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; this is $$($(PYTHON) --version). Set PYTHON=..." >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "A Rust toolchain is needed: https://rustup.rs" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.requirements: pyproject.toml $(VENV)/.packages
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; \
+		print("\n".join([*p["dependencies"], *(r for extra in e.values() for r in extra)]))' >$(VENV)/requirements.txt
+	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.requirements $(SOURCES)
+	@echo "Building the extension"
+	@$(BIN)/maturin develop --release --quiet
+	@touch $@
+
+demo: setup ## Drive real applications on a virtual display, and leave a page of the run in demo-out/
+	@$(BIN)/python demo/run.py
+
+test: setup ## Run all tests
+	cargo test --workspace --quiet
+	$(BIN)/python -m pytest -q
+
+check: setup ## Formatting, lints, types, stubs, generated files
+	$(BIN)/ruff format --check python tests tools demo
+	$(BIN)/ruff check python tests tools demo
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest deskhand._native --ignore-disjoint-bases
+	$(BIN)/python tools/generate_aio.py --check
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/codespell python rust tests tools demo *.md
+
+generate: setup ## Write the generated files anew
+	$(BIN)/python tools/generate_aio.py
+
+bench: setup ## Measure, beside the peers that are installed
+	$(BIN)/python tests/bench/bench.py
+
+evidence: setup ## The long proofs that the tests only sample; results under evidence/
+	tools/evidence
+
+wheel: setup ## Build a wheel into dist/
+	$(BIN)/maturin build --release --quiet --out dist
+
+clean: ## Remove everything that was made
+	rm -rf $(VENV) target dist demo-out

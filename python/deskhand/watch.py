@@ -1,0 +1,141 @@
+"""Looking at a desktop and waiting for it: the settle machine run on a real clock and a real backend.
+
+This module owns what has been seen so far, the ambient changes learnt from it, and the loops that wait. What must never appear
+here: input, a lock (callers hold the desktop's), a rule of settling (see `deskhand.settle`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deskhand._native import Interrupted
+from deskhand.geometry import Point, Rect, Size, Viewport, check_region
+from deskhand.observation import Screenshot
+from deskhand.settle import Ambient, Machine, Reason, Settle, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deskhand.backends.base import Backend
+
+__all__ = ["Watch"]
+
+# Waits are cut so that a stop asked for from another thread is never far away.
+_SLICE = 0.25
+
+
+class Watch:
+    """One desktop's eyes.
+
+    Attributes:
+        stop: Set from another thread to end the wait under way with `Interrupted`.
+    """
+
+    def __init__(self, backend: Backend, clock: Callable[[], float]) -> None:
+        """Watch `backend`, with times from `clock` in monotonic seconds."""
+        self.stop = False
+        self._backend = backend
+        self._screen = backend.screen
+        self._clock = clock
+        self._ambient = Ambient()
+        self._seen = self._screen.generation
+        self._epoch = self._screen.epoch
+
+    def check_stop(self) -> None:
+        """Raise `Interrupted` if a stop was asked for."""
+        if self.stop:
+            raise Interrupted("this call was stopped")
+
+    def catch_up(self) -> None:
+        """Look, and learn what changed on its own since the last call."""
+        self._backend.look()
+        if self._screen.epoch != self._epoch:
+            self._epoch = self._screen.epoch
+            self._ambient.forget()
+        for at, rects in self._news():
+            self._ambient.feed(at, rects)
+
+    def _news(self) -> list[tuple[float, list[Rect]]]:
+        news = []
+        for generation, at, rects in self._screen.history(self._seen):
+            self._seen = generation
+            news.append((at, [Rect(*rect) for rect in rects]))
+        return news
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass, keeping the screen current."""
+        deadline = self._clock() + seconds
+        while (left := deadline - self._clock()) > 0:
+            self.check_stop()
+            self._backend.wait(min(left, _SLICE))
+
+    def until(self, done: Callable[[], bool], timeout: float, what: str) -> None:
+        """Wait until `done()`, which is asked whenever something happened.
+
+        Raises:
+            TimeoutError: It was not within `timeout` seconds; names `what`.
+        """
+        deadline = self._clock() + timeout
+        while not done():
+            self.check_stop()
+            left = deadline - self._clock()
+            if left <= 0:
+                raise TimeoutError(f"waited {timeout:g} s for {what}")
+            self._backend.wait(min(left, _SLICE))
+
+    def settle(self, settings: Settle | None, *, at_pointer: bool = False, window: int | None = None) -> Verdict:
+        """Wait until the screen has answered the input that has just been sent.
+
+        Args:
+            settings: How to wait; None does not.
+            at_pointer: The input went to the window under the pointer, else to the one with the focus.
+            window: It went to this window.
+        """
+        if settings is None:
+            return Verdict(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
+        now = self._clock()
+        probe = self._backend.probe(at_pointer=at_pointer, window=window)
+        machine = Machine(settings, now=now, ambient=self._ambient.regions(now), can_probe=probe is not None)
+        machine.probed(now)
+        relevant: list[tuple[float, list[Rect]]] = []
+        while True:
+            self._report(machine, relevant)
+            if probe is not None and self._backend.answered(probe):
+                machine.answered()
+            now = self._clock()
+            verdict = machine.verdict(now)
+            if verdict is not None and verdict.settled and self._backend.computing():
+                machine.computing(now)
+            elif verdict is not None:
+                break
+            elif machine.wants_probe(now):
+                probe = self._backend.probe(at_pointer=at_pointer, window=window)
+                machine.probed(now)
+                if probe is None:
+                    machine.unprobeable()
+            else:
+                self.check_stop()
+                self._backend.wait(machine.wait(now))
+        if verdict.reason is Reason.STILL_CHANGING:
+            # What this action set going (a video, a spinner) goes on by itself from here.
+            for at, rects in relevant:
+                self._ambient.feed(at, rects)
+        return verdict
+
+    def _report(self, machine: Machine, relevant: list[tuple[float, list[Rect]]]) -> None:
+        for at, rects in self._news():
+            if machine.changed(at, rects):
+                relevant.append((at, rects))
+            else:
+                self._ambient.feed(at, rects)
+
+    def picture(
+        self, size: tuple[int, int] | None, region: tuple[int, int, int, int] | None, *, cursor: bool
+    ) -> Screenshot:
+        """The screen as it was last brought up to date."""
+        whole = Size(*self._screen.size)
+        area = check_region(Rect(*region), whole) if region is not None else None
+        generation = self._screen.generation
+        png = self._screen.png(size, area, cursor)
+        viewport = Viewport(whole, Size(*(size or (area.size if area is not None else whole))), area)
+        return Screenshot(png, viewport, Point(*self._screen.pointer), generation)

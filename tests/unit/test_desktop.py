@@ -1,0 +1,297 @@
+"""The order of things in `Desktop`, on the backend in memory and a clock that only waits move."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import deskhand
+from deskhand import (
+    ActionError,
+    AsyncDesktop,
+    BackendError,
+    CursorPosition,
+    Desktop,
+    Drag,
+    KeyHold,
+    KeyPress,
+    LeftClick,
+    Move,
+    OutOfBounds,
+    Point,
+    PressKeys,
+    Rect,
+    ReleaseKeys,
+    Settle,
+    Type,
+    UnsupportedAction,
+    Wait,
+    Zoom,
+)
+from deskhand._native import Interrupted
+from deskhand.backends.memory import MemoryBackend
+from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RED = (255, 0, 0)
+A = 0x61
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def backend(clock: Clock) -> MemoryBackend:
+    backend = MemoryBackend((320, 200), clock=clock)
+
+    def pass_time(seconds: float) -> None:
+        clock.now += seconds
+
+    backend.on_wait = pass_time
+    return backend
+
+
+@pytest.fixture
+def desktop(backend: MemoryBackend, clock: Clock) -> Desktop:
+    return Desktop(backend, clock=clock)
+
+
+def on(event_type: type, react: Callable[[], None]) -> Callable[[Event], None]:
+    def handler(event: Event) -> None:
+        if isinstance(event, event_type):
+            react()
+
+    return handler
+
+
+def test_act_settle_frame(desktop: Desktop, backend: MemoryBackend) -> None:
+    backend.on_event = on(ButtonUp, lambda: backend.paint((10, 20, 30, 40), RED))
+    seen = desktop.perform(LeftClick((15, 25)))
+    assert backend.events == [PointerMove(15, 25), ButtonDown(1), ButtonUp(1)]
+    assert (seen.changed, seen.settled, seen.reason) == (True, True, "quiet")
+    assert seen.rects == (Rect(10, 20, 30, 40),)
+    assert seen.cursor == Point(15, 25)
+    assert seen.size == (320, 200)
+    assert seen.array()[20, 10].tolist() == list(RED)
+    assert np.array_equal(seen.array(), np.asarray(Image.open(io.BytesIO(seen.png))))
+    assert seen.data_url.startswith("data:image/png;base64,iVBOR")
+    assert seen.elapsed.settle == pytest.approx(0.05, abs=1e-6)
+
+
+def test_no_effect(desktop: Desktop) -> None:
+    seen = desktop.perform(KeyPress(("a",)))
+    assert (seen.changed, seen.settled, seen.reason) == (False, True, "unchanged")
+    assert seen.elapsed.total == pytest.approx(0.1, abs=1e-6)
+
+
+def test_not_waiting(desktop: Desktop, clock: Clock) -> None:
+    before = clock.now
+    seen = desktop.perform(Type("ab"), KeyPress(("Return",)), settle=False)
+    assert (seen.settled, seen.reason, clock.now) == (False, "not_waited", before)
+
+
+def test_the_answer_to_one_action_is_awaited_before_the_next(desktop: Desktop, backend: MemoryBackend) -> None:
+    at: list[float] = []
+    backend.on_event = on(KeyDown, lambda: at.append(backend._clock()))
+    desktop.perform(Type("a"), Type("b"))
+    desktop.perform(PressKeys(("shift",)), ReleaseKeys(("shift",)))
+    assert at[1] - at[0] == pytest.approx(0.1)
+
+
+def test_everything_is_checked_before_anything_is_sent(desktop: Desktop, backend: MemoryBackend) -> None:
+    with pytest.raises(OutOfBounds) as caught:
+        desktop.perform(LeftClick((1, 1)), Type("x"), LeftClick((320, 10)))
+    assert backend.events == []
+    assert (caught.value.index, caught.value.done) == (2, 0)
+    with pytest.raises(ActionError, match="perform takes actions"):
+        desktop.perform("click")  # type: ignore[arg-type]
+
+
+def test_a_failing_action_leaves_nothing_pressed(desktop: Desktop, backend: MemoryBackend) -> None:
+    class Broken(Exception):
+        pass
+
+    def fail() -> None:
+        raise Broken
+
+    backend.on_event = on(KeyDown, fail)
+    with pytest.raises(Broken):
+        desktop.perform(Move((5, 5)), KeyPress(("ctrl", "s")))
+    ups = [event for event in backend.events if isinstance(event, KeyUp)]
+    assert [up.keysym for up in ups] == [0x73, 0xFFE3]
+    assert desktop.held == ()
+
+
+def test_backend_errors_say_which_action(desktop: Desktop, backend: MemoryBackend) -> None:
+    def fail() -> None:
+        raise BackendError("no")
+
+    backend.on_event = on(KeyDown, fail)
+    with pytest.raises(BackendError) as caught:
+        desktop.perform(Move((5, 5)), Type("a"))
+    assert (caught.value.index, caught.value.doing, caught.value.done) == (1, "type", 1)
+
+
+def test_an_explicit_hold_survives_calls(desktop: Desktop, backend: MemoryBackend) -> None:
+    desktop.perform(PressKeys(("shift",)))
+    desktop.perform(LeftClick((1, 1)))
+    assert desktop.held == (KeyDown(0xFFE1),)
+    desktop.release_all()
+    assert (desktop.held, backend.events[-1]) == ((), KeyUp(0xFFE1))
+
+
+def test_a_hold_takes_its_time_and_can_be_stopped(desktop: Desktop, backend: MemoryBackend, clock: Clock) -> None:
+    desktop.perform(KeyHold(("a",), 2.0), settle=False)
+    assert clock.now == pytest.approx(102.0)
+
+    def stop_once(seconds: float) -> None:
+        clock.now += seconds
+        desktop.interrupt()
+
+    backend.on_wait = stop_once
+    with pytest.raises(Interrupted):
+        desktop.perform(KeyHold(("a",), 60.0))
+    assert backend.events[-2:] == [KeyDown(A), KeyUp(A)]
+    assert clock.now < 110
+    backend.on_wait = lambda seconds: setattr(clock, "now", clock.now + seconds)
+    assert desktop.perform().settled
+
+
+def test_a_wait_keeps_the_screen_current(desktop: Desktop, backend: MemoryBackend, clock: Clock) -> None:
+    waits: list[float] = []
+    backend.on_wait = lambda seconds: (waits.append(seconds), setattr(clock, "now", clock.now + seconds))[0]
+    desktop.perform(Wait(1.0), settle=False)
+    assert sum(waits) == pytest.approx(1.0)
+    assert max(waits) <= 0.25
+
+
+def test_zoom_shows_the_region_at_its_own_pixels(desktop: Desktop, backend: MemoryBackend) -> None:
+    backend.paint((40, 50, 10, 10), RED)
+    seen = desktop.perform(Zoom((40, 50, 20, 10)))
+    assert seen.size == (20, 10)
+    assert seen.array()[0, 0].tolist() == list(RED)
+    assert seen.array()[0, 19].tolist() == [0, 0, 0]
+    assert seen.viewport.to_screen((0, 0)) == (40, 50)
+
+
+def test_a_scaled_picture_carries_its_transform(desktop: Desktop) -> None:
+    seen = desktop.perform(CursorPosition(), size=(160, 100))
+    assert seen.size == Image.open(io.BytesIO(seen.png)).size == (160, 100)
+    assert seen.viewport.to_screen((159, 99)) == (319, 199)
+
+
+def test_a_one_point_drag_starts_at_the_pointer(desktop: Desktop, backend: MemoryBackend) -> None:
+    desktop.perform(Move((10, 10)), Drag(((50, 10),)))
+    down = backend.events.index(ButtonDown(1))
+    assert backend.events[0] == PointerMove(10, 10)
+    assert PointerMove(50, 10) in backend.events[down:]
+
+
+def test_what_blinks_on_its_own_is_busy(desktop: Desktop, backend: MemoryBackend, clock: Clock) -> None:
+    caret = (100, 100, 2, 16)
+    for n in range(8):
+        clock.now += 0.5
+        backend.paint(caret, RED if n % 2 else (0, 0, 0))
+        backend.paint((0, 0, 1, 1), (n, n, n)) if n == 0 else None
+    blinks = iter([RED, (0, 0, 9)])
+
+    def wait(seconds: float) -> None:
+        clock.now += seconds / 2
+        if (colour := next(blinks, None)) is not None:
+            backend.paint(caret, colour)
+        clock.now += seconds / 2
+
+    backend.on_wait = wait
+    seen = desktop.perform(KeyPress(("F5",)))
+    assert (seen.changed, seen.settled, seen.reason) == (False, True, "unchanged")
+    assert seen.busy == (Rect(*caret),)
+
+
+def test_view_only_looks_and_does_not_act(backend: MemoryBackend, clock: Clock) -> None:
+    desktop = Desktop(backend, clock=clock, view_only=True)
+    assert desktop.perform().settled
+    with pytest.raises(UnsupportedAction, match="view_only"):
+        desktop.perform(LeftClick((1, 1)))
+    assert backend.events == []
+
+
+def test_closing_is_idempotent_and_final(desktop: Desktop, backend: MemoryBackend) -> None:
+    with desktop:
+        pass
+    desktop.close()
+    assert backend.closed
+    with pytest.raises(BackendError, match="closed"):
+        desktop.screenshot()
+
+
+def test_memory_has_no_windows(desktop: Desktop) -> None:
+    for call in (desktop.windows, lambda: desktop.activate(1), lambda: desktop.start("xterm")):
+        with pytest.raises(UnsupportedAction):
+            call()
+    with pytest.raises(ActionError, match="empty"):
+        desktop.start("")
+
+
+def test_the_clipboard_is_a_property(desktop: Desktop) -> None:
+    desktop.clipboard = "naïve ☕"
+    assert desktop.clipboard == "naïve ☕"
+
+
+def test_bad_settle(desktop: Desktop) -> None:
+    with pytest.raises(ActionError, match="settle"):
+        desktop.perform(settle=0.5)  # type: ignore[arg-type]
+    assert desktop.perform(settle=Settle(quiet=0.01, reaction=0.01)).settled
+
+
+def test_calls_from_several_threads_take_turns(desktop: Desktop, backend: MemoryBackend) -> None:
+    def type_one(char: str) -> None:
+        for _ in range(20):
+            desktop.perform(PressKeys((char,)), ReleaseKeys((char,)), settle=False)
+
+    threads = [threading.Thread(target=type_one, args=(char,)) for char in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pairs = list(zip(backend.events[::2], backend.events[1::2], strict=True))
+    assert len(pairs) == 80
+    assert all(isinstance(down, KeyDown) and up == KeyUp(down.keysym) for down, up in pairs)
+
+
+def test_the_async_surface_is_the_same() -> None:
+    def public(cls: type) -> dict[str, object]:
+        return {name: value for name, value in vars(cls).items() if not name.startswith("_")}
+
+    sync, coroutines = public(Desktop), public(AsyncDesktop)
+    by_nature = {"clipboard", "interrupt", "leave"}
+    instance_only = {"display", "xauthority", "name"}
+    assert set(sync) - by_nature == set(coroutines) - instance_only - {"launch", "connect"}
+    for name, function in sync.items():
+        if inspect.isfunction(function) and name in coroutines and name != "close":
+            theirs = coroutines[name]
+            assert inspect.iscoroutinefunction(theirs)
+            assert inspect.signature(function) == inspect.signature(theirs), name
+
+
+def test_everything_public_is_importable_from_the_top() -> None:
+    assert sorted(deskhand.__all__) == list(deskhand.__all__)
+    for name in deskhand.__all__:
+        assert getattr(deskhand, name) is not None

@@ -1,0 +1,198 @@
+"""The rules of settling, as tables of reports and verdicts on a clock that the test moves."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deskhand.errors import ActionError
+from deskhand.geometry import Rect
+from deskhand.settle import Ambient, Machine, Reason, Settle
+
+WORD = Rect(100, 100, 60, 16)
+CARET = Rect(300, 100, 1, 16)
+
+
+def machine(*, can_probe: bool = False, ambient: tuple[Rect, ...] = (), settings: Settle | None = None) -> Machine:
+    return Machine(settings or Settle(), now=0.0, ambient=ambient, can_probe=can_probe)
+
+
+def reason(m: Machine, now: float) -> Reason | None:
+    verdict = m.verdict(now)
+    return verdict.reason if verdict else None
+
+
+def test_nothing_happens() -> None:
+    m = machine()
+    assert m.wait(0.0) == pytest.approx(0.1)
+    assert m.verdict(0.0999) is None
+    verdict = m.verdict(0.1)
+    assert verdict is not None
+    assert (verdict.settled, verdict.reason, verdict.first_change) == (True, Reason.UNCHANGED, None)
+
+
+def test_quiet_counts_from_the_last_change() -> None:
+    m = machine()
+    m.changed(0.01, [WORD])
+    m.changed(0.04, [WORD])
+    assert m.verdict(0.0899) is None
+    verdict = m.verdict(0.0901)
+    assert verdict is not None
+    assert (verdict.reason, verdict.first_change, verdict.last_change) == (Reason.QUIET, 0.01, 0.04)
+
+
+def test_a_late_change_within_the_reaction_time_is_waited_out() -> None:
+    m = machine()
+    m.changed(0.095, [WORD])
+    assert m.verdict(0.1) is None
+    assert reason(m, 0.146) is Reason.QUIET
+
+
+def test_a_window_that_does_not_answer_is_waited_for() -> None:
+    m = machine(can_probe=True)
+    m.probed(0.0)
+    assert m.verdict(0.8) is None
+    m.answered()
+    assert reason(m, 0.8) is Reason.UNCHANGED
+
+
+def test_a_probe_sent_before_the_last_change_proves_nothing() -> None:
+    m = machine(can_probe=True)
+    m.probed(0.0)
+    m.answered()
+    m.changed(0.02, [WORD])
+    assert m.verdict(0.08) is None
+    assert m.wants_probe(0.08)
+    m.probed(0.08)
+    assert not m.wants_probe(0.09)
+    assert m.verdict(0.09) is None
+    m.answered()
+    assert reason(m, 0.09) is Reason.QUIET
+
+
+def test_no_probe_is_sent_before_it_can_decide() -> None:
+    m = machine(can_probe=True)
+    m.probed(0.0)
+    m.answered()
+    m.changed(0.02, [WORD])
+    assert not m.wants_probe(0.05)
+
+
+def test_a_computing_application_gets_another_quiet() -> None:
+    m = machine()
+    m.computing(0.1)
+    assert m.verdict(0.12) is None
+    m.changed(0.14, [WORD])
+    assert reason(m, 0.19) is Reason.QUIET
+
+
+def test_a_window_that_closed_needs_no_answer() -> None:
+    m = machine(can_probe=True)
+    m.probed(0.0)
+    m.unprobeable()
+    assert reason(m, 0.1) is Reason.UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("last_change", "expected"),
+    [(None, Reason.WINDOW_BUSY), (1.0, Reason.WINDOW_BUSY), (2.99, Reason.STILL_CHANGING)],
+)
+def test_the_timeout_says_why(last_change: float | None, expected: Reason) -> None:
+    m = machine(can_probe=True)
+    m.probed(0.0)
+    if last_change is not None:
+        m.changed(last_change, [WORD])
+    assert m.verdict(2.999) is None
+    verdict = m.verdict(3.0)
+    assert verdict is not None
+    assert (verdict.settled, verdict.reason) == (False, expected)
+
+
+def test_a_busy_region_does_not_hold_up_and_is_named() -> None:
+    m = machine(ambient=(CARET,))
+    assert not m.changed(0.05, [CARET])
+    verdict = m.verdict(0.1)
+    assert verdict is not None
+    assert (verdict.reason, verdict.busy) == (Reason.UNCHANGED, (CARET,))
+
+
+def test_typing_beside_a_caret_is_no_caret() -> None:
+    m = machine(ambient=(CARET,))
+    assert m.changed(0.01, [Rect(300, 100, 8, 16)])
+
+
+@given(st.lists(st.floats(0, 2.9), max_size=20), st.floats(0.01, 0.2), st.floats(0.01, 0.3))
+def test_every_wait_ends_and_never_before_it_is_quiet(times: list[float], quiet: float, reaction: float) -> None:
+    m = machine(settings=Settle(quiet=quiet, reaction=reaction))
+    now, todo = 0.0, sorted(times)
+    while (verdict := m.verdict(now)) is None:
+        wait = m.wait(now)
+        assert wait > 0
+        upcoming = [at for at in todo if at <= now + wait]
+        now = upcoming[0] if upcoming else now + wait + 1e-9
+        if upcoming:
+            m.changed(todo.pop(0), [WORD])
+    assert now <= 3.0 + 1e-6
+    if verdict.settled and verdict.last_change is not None:
+        assert now - verdict.last_change >= quiet - 1e-6
+
+
+@pytest.mark.parametrize("field", ["quiet", "reaction", "timeout"])
+@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), 1e9, "1"])
+def test_bad_settings_are_refused(field: str, value: object) -> None:
+    with pytest.raises(ActionError, match=field):
+        Settle(**{field: value})  # type: ignore[arg-type]
+
+
+def fed(*changes: tuple[float, Rect]) -> Ambient:
+    ambient = Ambient()
+    for at, rect in changes:
+        ambient.feed(at, [rect])
+    return ambient
+
+
+def test_a_caret_a_clock_and_a_video_are_ambient() -> None:
+    clock, video = Rect(900, 0, 60, 20), Rect(400, 300, 320, 240)
+    ambient = fed(
+        *((0.6 * n, CARET) for n in range(6)),
+        *((1.0 * n, clock) for n in range(4)),
+        *((0.1 * n, video) for n in range(30)),
+    )
+    regions = ambient.regions(3.1)
+    assert CARET in regions
+    assert any(clock.within(region) for region in regions)
+    assert any(video.within(region) for region in regions)
+    assert len(regions) == 3
+
+
+@pytest.mark.parametrize(
+    ("times", "now", "why"),
+    [
+        ([0.0, 0.6], 1.0, "twice is not yet a habit"),
+        ([0.0, 0.02, 0.04, 0.06], 0.1, "a window that draws itself"),
+        ([0.1 * n for n in range(20)], 3.0, "stopped a second ago"),
+        ([0.0, 2.0, 4.0, 6.0], 6.5, "too rare"),
+    ],
+)
+def test_what_is_not_ambient(times: list[float], now: float, why: str) -> None:
+    assert fed(*((at, WORD) for at in times)).regions(now) == (), why
+
+
+def test_one_redraw_of_the_window_does_not_make_it_ambient() -> None:
+    window = Rect(0, 0, 1000, 700)
+    ambient = fed(*((0.6 * n, CARET) for n in range(6)), (1.5, window))
+    assert ambient.regions(3.1) == (CARET,)
+
+
+def test_a_clock_whose_digits_differ_in_width_is_one_region() -> None:
+    widths = [40, 44, 42, 44, 40]
+    ambient = fed(*((float(n), Rect(900, 4, width, 12)) for n, width in enumerate(widths)))
+    (region,) = ambient.regions(4.3)
+    assert Rect(900, 4, 44, 12).within(region)
+
+
+def test_forgetting() -> None:
+    ambient = fed(*((0.6 * n, CARET) for n in range(6)))
+    ambient.forget()
+    assert ambient.regions(3.1) == ()
