@@ -62,6 +62,7 @@ def start_program(
     managed = backend.has_window_manager()
     before = {window.id for window in backend.windows()} if managed else set()
     generation = backend.screen.generation
+    begun = watch.clock()
     pid, _ = guard.spawn(argv, env=env, cwd=cwd)
     window: Window | None = None
     status: int | None = None
@@ -80,7 +81,7 @@ def start_program(
         watch.until(over, timeout, "its window")
     if managed and window is None:
         ended = "" if status is None else f"it ended with status {status}"
-        raise LaunchFailed(f"a window of {argv[0]}", timeout, tail(guard.log_of(argv[0])), ended)
+        raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, tail(guard.log_of(argv[0])), ended)
     if window is not None:
         window = _await_focus(backend, watch, window)
     watch.settle(_DRAWN, window=window.id if window is not None else None)

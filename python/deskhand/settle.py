@@ -8,6 +8,7 @@ The rules:
 
 - quiet for `Settle.quiet` after the last relevant change: settled, once the window has answered a probe (`_NET_WM_PING`)
   sent after that change. An application that is still computing does not answer, and is waited for;
+- an application that answered late has only just come round to its input, and is given another `quiet`;
 - a toolkit may answer before it has worked off its input (GTK does), so an application whose main thread is seen computing
   when the time is up is given another `quiet`;
 - no relevant change within `Settle.reaction` after the input, and a probe sent after the input was answered: settled, nothing
@@ -20,7 +21,7 @@ The rules:
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Ambient", "Machine", "Reason", "Settle", "Verdict"]
 
 _LONGEST_TIMEOUT = 3600.0
+# An application at rest answers a probe within a few milliseconds.
+_LATE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +142,11 @@ class Machine:
         self._probe_sent = at
         self._probe_answered = False
 
-    def answered(self) -> None:
-        """Report that the latest probe was answered."""
+    def answered(self, at: float) -> None:
+        """Report that the latest probe was found answered at `at`; again is harmless."""
+        if not self._probe_answered and self._probe_sent is not None and at - self._probe_sent > _LATE:
+            # It was at work, and has only just come round to its events: what it makes of them is still to be drawn.
+            self._computing = at
         self._probe_answered = True
 
     def computing(self, at: float) -> None:
@@ -265,15 +271,17 @@ _NARROW = 8
 def _overlapping(rects: Sequence[Rect]) -> list[list[Rect]]:
     """Groups of distinct rectangles that overlap, directly or through others.
 
-    A group of very many shapes (a video, a game) becomes its bounding box: its grid would be finer than anyone needs.
+    Of a group of very many (a video, a game, a window that drew itself in pieces) the most frequent stay: the grid of all would
+    be finer than anyone needs.
     """
+    frequency = Counter(rects)
     groups: list[list[Rect]] = []
-    for rect in dict.fromkeys(rects):
+    for rect in frequency:
         touching = [group for group in groups if any(not rect.intersect(other).empty for other in group)]
         merged = [rect, *(other for group in touching for other in group)]
         groups = [group for group in groups if group not in touching]
         groups.append(merged)
-    return [group if len(group) <= _MOST_SHAPES else [_bounding(group)] for group in groups]
+    return [sorted(group, key=lambda rect: -frequency[rect])[:_MOST_SHAPES] for group in groups]
 
 
 def _bounding(rects: Sequence[Rect]) -> Rect:

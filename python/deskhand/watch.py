@@ -28,6 +28,7 @@ class Watch:
     """One desktop's eyes.
 
     Attributes:
+        clock: Monotonic seconds.
         stop: Set from another thread to end the wait under way with `Interrupted`.
     """
 
@@ -36,7 +37,7 @@ class Watch:
         self.stop = False
         self._backend = backend
         self._screen = backend.screen
-        self._clock = clock
+        self.clock = clock
         self._ambient = Ambient()
         self._seen = self._screen.generation
         self._epoch = self._screen.epoch
@@ -64,8 +65,8 @@ class Watch:
 
     def pause(self, seconds: float) -> None:
         """Let time pass, keeping the screen current."""
-        deadline = self._clock() + seconds
-        while (left := deadline - self._clock()) > 0:
+        deadline = self.clock() + seconds
+        while (left := deadline - self.clock()) > 0:
             self.check_stop()
             self._backend.wait(min(left, _SLICE))
 
@@ -75,10 +76,10 @@ class Watch:
         Raises:
             TimeoutError: It was not within `timeout` seconds; names `what`.
         """
-        deadline = self._clock() + timeout
+        deadline = self.clock() + timeout
         while not done():
             self.check_stop()
-            left = deadline - self._clock()
+            left = deadline - self.clock()
             if left <= 0:
                 raise TimeoutError(f"waited {timeout:g} s for {what}")
             self._backend.wait(min(left, _SLICE))
@@ -93,7 +94,7 @@ class Watch:
         """
         if settings is None:
             return Verdict(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
-        now = self._clock()
+        now = self.clock()
         probe = self._backend.probe(at_pointer=at_pointer, window=window)
         machine = Machine(settings, now=now, ambient=self._ambient.regions(now), can_probe=probe is not None)
         machine.probed(now)
@@ -101,8 +102,8 @@ class Watch:
         while True:
             self._report(machine, relevant)
             if probe is not None and self._backend.answered(probe):
-                machine.answered()
-            now = self._clock()
+                machine.answered(self.clock())
+            now = self.clock()
             verdict = machine.verdict(now)
             if verdict is not None and verdict.settled and self._backend.computing():
                 machine.computing(now)

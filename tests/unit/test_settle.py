@@ -53,28 +53,33 @@ def test_a_window_that_does_not_answer_is_waited_for() -> None:
     m = machine(can_probe=True)
     m.probed(0.0)
     assert m.verdict(0.8) is None
-    m.answered()
-    assert reason(m, 0.8) is Reason.UNCHANGED
+    m.answered(0.8)
+    assert m.verdict(0.8) is None, "what it makes of its input is still to be drawn"
+    m.changed(0.81, [WORD])
+    assert m.wants_probe(0.861)
+    m.probed(0.861)
+    m.answered(0.862)
+    assert reason(m, 0.862) is Reason.QUIET
 
 
 def test_a_probe_sent_before_the_last_change_proves_nothing() -> None:
     m = machine(can_probe=True)
     m.probed(0.0)
-    m.answered()
+    m.answered(0.001)
     m.changed(0.02, [WORD])
     assert m.verdict(0.08) is None
     assert m.wants_probe(0.08)
     m.probed(0.08)
     assert not m.wants_probe(0.09)
     assert m.verdict(0.09) is None
-    m.answered()
+    m.answered(0.09)
     assert reason(m, 0.09) is Reason.QUIET
 
 
 def test_no_probe_is_sent_before_it_can_decide() -> None:
     m = machine(can_probe=True)
     m.probed(0.0)
-    m.answered()
+    m.answered(0.001)
     m.changed(0.02, [WORD])
     assert not m.wants_probe(0.05)
 
@@ -183,6 +188,15 @@ def test_one_redraw_of_the_window_does_not_make_it_ambient() -> None:
     window = Rect(0, 0, 1000, 700)
     ambient = fed(*((0.6 * n, CARET) for n in range(6)), (1.5, window))
     assert ambient.regions(3.1) == (CARET,)
+
+
+def test_a_window_drawn_in_many_pieces_does_not_hide_a_spinner_in_it() -> None:
+    window, spinner = Rect(0, 0, 500, 400), Rect(200, 200, 32, 32)
+    pieces = [Rect(20 * n, 0, 19, 12) for n in range(20)]
+    ambient = fed((0.0, window), *((0.0, piece) for piece in pieces), *((0.1 * n, spinner) for n in range(1, 15)))
+    (region,) = ambient.regions(1.45)
+    assert spinner.within(region)
+    assert not pieces[0].within(region)
 
 
 def test_a_clock_whose_digits_differ_in_width_is_one_region() -> None:

@@ -22,7 +22,7 @@ from deskhand.geometry import Rect, Size
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["X11Backend", "cookie_for"]
+__all__ = ["X11Backend", "cookie_for", "driver_name"]
 
 _FAMILY_LOCAL = 256
 _FAMILY_WILD = 65535
@@ -72,6 +72,11 @@ def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple
     return b"", b"", path if given else None
 
 
+def driver_name(pid: int) -> str:
+    """How the lease of a display names its driver."""
+    return f"process {pid} on {socket.gethostname()}"
+
+
 class X11Backend:
     """One X display."""
 
@@ -102,7 +107,7 @@ class X11Backend:
         name, data, path = cookie_for(display, xauthority)
         self.display = display
         self.xauthority = path
-        driver = f"process {os.getpid()} on {socket.gethostname()}"
+        driver = driver_name(os.getpid())
         self._x11 = _native.X11(display, name, data, view_only=view_only, driver=driver, method=method)
         self.screen = self._x11.screen
         # The methods that are the native ones as they are.

@@ -2,28 +2,31 @@
 
 It reads one JSON object a line from standard input and writes the same to standard output:
 
-- `{"op": "spawn", "id": 1, "argv": [...], "env": {...}, "cwd": ..., "log": path, "report": false, "last": false}` answers
-  `{"id": 1, "pid": 42}` or `{"id": 1, "error": "..."}`. With `report`, the argument `@fd@` becomes a descriptor on which the
-  program writes one line, passed on as `{"id": 1, "report": "99"}`. With `last`, the program is ended after all others.
+- `{"op": "spawn", "id": 1, "argv": [...], "env": {...}, "cwd": ..., "log": path}` answers `{"id": 1, "pid": 42}` or
+  `{"id": 1, "error": "..."}`. With `"x_server": 99` the program is the X server of display :99: it tells that it is ready with
+  `{"id": 1, "ready": true}`, is ended after all others, and its lock and socket are removed should it not do that itself.
 - `{"op": "detach", "socket": path}`: from now on the end of standard input ends nothing; requests come to that socket.
-- `{"op": "at_end", "argv": [...], "env": {...}}`: run this when the driver vanishes without `{"op": "bye"}`.
-- An ended program is told as `{"exit": 42, "status": 0}`.
+- `{"op": "at_end", "argv": [...], "env": {...}}`: run this when whoever asks for it vanishes without `{"op": "bye"}`, with
+  `DESKHAND_DRIVER` set to its process id.
+- `{"op": "directory", "path": ...}`: remove it in the end. A lock on `.guard` in it says until then that somebody will.
+- An ended program is told to everybody as `{"exit": 42, "status": 0}`.
 
-When standard input ends (the driver closed it, or was killed) or at SIGTERM, it ends every process below it, also those that
-made themselves daemons: it is their subreaper. It removes the directories that it was told to. Should it be killed itself, its
-own children get SIGTERM from the kernel.
+When the driver closes standard input, or ends in whatever way, or at SIGTERM, it ends every process below it, also those that
+made themselves daemons: it is their subreaper. Should it be killed itself, its own children get SIGTERM from the kernel.
 
 It imports only what starts fast, and nothing of this package: it must run before, and after, everything else.
 """
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import selectors
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -32,12 +35,19 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE = 1.0
 LAST_GRACE = 2.0
+AT_END_LIMIT = 10.0
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _die_with_guard():
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _start_x_server():
+    _die_with_guard()
+    # An X server that finds this signal ignored sends it to its parent when it is ready (Xserver(1), "SIGUSR1").
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
 def _descendants():
@@ -62,11 +72,17 @@ class Guard:
         self.selector = selectors.DefaultSelector()
         self.last = {}
         self.directories = []
-        self.at_end = None
+        self.locks = []
+        # By the descriptor that asks: 0 is the driver, others are clients of the socket.
+        self.at_end = {}
+        self.pids = {0: os.getppid()}
         self.detached = False
+        self.driver_left = False
+        self.clients = {}
         self.over = False
         self.buffers = {}
-        self.reports = {}
+        self.x_server = None
+        self.x_server_ready = False
         self.listener = None
 
     def say(self, to, **message):
@@ -74,44 +90,29 @@ class Guard:
             os.write(to, json.dumps(message).encode() + b"\n")
 
     def spawn(self, request, answer_to):
-        report = None
-        argv = request["argv"]
-        passed = ()
         try:
-            if request.get("report"):
-                report, write_end = os.pipe()
-                argv = [str(write_end) if part == "@fd@" else part for part in argv]
-                passed = (write_end,)
             log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
                 process = subprocess.Popen(
-                    argv,
+                    request["argv"],
                     env=request["env"],
                     cwd=request.get("cwd"),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    pass_fds=passed,
-                    preexec_fn=_die_with_guard,
+                    preexec_fn=_start_x_server if request.get("x_server") else _die_with_guard,
                     start_new_session=True,
                 )
             finally:
                 os.close(log)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            if report is not None:
-                os.close(report)
             self.say(answer_to, id=request["id"], error=str(error))
             return
-        finally:
-            for fd in passed:
-                os.close(fd)
         # Reaped by pid below, together with the orphans that nobody else waits for.
         process.returncode = 0
-        if request.get("last"):
-            self.last[process.pid] = None
-        if report is not None:
-            self.reports[report] = (request["id"], answer_to)
-            self.selector.register(report, selectors.EVENT_READ, "report")
+        if (number := request.get("x_server")) is not None:
+            self.last[process.pid] = number
+            self.x_server = (request["id"], answer_to)
         self.say(answer_to, id=request["id"], pid=process.pid)
 
     def handle(self, request, answer_to):
@@ -120,10 +121,12 @@ class Guard:
             self.spawn(request, answer_to)
         elif op == "directory":
             self.directories.append(request["path"])
-        elif op == "display":
-            self.last[request["pid"]] = request["number"]
+            with contextlib.suppress(OSError):
+                lock = os.open(f"{request['path']}/.guard", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.locks.append(lock)
         elif op == "at_end":
-            self.at_end = request
+            self.at_end[0 if answer_to == 1 else answer_to] = request
         elif op == "detach":
             self.detached = True
             self.listener = socket.socket(socket.AF_UNIX)
@@ -132,7 +135,7 @@ class Guard:
             self.selector.register(self.listener, selectors.EVENT_READ, "listener")
             self.say(answer_to, id=request["id"], pid=os.getpid())
         elif op == "bye":
-            self.at_end = None
+            self.at_end.pop(0 if answer_to == 1 else answer_to, None)
 
     def read(self, fd, answer_to):
         """False at the end of input."""
@@ -148,20 +151,6 @@ class Guard:
             self.handle(json.loads(line), answer_to)
         return True
 
-    def read_report(self, fd):
-        """A program may write its line in pieces, and fail if the reader leaves after the first."""
-        data = os.read(fd, 256)
-        line = self.buffers.get(fd, b"") + data
-        if data and not line.endswith(b"\n"):
-            self.buffers[fd] = line
-            return
-        self.buffers.pop(fd, None)
-        request_id, answer_to = self.reports.pop(fd)
-        self.selector.unregister(fd)
-        os.close(fd)
-        if line:
-            self.say(answer_to, id=request_id, report=line.decode().strip())
-
     def reap(self):
         while True:
             try:
@@ -171,7 +160,8 @@ class Guard:
             if pid == 0:
                 return
             self.clean_up_after(pid)
-            self.say(1, exit=pid, status=os.waitstatus_to_exitcode(status))
+            for to in (1, *self.clients):
+                self.say(to, exit=pid, status=os.waitstatus_to_exitcode(status))
 
     def clean_up_after(self, pid):
         """Remove what an X server that was killed left; one that ended in order has, and another may have its number now."""
@@ -190,11 +180,15 @@ class Guard:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: setattr(self, "over", True))
+        signal.signal(signal.SIGUSR1, lambda *_: setattr(self, "x_server_ready", True))
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.selector.register(wake_read, selectors.EVENT_READ, "wake")
         self.selector.register(0, selectors.EVENT_READ, "driver")
+        # A child that the driver forked may hold the other end of standard input open after the driver's own end.
+        with contextlib.suppress(OSError):
+            self.selector.register(os.pidfd_open(self.pids[0]), selectors.EVENT_READ, "end of driver")
         while not self.over:
             for key, _ in self.selector.select():
                 fd = key.fd
@@ -202,28 +196,69 @@ class Guard:
                     with contextlib.suppress(BlockingIOError):
                         os.read(wake_read, 4096)
                     self.reap()
+                    if self.x_server_ready and self.x_server is not None:
+                        self.say(self.x_server[1], id=self.x_server[0], ready=True)
+                        self.x_server, self.x_server_ready = None, False
                 elif key.data == "driver":
                     if not self.read(0, 1):
                         self.selector.unregister(0)
+                        self.driver_left = True
                         self.over = not self.detached
+                elif key.data == "end of driver":
+                    self.selector.unregister(fd)
+                    # What it said last is still to be read.
+                    os.set_blocking(0, False)
+                    while self.read(0, 1):
+                        pass
+                    self.driver_left = True
+                    self.over = not self.detached
                 elif key.data == "listener":
-                    client, _address = self.listener.accept()
-                    self.selector.register(client, selectors.EVENT_READ, "client")
+                    self.accept()
                 elif key.data == "client":
                     if not self.read(fd, fd):
-                        self.selector.unregister(key.fileobj)
-                        self.buffers.pop(fd, None)
-                        key.fileobj.close()
-                elif key.data == "report":
-                    self.read_report(fd)
+                        self.part(fd)
         self.end()
 
+    def accept(self):
+        client, _address = self.listener.accept()
+        credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        self.pids[client.fileno()] = struct.unpack("3i", credentials)[0]
+        self.clients[client.fileno()] = client
+        self.selector.register(client, selectors.EVENT_READ, "client")
+
+    def part(self, fd):
+        """A client has left, in order or not."""
+        client = self.clients.pop(fd)
+        self.selector.unregister(client)
+        self.buffers.pop(fd, None)
+        # An answer still to come would otherwise go to whoever gets this number next.
+        if self.x_server is not None and self.x_server[1] == fd:
+            self.x_server = None
+        request = self.at_end.pop(fd, None)
+        if request is not None:
+            self.run_at_end(fd, request)
+        self.pids.pop(fd)
+        client.close()
+
+    def run_at_end(self, fd, request):
+        """Start it; None when that is not possible."""
+        environment = {**request["env"], "DESKHAND_DRIVER": str(self.pids[fd])}
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            process = subprocess.Popen(
+                request["argv"], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+            # Reaped with all others.
+            process.returncode = 0
+            return process.pid
+        return None
+
     def end(self):
-        if self.at_end is not None:
-            with contextlib.suppress(OSError, subprocess.SubprocessError):
-                subprocess.run(
-                    self.at_end["argv"], env=self.at_end["env"], stdin=subprocess.DEVNULL, timeout=10, check=False
-                )
+        request = self.at_end.get(0)
+        if request is not None and self.driver_left and (pid := self.run_at_end(0, request)) is not None:
+            deadline = time.monotonic() + AT_END_LIMIT
+            while pid in _descendants() and time.monotonic() < deadline:
+                self.reap()
+                time.sleep(0.002)
         self.finish(GRACE, lambda: [pid for pid in _descendants() if pid not in self.last])
         self.finish(LAST_GRACE, _descendants)
         for pid in list(self.last):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import socket
 import struct
 import time
 from dataclasses import dataclass, replace
@@ -30,9 +31,12 @@ WINDOW_MANAGERS = ("openbox", "xfwm4", "metacity", "marco", "fluxbox", "icewm", 
 """In order of preference; the first one installed is used."""
 
 _READY_LIMIT = 20.0
+_FAMILY_LOCAL = 256
 _FAMILY_WILD = 65535
 _COOKIE_BYTES = 16
 _LARGEST = 16384
+# Above those that people give to displays of their own.
+_FIRST_NUMBER, _NUMBERS = 100, 9900
 _SOCKET_DIRECTORY = Path("/tmp/.X11-unix")  # noqa: S108 # where X11 clients look, on every system
 
 # No key of the application's is taken by the window manager, nothing moves by itself, and a new window gets the keyboard.
@@ -232,27 +236,45 @@ def _check_socket_directory() -> None:
             raise LaunchFailed("the X server", 0.0, "", hint) from error
 
 
-def _write_cookie(path: Path) -> None:
-    """One entry for any host and any display: the server reads the data alone, and its number is not known yet."""
-    fields = (b"", b"", b"MIT-MAGIC-COOKIE-1", secrets.token_bytes(_COOKIE_BYTES))
-    entry = struct.pack(">H", _FAMILY_WILD) + b"".join(struct.pack(">H", len(part)) + part for part in fields)
-    path.touch(mode=0o600)
-    path.write_bytes(entry)
+def _cookie_entry(family: int, address: bytes, number: bytes, cookie: bytes) -> bytes:
+    fields = (address, number, b"MIT-MAGIC-COOKIE-1", cookie)
+    return struct.pack(">H", family) + b"".join(struct.pack(">H", len(part)) + part for part in fields)
 
 
 def _start_server(guard: Guard, xvfb: str, screen: str, dpi: int, timeout: float) -> _Server:
     xauthority = guard.directory / "xauthority"
-    _write_cookie(xauthority)
-    argv = [xvfb, "-displayfd", "@fd@", "-screen", "0", screen, "-auth", str(xauthority), "-nolisten", "tcp"]
-    # Without -noreset the server starts anew, with a blank screen, whenever its last client leaves.
-    argv += ["-nolisten", "local", "-noreset", "-s", "0", "-dpi", str(dpi), "-maxclients", "512"]
+    cookie = secrets.token_bytes(_COOKIE_BYTES)
+    xauthority.touch(mode=0o600)
+    # For any host and any display: its number is not known yet, and the host's name may change or differ in a container.
+    xauthority.write_bytes(_cookie_entry(_FAMILY_WILD, b"", b"", cookie))
     begun = time.monotonic()
-    pid, request = guard.spawn(argv, env=dict(os.environ), report=True, last=True)
-    number = guard.report(request, pid, timeout)
-    if number is None:
-        raise LaunchFailed("the X server", time.monotonic() - begun, tail(guard.log_of(xvfb)))
-    guard.owns_display(pid, number)
+    while True:
+        number = _free_number()
+        argv = [xvfb, f":{number}", "-screen", "0", screen, "-auth", str(xauthority), "-dpi", str(dpi)]
+        # Without -noreset the server starts anew, with a blank screen, whenever its last client leaves.
+        argv += ["-nolisten", "tcp", "-nolisten", "local", "-noreset", "-s", "0", "-maxclients", "512"]
+        pid, request = guard.spawn(argv, env=dict(os.environ), x_server=number)
+        if guard.is_ready(request, pid, timeout):
+            break
+        log = tail(guard.log_of(xvfb))
+        # Another server took the number since we looked.
+        if guard.exit_status(pid) is None or "already active" not in log or time.monotonic() - begun >= timeout:
+            raise LaunchFailed("the X server", time.monotonic() - begun, log)
+    # Not every client knows wildcards (python-xlib does not, and with it PyAutoGUI and pynput).
+    with xauthority.open("ab") as file:
+        file.write(_cookie_entry(_FAMILY_LOCAL, socket.gethostname().encode(), str(number).encode(), cookie))
     return _Server(f":{number}", pid, xauthority)
+
+
+def _free_number() -> int:
+    """A display number with neither lock nor socket.
+
+    Xvfb's own search (`-displayfd`) takes no lock: a server that is just ending then removes the new one's socket.
+    """
+    while True:
+        number = _FIRST_NUMBER + secrets.randbelow(_NUMBERS)
+        if not Path(f"/tmp/.X{number}-lock").exists() and not (_SOCKET_DIRECTORY / f"X{number}").exists():  # noqa: S108
+            return number
 
 
 def _start_bus(guard: Guard) -> int | None:

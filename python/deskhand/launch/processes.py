@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -122,20 +123,18 @@ class Guard:
         *,
         env: Mapping[str, str],
         cwd: str | os.PathLike[str] | None = None,
-        report: bool = False,
-        last: bool = False,
+        x_server: int | None = None,
     ) -> tuple[int, int]:
         """Start a program.
 
         Args:
-            argv: The program and its arguments; `@fd@` is the descriptor it reports on.
+            argv: The program and its arguments.
             env: Its whole environment.
             cwd: Where it starts; here when not given.
-            report: It will write one line to `@fd@`; see `report`.
-            last: End it after all others.
+            x_server: It is the X server of this display; see `is_ready`.
 
         Returns:
-            Its process id, and the number for `report`.
+            Its process id, and the number for `is_ready`.
 
         Raises:
             ShellError: It could not be started.
@@ -147,8 +146,7 @@ class Guard:
             env=dict(env),
             log=os.fspath(self.log_of(argv[0])),
             cwd=os.fspath(cwd) if cwd is not None else os.getcwd(),  # noqa: PTH109 # the guard takes text
-            report=report,
-            last=last,
+            x_server=x_server,
         )
         answer = self._answer(request, ("pid", "error"), _ANSWER_LIMIT)
         if answer is None:
@@ -162,19 +160,14 @@ class Guard:
         """The file that the program's output is appended to."""
         return self.directory / f"{Path(program).name}.log"
 
-    def report(self, request: int, pid: int, timeout: float) -> str | None:
-        """The line that a program wrote to its report descriptor; None when it ended or the time is up."""
+    def is_ready(self, request: int, pid: int, timeout: float) -> bool:
+        """Wait until an X server says that it is ready; False when it ended or the time is up."""
         deadline = time.monotonic() + timeout
         while True:
-            answer = self._answer(request, ("report",), min(0.05, max(0.0, deadline - time.monotonic())))
-            if answer is not None:
-                return str(answer[1])
+            if self._answer(request, ("ready",), min(0.05, max(0.0, deadline - time.monotonic()))) is not None:
+                return True
             if self.exit_status(pid) is not None or self._ended or time.monotonic() >= deadline:
-                return None
-
-    def owns_display(self, pid: int, number: str) -> None:
-        """`pid`, started with `last`, is the X server of display `number`: remove its lock and socket if it dies."""
-        self._tell(op="display", pid=pid, number=number)
+                return False
 
     def at_end(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
         """Run this should the driver vanish without closing."""
@@ -205,6 +198,8 @@ class Guard:
                 self._process.kill()
                 self._process.wait()
             self._reader.join()
+            # The guard has, unless it was killed.
+            shutil.rmtree(self.directory, ignore_errors=True)
         with contextlib.suppress(OSError, ValueError):
             self._answers.close()
 

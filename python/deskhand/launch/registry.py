@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -87,8 +88,13 @@ def runtime_directory() -> Path:
 
 
 def private_directory() -> Path:
-    """A new directory for one desktop."""
-    return Path(tempfile.mkdtemp(prefix="d-", dir=runtime_directory()))
+    """A new directory for one desktop; those that a killed guard has left are removed."""
+    base = runtime_directory()
+    for path in base.glob("d-*/.guard"):
+        with contextlib.suppress(OSError), path.open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path.parent, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix="d-", dir=base))
 
 
 def _file(name: str) -> Path:

@@ -1,9 +1,14 @@
 //! Proof that a window without `_NET_WM_PING` has read its keys: its client asks for the keymap again.
 //!
-//! Every X client fetches the keymap anew when it *handles* the notification that the map changed, and handles events in the
-//! order they were sent. So after a change of the map, the client's next `GetKeyboardMapping` or `XkbGetMap` request says that
-//! all keys sent before that change were translated. The RECORD extension shows us that request. (Measured with xterm, GTK and
-//! Qt: each fetches within 0.5–3 ms, also when no key follows.)
+//! X clients fetch the keymap anew after the notification that it changed. The RECORD extension shows us those requests, and
+//! among them a `NoOperation` of our own that marks where in their order we made a change. What a fetch proves depends on who
+//! makes it (read in libXt and libX11, and seen with xterm):
+//!
+//! - Xt sends `GetKeyboardMapping` and then `GetModifierMapping` when it *handles* the notification, in order with its keys, and
+//!   once for all changes made under one server grab. That is proof. It does so only once it has translated a key, and for its
+//!   first key too. (xterm itself also asks for both, the other way round and as often as it likes.)
+//! - Xlib sends `XkbGetMap` when it handles the notification, but also with any earlier key when the notification is merely in its
+//!   queue. That is proof before anything was typed, but afterwards only a sign, of which we ask for several.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -12,7 +17,9 @@ use std::time::{Duration, Instant};
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::record::{self, ConnectionExt as _};
 use x11rb::protocol::xkb;
-use x11rb::protocol::xproto::{GET_KEYBOARD_MAPPING_REQUEST, Window};
+use x11rb::protocol::xproto::{
+    GET_KEYBOARD_MAPPING_REQUEST, GET_MODIFIER_MAPPING_REQUEST, NO_OPERATION_REQUEST, Window,
+};
 
 use crate::error::{Error, Result};
 use crate::server::{Server, Target, open_connection};
@@ -22,19 +29,87 @@ const FROM_CLIENT: u8 = 1;
 const START_OF_DATA: u8 = 4;
 /// A client makes its fetches for one notification within 2 ms; this long without another one ends them.
 const BURST_END: Duration = Duration::from_millis(8);
+const CORE_FETCHES: [u8; 2] = [GET_KEYBOARD_MAPPING_REQUEST, GET_MODIFIER_MAPPING_REQUEST];
+/// How many signs we take for a proof where there is none.
+const SIGNS: u32 = 3;
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    /// Fetches made by Xt.
+    xt: u64,
+    /// All fetches.
+    any: u64,
+}
 
 #[derive(Default)]
 struct Seen {
     enabled: bool,
     ended: bool,
-    fetches: u64,
+    counts: Counts,
+    /// The client's latest request, if it may be the first of a pair.
+    first_of_pair: Option<u8>,
     last: Option<Instant>,
+    marks: u64,
+    at_mark: Counts,
+}
+
+impl Seen {
+    /// Takes note of one client's requests, which may come several in a piece.
+    fn note(&mut self, mut requests: &[u8], ours: bool) {
+        while let [opcode, _, low, high, ..] = *requests {
+            match (ours, opcode) {
+                (true, NO_OPERATION_REQUEST) => {
+                    self.marks += 1;
+                    self.at_mark = self.counts;
+                }
+                (true, _) => {}
+                (false, _) => {
+                    let first = self.first_of_pair.take();
+                    if let (Some(GET_KEYBOARD_MAPPING_REQUEST), GET_MODIFIER_MAPPING_REQUEST) = (first, opcode) {
+                        self.counts.xt += 1;
+                    } else if first.is_none() && CORE_FETCHES.contains(&opcode) {
+                        self.first_of_pair = Some(opcode);
+                    }
+                    self.counts.any += 1;
+                    self.last = Some(Instant::now());
+                }
+            }
+            let length = 4 * usize::from(u16::from_ne_bytes([low, high])).max(1);
+            requests = requests.get(length..).unwrap_or_default();
+        }
+    }
+
+    fn xt_since(&self, mark: u64) -> bool {
+        self.marks > mark && self.counts.xt > self.at_mark.xt
+    }
+
+    fn burst_since(&self, mark: u64) -> bool {
+        self.marks > mark
+            && self.counts.any > self.at_mark.any
+            && self.last.is_some_and(|last| last.elapsed() >= BURST_END)
+    }
 }
 
 #[derive(Default)]
 struct Shared {
     seen: Mutex<Seen>,
     changed: Condvar,
+}
+
+/// What has been gathered to show that a client has read its keys.
+#[derive(Debug)]
+pub(crate) struct Proof {
+    /// The client is known to make proving fetches for nothing but changes.
+    sure: bool,
+    proofs: u32,
+    signs: u32,
+}
+
+impl Proof {
+    /// Without certainty, one proving fetch may be that of the client's first key; the next one, asked for after it, is not.
+    pub(crate) fn complete(&self) -> bool {
+        self.proofs >= if self.sure { 1 } else { 2 } || (self.proofs == 0 && self.signs >= SIGNS)
+    }
 }
 
 /// Watches one client's keymap fetches.
@@ -44,6 +119,8 @@ pub(crate) struct Fetches {
     shared: Arc<Shared>,
     interrupt: Interrupt,
     thread: Option<JoinHandle<()>>,
+    /// The client has answered a change with a proving fetch before it was sent a key.
+    sure: bool,
 }
 
 impl Fetches {
@@ -59,8 +136,9 @@ impl Fetches {
             major: record::Range8 { first: 0, last: 0 },
             minor: record::Range16 { first: 0, last: 0 },
         };
-        let range = record::Range {
-            core_requests: record::Range8 { first: GET_KEYBOARD_MAPPING_REQUEST, last: GET_KEYBOARD_MAPPING_REQUEST },
+        let core = |opcode| record::Range8 { first: opcode, last: opcode };
+        let fetch = record::Range {
+            core_requests: core(GET_KEYBOARD_MAPPING_REQUEST),
             ext_requests: record::ExtRange {
                 major: record::Range8 { first: xkb_major, last: xkb_major },
                 minor: record::Range16 { first: xkb::GET_MAP_REQUEST.into(), last: xkb::GET_MAP_REQUEST.into() },
@@ -73,8 +151,14 @@ impl Fetches {
             client_started: false,
             client_died: false,
         };
+        let others = [GET_MODIFIER_MAPPING_REQUEST, NO_OPERATION_REQUEST].map(|opcode| record::Range {
+            core_requests: core(opcode),
+            ext_requests: none,
+            ..fetch
+        });
         let context = server.conn.generate_id()?;
-        server.conn.record_create_context(context, 0, &[window], &[range])?.check()?;
+        let us = server.conn.setup().resource_id_base;
+        server.conn.record_create_context(context, 0, &[window, us], &[fetch, others[0], others[1]])?.check()?;
         let shared = Arc::new(Shared::default());
         let thread = std::thread::Builder::new().name("deskhand-record".into()).spawn({
             let shared = Arc::clone(&shared);
@@ -85,8 +169,7 @@ impl Fetches {
                     let mut seen = shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
                     seen.enabled |= reply.category == START_OF_DATA;
                     if reply.category == FROM_CLIENT {
-                        seen.fetches += 1;
-                        seen.last = Some(Instant::now());
+                        seen.note(&reply.data, reply.xid_base == us);
                     }
                     shared.changed.notify_all();
                 }
@@ -95,7 +178,7 @@ impl Fetches {
             }
         });
         let thread = Some(thread.map_err(|error| Error::Unsupported(format!("no thread: {error}")))?);
-        let fetches = Self { server: Arc::clone(server), context, shared, interrupt, thread };
+        let fetches = Self { server: Arc::clone(server), context, shared, interrupt, thread, sure: false };
         fetches.wait(Duration::from_secs(1), &Interrupt::never(), |seen| seen.enabled)?;
         Ok(fetches)
     }
@@ -119,21 +202,34 @@ impl Fetches {
         }
     }
 
-    /// How many fetches there were so far.
-    pub(crate) fn count(&self) -> u64 {
-        self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).fetches
+    /// To be taken before a change of the map.
+    pub(crate) fn mark(&self) -> u64 {
+        self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).marks
     }
 
-    /// Waits for a fetch beyond `count`; `false` at the timeout.
-    pub(crate) fn wait_beyond(&self, count: u64, timeout: Duration, caller: &Interrupt) -> Result<bool> {
-        self.wait(timeout, caller, |seen| seen.fetches > count)
+    /// Waits until the client has read a change made before it is sent any key; `false` at the timeout.
+    pub(crate) fn wait_read(&mut self, mark: u64, timeout: Duration, caller: &Interrupt) -> Result<bool> {
+        let sure = self.sure;
+        let read = self.wait(timeout, caller, |seen| seen.xt_since(mark) || (!sure && seen.burst_since(mark)))?;
+        self.sure |= self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).xt_since(mark);
+        Ok(read)
     }
 
-    /// Waits until the fetches for one notification, seen beyond `count`, are over; `false` at the timeout.
-    pub(crate) fn wait_burst(&self, count: u64, timeout: Duration, caller: &Interrupt) -> Result<bool> {
-        self.wait(timeout, caller, |seen| {
-            seen.fetches > count && seen.last.is_some_and(|last| last.elapsed() >= BURST_END)
-        })
+    /// The proof, still to be gathered, that the keys sent so far were read.
+    pub(crate) fn proof(&self) -> Proof {
+        Proof { sure: self.sure, proofs: 0, signs: 0 }
+    }
+
+    /// Waits for what the client makes of a change, and adds it to the proof; `false` at the timeout.
+    pub(crate) fn add(&self, proof: &mut Proof, mark: u64, timeout: Duration, caller: &Interrupt) -> Result<bool> {
+        let signs_count = !proof.sure && proof.proofs == 0;
+        let read = self.wait(timeout, caller, |seen| seen.xt_since(mark) || (signs_count && seen.burst_since(mark)))?;
+        if self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).xt_since(mark) {
+            proof.proofs += 1;
+        } else {
+            proof.signs += 1;
+        }
+        Ok(read)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Sends input: plans pages (`keyboard.rs`), and proves that each was consumed before its keycodes are used again.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ const DELAY_PER_ROUND_TRIP: u32 = 500;
 const CORE_KEYBOARD: xkb::DeviceSpec = 0x100;
 const BUTTONS: std::ops::RangeInclusive<u8> = 1..=9;
 const NO_SYMBOL: u32 = 0;
+/// `Caps_Lock`, `Shift_Lock`, `ISO_Lock`, and the keys that choose a layout group.
+const LOCK_KEYS: [u32; 9] = [0xffe5, 0xffe6, 0xfe01, 0xfe06, 0xfe08, 0xfe0a, 0xfe0c, 0xfe0e, 0xff7e];
 
 /// How we learn that the window with the focus has read its keys.
 enum Reader {
@@ -36,7 +39,7 @@ enum Reader {
     Blind,
 }
 
-/// CapsLock and layout group as they were before typing.
+/// `CapsLock` and layout group as they were before typing.
 struct Locks {
     mods: ModMask,
     group: xkb::Group,
@@ -50,56 +53,126 @@ impl State {
         self.drain(shared)?;
         self.errors.clear();
         let map = self.keymap(shared)?;
-        let plan = plan(events, &map, self.keyboard.clone()).map_err(Error::NoKeycode)?;
-        let borrows = plan.pages.iter().any(|page| !page.assign.is_empty());
-        let typed_with_borrowed = borrows || !plan.keyboard.borrowed().is_empty();
-        let locks =
-            if events.iter().any(|event| matches!(event, Event::Key(..))) { self.unlock(shared)? } else { None };
-        let reader = if borrows { Self::reader(shared)? } else { Reader::Blind };
-        self.keyboard = plan.keyboard;
-        let mut sent = 0;
-        let result: Result<()> = plan.pages.iter().try_for_each(|page| {
-            self.send_page(shared, page, &reader, sent, events.len())?;
-            sent += page.events;
-            Ok(())
-        });
+        let pages = plan(events, &map, &self.keyboard).map_err(Error::NoKeycode)?;
+        let locks = if types(events) { Self::unlock(shared)? } else { None };
+        let result = self.send_pages(shared, events, pages);
         if let Some(locks) = locks {
             relock(shared, &locks)?;
         }
-        result?;
+        let reader = result?;
         server.round_trip()?;
         self.drain(shared)?;
-        if typed_with_borrowed {
+        if !self.keyboard.borrowed().is_empty() {
             self.last_typed = Instant::now();
-        }
-        if borrows && !self.keyboard.holds_any() && self.consumed(shared, &reader, RESTORE_LIMIT)? {
-            self.restore_keymap(shared)?;
+            if let Some(mut reader) = reader
+                && !self.keyboard.holds_any()
+                && self.consumed(shared, &mut reader, RESTORE_LIMIT)?
+            {
+                self.restore_keymap(shared)?;
+            }
         }
         self.errors.drain(..).next().map_or(Ok(()), Err)
     }
 
-    fn send_page(&mut self, shared: &Shared, page: &Page, reader: &Reader, sent: usize, total: usize) -> Result<()> {
-        if page.reuses && !self.consumed(shared, reader, CONSUME_LIMIT)? {
-            return Err(Error::Stalled { sent, total });
-        }
-        if !page.assign.is_empty() {
-            let before = if let Reader::Fetch(fetches) = reader { fetches.count() } else { 0 };
-            self.assign(shared, &page.assign)?;
-            // A browser translates the first key wrongly if it directly follows the change in its queue, and a client's
-            // fetches for this change must not be taken for those of the next one.
-            let read = match reader {
-                Reader::Ping(window) => self.ping_and_wait(shared, *window, CONSUME_LIMIT)?,
-                Reader::Fetch(fetches) => fetches.wait_burst(before, CONSUME_LIMIT, &shared.interrupt)?,
-                Reader::Blind => true,
-            };
-            if !read {
-                return Err(Error::Stalled { sent, total });
+    /// Sends all pages; what remains is planned anew when somebody changes the layout meanwhile.
+    fn send_pages(&mut self, shared: &Shared, events: &[Event], pages: Vec<Page>) -> Result<Option<Reader>> {
+        let mut reader = None;
+        let mut pages = VecDeque::from(pages);
+        let mut sent = 0;
+        let mut unproved = Vec::new();
+        let mut typed = self.keymap(shared)?;
+        while let Some(page) = pages.pop_front() {
+            let stalled = |sent| Error::Stalled { sent, total: events.len() };
+            if !page.assign.is_empty() && reader.is_none() {
+                reader = Some(Self::reader(shared)?);
             }
+            if let Some(reader) = &mut reader
+                && !page.assign.is_empty()
+            {
+                if page.reuses {
+                    if !self.consumed(shared, reader, CONSUME_LIMIT)? {
+                        return Err(stalled(sent));
+                    }
+                    unproved.clear();
+                }
+                // Whether somebody changed the layout is seen before our own change hides it.
+                if !self.layout_changed(shared, &typed)? {
+                    if !self.assign_and_prove(shared, reader, &page.assign)? {
+                        return Err(stalled(sent));
+                    }
+                    typed = self.keymap(shared)?;
+                }
+            }
+            if !self.execute_unless_changed(shared, &page.steps, &typed)? {
+                let now = self.keymap(shared)?;
+                Self::check_unproved(shared, &typed, &now, &unproved)?;
+                unproved.clear();
+                pages = plan(&events[sent..], &now, &self.keyboard).map_err(Error::NoKeycode)?.into();
+                typed = now;
+                continue;
+            }
+            self.keyboard.hold(page.held);
+            sent += page.events;
+            unproved.extend(page.steps);
         }
-        self.execute(shared, &page.steps)
+        if types(events) && self.layout_changed(shared, &typed)? {
+            let now = self.keymap(shared)?;
+            Self::check_unproved(shared, &typed, &now, &unproved)?;
+        }
+        Ok(reader)
     }
 
-    fn execute(&mut self, shared: &Shared, steps: &[Step]) -> Result<()> {
+    /// Sets the page's keycodes, and returns once the window has read them; `false` when it does not.
+    ///
+    /// A browser translates the first key wrongly if it directly follows the change in its queue.
+    fn assign_and_prove(&mut self, shared: &Shared, reader: &mut Reader, assign: &[(u8, u32)]) -> Result<bool> {
+        match reader {
+            Reader::Ping(window) => {
+                self.assign(shared, assign)?;
+                self.ping_and_wait(shared, *window, CONSUME_LIMIT)
+            }
+            Reader::Fetch(fetches) => {
+                let mark = fetches.mark();
+                self.assign(shared, assign)?;
+                fetches.wait_read(mark, CONSUME_LIMIT, &shared.interrupt)
+            }
+            Reader::Blind => self.assign(shared, assign).map(|()| true),
+        }
+    }
+
+    /// True when the keymap is not `typed` any more.
+    fn layout_changed(&mut self, shared: &Shared, typed: &Keymap) -> Result<bool> {
+        shared.server.round_trip()?;
+        self.drain(shared)?;
+        Ok(self.map.is_none() && !self.keymap(shared)?.same_as(typed))
+    }
+
+    /// Sends `steps`, or nothing and `false` when the keymap is not the one they were planned for.
+    fn execute_unless_changed(&mut self, shared: &Shared, steps: &[Step], typed: &Keymap) -> Result<bool> {
+        let only_keys = !steps.is_empty() && steps.iter().all(|step| matches!(step, Step::Key(..)));
+        if !only_keys {
+            let changed =
+                steps.iter().any(|step| matches!(step, Step::Key(..))) && self.layout_changed(shared, typed)?;
+            return if changed { Ok(false) } else { Self::execute(shared, steps).map(|()| true) };
+        }
+        // Nobody can change the layout between our look at it and our keys.
+        grabbed(shared, || match self.layout_changed(shared, typed) {
+            Ok(false) => Self::execute(shared, steps).map(|()| true),
+            other => other.map(|changed| !changed),
+        })
+    }
+
+    /// An X client may translate keys that it has not read yet with the new layout. A toolkit that answers pings reads in order.
+    fn check_unproved(shared: &Shared, typed: &Keymap, now: &Keymap, unproved: &[Step]) -> Result<()> {
+        if !typed.differs_for(now, unproved) || matches!(Self::reader(shared)?, Reader::Ping(_)) {
+            return Ok(());
+        }
+        Err(Error::Unsupported(
+            "the keyboard layout was changed while a text was typed; its last part may be wrong".into(),
+        ))
+    }
+
+    fn execute(shared: &Shared, steps: &[Step]) -> Result<()> {
         let server = &shared.server;
         let (mut delay, mut since_round_trip) = (0, 0);
         for step in steps {
@@ -149,17 +222,25 @@ impl State {
 
     fn assign(&mut self, shared: &Shared, assign: &[(u8, u32)]) -> Result<()> {
         let columns = self.keymap(shared)?.columns();
-        for &(keycode, keysym) in assign {
-            let row = vec![keysym; columns];
-            shared.server.conn.change_keyboard_mapping(1, keycode, columns as u8, &row)?;
-        }
+        let conn = &shared.server.conn;
+        // All in one piece: no client fetches the map between two of these changes, so each fetches once for all of them.
+        grabbed(shared, || {
+            for &(keycode, keysym) in assign {
+                let row = vec![keysym; columns];
+                conn.change_keyboard_mapping(1, keycode, columns as u8, &row)?;
+            }
+            conn.no_operation()?; // The mark that `consumption.rs` looks for.
+            Ok(())
+        })?;
+        self.keyboard.borrow(assign);
+        shared.server.round_trip()?;
+        self.drain(shared)?;
         self.map = None;
-        shared.server.conn.flush()?;
         Ok(())
     }
 
-    /// Takes CapsLock off and the layout to its first group; what was there, if it was anything else.
-    fn unlock(&mut self, shared: &Shared) -> Result<Option<Locks>> {
+    /// Takes `CapsLock` off and the layout to its first group; what was there, if it was anything else.
+    fn unlock(shared: &Shared) -> Result<Option<Locks>> {
         let state = shared.server.conn.xkb_get_state(CORE_KEYBOARD)?.reply()?;
         if !state.locked_mods.contains(ModMask::LOCK) && state.locked_group == xkb::Group::M1 {
             return Ok(None);
@@ -185,15 +266,23 @@ impl State {
     }
 
     /// Waits until the window has read all keys sent so far; `false` at the limit.
-    fn consumed(&mut self, shared: &Shared, reader: &Reader, limit: Duration) -> Result<bool> {
+    fn consumed(&mut self, shared: &Shared, reader: &mut Reader, limit: Duration) -> Result<bool> {
         match reader {
             Reader::Ping(window) => self.ping_and_wait(shared, *window, limit),
             Reader::Fetch(fetches) => {
                 let Some(&again) = self.keyboard.borrowed().first() else { return Ok(true) };
-                let before = fetches.count();
-                // The same keysym on the same keycode: nothing changes, but every client is told that the map did.
-                self.assign(shared, &[again])?;
-                fetches.wait_beyond(before, limit, &shared.interrupt)
+                let deadline = Instant::now() + limit;
+                let mut proof = fetches.proof();
+                while !proof.complete() {
+                    let mark = fetches.mark();
+                    // The same keysym on the same keycode: nothing changes, but every client is told that the map did.
+                    self.assign(shared, &[again])?;
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if !fetches.add(&mut proof, mark, left, &shared.interrupt)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
             }
             Reader::Blind => {
                 shared.pause(BLIND_PAUSE)?;
@@ -238,10 +327,9 @@ impl State {
     pub(crate) fn release(&mut self, shared: &Shared, ups: &[Event]) -> Result<()> {
         let server = &shared.server;
         let map = self.keymap(shared)?;
-        let keyboard = self.keyboard.clone();
-        if let Ok(plan) = plan(ups, &map, keyboard) {
-            for page in &plan.pages {
-                self.execute(shared, &page.steps)?;
+        if let Ok(pages) = plan(ups, &map, &self.keyboard) {
+            for page in &pages {
+                Self::execute(shared, &page.steps)?;
             }
         }
         let keys = server.conn.query_keymap()?.reply()?.keys;
@@ -269,6 +357,26 @@ impl State {
             (1..=5).zip(masks).filter(|&(_, button)| mask.contains(button)).map(|(number, _)| number).collect();
         Ok((keys, buttons))
     }
+}
+
+/// True when these events press keys whose meaning the locks change; a lock's own key must find the lock as it is.
+fn types(events: &[Event]) -> bool {
+    let mut keys = events.iter().filter_map(|event| match event {
+        Event::Key(keysym, true) => Some(*keysym),
+        _ => None,
+    });
+    let first = keys.next();
+    first.is_some() && first.into_iter().chain(keys).all(|keysym| !LOCK_KEYS.contains(&keysym))
+}
+
+/// Does `work` while no other client is served; ends that whatever comes of the work.
+fn grabbed<T>(shared: &Shared, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let conn = &shared.server.conn;
+    conn.grab_server()?;
+    let result = work();
+    conn.ungrab_server()?;
+    conn.flush()?;
+    result
 }
 
 fn relock(shared: &Shared, locks: &Locks) -> Result<()> {

@@ -6,7 +6,7 @@
 //! pages, each of which needs at most the spares there are, and the caller (see `input.rs`) proves between two pages that the
 //! first one was consumed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use xkeysym::Keysym;
 
@@ -14,12 +14,15 @@ use crate::event::Event;
 
 const NO_SYMBOL: u32 = 0;
 const SHIFT_L: u32 = 0xffe1;
+const SHIFT_R: u32 = 0xffe2;
 const ISO_LEVEL3_SHIFT: u32 = 0xfe03;
 /// Keysyms of keys that a remapped page must never touch, and which no character shares: function keys, modifiers, keypad.
 const FUNCTION_KEYSYMS: std::ops::RangeInclusive<u32> = 0xfd00..=0xffff;
 const KEYPAD_KEYSYMS: std::ops::RangeInclusive<u32> = 0xff80..=0xffbd;
 /// Some toolkits treat the lowest keycode as "no key".
 const LOWEST_SAFE_SPARE: u8 = 9;
+/// Between two pages it is seen whether somebody has changed the layout meanwhile.
+const LONGEST_PAGE: usize = 200;
 const LEVEL3_COLUMN: usize = 4;
 
 /// A keycode and the level modifiers it needs.
@@ -29,7 +32,7 @@ pub struct Stroke {
     pub keycode: u8,
     /// Needs Shift.
     pub shift: bool,
-    /// Needs ISO Level 3 Shift (AltGr).
+    /// Needs ISO Level 3 Shift (`AltGr`).
     pub level3: bool,
 }
 
@@ -120,6 +123,25 @@ impl Keymap {
             .collect()
     }
 
+    /// True when a key that `steps` press means something else on `other`.
+    #[must_use]
+    pub fn differs_for(&self, other: &Self, steps: &[Step]) -> bool {
+        steps.iter().any(|step| matches!(*step, Step::Key(code, true) if self.row_of(code) != other.row_of(code)))
+    }
+
+    /// True when both say the same of every keycode.
+    #[must_use]
+    pub fn same_as(&self, other: &Self) -> bool {
+        self.keycodes().eq(other.keycodes())
+            && self.keycodes().all(|keycode| self.row_of(keycode) == other.row_of(keycode))
+    }
+
+    /// A keycode's row without the empty columns at its end, of which a server reports as many as its widest row needs.
+    fn row_of(&self, keycode: u8) -> &[u32] {
+        let row = self.row(keycode);
+        &row[..row.iter().rposition(|&keysym| keysym != NO_SYMBOL).map_or(0, |last| last + 1)]
+    }
+
     /// True when this keycode still carries `keysym` and nothing else: a new layout may have replaced what we put there.
     #[must_use]
     pub fn carries(&self, keycode: u8, keysym: u32) -> bool {
@@ -153,23 +175,18 @@ pub struct Page {
     pub steps: Vec<Step>,
     /// How many of the planned events the steps carry out.
     pub events: usize,
+    /// The keys held down after it.
+    pub held: Held,
 }
 
-/// The pages of one call, and the keyboard as it will be after them.
-#[derive(Debug)]
-pub struct Plan {
-    /// To be sent in order.
-    pub pages: Vec<Page>,
-    /// The state to keep for the next call.
-    pub keyboard: Keyboard,
-}
+/// Keysym and keycode of the keys held down, in the order pressed.
+pub type Held = Vec<(u32, Stroke)>;
 
 /// What we hold and what we have borrowed.
 #[derive(Clone, Debug, Default)]
 pub struct Keyboard {
-    /// Keysym → keycode for the keys held down, in the order pressed.
-    held: Vec<(u32, Stroke)>,
-    /// Spare keycode → keysym that it carries now.
+    held: Held,
+    /// Spare keycode → keysym that the server's map carries there now, on our account.
     borrowed: Vec<(u8, u32)>,
 }
 
@@ -185,6 +202,17 @@ impl Keyboard {
         self.borrowed.retain(|&(keycode, keysym)| keep(keycode, keysym));
     }
 
+    /// Notes that the server's map carries these now.
+    pub fn borrow(&mut self, assign: &[(u8, u32)]) {
+        self.borrowed.retain(|&(keycode, _)| assign.iter().all(|&(taken, _)| taken != keycode));
+        self.borrowed.extend(assign);
+    }
+
+    /// Notes which keys are held now.
+    pub fn hold(&mut self, held: Held) {
+        self.held = held;
+    }
+
     /// True while a key is down.
     #[must_use]
     pub fn holds_any(&self) -> bool {
@@ -195,36 +223,22 @@ impl Keyboard {
     pub fn forget_held(&mut self) {
         self.held.clear();
     }
-
-    fn borrowed_stroke(&self, keysym: u32) -> Option<Stroke> {
-        let wanted = identity(keysym);
-        self.borrowed.iter().find(|&&(_, borrowed)| identity(borrowed) == wanted).map(|&(keycode, _)| Stroke {
-            keycode,
-            shift: false,
-            level3: false,
-        })
-    }
-
-    fn is_held(&self, keysyms: &[u32]) -> bool {
-        self.held.iter().any(|(keysym, _)| keysyms.contains(keysym))
-    }
 }
 
-/// Cuts `events` into pages.
+/// Cuts `events` into pages. What the server's map carries on our account is in `keyboard`, and changes only as pages are sent.
 ///
 /// # Errors
 ///
-/// The keysym for which there is no keycode, not even a spare one; nothing is changed then.
-pub fn plan(events: &[Event], map: &Keymap, mut keyboard: Keyboard) -> Result<Plan, u32> {
-    keyboard.keep_borrowed(|keycode, keysym| map.carries(keycode, keysym));
-    let mut free = map.spares();
-    let capacity = free.len() + keyboard.borrowed.len();
+/// The keysym for which there is no keycode, not even a spare one.
+pub fn plan(events: &[Event], map: &Keymap, keyboard: &Keyboard) -> Result<Vec<Page>, u32> {
+    let mut spares = Spares::new(map, keyboard);
+    let mut held = keyboard.held.clone();
     let shift_key = map.keycode_of(SHIFT_L);
     let level3_key = map.keycode_of(ISO_LEVEL3_SHIFT);
-    let mut pages = vec![Page::default()];
+    let mut pages = Vec::new();
+    let mut page = Page::default();
 
     for &event in events {
-        let page = pages.last_mut().expect("there is always a page");
         let (keysym, down) = match event {
             Event::Key(keysym, down) => (keysym, down),
             other => {
@@ -234,53 +248,80 @@ pub fn plan(events: &[Event], map: &Keymap, mut keyboard: Keyboard) -> Result<Pl
             }
         };
         if !down {
-            if let Some(index) = keyboard.held.iter().rposition(|&(held, _)| held == keysym) {
-                let (_, stroke) = keyboard.held.remove(index);
+            if let Some(index) = held.iter().rposition(|&(key, _)| key == keysym) {
+                let (_, stroke) = held.remove(index);
                 page.steps.push(Step::Key(stroke.keycode, false));
             }
             page.events += 1;
             continue;
         }
-        let stroke = match map.find(keysym).or_else(|| keyboard.borrowed_stroke(keysym)) {
-            Some(stroke) => stroke,
-            None => {
-                if free.is_empty() {
-                    // A new page may take every borrowed keycode but those that a held key is on.
-                    let (stay, evicted): (Vec<_>, Vec<_>) = keyboard
-                        .borrowed
-                        .iter()
-                        .partition(|&&(keycode, _)| keyboard.held.iter().any(|(_, stroke)| stroke.keycode == keycode));
-                    keyboard.borrowed = stay;
-                    free = evicted.into_iter().map(|(keycode, _)| keycode).collect();
-                    if !page.steps.is_empty() || !page.assign.is_empty() {
-                        pages.push(Page::default());
-                    }
-                    pages.last_mut().expect("there is always a page").reuses = true;
+        if page.events >= LONGEST_PAGE {
+            turn_page(&mut pages, &mut page, &held);
+        }
+        let stroke = if let Some(stroke) = map.find(keysym).or_else(|| spares.carrying(keysym)) {
+            stroke
+        } else {
+            if spares.free.is_empty() {
+                spares.evict(&held);
+                if !page.steps.is_empty() || !page.assign.is_empty() {
+                    turn_page(&mut pages, &mut page, &held);
                 }
-                if capacity == 0 || free.is_empty() {
-                    return Err(keysym);
-                }
-                let keycode = free.remove(0);
-                keyboard.borrowed.push((keycode, keysym));
-                pages.last_mut().expect("there is always a page").assign.push((keycode, keysym));
-                Stroke { keycode, shift: false, level3: false }
+                page.reuses = true;
             }
+            let keycode = spares.free.pop_front().ok_or(keysym)?;
+            spares.carried.push((keycode, keysym));
+            page.assign.push((keycode, keysym));
+            Stroke { keycode, shift: false, level3: false }
         };
-        let page = pages.last_mut().expect("there is always a page");
         // Level modifiers that the caller holds already are not pressed again, and never released.
-        let shift = shift_key.filter(|_| stroke.shift && !keyboard.is_held(&[SHIFT_L, SHIFT_L + 1]));
-        let level3 = level3_key.filter(|_| stroke.level3 && !keyboard.is_held(&[ISO_LEVEL3_SHIFT]));
+        let holds = |keysyms: &[u32]| held.iter().any(|(keysym, _)| keysyms.contains(keysym));
+        let shift = shift_key.filter(|_| stroke.shift && !holds(&[SHIFT_L, SHIFT_R]));
+        let level3 = level3_key.filter(|_| stroke.level3 && !holds(&[ISO_LEVEL3_SHIFT]));
         let modifiers: Vec<u8> = [level3, shift].into_iter().flatten().collect();
         page.steps.extend(modifiers.iter().map(|&keycode| Step::Key(keycode, true)));
         page.steps.push(Step::Key(stroke.keycode, true));
         page.steps.extend(modifiers.iter().rev().map(|&keycode| Step::Key(keycode, false)));
-        keyboard.held.push((keysym, stroke));
+        held.push((keysym, stroke));
         page.events += 1;
     }
+    turn_page(&mut pages, &mut page, &held);
     for page in &mut pages {
         join_shifts(&mut page.steps, &[shift_key, level3_key]);
     }
-    Ok(Plan { pages, keyboard })
+    Ok(pages)
+}
+
+fn turn_page(pages: &mut Vec<Page>, page: &mut Page, held: &Held) {
+    page.held.clone_from(held);
+    pages.push(std::mem::take(page));
+}
+
+/// The spare keycodes while a plan is made.
+struct Spares {
+    free: VecDeque<u8>,
+    carried: Vec<(u8, u32)>,
+}
+
+impl Spares {
+    fn new(map: &Keymap, keyboard: &Keyboard) -> Self {
+        let carried: Vec<_> = keyboard.borrowed.iter().copied().filter(|&(code, sym)| map.carries(code, sym)).collect();
+        Self { free: map.spares().into(), carried }
+    }
+
+    fn carrying(&self, keysym: u32) -> Option<Stroke> {
+        let wanted = identity(keysym);
+        let (keycode, _) = self.carried.iter().find(|&&(_, carried)| identity(carried) == wanted)?;
+        Some(Stroke { keycode: *keycode, shift: false, level3: false })
+    }
+
+    /// A new page may take every borrowed keycode but those that a held key is on.
+    fn evict(&mut self, held: &Held) {
+        let (stay, evicted): (Vec<_>, Vec<_>) = std::mem::take(&mut self.carried)
+            .into_iter()
+            .partition(|&(keycode, _)| held.iter().any(|(_, stroke)| stroke.keycode == keycode));
+        self.carried = stay;
+        self.free = evicted.into_iter().map(|(keycode, _)| keycode).collect();
+    }
 }
 
 /// Drops a level modifier's release together with its next press when nothing is pressed between them, so that a run of
@@ -347,11 +388,11 @@ mod tests {
     }
 
     /// An application that reads each page with the map as it is then.
-    fn read(plan: &Plan, map: &Keymap) -> String {
+    fn read(pages: &[Page], map: &Keymap) -> String {
         let mut spare: HashMap<u8, u32> = HashMap::new();
         let (mut shift, mut level3) = (false, false);
         let mut text = String::new();
-        for page in &plan.pages {
+        for page in pages {
             spare.extend(page.assign.iter().copied());
             for step in &page.steps {
                 let Step::Key(keycode, down) = *step else { continue };
@@ -376,22 +417,22 @@ mod tests {
         #[test]
         fn any_text_reads_back(text in "[a1!Aeé\nÉжя你☕😀]{0,60}", spares in 1usize..6) {
             let map = keymap(spares);
-            let plan = plan(&typed(&text), &map, Keyboard::default()).unwrap();
-            prop_assert_eq!(read(&plan, &map), text);
-            prop_assert!(!plan.keyboard.holds_any());
+            let pages = plan(&typed(&text), &map, &Keyboard::default()).unwrap();
+            prop_assert_eq!(read(&pages, &map), text);
+            prop_assert!(pages.last().unwrap().held.is_empty());
         }
 
         #[test]
         fn a_page_never_takes_a_keycode_twice(text in "[жяфыва你好☕😀]{0,60}", spares in 1usize..4) {
-            let plan = plan(&typed(&text), &keymap(spares), Keyboard::default()).unwrap();
-            for page in &plan.pages {
+            let pages = plan(&typed(&text), &keymap(spares), &Keyboard::default()).unwrap();
+            for page in &pages {
                 let mut keycodes: Vec<u8> = page.assign.iter().map(|&(keycode, _)| keycode).collect();
                 keycodes.sort_unstable();
                 keycodes.dedup();
                 prop_assert_eq!(keycodes.len(), page.assign.len());
                 prop_assert!(page.assign.len() <= spares);
             }
-            for page in &plan.pages[1..] {
+            for page in &pages[1..] {
                 prop_assert!(page.reuses);
             }
         }
@@ -399,25 +440,26 @@ mod tests {
 
     #[test]
     fn capitals_share_one_shift() {
-        let plan = plan(&typed("A!"), &keymap(0), Keyboard::default()).unwrap();
+        let pages = plan(&typed("A!"), &keymap(0), &Keyboard::default()).unwrap();
         let (shift, a, one) = (11, 9, 10);
         let expected = [(shift, true), (a, true), (a, false), (one, true), (shift, false), (one, false)];
         let keys: Vec<_> = expected.iter().map(|&(keycode, down)| Step::Key(keycode, down)).collect();
-        assert_eq!(plan.pages[0].steps, keys);
+        assert_eq!(pages[0].steps, keys);
     }
 
     #[test]
     fn a_held_shift_is_not_released() {
         let events =
             [Event::Key(SHIFT_L, true), Event::Key(0x41, true), Event::Key(0x41, false), Event::Key(SHIFT_L, false)];
-        let plan = plan(&events, &keymap(0), Keyboard::default()).unwrap();
+        let pages = plan(&events, &keymap(0), &Keyboard::default()).unwrap();
         let keys = [(11, true), (9, true), (9, false), (11, false)].map(|(keycode, down)| Step::Key(keycode, down));
-        assert_eq!(plan.pages[0].steps, keys);
+        assert_eq!(pages[0].steps, keys);
     }
 
     #[test]
     fn without_spares_the_keysym_is_named() {
-        assert_eq!(plan(&typed("ж"), &keymap(0), Keyboard::default()).unwrap_err(), 0x0100_0436);
+        let keysym = 0x0100_0436;
+        assert_eq!(plan(&[Event::Key(keysym, true)], &keymap(0), &Keyboard::default()).unwrap_err(), keysym);
     }
 
     #[test]
@@ -430,9 +472,26 @@ mod tests {
 
     #[test]
     fn a_spare_that_a_new_layout_took_is_not_trusted() {
-        let first = plan(&typed("ж"), &keymap(2), Keyboard::default()).unwrap();
-        assert_eq!(first.keyboard.borrowed().len(), 1);
-        let again = plan(&typed("ж"), &keymap(2), first.keyboard).unwrap();
-        assert_eq!(again.pages[0].assign.len(), 1, "the map does not carry it any more, so it is set again");
+        let first = plan(&typed("ж"), &keymap(2), &Keyboard::default()).unwrap();
+        let mut keyboard = Keyboard::default();
+        keyboard.borrow(&first[0].assign);
+        let again = plan(&typed("ж"), &keymap(2), &keyboard).unwrap();
+        assert_eq!(again[0].assign.len(), 1, "the map does not carry it any more, so it is set again");
+    }
+
+    #[test]
+    fn a_keycode_that_is_assigned_again_is_borrowed_once() {
+        let mut keyboard = Keyboard::default();
+        keyboard.borrow(&[(20, 1), (21, 2)]);
+        keyboard.borrow(&[(20, 3)]);
+        assert_eq!(keyboard.borrowed(), [(21, 2), (20, 3)]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_keys() {
+        let pages = plan(&typed(&"a".repeat(LONGEST_PAGE)), &keymap(0), &Keyboard::default()).unwrap();
+        assert_eq!(pages.len(), 2);
+        assert!(pages.iter().all(|page| page.held.is_empty() && !page.reuses));
+        assert_eq!(pages.iter().map(|page| page.events).sum::<usize>(), 2 * LONGEST_PAGE);
     }
 }

@@ -1,0 +1,134 @@
+"""Settling on real windows: what moves on its own, what is slow, what stands still."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import deskhand
+from deskhand import KeyPress, Point, Reason, Rect, Type
+
+from .stage import ANSWER, SCENES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STAGE = Path(__file__).with_name("stage.py")
+# Nobody waits this long; it only ends a test that would hang.
+PATIENCE = 20.0
+
+
+def start_stage(desktop: deskhand.Desktop, *scenes: str) -> Point:
+    """Starts the stage; the screen position of its window's corner."""
+    program = desktop.start([sys.executable, str(STAGE), *scenes])
+    assert program.window is not None
+    return Point(program.window.rect.x, program.window.rect.y)
+
+
+def on_screen(corner: Point, rect: tuple[int, int, int, int]) -> Rect:
+    x, y, width, height = rect
+    return Rect(corner.x + x, corner.y + y, width, height)
+
+
+def until_busy(desktop: deskhand.Desktop, count: int) -> deskhand.Observation:
+    """Looks again and again until so many regions are known to move on their own."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        desktop._watch.pause(0.25)
+        # Only what happens between calls counts as happening on its own.
+        time.sleep(0.75)
+        seen = desktop.perform()
+        if len(seen.busy) >= count or time.monotonic() > deadline:
+            return seen
+
+
+@pytest.mark.parametrize("scenes", [("caret",), ("clock",), ("spinner",), ("video",), tuple(SCENES)], ids="+".join)
+def test_what_moved_before_is_busy_and_holds_nothing_up(desktop: deskhand.Desktop, scenes: tuple[str, ...]) -> None:
+    corner = start_stage(desktop, *scenes)
+    until_busy(desktop, len(scenes))
+    idle = desktop.perform(KeyPress(("F5",)))
+    assert (idle.settled, idle.reason, idle.changed) == (True, Reason.UNCHANGED, False)
+    for scene in scenes:
+        rect = on_screen(corner, SCENES[scene][0])
+        assert any(rect.within(busy) for busy in idle.busy), (scene, idle.busy)
+    answered = desktop.perform(KeyPress(("a",)))
+    assert (answered.settled, answered.reason) == (True, Reason.QUIET)
+    assert on_screen(corner, ANSWER) in answered.rects
+
+
+def test_an_answer_in_steps_is_waited_out(desktop: deskhand.Desktop) -> None:
+    start_stage(desktop)
+    seen = desktop.perform(KeyPress(("s",)))
+    assert (seen.settled, seen.reason) == (True, Reason.QUIET)
+    later = desktop.perform()
+    assert later.generation == seen.generation
+
+
+def test_a_movement_that_the_action_began_ends_at_the_timeout(launch: Callable[..., deskhand.Desktop]) -> None:
+    desktop = launch(size=(600, 500))
+    seen = desktop.perform(settle=deskhand.Settle(timeout=0.2))
+    assert seen.settled
+    # The window that comes up moves from its first moment, so that for this call it did not before.
+    guard = desktop._own_guard()
+    guard.spawn([sys.executable, str(STAGE), "video"], env=desktop._environment)
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        seen = desktop.perform(settle=deskhand.Settle(timeout=1.0))
+        if not seen.settled or time.monotonic() > deadline:
+            break
+    assert (seen.settled, seen.reason) == (False, Reason.STILL_CHANGING)
+    again = until_busy(desktop, 1)
+    assert again.settled
+    assert again.busy
+
+
+def test_a_busy_window_is_waited_for(desktop: deskhand.Desktop) -> None:
+    program = desktop.start("mousepad")
+    desktop.perform(Type("a"))
+    os.kill(program.pid, signal.SIGSTOP)
+    timer = threading.Timer(0.8, os.kill, (program.pid, signal.SIGCONT))
+    timer.start()
+    seen = desktop.perform(Type("b"))
+    timer.join()
+    assert (seen.settled, seen.changed, seen.reason) == (True, True, Reason.QUIET)
+    assert seen.elapsed.reaction > 0.7
+
+
+def test_a_window_that_stays_busy_is_named_at_the_timeout(desktop: deskhand.Desktop) -> None:
+    program = desktop.start("mousepad")
+    os.kill(program.pid, signal.SIGSTOP)
+    try:
+        seen = desktop.perform(Type("b"), settle=deskhand.Settle(timeout=0.5))
+    finally:
+        os.kill(program.pid, signal.SIGCONT)
+    assert (seen.settled, seen.reason) == (False, Reason.WINDOW_BUSY)
+
+
+def test_a_thousand_keys_are_drawn_when_it_returns(desktop: deskhand.Desktop) -> None:
+    """GTK answers a ping long before it has worked off the keys before it."""
+    desktop.start("mousepad")
+    seen = desktop.perform(Type("lorem ipsum dolor " * 50 + "\n"))
+    assert seen.settled
+    desktop._watch.pause(1.0)
+    later = desktop.screenshot()
+    different = np.argwhere((seen.array() != later.array()).any(axis=2))
+    # The caret may blink meanwhile; it is two pixels wide.
+    assert different.size == 0 or different[:, 1].max() - different[:, 1].min() < 3
+
+
+def test_a_dialog_that_closes_on_its_key_is_not_waited_for(desktop: deskhand.Desktop) -> None:
+    desktop.start("mousepad")
+    opened = desktop.perform(Type("x"), KeyPress(("ctrl+q",)))
+    assert opened.changed
+    assert any(window.title != "" and "Save" in window.title for window in desktop.windows())
+    closed = desktop.perform(KeyPress(("Escape",)))
+    assert (closed.settled, closed.changed) == (True, True)
+    assert not any("Save" in window.title for window in desktop.windows())
