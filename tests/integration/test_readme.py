@@ -1,0 +1,34 @@
+"""What the README promises runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_example_runs_as_it_stands(tmp_path: Path, environment: dict[str, str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    ran = subprocess.run(
+        [sys.executable, "-c", example],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("True True ")
+    with Image.open(tmp_path / "after.png") as frame:
+        assert frame.size == (1280, 800)
+
+
+def test_the_two_commands_are_named() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert "make demo" in readme
+    assert "make test" in readme
