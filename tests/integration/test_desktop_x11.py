@@ -160,8 +160,10 @@ def test_a_smooth_scroll_has_ended_when_it_returns(desktop: deskhand.Desktop, ho
     page.write_text(f"<!doctype html><title>long</title><body>{rows}")
     chromium(desktop, home, f"file://{page}", "long")
     desktop.perform(LeftClick((500, 400)))
+    # Its end is the subject here; on a loaded machine the browser may take long to begin.
+    patient = deskhand.Settle(reaction=2.0, timeout=PATIENCE)
     for n in range(6):
-        seen = desktop.perform(Scroll((500, 400), magnitude=1, direction="down"))
+        seen = desktop.perform(Scroll((500, 400), magnitude=1, direction="down"), settle=patient)
         assert (seen.changed, seen.reason) == (True, Reason.QUIET), n
         desktop._watch.pause(0.5)
         assert np.array_equal(seen.array()[150:], desktop.screenshot().array()[150:]), n

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import socket
 import struct
 import time
@@ -198,9 +199,13 @@ def leave_running(desktop: Desktop) -> registry.Entry:
         raise ActionError("only a desktop that was launched with a name can be left running")
     path = str(Path(entry.directory) / "guard.sock")
     pid = desktop.leave(path)
-    registry.remove(entry.name)
     entry = replace(entry, socket=path, pid=pid)
-    registry.add(entry)
+    try:
+        registry.update(entry)
+    except BaseException:
+        # Nobody else knows of it any more.
+        os.kill(pid, signal.SIGTERM)
+        raise
     return entry
 
 

@@ -22,9 +22,10 @@ from deskhand.errors import ActionError, BackendError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Entry", "add", "entries", "find", "free_name", "private_directory", "remove", "runtime_directory"]
+__all__ = ["Entry", "add", "entries", "find", "free_name", "private_directory", "remove", "runtime_directory", "update"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_PREFIX = "d-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def private_directory() -> Path:
         with contextlib.suppress(OSError), path.open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path.parent, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix="d-", dir=base))
+    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
 
 
 def _file(name: str) -> Path:
@@ -126,9 +127,18 @@ def entries() -> list[Entry]:
         entry = _read(path)
         if entry is None or not entry.alive:
             path.unlink(missing_ok=True)
+            if entry is not None:
+                _remove_directory(entry)
         else:
             found.append(entry)
     return sorted(found, key=lambda entry: entry.created)
+
+
+def _remove_directory(entry: Entry) -> None:
+    """A guard that was killed could not remove its directory. One of a driver that runs is that driver's."""
+    directory = Path(entry.directory)
+    if entry.socket and directory.parent == runtime_directory() and directory.name.startswith(_PREFIX):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _read(path: Path) -> Entry | None:
@@ -164,9 +174,19 @@ def add(entry: Entry) -> None:
             raise ActionError(
                 f"there is a desktop named {entry.name!r} already; choose another name, or `deskhand down` it"
             )
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(asdict(entry)))
-        temporary.replace(path)
+        _write(path, entry)
+
+
+def update(entry: Entry) -> None:
+    """List a desktop anew under the name it has; nobody can take the name in between."""
+    with _locked():
+        _write(_file(check_name(entry.name)), entry)
+
+
+def _write(path: Path, entry: Entry) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(asdict(entry)))
+    temporary.replace(path)
 
 
 def remove(name: str) -> None:

@@ -300,7 +300,6 @@ fn answer(
     };
     let texts = [atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8];
     let answered = match text {
-        None => x11rb::NONE,
         Some(_) if request.target == atoms.TARGETS => {
             let targets = [atoms.TARGETS, atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8];
             conn.change_property32(PropMode::REPLACE, request.requestor, property, AtomEnum::ATOM, &targets)?;
@@ -325,7 +324,7 @@ fn answer(
             conn.change_property8(PropMode::REPLACE, request.requestor, property, request.target, &text)?;
             property
         }
-        Some(_) => x11rb::NONE,
+        None | Some(_) => x11rb::NONE,
     };
     let notify = SelectionNotifyEvent {
         response_type: SELECTION_NOTIFY_EVENT,

@@ -221,7 +221,7 @@ impl State {
         }
         if self.cursor_stale {
             self.cursor_stale = false;
-            self.fetch_cursor(shared)?;
+            Self::fetch_cursor(shared)?;
         }
         Ok(())
     }
@@ -232,7 +232,7 @@ impl State {
         let region = server.conn.xfixes_fetch_region(self.region)?.reply()?;
         let Size { w, h } = locked(&shared.screen).size();
         let screen = Rect { x: 0, y: 0, w, h };
-        let mut rects: Vec<Rect> = region.rectangles.iter().filter_map(|rect| clip(rect, screen)).collect();
+        let mut rects: Vec<Rect> = region.rectangles.iter().filter_map(|&rect| clip(rect, screen)).collect();
         if rects.len() > MANY_RECTS {
             rects = imaging::merge(rects);
         }
@@ -266,7 +266,7 @@ impl State {
         Ok(())
     }
 
-    fn fetch_cursor(&mut self, shared: &Shared) -> Result<()> {
+    fn fetch_cursor(shared: &Shared) -> Result<()> {
         let cursor = match shared.server.conn.xfixes_get_cursor_image()?.reply() {
             Ok(reply) => Some(Cursor {
                 size: Size { w: reply.width.into(), h: reply.height.into() },
@@ -312,7 +312,7 @@ impl State {
     }
 }
 
-fn clip(rect: &x11rb::protocol::xproto::Rectangle, screen: Rect) -> Option<Rect> {
+fn clip(rect: x11rb::protocol::xproto::Rectangle, screen: Rect) -> Option<Rect> {
     let (x, y) = (i32::from(rect.x).max(0), i32::from(rect.y).max(0));
     let right = (i32::from(rect.x) + i32::from(rect.width)).min(screen.w as i32);
     let bottom = (i32::from(rect.y) + i32::from(rect.height)).min(screen.h as i32);

@@ -68,13 +68,13 @@ pub enum Error {
 #[error("interrupted")]
 pub(crate) struct InterruptedMark;
 
+fn is_interruption(inner: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    inner.is::<InterruptedMark>()
+}
+
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        if error.get_ref().is_some_and(|inner| inner.is::<InterruptedMark>()) {
-            Self::Interrupted
-        } else {
-            Self::Lost(error.to_string())
-        }
+        if error.get_ref().is_some_and(is_interruption) { Self::Interrupted } else { Self::Lost(error.to_string()) }
     }
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn x_error(error: &x11rb::x11_utils::X11Error) -> Error {
 
 pub(crate) fn connect_error(display: &str, error: ConnectError) -> Error {
     let (reason, refused) = match error {
-        ConnectError::IoError(io) if io.get_ref().is_some_and(|inner| inner.is::<InterruptedMark>()) => {
+        ConnectError::IoError(io) if io.get_ref().is_some_and(is_interruption) => {
             return Error::Interrupted;
         }
         ConnectError::SetupAuthenticate(setup) => (String::from_utf8_lossy(&setup.reason).trim().to_owned(), true),

@@ -43,8 +43,7 @@ impl Segment {
     fn shared_fd(server: &Server, len: usize) -> Result<Self> {
         let seg = server.conn.generate_id()?;
         let reply = server.conn.shm_create_segment(seg, len as u32, false)?.reply()?;
-        let fd: OwnedFd =
-            reply.shm_fd.try_into().map_err(|_| Error::Unsupported("no shared memory descriptor".into()))?;
+        let fd: OwnedFd = reply.shm_fd;
         // SAFETY: a new private address range is asked for, of the length the server was asked to give the segment.
         let address = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, &fd, 0) }
             .map_err(|errno| Error::Unsupported(format!("shared memory cannot be mapped: {errno}")))?;
@@ -183,7 +182,7 @@ impl Grabber {
         use_patches: impl FnOnce(&[Patch<'_>]) -> Result<T>,
     ) -> Result<T> {
         let Some(segment) = &self.segment else {
-            return self.read_socket(server, rects, use_patches);
+            return read_socket(server, rects, use_patches);
         };
         let needed: u64 = rects.iter().map(|rect| rect.area()).sum();
         if needed > u64::from(self.size.w) * u64::from(self.size.h) {
@@ -219,37 +218,32 @@ impl Grabber {
             .collect();
         use_patches(&patches)
     }
+}
 
-    fn read_socket<T>(
-        &self,
-        server: &Server,
-        rects: &[Rect],
-        use_patches: impl FnOnce(&[Patch<'_>]) -> Result<T>,
-    ) -> Result<T> {
-        let mut pieces = Vec::new();
-        for rect in rects {
-            let mut y = rect.y;
-            while y < rect.bottom() {
-                let piece = Rect { x: rect.x, y, w: rect.w, h: SOCKET_ROWS.min(rect.bottom() - y) };
-                let cookie = server.conn.get_image(
-                    ImageFormat::Z_PIXMAP,
-                    server.root,
-                    piece.x as i16,
-                    piece.y as i16,
-                    piece.w as u16,
-                    piece.h as u16,
-                    ALL_PLANES,
-                )?;
-                pieces.push((piece, cookie));
-                y += piece.h;
-            }
+fn read_socket<T>(server: &Server, rects: &[Rect], use_patches: impl FnOnce(&[Patch<'_>]) -> Result<T>) -> Result<T> {
+    let mut pieces = Vec::new();
+    for rect in rects {
+        let mut y = rect.y;
+        while y < rect.bottom() {
+            let piece = Rect { x: rect.x, y, w: rect.w, h: SOCKET_ROWS.min(rect.bottom() - y) };
+            let cookie = server.conn.get_image(
+                ImageFormat::Z_PIXMAP,
+                server.root,
+                piece.x as i16,
+                piece.y as i16,
+                piece.w as u16,
+                piece.h as u16,
+                ALL_PLANES,
+            )?;
+            pieces.push((piece, cookie));
+            y += piece.h;
         }
-        let replies =
-            pieces.into_iter().map(|(piece, cookie)| Ok((piece, cookie.reply()?.data))).collect::<Result<Vec<_>>>()?;
-        let patches: Vec<Patch<'_>> = replies
-            .iter()
-            .map(|(rect, data)| Patch { rect: *rect, pixels: data, stride: rect.w as usize * BYTES_PER_PIXEL })
-            .collect();
-        use_patches(&patches)
     }
+    let replies =
+        pieces.into_iter().map(|(piece, cookie)| Ok((piece, cookie.reply()?.data))).collect::<Result<Vec<_>>>()?;
+    let patches: Vec<Patch<'_>> = replies
+        .iter()
+        .map(|(rect, data)| Patch { rect: *rect, pixels: data, stride: rect.w as usize * BYTES_PER_PIXEL })
+        .collect();
+    use_patches(&patches)
 }

@@ -1,4 +1,4 @@
-//! Changes the size of the screen through RandR.
+//! Changes the size of the screen through `RandR`.
 
 use imaging::Size;
 use x11rb::connection::RequestConnection;

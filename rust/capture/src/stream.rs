@@ -102,7 +102,7 @@ impl Stream for BoundedStream {
             }
             // Only a pure read may stop early: a request written in half would desynchronise the protocol for good.
             if !mode.writable() && self.interrupt.requested() {
-                return Err(IoError::new(ErrorKind::Other, InterruptedMark));
+                return Err(IoError::other(InterruptedMark));
             }
             if start.elapsed() >= self.silence_limit {
                 return Err(IoError::new(

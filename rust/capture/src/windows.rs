@@ -149,7 +149,7 @@ impl Server {
         Ok((window != self.root).then_some(window))
     }
 
-    /// The nearest window from `window` upwards that promises to answer `_NET_WM_PING` (EWMH, "_NET_WM_PING").
+    /// The nearest window from `window` upwards that promises to answer `_NET_WM_PING` (EWMH).
     pub(crate) fn pingable(&self, window: Window) -> Result<Option<Window>> {
         let mut window = window;
         for _ in 0..32 {
