@@ -12,6 +12,7 @@ import shlex
 import sys
 import threading
 import time
+import warnings
 from typing import TYPE_CHECKING, Self
 
 from deskhand.actions import (
@@ -141,6 +142,13 @@ class Desktop:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        # An object that was never fully made has no such attribute.
+        if not getattr(self, "_closed", True) and not sys.is_finalizing():
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=1, source=self)
+            with contextlib.suppress(DeskhandError):
+                self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{self.size.width}x{self.size.height}"

@@ -39,7 +39,7 @@ from deskhand.backends.memory import MemoryBackend
 from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 RED = (255, 0, 0)
 A = 0x61
@@ -70,8 +70,9 @@ def backend(clock: Clock) -> MemoryBackend:
 
 
 @pytest.fixture
-def desktop(backend: MemoryBackend, clock: Clock) -> Desktop:
-    return Desktop(backend, clock=clock)
+def desktop(backend: MemoryBackend, clock: Clock) -> Iterator[Desktop]:
+    with Desktop(backend, clock=clock) as desktop:
+        yield desktop
 
 
 def on(event_type: type, react: Callable[[], None]) -> Callable[[Event], None]:
@@ -226,11 +227,18 @@ def test_what_blinks_on_its_own_is_busy(desktop: Desktop, backend: MemoryBackend
 
 
 def test_view_only_looks_and_does_not_act(backend: MemoryBackend, clock: Clock) -> None:
-    desktop = Desktop(backend, clock=clock, view_only=True)
-    assert desktop.perform().settled
-    with pytest.raises(UnsupportedAction, match="view_only"):
-        desktop.perform(LeftClick((1, 1)))
+    with Desktop(backend, clock=clock, view_only=True) as desktop:
+        assert desktop.perform().settled
+        with pytest.raises(UnsupportedAction, match="view_only"):
+            desktop.perform(LeftClick((1, 1)))
     assert backend.events == []
+
+
+def test_one_that_is_forgotten_is_closed_and_says_so(backend: MemoryBackend) -> None:
+    desktop = Desktop(backend)
+    with pytest.warns(ResourceWarning, match="not closed"):
+        del desktop
+    assert backend.closed
 
 
 def test_closing_is_idempotent_and_final(desktop: Desktop, backend: MemoryBackend) -> None:

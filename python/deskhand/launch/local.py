@@ -165,7 +165,10 @@ def launch_local(
             _await_manager(guard, backend, manager, managed, timeout)
         if bus is not None:
             _await_bus(guard, bus, timeout)
-        desktop = Desktop(
+        if name is not None:
+            directories = (str(server.xauthority), str(directory))
+            registry.add(registry.Entry(name, server.display, *directories, server.pid, "", time.time()))
+        return Desktop(
             backend,
             display=server.display,
             xauthority=server.xauthority,
@@ -175,17 +178,11 @@ def launch_local(
             owns_processes=True,
             on_close=[guard.close, *([lambda: registry.remove(name)] if name is not None else [])],
         )
-        if name is not None:
-            entry = registry.Entry(
-                name, server.display, str(server.xauthority), str(directory), server.pid, "", time.time()
-            )
-            registry.add(entry)
     except BaseException:
         if backend is not None:
             backend.close()
         guard.close()
         raise
-    return desktop
 
 
 def leave_running(desktop: Desktop) -> registry.Entry:

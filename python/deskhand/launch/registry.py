@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "add", "entries", "find", "free_name", "private_directory", "remove", "runtime_directory", "update"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_PREFIX = "d-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def private_directory() -> Path:
         with contextlib.suppress(OSError), path.open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path.parent, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+    return Path(tempfile.mkdtemp(prefix="d-", dir=base))
 
 
 def _file(name: str) -> Path:
@@ -127,18 +126,9 @@ def entries() -> list[Entry]:
         entry = _read(path)
         if entry is None or not entry.alive:
             path.unlink(missing_ok=True)
-            if entry is not None:
-                _remove_directory(entry)
         else:
             found.append(entry)
     return sorted(found, key=lambda entry: entry.created)
-
-
-def _remove_directory(entry: Entry) -> None:
-    """A guard that was killed could not remove its directory. One of a driver that runs is that driver's."""
-    directory = Path(entry.directory)
-    if entry.socket and directory.parent == runtime_directory() and directory.name.startswith(_PREFIX):
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _read(path: Path) -> Entry | None:

@@ -62,6 +62,9 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct Turn {
     callers: usize,
+    /// A caller makes several calls in a row. Not counted: a signal may come between two lines of its Python code, and an `end`
+    /// that was missed once must not keep the watcher off for ever.
+    held: bool,
     stop: bool,
 }
 
@@ -452,12 +455,13 @@ impl Display {
 
     /// Keeps the watcher off until [`Display::end`]: the caller is about to make several calls in a row.
     pub fn begin(&self) {
-        self.shared.take_turn();
+        locked(&self.shared.turn).held = true;
     }
 
     /// Ends what [`Display::begin`] began.
     pub fn end(&self) {
-        self.shared.give_turn();
+        locked(&self.shared.turn).held = false;
+        self.shared.turned.notify_all();
     }
 
     /// Sends input events and returns after the server has processed them.
@@ -679,7 +683,7 @@ fn watch(shared: &Shared) {
                     return;
                 }
                 let rest = WATCH_PERIOD.saturating_sub(last.elapsed());
-                if turn.callers > 0 {
+                if turn.callers > 0 || turn.held {
                     turn = shared.turned.wait(turn).unwrap_or_else(PoisonError::into_inner);
                 } else if !rest.is_zero() {
                     (turn, _) = shared.turned.wait_timeout(turn, rest).unwrap_or_else(PoisonError::into_inner);
