@@ -74,6 +74,7 @@ _LONGEST_BACKEND_PAUSE = 0.25
 _PASTE_LIMIT = 5.0
 _CLIPBOARD_LIMIT = 5.0
 _CLOSE_LOCK_LIMIT = 15.0
+_CLOSE_SLICE = 0.1
 # Terminals have their own chord for it, because Ctrl+V is a character to them.
 _PASTE_CHORDS = {"xterm": "shift+Insert", "uxterm": "shift+Insert"}
 _TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
@@ -132,6 +133,7 @@ class Desktop:
         self._ledger = Ledger()
         self._watch = Watch(backend, clock)
         self._closed = False
+        self._closing = False
         self._watched_over = owns_processes
         self._index: int | None = None
 
@@ -371,9 +373,13 @@ class Desktop:
 
     def close(self) -> None:
         """Release everything, end the connection and what was launched. Again is harmless."""
-        self._watch.stop = True
-        self._backend.interrupt()
-        if not self._lock.acquire(timeout=_CLOSE_LOCK_LIMIT):
+        self._closing = True
+        for _ in range(round(_CLOSE_LOCK_LIMIT / _CLOSE_SLICE)):
+            # Asked again and again: a call that was just beginning has taken the first request as meant for the one before.
+            self.interrupt()
+            if self._lock.acquire(timeout=_CLOSE_SLICE):
+                break
+        else:
             raise BackendError("close: another thread is still in a call on this desktop")
         try:
             if self._closed:
@@ -407,7 +413,7 @@ class Desktop:
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
         with self._lock:
-            if self._closed:
+            if self._closed or self._closing:
                 raise BackendError("this desktop is closed")
             self._watch.stop = False
             self._backend.clear_interrupt()
@@ -525,14 +531,14 @@ class Desktop:
             return
         self._watch.check_stop()
         self._ledger.expect(batch)
+        if self._ledger.pressed:
+            self._watch_over()
         self._backend.send(batch)
         for event in batch:
             self._ledger.note(event)
-        if self._ledger.pressed:
-            self._watch_over()
 
     def _watch_over(self) -> None:
-        """Something stays pressed: see to it that it is released even if this process is killed."""
+        """Something is to be pressed: see to it that it is released even if this process is killed."""
         if self._watched_over or self._make_guard is None or self.display is None:
             return
         self._watched_over = True

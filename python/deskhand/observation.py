@@ -11,11 +11,10 @@ import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-from PIL import Image
-
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+    from PIL import Image
 
     from deskhand.geometry import Point, Rect, Size, Viewport
     from deskhand.settle import Reason
@@ -51,12 +50,16 @@ class Screenshot:
 
     def image(self) -> Image.Image:
         """The picture as a Pillow image of mode RGB."""
+        from PIL import Image  # noqa: PLC0415 # it costs every program's start, and few need it
+
         image = Image.open(io.BytesIO(self.png))
         image.load()
         return image
 
     def array(self) -> NDArray[np.uint8]:
         """The picture as an array of shape (height, width, 3), RGB, 0...255."""
+        import numpy as np  # noqa: PLC0415 # as above
+
         return np.asarray(self.image())
 
 

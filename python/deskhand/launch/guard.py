@@ -214,9 +214,8 @@ class Guard:
                     self.over = not self.detached
                 elif key.data == "listener":
                     self.accept()
-                elif key.data == "client":
-                    if not self.read(fd, fd):
-                        self.part(fd)
+                elif key.data == "client" and not self.read(fd, fd):
+                    self.part(fd)
         self.end()
 
     def accept(self):

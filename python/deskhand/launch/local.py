@@ -49,6 +49,8 @@ _OPENBOX_CONFIG = """<?xml version="1.0" encoding="UTF-8"?>
   <desktops><number>1</number><popupTime>0</popupTime></desktops>
   <resize><popupShow>Never</popupShow></resize>
   <keyboard>
+    <!-- On each change of the keymap openbox would parse the whole compose table again, and answer nothing meanwhile. -->
+    <rebindOnMappingNotify>no</rebindOnMappingNotify>
     <keybind key="A-F4"><action name="Close"/></keybind>
     <keybind key="A-Tab"><action name="NextWindow"><dialog>none</dialog><finalactions><action name="Focus"/><action
       name="Raise"/></finalactions></action></keybind>

@@ -51,19 +51,24 @@ class Guard:
         self._exits: dict[int, int] = {}
         self._condition = threading.Condition()
         self._ended = False
+        self._client: socket.socket | None = None
         self._reader = threading.Thread(target=self._read, name="deskhand-guard", daemon=True)
         self._reader.start()
 
     @classmethod
     def start(cls, directory: Path) -> Guard:
         """Start a guard of our own: it ends everything, and removes `directory`, when this process closes it, or dies."""
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_SCRIPT)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # A session of its own: Ctrl-C at a terminal is the driver's to handle, and it will close us in order.
-            start_new_session=True,
-        )
+        # It may outlive us: it must hold neither our standard error nor the directory we are in.
+        with (directory / "guard.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_SCRIPT)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd="/",
+                # A session of its own: Ctrl-C at a terminal is the driver's to handle, and it will close us in order.
+                start_new_session=True,
+            )
         assert process.stdin is not None  # noqa: S101 # both were asked for
         assert process.stdout is not None  # noqa: S101
         guard = cls(process, process.stdin, process.stdout, directory)
@@ -75,11 +80,17 @@ class Guard:
         """Speak to a guard that was left running.
 
         Raises:
-            OSError: Nobody listens at `path`.
+            BackendError: Nobody listens at `path`.
         """
-        with socket.socket(socket.AF_UNIX) as client:
+        client = socket.socket(socket.AF_UNIX)
+        try:
             client.connect(path)
-            return cls(None, client.makefile("wb"), client.makefile("rb"), Path(path).parent)
+        except OSError as error:
+            client.close()
+            raise BackendError(f"the guard process of this desktop does not listen at {path}: {error}") from error
+        guard = cls(None, client.makefile("wb"), client.makefile("rb"), Path(path).parent)
+        guard._client = client
+        return guard
 
     def _read(self) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -200,6 +211,12 @@ class Guard:
             self._reader.join()
             # The guard has, unless it was killed.
             shutil.rmtree(self.directory, ignore_errors=True)
+        if self._client is not None:
+            # The reader holds the lock of its file until it has read: closing that first would wait for ever.
+            with contextlib.suppress(OSError):
+                self._client.shutdown(socket.SHUT_RDWR)
+            self._reader.join()
+            self._client.close()
         with contextlib.suppress(OSError, ValueError):
             self._answers.close()
 
@@ -207,6 +224,9 @@ class Guard:
         """After `detach`: let go without waiting."""
         with contextlib.suppress(OSError, ValueError):
             self._to.close()
+        if self._process is not None:
+            # Should it end before we do, it must not stay a zombie; the reader then ends too.
+            threading.Thread(target=self._process.wait, name="deskhand-guard-end", daemon=True).start()
         self._process = None
 
 

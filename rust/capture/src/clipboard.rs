@@ -37,7 +37,11 @@ struct Party {
 
 impl Party {
     fn open(target: &Target, interrupt: &Interrupt) -> Result<Self> {
-        let server = Server::open(target, interrupt)?;
+        // The desktop's first connection was made: that this one cannot be says that the server has gone since.
+        let server = Server::open(target, interrupt).map_err(|error| match error {
+            Error::Connect { reason, .. } => Error::Lost(reason),
+            other => other,
+        })?;
         let window = server.conn.generate_id()?;
         let events = CreateWindowAux::new().event_mask(EventMask::PROPERTY_CHANGE);
         server.conn.create_window(0, window, server.root, -1, -1, 1, 1, 0, WindowClass::INPUT_ONLY, 0, &events)?;

@@ -73,6 +73,8 @@ pub(crate) struct State {
     region: xfixes::Region,
     damage: damage::Damage,
     damaged: bool,
+    /// A part of the screen may have changed without having been read.
+    incomplete: bool,
     resized: bool,
     cursor_stale: bool,
     pub(crate) map: Option<Arc<Keymap>>,
@@ -87,6 +89,8 @@ pub(crate) struct State {
     pings_answered: u32,
     /// Counts what a waiting caller wants to hear of: answered pings, changed window lists.
     signals: u64,
+    /// How many of them a waiting caller has been told of; the rest may have been read by another call.
+    signals_told: u64,
     pub(crate) errors: Vec<Error>,
     pub(crate) last_typed: Instant,
 }
@@ -216,15 +220,23 @@ impl State {
         self.drain(shared)?;
         if self.resized {
             self.follow_size(shared)?;
+            self.resized = false;
+        }
+        if self.incomplete {
+            self.fetch_all(shared)?;
+            self.incomplete = false;
         }
         while self.damaged {
             self.damaged = false;
+            // The server forgets the damage when it tells it: should the answer be missed (a signal), all must be read again.
+            self.incomplete = true;
             self.fetch_damage(shared)?;
+            self.incomplete = false;
             self.drain(shared)?;
         }
         if self.cursor_stale {
-            self.cursor_stale = false;
             Self::fetch_cursor(shared)?;
+            self.cursor_stale = false;
         }
         Ok(())
     }
@@ -251,15 +263,18 @@ impl State {
     }
 
     fn follow_size(&mut self, shared: &Shared) -> Result<()> {
-        self.resized = false;
         let size = shared.server.size()?;
         if size == locked(&shared.screen).size() {
             return Ok(());
         }
+        let grabber = Grabber::new(&shared.server, size, Some(self.grabber.method()))?;
         self.grabber.detach(&shared.server);
-        self.grabber = Grabber::new(&shared.server, size, Some(self.grabber.method()))?;
+        self.grabber = grabber;
+        self.incomplete = true;
         locked(&shared.screen).resize(size, now());
-        self.fetch_all(shared)
+        self.fetch_all(shared)?;
+        self.incomplete = false;
+        Ok(())
     }
 
     fn fetch_all(&mut self, shared: &Shared) -> Result<()> {
@@ -300,10 +315,11 @@ impl State {
     fn wait(&mut self, shared: &Shared, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now() + timeout;
         self.used = self.process.and_then(processor_time).map(|used| (Instant::now(), used));
-        let (signals, generation) = (self.signals, locked(&shared.screen).generation());
+        let generation = locked(&shared.screen).generation();
         loop {
             self.pump(shared)?;
-            if self.signals != signals || locked(&shared.screen).generation() != generation {
+            if self.signals != self.signals_told || locked(&shared.screen).generation() != generation {
+                self.signals_told = self.signals;
                 return Ok(true);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -371,6 +387,7 @@ impl Display {
             region,
             damage,
             damaged: false,
+            incomplete: false,
             resized: false,
             cursor_stale: true,
             map: None,
@@ -382,6 +399,7 @@ impl Display {
             used: None,
             pings_answered: 0,
             signals: 0,
+            signals_told: 0,
             errors: Vec::new(),
             last_typed: Instant::now(),
         };
@@ -402,6 +420,9 @@ impl Display {
         {
             let mut state = locked(&shared.state);
             state.fetch_all(&shared)?;
+            if !options.view_only {
+                state.take_keyboard(&shared)?;
+            }
             state.look(&shared)?;
         }
         let watcher = std::thread::Builder::new()
@@ -483,7 +504,7 @@ impl Display {
     ///
     /// [`Error::Lost`].
     pub fn release(&self, ups: &[Event]) -> Result<()> {
-        self.with(|state, shared| state.release(shared, ups))
+        self.shared.interrupt.shielded(|| self.with(|state, shared| state.release(shared, ups)))
     }
 
     /// Keycodes and buttons (1–5) pressed now, as the server reports them.
@@ -626,10 +647,12 @@ impl Display {
         let _ = watcher.join();
         self.shared.interrupt.clear();
         if !self.view_only {
-            let _ = self.with(|state, shared| {
-                state.release(shared, &[])?;
-                state.restore_keymap(shared)?;
-                shared.server.round_trip()
+            let _ = self.shared.interrupt.shielded(|| {
+                self.with(|state, shared| {
+                    state.release(shared, &[])?;
+                    state.restore_keymap(shared)?;
+                    shared.server.round_trip()
+                })
             });
         }
         self.shared.lost.store(true, Ordering::SeqCst);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use x11rb::connection::Connection;
+use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::xkb::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
     BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConnectionExt as _, KEY_PRESS_EVENT, KEY_RELEASE_EVENT, KeyButMask,
@@ -39,6 +39,44 @@ enum Reader {
     Blind,
 }
 
+/// The keymap for which pages were planned, and what we have set in it since.
+struct Planned {
+    map: Arc<Keymap>,
+    borrowed: Vec<(u8, u32)>,
+}
+
+impl Planned {
+    fn is_still(&self, now: &Keymap) -> bool {
+        self.borrowed.iter().all(|&(keycode, keysym)| now.carries(keycode, keysym))
+            && self.map.same_as(now, |keycode| self.is_borrowed(keycode))
+    }
+
+    /// True when a key that `steps` press means something else on `now`.
+    fn differs_for(&self, now: &Keymap, steps: &[Step]) -> bool {
+        steps.iter().any(|step| match *step {
+            Step::Key(keycode, true) => match self.borrowed.iter().find(|&&(borrowed, _)| borrowed == keycode) {
+                Some(&(_, keysym)) => !now.carries(keycode, keysym),
+                None => !self.map.same_at(now, keycode),
+            },
+            _ => false,
+        })
+    }
+
+    fn is_borrowed(&self, keycode: u8) -> bool {
+        self.borrowed.iter().any(|&(borrowed, _)| borrowed == keycode)
+    }
+}
+
+/// What came of setting a page's keycodes.
+enum Assigned {
+    /// The window has read them.
+    Read,
+    /// The window has not.
+    Unread,
+    /// Nothing was set: the layout is another one.
+    LayoutChanged,
+}
+
 /// `CapsLock` and layout group as they were before typing.
 struct Locks {
     mods: ModMask,
@@ -59,117 +97,128 @@ impl State {
         if let Some(locks) = locks {
             relock(shared, &locks)?;
         }
-        let reader = result?;
+        let read = result?;
         server.round_trip()?;
         self.drain(shared)?;
-        if !self.keyboard.borrowed().is_empty() {
-            self.last_typed = Instant::now();
-            if let Some(mut reader) = reader
-                && !self.keyboard.holds_any()
-                && self.consumed(shared, &mut reader, RESTORE_LIMIT)?
-            {
-                self.restore_keymap(shared)?;
-            }
+        if read {
+            self.restore_keymap(shared)?;
         }
         self.errors.drain(..).next().map_or(Ok(()), Err)
     }
 
-    /// Sends all pages; what remains is planned anew when somebody changes the layout meanwhile.
-    fn send_pages(&mut self, shared: &Shared, events: &[Event], pages: Vec<Page>) -> Result<Option<Reader>> {
+    /// Sends all pages; what remains is planned anew when somebody changes the layout meanwhile. True when the window has read
+    /// what was typed with borrowed keycodes.
+    fn send_pages(&mut self, shared: &Shared, events: &[Event], pages: Vec<Page>) -> Result<bool> {
         let mut reader = None;
         let mut pages = VecDeque::from(pages);
         let mut sent = 0;
         let mut unproved = Vec::new();
-        let mut typed = self.keymap(shared)?;
+        let mut planned = Planned { map: self.keymap(shared)?, borrowed: self.keyboard.borrowed().to_vec() };
         while let Some(page) = pages.pop_front() {
-            let stalled = |sent| Error::Stalled { sent, total: events.len() };
             if !page.assign.is_empty() && reader.is_none() {
                 reader = Some(Self::reader(shared)?);
             }
-            if let Some(reader) = &mut reader
-                && !page.assign.is_empty()
-            {
-                if page.reuses {
-                    if !self.consumed(shared, reader, CONSUME_LIMIT)? {
-                        return Err(stalled(sent));
+            let ready = match &mut reader {
+                Some(reader) if !page.assign.is_empty() => {
+                    if page.reuses {
+                        if !self.consumed(shared, reader, CONSUME_LIMIT)? {
+                            return Err(Error::Stalled { sent, total: events.len() });
+                        }
+                        if !self.layout_changed(shared, &planned)? {
+                            unproved.clear();
+                        }
                     }
-                    unproved.clear();
-                }
-                // Whether somebody changed the layout is seen before our own change hides it.
-                if !self.layout_changed(shared, &typed)? {
-                    if !self.assign_and_prove(shared, reader, &page.assign)? {
-                        return Err(stalled(sent));
+                    match self.assign_and_prove(shared, reader, &page.assign, &mut planned)? {
+                        Assigned::Read => true,
+                        Assigned::LayoutChanged => false,
+                        Assigned::Unread => return Err(Error::Stalled { sent, total: events.len() }),
                     }
-                    typed = self.keymap(shared)?;
                 }
-            }
-            if !self.execute_unless_changed(shared, &page.steps, &typed)? {
-                let now = self.keymap(shared)?;
-                Self::check_unproved(shared, &typed, &now, &unproved)?;
+                _ => true,
+            };
+            if !ready || !self.execute_unless_changed(shared, &page.steps, &planned)? {
+                planned = self.plan_anew(shared, &planned, &unproved)?;
                 unproved.clear();
-                pages = plan(&events[sent..], &now, &self.keyboard).map_err(Error::NoKeycode)?.into();
-                typed = now;
+                pages = plan(&events[sent..], &planned.map, &self.keyboard).map_err(Error::NoKeycode)?.into();
                 continue;
             }
             self.keyboard.hold(page.held);
             sent += page.events;
             unproved.extend(page.steps);
         }
-        if types(events) && self.layout_changed(shared, &typed)? {
-            let now = self.keymap(shared)?;
-            Self::check_unproved(shared, &typed, &now, &unproved)?;
+        self.last_typed = Instant::now();
+        let read = match &mut reader {
+            Some(reader) if !self.keyboard.holds_any() => self.consumed(shared, reader, RESTORE_LIMIT)?,
+            _ => false,
+        };
+        if types(events) && self.layout_changed(shared, &planned)? {
+            self.plan_anew(shared, &planned, &unproved)?;
         }
-        Ok(reader)
+        Ok(read)
     }
 
-    /// Sets the page's keycodes, and returns once the window has read them; `false` when it does not.
+    /// The new layout, unless it may have changed the meaning of what was typed.
+    ///
+    /// A client may translate keys that it has not read yet with the new layout, even if it answers pings (Chromium does).
+    fn plan_anew(&mut self, shared: &Shared, planned: &Planned, unproved: &[Step]) -> Result<Planned> {
+        let map = self.keymap(shared)?;
+        if planned.differs_for(&map, unproved) {
+            let what = "the keyboard layout was changed while a text was typed; its last part may be wrong";
+            return Err(Error::Unsupported(what.into()));
+        }
+        Ok(Planned { map, borrowed: self.keyboard.borrowed().to_vec() })
+    }
+
+    /// Sets the page's keycodes, and returns once the window has read them.
     ///
     /// A browser translates the first key wrongly if it directly follows the change in its queue.
-    fn assign_and_prove(&mut self, shared: &Shared, reader: &mut Reader, assign: &[(u8, u32)]) -> Result<bool> {
-        match reader {
-            Reader::Ping(window) => {
-                self.assign(shared, assign)?;
-                self.ping_and_wait(shared, *window, CONSUME_LIMIT)
+    fn assign_and_prove(
+        &mut self,
+        shared: &Shared,
+        reader: &mut Reader,
+        assign: &[(u8, u32)],
+        planned: &mut Planned,
+    ) -> Result<Assigned> {
+        let mark = if let Reader::Fetch(fetches) = reader { fetches.mark() } else { 0 };
+        // A keycode that is free on one layout may be a key on the next.
+        let assigned = grabbed(shared, || {
+            if self.layout_changed(shared, planned)? {
+                return Ok(false);
             }
-            Reader::Fetch(fetches) => {
-                let mark = fetches.mark();
-                self.assign(shared, assign)?;
-                fetches.wait_read(mark, CONSUME_LIMIT, &shared.interrupt)
-            }
-            Reader::Blind => self.assign(shared, assign).map(|()| true),
+            self.assign(shared, assign).map(|()| true)
+        })?;
+        if !assigned {
+            return Ok(Assigned::LayoutChanged);
         }
+        planned.borrowed = self.keyboard.borrowed().to_vec();
+        let read = match reader {
+            Reader::Ping(window) => self.ping_and_wait(shared, *window, CONSUME_LIMIT)?,
+            Reader::Fetch(fetches) => fetches.wait_read(mark, CONSUME_LIMIT, &shared.interrupt)?,
+            Reader::Blind => true,
+        };
+        Ok(if read { Assigned::Read } else { Assigned::Unread })
     }
 
-    /// True when the keymap is not `typed` any more.
-    fn layout_changed(&mut self, shared: &Shared, typed: &Keymap) -> Result<bool> {
+    /// True when the keymap is not the one that was planned for.
+    fn layout_changed(&mut self, shared: &Shared, planned: &Planned) -> Result<bool> {
         shared.server.round_trip()?;
         self.drain(shared)?;
-        Ok(self.map.is_none() && !self.keymap(shared)?.same_as(typed))
+        Ok(self.map.is_none() && !planned.is_still(&*self.keymap(shared)?))
     }
 
     /// Sends `steps`, or nothing and `false` when the keymap is not the one they were planned for.
-    fn execute_unless_changed(&mut self, shared: &Shared, steps: &[Step], typed: &Keymap) -> Result<bool> {
+    fn execute_unless_changed(&mut self, shared: &Shared, steps: &[Step], planned: &Planned) -> Result<bool> {
         let only_keys = !steps.is_empty() && steps.iter().all(|step| matches!(step, Step::Key(..)));
         if !only_keys {
             let changed =
-                steps.iter().any(|step| matches!(step, Step::Key(..))) && self.layout_changed(shared, typed)?;
+                steps.iter().any(|step| matches!(step, Step::Key(..))) && self.layout_changed(shared, planned)?;
             return if changed { Ok(false) } else { Self::execute(shared, steps).map(|()| true) };
         }
         // Nobody can change the layout between our look at it and our keys.
-        grabbed(shared, || match self.layout_changed(shared, typed) {
+        grabbed(shared, || match self.layout_changed(shared, planned) {
             Ok(false) => Self::execute(shared, steps).map(|()| true),
             other => other.map(|changed| !changed),
         })
-    }
-
-    /// An X client may translate keys that it has not read yet with the new layout. A toolkit that answers pings reads in order.
-    fn check_unproved(shared: &Shared, typed: &Keymap, now: &Keymap, unproved: &[Step]) -> Result<()> {
-        if !typed.differs_for(now, unproved) || matches!(Self::reader(shared)?, Reader::Ping(_)) {
-            return Ok(());
-        }
-        Err(Error::Unsupported(
-            "the keyboard layout was changed while a text was typed; its last part may be wrong".into(),
-        ))
     }
 
     fn execute(shared: &Shared, steps: &[Step]) -> Result<()> {
@@ -206,6 +255,23 @@ impl State {
         Ok(())
     }
 
+    /// Presses a key that means nothing, before anything is typed.
+    ///
+    /// With the first key of a device the server copies that device's keymap over the common one; what we had set in that until
+    /// then would be lost, together with the characters typed with it.
+    pub(crate) fn take_keyboard(&mut self, shared: &Shared) -> Result<()> {
+        let server = &shared.server;
+        if let Some(&spare) = self.keymap(shared)?.spares().last() {
+            for kind in [KEY_PRESS_EVENT, KEY_RELEASE_EVENT] {
+                server.conn.xtest_fake_input(kind, spare, 0, server.root, 0, 0, 0)?;
+            }
+            server.round_trip()?;
+            self.drain(shared)?;
+            self.map = None;
+        }
+        Ok(())
+    }
+
     /// The server's keymap as it is now; read again only after it was changed by anybody.
     fn keymap(&mut self, shared: &Shared) -> Result<Arc<Keymap>> {
         if let Some(map) = &self.map {
@@ -221,18 +287,20 @@ impl State {
     }
 
     fn assign(&mut self, shared: &Shared, assign: &[(u8, u32)]) -> Result<()> {
-        let columns = self.keymap(shared)?.columns();
-        let conn = &shared.server.conn;
-        // All in one piece: no client fetches the map between two of these changes, so each fetches once for all of them.
+        // All in one piece: no client fetches the map between two changes, so each fetches once for all of them.
         grabbed(shared, || {
-            for &(keycode, keysym) in assign {
-                let row = vec![keysym; columns];
-                conn.change_keyboard_mapping(1, keycode, columns as u8, &row)?;
+            if !set_keysyms(shared, assign)? {
+                let columns = self.keymap(shared)?.columns();
+                for &(keycode, keysym) in assign {
+                    let row = vec![keysym; columns];
+                    shared.server.conn.change_keyboard_mapping(1, keycode, columns as u8, &row)?;
+                }
             }
-            conn.no_operation()?; // The mark that `consumption.rs` looks for.
+            shared.server.conn.no_operation()?; // The mark that `consumption.rs` looks for.
             Ok(())
         })?;
         self.keyboard.borrow(assign);
+        self.last_typed = Instant::now();
         shared.server.round_trip()?;
         self.drain(shared)?;
         self.map = None;
@@ -357,6 +425,68 @@ impl State {
             (1..=5).zip(masks).filter(|&(_, button)| mask.contains(button)).map(|(number, _)| number).collect();
         Ok((keys, buttons))
     }
+}
+
+/// Sets single keysyms with one request, hence one notification, for all; `false` where the server has no XKB.
+///
+/// The request names a range of keycodes. Those between ours are sent as they were read, in XKB's own terms, so that they stay as
+/// they are. Many notifications would keep a window manager that binds its keys anew for each of them busy for seconds.
+fn set_keysyms(shared: &Shared, assign: &[(u8, u32)]) -> Result<bool> {
+    let conn = &shared.server.conn;
+    let keycodes = assign.iter().map(|&(keycode, _)| keycode);
+    let Some((first, last)) = keycodes.clone().min().zip(keycodes.max()) else { return Ok(true) };
+    if conn.extension_information(xkb::X11_EXTENSION_NAME)?.is_none() {
+        return Ok(false);
+    }
+    let (none, part) = (xkb::MapPart::default(), xkb::MapPart::KEY_SYMS);
+    let no_mods = xkb::VMod::default();
+    let count = last - first + 1;
+    let reply =
+        xkb::get_map(conn, CORE_KEYBOARD, none, part, 0, 0, first, count, 0, 0, 0, 0, no_mods, 0, 0, 0, 0, 0, 0)?
+            .reply()?;
+    let Some(mut rows) = reply.map.syms_rtrn.filter(|rows| rows.len() == usize::from(count)) else { return Ok(false) };
+    for &(keycode, keysym) in assign {
+        let syms = if keysym == NO_SYMBOL { vec![] } else { vec![keysym] };
+        let levels = syms.len() as u8;
+        // Type 0 is ONE_LEVEL on every server, and the low bits of the group information are the number of groups.
+        rows[usize::from(keycode - first)] =
+            xkb::KeySymMap { kt_index: [0; 4], group_info: levels, width: levels, syms };
+    }
+    let total = rows.iter().map(|row| row.syms.len() as u16).sum();
+    let values = xkb::SetMapAux::new().syms(rows);
+    let (flags, setup) = (xkb::SetMapFlags::default(), conn.setup());
+    let (lowest, highest) = (setup.min_keycode, setup.max_keycode);
+    xkb::set_map(
+        conn,
+        CORE_KEYBOARD,
+        flags,
+        lowest,
+        highest,
+        0,
+        0,
+        first,
+        count,
+        total,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        no_mods,
+        &values,
+    )?
+    .check()?;
+    Ok(true)
 }
 
 /// True when these events press keys whose meaning the locks change; a lock's own key must find the lock as it is.

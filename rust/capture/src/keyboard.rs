@@ -22,7 +22,7 @@ const KEYPAD_KEYSYMS: std::ops::RangeInclusive<u32> = 0xff80..=0xffbd;
 /// Some toolkits treat the lowest keycode as "no key".
 const LOWEST_SAFE_SPARE: u8 = 9;
 /// Between two pages it is seen whether somebody has changed the layout meanwhile.
-const LONGEST_PAGE: usize = 200;
+const LONGEST_PAGE: usize = 1000;
 const LEVEL3_COLUMN: usize = 4;
 
 /// A keycode and the level modifiers it needs.
@@ -123,17 +123,17 @@ impl Keymap {
             .collect()
     }
 
-    /// True when a key that `steps` press means something else on `other`.
+    /// True when both say the same of every keycode but the excepted ones.
     #[must_use]
-    pub fn differs_for(&self, other: &Self, steps: &[Step]) -> bool {
-        steps.iter().any(|step| matches!(*step, Step::Key(code, true) if self.row_of(code) != other.row_of(code)))
+    pub fn same_as(&self, other: &Self, except: impl Fn(u8) -> bool) -> bool {
+        self.keycodes().eq(other.keycodes())
+            && self.keycodes().all(|keycode| except(keycode) || self.same_at(other, keycode))
     }
 
-    /// True when both say the same of every keycode.
+    /// True when both say the same of a keycode.
     #[must_use]
-    pub fn same_as(&self, other: &Self) -> bool {
-        self.keycodes().eq(other.keycodes())
-            && self.keycodes().all(|keycode| self.row_of(keycode) == other.row_of(keycode))
+    pub fn same_at(&self, other: &Self, keycode: u8) -> bool {
+        self.row_of(keycode) == other.row_of(keycode)
     }
 
     /// A keycode's row without the empty columns at its end, of which a server reports as many as its widest row needs.

@@ -6,6 +6,7 @@ use x11rb::atom_manager;
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::xproto::{ConnectionExt as _, Window};
 use x11rb::protocol::{damage, randr, xfixes, xkb, xtest};
+use x11rb::reexports::x11rb_protocol::parse_display::ConnectAddress;
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 
 use crate::error::{Error, Result, connect_error};
@@ -75,7 +76,12 @@ pub(crate) fn open_connection(
         .map_err(|error| failed(error.to_string()))?;
     let screen = usize::from(parsed.screen);
     let mut tried = Vec::new();
+    let local = parsed.host.is_empty();
     for address in parsed.connect_instruction() {
+        // A local display that is gone is not looked for behind a TCP port: whoever listens there would be sent its cookie.
+        if local && matches!(address, ConnectAddress::Hostname(..)) {
+            continue;
+        }
         let stream = match DefaultStream::connect(&address) {
             Ok((stream, _)) => BoundedStream::new(stream, interrupt.clone(), silence_limit),
             Err(error) => {

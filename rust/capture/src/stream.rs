@@ -6,7 +6,7 @@
 
 use std::io::{Error as IoError, ErrorKind, IoSlice, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -25,13 +25,14 @@ const SLICE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct Interrupt {
     flag: Arc<AtomicBool>,
+    shield: Arc<AtomicUsize>,
     check: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Interrupt {
     /// `check` is called now and then from the waiting thread.
     pub fn new(check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { flag: Arc::default(), check: Arc::new(check) }
+        Self { flag: Arc::default(), shield: Arc::default(), check: Arc::new(check) }
     }
 
     /// Never stops by itself.
@@ -51,7 +52,15 @@ impl Interrupt {
     }
 
     pub(crate) fn requested(&self) -> bool {
-        self.flag.load(Ordering::SeqCst) || (self.check)()
+        self.shield.load(Ordering::SeqCst) == 0 && (self.flag.load(Ordering::SeqCst) || (self.check)())
+    }
+
+    /// Does `work` to its end, as the release of held keys must be: nobody stops it, and a signal is handled afterwards.
+    pub(crate) fn shielded<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.shield.fetch_add(1, Ordering::SeqCst);
+        let value = work();
+        self.shield.fetch_sub(1, Ordering::SeqCst);
+        value
     }
 }
 

@@ -1,0 +1,232 @@
+"""What all commands share: the desktop they mean, the shape of their arguments, and what they print.
+
+This module owns the cleaning of text that came from a screen. What must never appear here: a command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import unicodedata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deskhand.errors import ActionError
+from deskhand.launch import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from deskhand.geometry import Rect
+    from deskhand.observation import Observation
+
+__all__ = [
+    "chosen",
+    "clean",
+    "describe",
+    "desktop_option",
+    "examples",
+    "explain",
+    "file_to_write",
+    "json_option",
+    "millis",
+    "numbers",
+    "observation_data",
+    "place",
+    "report",
+    "show_json",
+    "table",
+    "write_file",
+]
+
+_CONTROL = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+# They join letters in several scripts and faces in emoji, and cannot reorder a line.
+_JOINERS = "\u200c\u200d"
+_SHOWN_RECTS = 8
+
+
+def clean(text: str, *, keep: str = "") -> str:
+    """Text from a screen as a terminal may get it: without control, format and lone surrogate characters.
+
+    Args:
+        text: Untrusted text.
+        keep: Characters that stay all the same.
+    """
+    return "".join(c for c in text if c in keep or c in _JOINERS or unicodedata.category(c) not in _CONTROL)
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help; the first line of it keeps click from filling the others."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+def numbers(form: str, separator: str, count: int, least: int = 0) -> Callable[[object], tuple[int, ...]]:
+    """The type of an option whose value is numbers joined by a separator: `1280x800`, `0,0,200,100`.
+
+    Args:
+        form: How a message shows it.
+        separator: What joins them.
+        count: How many they are.
+        least: What none of them is below.
+    """
+
+    def convert(value: object) -> tuple[int, ...]:
+        try:
+            found = tuple(int(part) for part in str(value).split(separator))
+        except ValueError:
+            found = ()
+        if len(found) != count or min(found) < least:
+            raise click.BadParameter(f"{value!r} is not of the form {form}")
+        return found
+
+    return convert
+
+
+desktop_option = click.option(
+    "-d",
+    "--desktop",
+    envvar="DESKHAND_DESKTOP",
+    metavar="NAME",
+    help="The desktop: a name of `deskhand ls`, or a display such as x11::99. By default DESKHAND_DESKTOP, or the only one"
+    " that runs.",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def chosen(desktop: str | None) -> str:
+    """The desktop that is meant.
+
+    Raises:
+        ActionError: None was named, and not exactly one runs.
+    """
+    if desktop is not None:
+        return desktop
+    names = [entry.name for entry in registry.entries()]
+    if not names:
+        raise ActionError("no desktop runs: start one with `deskhand up`, or name a display, as in -d x11::99")
+    if len(names) > 1:
+        raise ActionError(f"several desktops run: {', '.join(names)}; choose one with -d NAME, or set DESKHAND_DESKTOP")
+    return names[0]
+
+
+def file_to_write(_ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Refuse a file that cannot be written before anything is done, not after. `-` is for the command to judge."""
+    if value is None or value == "-":
+        return value
+    path = Path(value)
+    if path.is_dir():
+        raise click.BadParameter(f"{value!r} is a directory", param=param)
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no directory {str(path.parent)!r}", param=param)
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.BadParameter(f"{value!r} is not writable", param=param)
+    return value
+
+
+def write_file(path: str | None, data: bytes) -> None:
+    """Write a picture, when one was asked for."""
+    if path is not None:
+        Path(path).write_bytes(data)
+
+
+def show_json(data: object) -> None:
+    """One JSON document; everything beyond ASCII is escaped, so no terminal takes any of it for a command."""
+    click.echo(json.dumps(data, indent=2 if sys.stdout.isatty() else None))
+
+
+def millis(seconds: float) -> float:
+    """Seconds as milliseconds, to the microsecond."""
+    return round(seconds * 1000, 3)
+
+
+def place(rect: Rect) -> str:
+    """A rectangle for people."""
+    return f"{rect.width}x{rect.height} at {rect.x},{rect.y}"
+
+
+def _places(rects: Sequence[Rect]) -> str:
+    largest = sorted(rects, key=lambda rect: rect.width * rect.height, reverse=True)
+    more = f" and {len(rects) - _SHOWN_RECTS} more" if len(rects) > _SHOWN_RECTS else ""
+    return "; ".join(map(place, largest[:_SHOWN_RECTS])) + more
+
+
+def describe(seen: Observation) -> str:
+    """An observation in one line."""
+    count = len(seen.rects)
+    if not count:
+        what = "nothing changed"
+    elif count == 1:
+        what = f"changed {place(seen.rects[0])}"
+    else:
+        what = f"changed {count} places, the largest {_places([max(seen.rects, key=lambda r: r.width * r.height)])}"
+    rest = "" if seen.settled else f", not settled ({seen.reason})"
+    pasted = ", pasted" if seen.pasted else ""
+    return f"{what}{rest}{pasted}, {seen.elapsed.total * 1000:.0f} ms"
+
+
+def explain(seen: Observation) -> str:
+    """An observation in full."""
+    elapsed = seen.elapsed
+    parts = ", ".join(f"{name} {getattr(elapsed, name) * 1000:.1f}" for name in elapsed.__slots__)
+    lines = [
+        ("settled", f"{'yes' if seen.settled else 'no'} ({seen.reason})"),
+        ("changed", _places(seen.rects) if seen.rects else "nothing"),
+        ("busy", _places(seen.busy) if seen.busy else "nothing"),
+        ("elapsed", f"{elapsed.total * 1000:.1f} ms: {parts}"),
+        ("cursor", f"{seen.cursor.x},{seen.cursor.y}"),
+    ]
+    if seen.pasted:
+        lines.append(("pasted", "yes"))
+    return "\n".join(f"{name:<8} {value}" for name, value in lines)
+
+
+def observation_data(seen: Observation, file: str | None) -> dict[str, Any]:
+    """An observation for programs."""
+    elapsed = seen.elapsed
+    return {
+        "settled": seen.settled,
+        "reason": str(seen.reason),
+        "changed": seen.changed,
+        "rects": [list(rect) for rect in seen.rects],
+        "busy": [list(rect) for rect in seen.busy],
+        "elapsed_ms": {
+            **{name: millis(getattr(elapsed, name)) for name in elapsed.__slots__},
+            "total": millis(elapsed.total),
+        },
+        "cursor": list(seen.cursor),
+        "size": list(seen.size),
+        "generation": seen.generation,
+        "pasted": seen.pasted,
+        "file": file,
+    }
+
+
+def report(
+    seen: Observation, *, file: str | None, as_json: bool, text: Callable[[Observation], str] = describe
+) -> None:
+    """Save the frame and print the observation."""
+    write_file(file, seen.png)
+    if as_json:
+        show_json(observation_data(seen, file))
+    else:
+        click.echo(text(seen))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table. Every cell is cleaned, and none is cut where a program may read it."""
+    from rich import box  # noqa: PLC0415 # 40 ms that the commands without a table need not wait
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    content = Table(box=box.SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False)
+    for name in header:
+        content.add_column(name, no_wrap=True)
+    for row in rows:
+        # Text is taken as it is: a title may look like markup.
+        content.add_row(*(Text(clean(cell)) for cell in row))
+    Console(highlight=False, width=None if sys.stdout.isatty() else 10_000).print(content)

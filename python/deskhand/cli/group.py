@@ -1,0 +1,92 @@
+"""The group of all commands, and how each of them ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+import deskhand
+from deskhand.cli import acting, health, lifecycle
+from deskhand.cli.common import clean, examples
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+__all__ = ["commands", "run"]
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Ended(BaseException):
+    """A signal asked this process to end. Like KeyboardInterrupt it is nobody's error to handle."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@click.group(
+    epilog=examples(
+        "deskhand up                          # a desktop that stays until `deskhand down`",
+        "deskhand start mousepad",
+        "deskhand click 400 300 && deskhand type 'naïve ☕ text'",
+        "deskhand key ctrl+s -o after.png",
+        "deskhand down",
+    ),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(deskhand.__version__, prog_name="deskhand")
+def commands() -> None:
+    """Act on a Linux desktop, wait until the screen has answered, see what changed."""
+
+
+for _command in (*lifecycle.COMMANDS, *acting.COMMANDS, *health.COMMANDS):
+    commands.add_command(_command)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: What follows `deskhand`; by default those of this process.
+
+    Returns:
+        The exit code.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # In a locale without some character, its escape is better than no answer.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # both are text files here
+    for number in _ENDING:
+        # What `nohup` ignores stays ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+    try:
+        code = commands.main(args=arguments, prog_name="deskhand", standalone_mode=False)
+        sys.stdout.flush()
+    except _Ended as end:
+        return 128 + end.number
+    except click.Abort:
+        return 128 + signal.SIGINT
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader has seen enough. What is still buffered must not fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (deskhand.DeskhandError, OSError) as error:
+        click.echo("deskhand: " + clean(str(error), keep="\n"), err=True)
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    """Unwind once, so that everything pressed is released; an impatient second Ctrl-C must not cut that short."""
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    raise _Ended(number)

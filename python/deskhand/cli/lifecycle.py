@@ -1,0 +1,323 @@
+"""The commands for whole desktops: `up ls down start`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shlex
+import signal
+import socket
+import struct
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deskhand.cli.common import (
+    chosen,
+    clean,
+    desktop_option,
+    examples,
+    json_option,
+    numbers,
+    place,
+    show_json,
+    table,
+)
+from deskhand.cli.peek import Peek, peek
+from deskhand.entry import connect
+from deskhand.errors import ActionError, BackendError, ConnectFailed
+from deskhand.launch import registry
+from deskhand.launch.local import launch_local, leave_running
+
+if TYPE_CHECKING:
+
+    from deskhand.desktop import Desktop
+
+__all__ = ["COMMANDS"]
+
+_NAME_ATTEMPTS = 5
+# The guard gives programs 1 s and the X server 2 s before it insists.
+_END_LIMIT = 10.0
+_CLEAN_LIMIT = 2.0
+_POLL = 0.005
+_PEER = struct.Struct("3i")
+
+
+@click.command(
+    epilog=examples(
+        "deskhand up",
+        "deskhand up --name big --size 1920x1080",
+        'eval "$(deskhand up)"                # and join it: DISPLAY and XAUTHORITY are set for any X client',
+        "deskhand up --json",
+    )
+)
+@click.option("--name", help="How to call it; by default `desktop`, `desktop-2`, ...")
+@click.option("--size", type=numbers("WxH", "x", 2, 1), metavar="WxH", default="1280x800", show_default=True)
+@json_option
+def up(*, name: str | None, size: tuple[int, int], as_json: bool) -> None:
+    """Start a desktop that stays until `deskhand down`."""
+    begun = time.monotonic()
+    desktop = _launch(name, size)
+    try:
+        entry = leave_running(desktop)
+    except BaseException:
+        desktop.close()
+        raise
+    if as_json:
+        data = {
+            "name": entry.name,
+            "display": entry.display,
+            "xauthority": entry.xauthority,
+            "size": list(size),
+            "pid": entry.pid,
+            "directory": entry.directory,
+            "seconds": round(time.monotonic() - begun, 3),
+        }
+        show_json(data)
+        return
+    click.echo(f"# {entry.name} is up: {size[0]}x{size[1]} on {entry.display}. End it with: deskhand down {entry.name}")
+    click.echo(f"export DISPLAY={entry.display} XAUTHORITY={shlex.quote(entry.xauthority)}")
+
+
+def _launch(name: str | None, size: tuple[int, int]) -> Desktop:
+    for _ in range(_NAME_ATTEMPTS):
+        candidate = name if name is not None else registry.free_name()
+        # Before a launch, not after it: that it is taken is the likeliest mistake.
+        if name is not None and registry.find(registry.check_name(name)) is not None:
+            raise ActionError(
+                f"there is a desktop named {name!r} already; choose another name, or `deskhand down {name}`"
+            )
+        try:
+            return launch_local(size=size, name=candidate)
+        except ActionError:
+            # Somebody who started at the same moment was given the same name.
+            if name is not None or registry.find(candidate) is None:
+                raise
+    raise ActionError("others took every free name while this desktop started: choose one with --name")
+
+
+@click.command(epilog=examples("deskhand ls", "deskhand ls --json"))
+@json_option
+def ls(*, as_json: bool) -> None:
+    """List the desktops that run."""
+    found = [(entry, _peek(entry)) for entry in registry.entries()]
+    now = time.time()
+    if as_json:
+        show_json([_entry_data(entry, seen, now) for entry, seen in found])
+        return
+    rows = [
+        (
+            entry.name,
+            entry.display,
+            f"{seen.size.width}x{seen.size.height}" if seen is not None else "?",
+            _age(now - entry.created),
+            "does not answer" if seen is None else seen.driver or "nobody",
+        )
+        for entry, seen in found
+    ]
+    if rows:
+        table(("name", "display", "size", "age", "driven by"), rows)
+    else:
+        click.echo("no desktop runs: start one with `deskhand up`", err=True)
+
+
+def _peek(entry: registry.Entry) -> Peek | None:
+    try:
+        return peek(entry.display, entry.xauthority)
+    except ConnectFailed:
+        return None
+
+
+def _entry_data(entry: registry.Entry, seen: Peek | None, now: float) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "display": entry.display,
+        "xauthority": entry.xauthority,
+        "size": list(seen.size) if seen is not None else None,
+        "age_seconds": round(max(0.0, now - entry.created), 1),
+        "answers": seen is not None,
+        "driver": seen.driver if seen is not None else None,
+        "stays": bool(entry.socket),
+        "pid": entry.pid,
+        "directory": entry.directory,
+    }
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit}"
+    return f"{max(0, int(seconds))} s"
+
+
+@click.command(epilog=examples("deskhand down", "deskhand down big", "deskhand down --all"))
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "every", is_flag=True, help="All that `deskhand up` started.")
+def down(*, names: tuple[str, ...], every: bool) -> None:
+    """End desktops, and return when nothing of them is left.
+
+    Without a NAME: the one that DESKHAND_DESKTOP names, or the only one. A desktop that belongs to a program that runs ends
+    with that program; here it is ended only when it is named.
+    """
+    if names and every:
+        raise click.UsageError("either names or --all")
+    if every:
+        listed = registry.entries()
+        entries = [entry for entry in listed if entry.socket]
+        for entry in listed:
+            if not entry.socket:
+                click.echo(
+                    f"{entry.name} belongs to a program that runs; `deskhand down {entry.name}` ends it", err=True
+                )
+    else:
+        wanted = names or (chosen(os.environ.get("DESKHAND_DESKTOP") or None),)
+        # All are looked up before any is ended, and each is ended once.
+        entries = [_known(name) for name in dict.fromkeys(wanted)]
+    for entry in entries:
+        _end(entry)
+        click.echo(f"{entry.name} is down")
+
+
+def _known(name: str) -> registry.Entry:
+    if ":" in name:
+        raise ActionError(f"{name!r} was not started by `deskhand up`: end it where it was started")
+    entry = registry.find(registry.check_name(name))
+    if entry is None:
+        running = ", ".join(e.name for e in registry.entries()) or "none"
+        raise ActionError(f"no desktop named {name!r} runs; running: {running}")
+    return entry
+
+
+def _end(entry: registry.Entry) -> None:
+    """SIGTERM to the process whose end is the desktop's end, and wait until nothing is left.
+
+    Raises:
+        BackendError: It does not end, or left something behind.
+    """
+    server = _lock_holder(entry.display)
+    try:
+        # From here on the number cannot come to mean another process.
+        process = os.pidfd_open(entry.pid)
+    except ProcessLookupError:
+        registry.remove(entry.name)
+        return
+    try:
+        if not _is_it(entry):
+            # The desktop died without a word, and another process has its number now.
+            registry.remove(entry.name)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+        if not select.select([process], [], [], _END_LIMIT)[0]:
+            raise BackendError(
+                f"{entry.name} (process {entry.pid}) has not ended in {_END_LIMIT:g} s; see {entry.directory}"
+            )
+    finally:
+        os.close(process)
+    deadline = time.monotonic() + _CLEAN_LIMIT
+    while left := _left_behind(entry, server):
+        if time.monotonic() >= deadline:
+            raise BackendError(f"{entry.name} has ended and left {', '.join(left)} behind; remove it by hand")
+        # An X server that we do not own removes its files when it ends, and can tell nobody when.
+        time.sleep(_POLL)
+    registry.remove(entry.name)
+
+
+def _is_it(entry: registry.Entry) -> bool:
+    """Whether the process of that number is still the one that was listed."""
+    if not entry.socket:
+        return _lock_holder(entry.display) == entry.pid
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(entry.socket)
+            credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    except OSError:
+        return False
+    return bool(_PEER.unpack(credentials)[0] == entry.pid)
+
+
+def _lock(display: str) -> Path:
+    return Path(f"/tmp/.X{display.removeprefix(':')}-lock")  # noqa: S108 # where every X server has it
+
+
+def _lock_holder(display: str) -> int | None:
+    try:
+        return int(_lock(display).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _left_behind(entry: registry.Entry, server: int | None) -> list[str]:
+    """What is still there of an ended desktop; a display number that another server has by now is not."""
+    left = []
+    lock = _lock(entry.display)
+    connection = Path(f"/tmp/.X11-unix/X{entry.display.removeprefix(':')}")  # noqa: S108
+    if lock.exists():
+        if server is not None and _lock_holder(entry.display) == server:
+            left.append(str(lock))
+    elif connection.exists():
+        left.append(str(connection))
+    # One that belongs to a program is that program's to remove.
+    if entry.socket and Path(entry.directory).exists():
+        left.append(entry.directory)
+    return left
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog=examples(
+        "deskhand start mousepad",
+        "deskhand start xterm -geometry 100x30 -e htop",
+        "deskhand start -d big chromium --no-first-run",
+    ),
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@desktop_option
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, 3600),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long its window may take to come up.",
+)
+@json_option
+def start(*, command: tuple[str, ...], desktop: str | None, timeout: float, as_json: bool) -> None:
+    """Start a program and return when its window is up; it stays until it ends, or the desktop does.
+
+    Options of `start` itself come before COMMAND. The words are taken as they are: no shell runs.
+    """
+    name = _name_of(chosen(desktop))
+    begun = time.monotonic()
+    with connect(name) as target:
+        program = target.start(list(command), timeout=timeout)
+    seconds = time.monotonic() - begun
+    window = program.window
+    if as_json:
+        shown = None
+        if window is not None:
+            shown = {"id": window.id, "class": window.class_name, "title": window.title, "rect": list(window.rect)}
+        data = {"pid": program.pid, "log": str(program.log), "window": shown, "seconds": round(seconds, 3)}
+        show_json(data)
+        return
+    what = f"window {window.id:#x} {clean(window.title)!r}, {place(window.rect)}" if window is not None else "no window"
+    click.echo(f"{command[0]}: process {program.pid}, {what}, {seconds * 1000:.0f} ms; its output: {program.log}")
+
+
+def _name_of(desktop: str) -> str:
+    """The name under which a display was launched: only there a guard keeps the program when this command has ended."""
+    if not desktop.startswith("x11:"):
+        return desktop
+    display = desktop.removeprefix("x11:").removeprefix("//")
+    for entry in registry.entries():
+        if entry.display == display:
+            return entry.name
+    raise ActionError(
+        f"{desktop} was not started by `deskhand up`, so nothing would keep the program: start it with DISPLAY={display}"
+    )
+
+
+COMMANDS = (up, ls, down, start)

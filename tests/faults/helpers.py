@@ -1,0 +1,210 @@
+"""What the fault tests share: waiting for a condition, looking at processes, drivers and X clients in processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import deskhand
+
+T = TypeVar("T")
+
+MARK = "DESKHAND_TEST_MARK"
+ROOT = Path(__file__).parents[2]
+_XCLIENT = Path(__file__).with_name("xclient.py")
+_ANSWER = 30.0
+
+
+def need(program: str, package: str) -> str:
+    """The path of a program that a test drives; tests never skip for a missing one."""
+    path = shutil.which(program)
+    if path is None:
+        pytest.fail(f"{program} is not installed: apt-get install {package}")
+    return path
+
+
+def until(condition: Callable[[], T], limit: float, what: str) -> T:
+    """Ask again and again until the answer is true; the test fails after `limit` seconds."""
+    deadline = time.monotonic() + limit
+    while not (value := condition()):
+        if time.monotonic() >= deadline:
+            pytest.fail(f"waited {limit:g} s for {what}")
+        time.sleep(0.005)
+    return value
+
+
+@contextlib.contextmanager
+def within(limit: float, what: str) -> Iterator[None]:
+    """The block must not take longer."""
+    begun = time.monotonic()
+    yield
+    took = time.monotonic() - begun
+    assert took <= limit, f"{what} took {took:.2f} s, more than {limit:g} s"
+
+
+def marked(mark: str) -> dict[int, str]:
+    """Every process, by pid, that was started with `DESKHAND_TEST_MARK` set to this; its name."""
+    wanted = f"{MARK}={mark}".encode()
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    found[int(entry.name)] = (entry / "comm").read_text().strip()
+    return found
+
+
+def pid_of(mark: str, name: str) -> int:
+    """The process of that name among the marked ones."""
+    return next(pid for pid, comm in marked(mark).items() if comm == name)
+
+
+def guard_pid(mark: str) -> int:
+    """The guard among the marked processes."""
+    for pid in marked(mark):
+        with contextlib.suppress(OSError):
+            if b"guard.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+    pytest.fail("there is no guard process")
+
+
+def ancestor_of(name: str, desktop: deskhand.Desktop) -> int:
+    """The process of that name on this desktop, found by its display's socket or `DISPLAY`."""
+    wanted = f"DISPLAY={desktop.display}".encode()
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "comm").read_text().strip() == name:
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    return int(entry.name)
+    pytest.fail(f"there is no {name} on {desktop.display}")
+
+
+def server_pid(display: str) -> int:
+    """The X server of a display on this machine, by its lock."""
+    return int(Path(f"/tmp/.X{display.removeprefix(':')}-lock").read_text())
+
+
+def display_files(display: str) -> list[Path]:
+    """The lock and the socket of a display that are there."""
+    number = display.removeprefix(":")
+    paths = [Path(f"/tmp/.X{number}-lock"), Path(f"/tmp/.X11-unix/X{number}")]
+    return [path for path in paths if path.exists()]
+
+
+def x_environment(desktop: deskhand.Desktop) -> dict[str, str]:
+    """What lets any X client join a desktop."""
+    assert desktop.display is not None
+    return {**os.environ, "DISPLAY": desktop.display, "XAUTHORITY": str(desktop.xauthority)}
+
+
+class Lines:
+    """A process that speaks in JSON lines."""
+
+    def __init__(self, argv: list[str], environment: Mapping[str, str]) -> None:
+        self.process = subprocess.Popen(
+            argv, env=dict(environment), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+        )
+        self._rest = b""
+
+    def read(self, limit: float = _ANSWER) -> Any:
+        """The next line; the test fails when the process ends or says nothing for so long."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + limit
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            data = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            if not data:
+                pytest.fail(f"{self.process.args!r} said nothing more (status {self.process.poll()})")
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return json.loads(line)
+
+    def write(self, *message: object) -> None:
+        """Send one line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, *message: object) -> Any:
+        """Send one line and read the answer."""
+        self.write(*message)
+        return self.read()
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal, and wait for the end."""
+        self.process.send_signal(number)
+        self.process.wait(_ANSWER)
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextlib.contextmanager
+def xclient(desktop: deskhand.Desktop) -> Iterator[Lines]:
+    """The independent X client of `xclient.py` on that desktop."""
+    client = Lines([sys.executable, str(_XCLIENT)], x_environment(desktop))
+    try:
+        assert client.read() == "ready"
+        yield client
+    finally:
+        client.close()
+
+
+DRIVER = """
+import json, os, signal, sys, threading, time
+import deskhand
+from deskhand import *
+def say(**what):
+    print(json.dumps(what), flush=True)
+def pressed(desktop):
+    return desktop._backend.pressed()
+def wait_forever():
+    threading.Event().wait()
+"""
+
+
+@contextlib.contextmanager
+def driver(code: str, environment: Mapping[str, str]) -> Iterator[Lines]:
+    """A Python process that drives a desktop with `code` after `DRIVER`."""
+    process = Lines([sys.executable, "-c", DRIVER + code], environment)
+    try:
+        yield process
+    finally:
+        if process.process.poll() is None:
+            process.process.kill()
+        process.close()
+
+
+def zombies() -> list[int]:
+    """Children of this process that nobody has waited for."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError):
+                fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+                if fields[0] == b"Z" and int(fields[1]) == os.getpid():
+                    found.append(int(entry.name))
+    return found

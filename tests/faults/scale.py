@@ -1,0 +1,22 @@
+"""How often the faults are injected: a sample in every test run, the whole proof with `make evidence`."""
+
+from __future__ import annotations
+
+import os
+
+EVIDENCE = os.environ.get("DESKHAND_EVIDENCE") == "1"
+
+
+def _scaled(sample: int, evidence: int) -> int:
+    return evidence if EVIDENCE else sample
+
+
+LAUNCHES = _scaled(20, 200)
+KILLED_DRIVERS = _scaled(20, 500)
+SIGNALS = _scaled(80, 4000)
+THREAD_EXCEPTIONS = _scaled(60, 3000)
+CANCELLATIONS = _scaled(60, 3000)
+DESKTOPS = _scaled(12, 50)
+THREADS = 8
+STOPPED_SECONDS = _scaled(2, 5)
+TIMEOUT = _scaled(120, 3600)

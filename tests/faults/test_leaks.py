@@ -1,0 +1,186 @@
+"""Nothing stays behind: of a desktop that was closed, and of one whose driver or guard was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import deskhand
+from deskhand import KeyPress
+from faults.helpers import display_files, driver, guard_pid, marked, need, pid_of, until, zombies
+from faults.scale import LAUNCHES
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GONE = 5.0
+_LAUNCH_AND_SAY = """
+desktop = deskhand.launch(size=(640, 480), name="killed")
+desktop.start("xterm")
+desktop.start("mousepad")
+desktop.perform(PressKeys(["shift"]), LeftMouseDown((20, 20)), settle=False)
+say(display=desktop.display, pressed=pressed(desktop))
+wait_forever()
+"""
+
+
+def _own() -> tuple[int, int]:
+    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+
+def _segments(pids: set[int]) -> list[str]:
+    """System V segments made by these processes."""
+    lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    return [line for line in lines if int(line.split()[4]) in pids]
+
+
+def _shared_files() -> set[str]:
+    # A browser of somebody else's on this machine comes and goes with its own.
+    return {path.name for path in Path("/dev/shm").iterdir() if "chromium" not in path.name}
+
+
+@pytest.mark.parametrize("method", ["shared-fd", "shared-id", "socket"])
+def test_closed_desktops_leave_nothing(runtime: Path, mark: str, method: str) -> None:
+    """Many launches and closes: no process, socket, lock, shared memory, file, descriptor or thread stays behind."""
+
+    def once() -> tuple[str, set[int]]:
+        desktop = deskhand.launch(size=(320, 240), method=method, name="leak")
+        pids = {os.getpid(), *marked(mark)}
+        assert len(pids) >= 3
+        desktop.perform(KeyPress(["a"]), settle=False)
+        desktop.clipboard = "text"
+        assert desktop.clipboard == "text"
+        assert desktop.display is not None
+        desktop.close()
+        return desktop.display, pids
+
+    once()
+    shared = _shared_files()
+    own = _own()
+    for _ in range(max(1, LAUNCHES // 3)):
+        display, pids = once()
+        # What close() ended, it has waited for: nothing of this is polled.
+        assert marked(mark) == {}
+        assert display_files(display) == []
+        assert list(runtime.glob("d-*")) == []
+        assert list(runtime.glob("*.json")) == []
+        assert _segments(pids) == []
+        assert zombies() == []
+        assert _own() == own, sorted(thread.name for thread in threading.enumerate())
+    assert _shared_files() <= shared
+
+
+def test_failed_launches_leave_nothing(runtime: Path, mark: str) -> None:
+    """A launch whose window manager ends at once: LaunchFailed, and nothing stays behind."""
+    own = None
+    for _ in range(3):
+        with pytest.raises(deskhand.LaunchFailed, match="window manager"):
+            deskhand.launch(window_manager="false")
+        assert marked(mark) == {}
+        assert list(runtime.glob("d-*")) == []
+        own = own or _own()
+        assert _own() == own
+
+
+def test_killed_driver(driver_environment: dict[str, str], runtime: Path, mark: str) -> None:
+    """F28: SIGKILL of a driver with programs and keys held: its desktop is gone within 5 s, with all that belongs to it."""
+    with driver(_LAUNCH_AND_SAY, driver_environment) as process:
+        said = process.read()
+        assert said["pressed"] == [[50], [1]]
+        assert {"Xvfb", "xterm", "mousepad"} <= set(marked(mark).values())
+        process.kill()
+        until(lambda: not marked(mark), GONE, f"the end of {marked(mark)}")
+    assert display_files(said["display"]) == []
+    assert list(runtime.glob("d-*")) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_driver_ended_by_signal(
+    driver_environment: dict[str, str], runtime: Path, mark: str, number: signal.Signals
+) -> None:
+    """F27: SIGTERM, Ctrl-C or a closed terminal end a driver within 5 s, with all that belongs to it."""
+    with driver(_LAUNCH_AND_SAY, driver_environment) as process:
+        said = process.read()
+        process.kill(number)
+        until(lambda: not marked(mark), GONE, f"the end of {marked(mark)}")
+    assert display_files(said["display"]) == []
+    assert list(runtime.glob("d-*")) == []
+
+
+def test_stopped_programs_end_too(driver_environment: dict[str, str], mark: str) -> None:
+    """A stopped program takes no SIGTERM; SIGKILL of the driver ends it all the same."""
+    with driver(_LAUNCH_AND_SAY, driver_environment) as process:
+        process.read()
+        for name in ("mousepad", "xterm"):
+            os.kill(pid_of(mark, name), signal.SIGSTOP)
+        process.kill()
+        until(lambda: not marked(mark), GONE, f"the end of {marked(mark)}")
+
+
+def test_daemons_end_too(launch: Callable[..., deskhand.Desktop], mark: str) -> None:
+    """F26: a program that forks away from its session, a thousand times, is ended and leaves no zombie."""
+    desktop = launch(size=(320, 240), window_manager=None)
+    code = "import os\nfor _ in range(1000):\n if os.fork() == 0:\n  os.setsid()\n  os._exit(0) if os.fork() else os._exit(0)"
+    stay = "import os, time\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n  time.sleep(1000)"
+    guard = desktop._own_guard()
+    for script in (code, stay):
+        pid, _ = guard.spawn(["python3", "-c", script], env={**os.environ})
+        until(lambda pid=pid: guard.exit_status(pid) is not None, 30, "the forks")  # type: ignore[misc]
+    until(lambda: len(_children_of(guard_pid(mark))) <= 3, 5, "the guard to reap the orphans")
+    desktop.close()
+    assert marked(mark) == {}
+
+
+def _children_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_killed_guard(launch: Callable[..., deskhand.Desktop], runtime: Path, mark: str) -> None:
+    """SIGKILL of the guard: the kernel ends its children, the driver hears DesktopLost, close() removes the rest."""
+    need("xterm", "xterm")
+    desktop = launch(size=(640, 480))
+    desktop.start("xterm")
+    assert desktop.display is not None
+    os.kill(guard_pid(mark), signal.SIGKILL)
+    until(lambda: not marked(mark), GONE, f"the end of {marked(mark)}")
+    with pytest.raises(deskhand.DesktopLost) as caught:
+        desktop.screenshot()
+    assert caught.value.cause == "x_server"
+    with pytest.raises(deskhand.BackendError):
+        desktop.start("xterm")
+    desktop.close()
+    assert display_files(desktop.display) == []
+    assert list(runtime.glob("d-*")) == []
+
+
+def test_terminated_guard(launch: Callable[..., deskhand.Desktop], runtime: Path, mark: str) -> None:
+    """SIGTERM of the guard: it ends the desktop in order."""
+    desktop = launch(size=(640, 480))
+    desktop.start("xterm")
+    assert desktop.display is not None
+    os.kill(guard_pid(mark), signal.SIGTERM)
+    until(lambda: not set(marked(mark).values()) - {"python"}, GONE, "the end of the desktop")
+    until(lambda: not list(runtime.glob("d-*")), GONE, "the end of its directory")
+    assert display_files(desktop.display) == []
+    with pytest.raises(deskhand.DesktopLost):
+        desktop.screenshot()
+    desktop.close()
+
+
+def test_killed_driver_and_guard(driver_environment: dict[str, str], runtime: Path, mark: str) -> None:
+    """Both killed at once: the kernel ends the display, and the next launch removes the directory."""
+    with driver(_LAUNCH_AND_SAY, driver_environment) as process:
+        said = process.read()
+        os.kill(guard_pid(mark), signal.SIGKILL)
+        process.kill()
+        until(lambda: not marked(mark), GONE, f"the end of {marked(mark)}")
+    assert display_files(said["display"]) == []
+    assert len(list(runtime.glob("d-*"))) == 1
+    with deskhand.launch(size=(320, 240), window_manager=None):
+        assert len(list(runtime.glob("d-*"))) == 1
+    assert list(runtime.glob("d-*")) == []

@@ -1,0 +1,173 @@
+"""A server that dies, or stops: whoever waits hears of it in time, and close() works afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand import KeyPress, Move, PressKeys, Type, Wait
+from faults.helpers import display_files, marked, server_pid, until, within
+from faults.scale import STOPPED_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# What stream.rs waits for a silent server.
+SILENCE_LIMIT = 10.0
+
+
+def _kill(desktop: deskhand.Desktop) -> None:
+    assert desktop.display is not None
+    os.kill(server_pid(desktop.display), signal.SIGKILL)
+
+
+def _wait(desktop: deskhand.Desktop) -> None:
+    desktop.perform(Wait(10))
+
+
+def _start(desktop: deskhand.Desktop) -> None:
+    desktop.start(["sleep", "100"])
+
+
+def _type(desktop: deskhand.Desktop) -> None:
+    while True:
+        desktop.perform(Type("text " * 200), settle=False)
+
+
+def _look(desktop: deskhand.Desktop) -> None:
+    while True:
+        desktop.screenshot()
+
+
+def _until_window(desktop: deskhand.Desktop) -> None:
+    desktop.perform(PressKeys(["shift"]), Wait(10))
+
+
+@pytest.mark.parametrize("work", [_wait, _start, _type, _look, _until_window])
+def test_killed_server_while_busy(
+    launch: Callable[..., deskhand.Desktop], mark: str, work: Callable[[deskhand.Desktop], None]
+) -> None:
+    """F1: SIGKILL of the X server: `DesktopLost(cause="x_server")` within a second to the caller that waits, then to all."""
+    desktop = launch(size=(320, 240))
+    assert desktop.display is not None
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work, desktop)
+        until(future.running, 5, "the call to begin")
+        # Let the call get into its wait: any moment of it is as good.
+        with pytest.raises(TimeoutError):
+            future.result(0.2)
+        _kill(desktop)
+        with within(1.0, "to hear of it"):
+            error = future.exception(5)
+    assert isinstance(error, deskhand.DesktopLost)
+    assert error.cause == "x_server"
+    calls: list[Callable[[], object]] = [
+        desktop.screenshot,
+        desktop.windows,
+        desktop.get_clipboard,
+        lambda: desktop.perform(Move((1, 1))),
+        lambda: desktop.set_clipboard("x"),
+        lambda: desktop.resize((300, 200)),
+        desktop.release_all,
+        lambda: desktop.start("xterm"),
+    ]
+    for call in calls:
+        with within(1.0, "a later call"), pytest.raises(deskhand.DesktopLost) as caught:
+            call()
+        assert caught.value.cause == "x_server"
+    with within(5.0, "close"):
+        desktop.close()
+    desktop.close()
+    assert display_files(desktop.display) == []
+    assert marked(mark) == {}
+
+
+def test_killed_server_while_idle(launch: Callable[..., deskhand.Desktop], mark: str) -> None:
+    """F1: SIGKILL of the X server while nobody calls: the next call hears of it at once; close() works."""
+    desktop = launch(size=(320, 240))
+    desktop.perform(PressKeys(["shift"]), settle=False)
+    _kill(desktop)
+    with within(1.0, "the call"), pytest.raises(deskhand.DesktopLost) as caught:
+        desktop.perform(KeyPress(["a"]))
+    assert caught.value.cause == "x_server"
+    desktop.close()
+    assert marked(mark) == {}
+
+
+def test_close_stops_a_waiting_thread(launch: Callable[..., deskhand.Desktop]) -> None:
+    """close() from another thread ends the call under way, also one that has just begun, and those that queue behind it."""
+    for _ in range(5):
+        desktop = launch(size=(320, 240), window_manager=None)
+        begun = threading.Barrier(4)
+
+        def work(desktop: deskhand.Desktop = desktop, begun: threading.Barrier = begun) -> None:
+            begun.wait(5)
+            desktop.perform(Wait(60))
+
+        with ThreadPoolExecutor(3) as pool:
+            futures = [pool.submit(work) for _ in range(3)]
+            begun.wait(5)
+            with within(3.0, "close"):
+                desktop.close()
+            for future in futures:
+                assert future.exception(5) is not None
+
+
+@contextmanager
+def _stopped(desktop: deskhand.Desktop) -> Iterator[int]:
+    assert desktop.display is not None
+    pid = server_pid(desktop.display)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield pid
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_server_stopped_for_a_while(desktop: deskhand.Desktop) -> None:
+    """F24: a server that is stopped for a few seconds is waited for, and the call goes on where it was."""
+    desktop.start("xterm")
+    with _stopped(desktop) as pid, ThreadPoolExecutor(1) as pool:
+        future = pool.submit(lambda: desktop.perform(Type("echo on")))
+        with pytest.raises(TimeoutError):
+            future.result(STOPPED_SECONDS)
+        os.kill(pid, signal.SIGCONT)
+        seen = future.result(5)
+    assert seen.changed
+    assert desktop.held == ()
+    assert desktop._backend.pressed() == ([], [])
+
+
+def test_server_stopped_for_good(desktop: deskhand.Desktop) -> None:
+    """F24: a server that says nothing for 10 s is given up: DesktopLost, and close() ends what is stopped."""
+    with _stopped(desktop) as pid:
+        begun = time.monotonic()
+        with pytest.raises(deskhand.DesktopLost, match="no answer for 10 s"):
+            desktop.perform(Type("text"))
+        assert SILENCE_LIMIT <= time.monotonic() - begun <= SILENCE_LIMIT + 2
+        with within(1.0, "a later call"), pytest.raises(deskhand.DesktopLost):
+            desktop.screenshot()
+        with within(5.0, "close"):
+            desktop.close()
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_stopped_server_can_be_interrupted(desktop: deskhand.Desktop) -> None:
+    """A call that waits for a stopped server ends when it is asked to stop."""
+    with _stopped(desktop), ThreadPoolExecutor(1) as pool:
+        future = pool.submit(desktop.screenshot)
+        with pytest.raises(TimeoutError):
+            future.result(0.2)
+        desktop.interrupt()
+        assert type(future.exception(2)).__name__ == "Interrupted"
+    desktop.screenshot()

@@ -1,0 +1,151 @@
+"""An X client of its own, with python-xlib, that a test drives: one JSON list a line in, one JSON value a line out.
+
+It is the independent witness: what it reports does not come through deskhand's connection.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import sys
+import time
+from typing import Any
+
+from Xlib import X, display
+from Xlib.ext import xtest
+
+BLINK = 0.03
+
+
+class Client:
+    def __init__(self) -> None:
+        self.display = display.Display()
+        self.screen = self.display.screen()
+        self.root = self.screen.root
+        self.events: list[str] = []
+        self.blinking: Any = None
+        self.lit = False
+
+    def _color(self, rgb: int) -> int:
+        # A TrueColor screen of depth 24: the pixel is the colour.
+        return rgb
+
+    def _window(self, x: int, y: int, w: int, h: int, rgb: int, *, override: bool) -> Any:
+        window = self.root.create_window(
+            x,
+            y,
+            w,
+            h,
+            0,
+            X.CopyFromParent,
+            X.InputOutput,
+            X.CopyFromParent,
+            background_pixel=self._color(rgb),
+            override_redirect=override,
+            event_mask=X.KeyPressMask | X.ButtonPressMask | X.ExposureMask,
+        )
+        window.map()
+        self.display.sync()
+        return window
+
+    def pressed(self) -> dict[str, list[int]]:
+        """Keycodes and buttons that the server reports as pressed."""
+        keymap = self.display.query_keymap()
+        mask = self.root.query_pointer().mask
+        keys = [code for code in range(8, 256) if keymap[code // 8] >> (code % 8) & 1]
+        return {"keys": keys, "buttons": [n for n in range(1, 6) if mask & (X.Button1Mask << (n - 1))]}
+
+    def paint(self, rgb: int) -> bool:
+        """The root window in one colour."""
+        self.root.change_attributes(background_pixel=self._color(rgb))
+        self.root.clear_area()
+        self.display.sync()
+        return True
+
+    def popup(self, x: int, y: int, w: int, h: int, rgb: int) -> int:
+        """A window past the window manager, over everything, as a notification or a menu is."""
+        return int(self._window(x, y, w, h, rgb, override=True).id)
+
+    def popup_at_click(self, x: int, y: int, w: int, h: int, rgb: int) -> bool:
+        """As `popup`, as soon as a button or key goes down in the window that this makes at the same place."""
+        below = self._window(x, y, w, h, 0x404040, override=True)
+        self.on_press = (below, lambda: self.popup(x + 5, y + 5, w - 10, h - 10, rgb))
+        return True
+
+    def blink(self, x: int, y: int, w: int, h: int) -> bool:
+        """A window that changes its colour for ever."""
+        self.blinking = self._window(x, y, w, h, 0xFF0000, override=True)
+        return True
+
+    def grab(self, what: str) -> bool:
+        """Take the keyboard, the pointer, or both, as a menu or a screen lock does."""
+        window = self._window(10, 10, 200, 100, 0x0000FF, override=True)
+        done = []
+        if what in {"keyboard", "both"}:
+            done.append(window.grab_keyboard(False, X.GrabModeAsync, X.GrabModeAsync, X.CurrentTime))
+        if what in {"pointer", "both"}:
+            mask = X.ButtonPressMask | X.ButtonReleaseMask
+            done.append(window.grab_pointer(False, mask, X.GrabModeAsync, X.GrabModeAsync, 0, 0, X.CurrentTime))
+        self.display.sync()
+        return all(status == X.GrabSuccess for status in done)
+
+    def seen(self) -> list[str]:
+        """Names of the input events that this client got."""
+        return self.events
+
+    def own_clipboard(self) -> bool:
+        """Own the clipboard, and never answer anybody who asks for it."""
+        window = self._window(0, 0, 1, 1, 0, override=True)
+        atom = self.display.intern_atom("CLIPBOARD")
+        window.set_selection_owner(atom, X.CurrentTime)
+        self.display.sync()
+        return bool(self.display.get_selection_owner(atom) == window)
+
+    def press(self, keycode: int) -> bool:
+        """Press a key and leave it down, as somebody else at this display may."""
+        xtest.fake_input(self.display, X.KeyPress, keycode)
+        self.display.sync()
+        return True
+
+    def keycode(self, keysym: int) -> int:
+        """The keycode of a keysym."""
+        return int(self.display.keysym_to_keycode(keysym))
+
+    on_press: tuple[Any, Any] | None = None
+
+    def take_events(self) -> None:
+        while self.display.pending_events():
+            event = self.display.next_event()
+            if event.type in {X.KeyPress, X.ButtonPress}:
+                self.events.append(type(event).__name__)
+                if self.on_press is not None:
+                    action = self.on_press[1]
+                    self.on_press = None
+                    action()
+
+    def run(self) -> None:
+        selector = selectors.DefaultSelector()
+        selector.register(sys.stdin, selectors.EVENT_READ)
+        selector.register(self.display.fileno(), selectors.EVENT_READ)
+        print(json.dumps("ready"), flush=True)
+        blinked = time.monotonic()
+        while True:
+            self.take_events()
+            for key, _ in selector.select(BLINK if self.blinking is not None else None):
+                if key.fileobj is sys.stdin:
+                    line = sys.stdin.readline()
+                    if not line:
+                        return
+                    name, *arguments = json.loads(line)
+                    self.take_events()
+                    print(json.dumps(getattr(self, name)(*arguments)), flush=True)
+            if self.blinking is not None and time.monotonic() - blinked >= BLINK:
+                blinked = time.monotonic()
+                self.lit = not self.lit
+                self.blinking.change_attributes(background_pixel=self._color(0x00FF00 if self.lit else 0xFF0000))
+                self.blinking.clear_area()
+                self.display.flush()
+
+
+if __name__ == "__main__":
+    Client().run()

@@ -1,0 +1,283 @@
+"""Real applications under test, and what they hold, learnt without asking the driver.
+
+Every application offers the same: `focus` it, `clear` it, and `text(expected)`, which waits until the application holds the
+expected text and returns what it holds then or at the deadline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Protocol
+
+from conftest import need
+
+from deskhand import KeyPress, LeftClick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    import deskhand
+
+_PERIOD = 0.005
+
+
+def until(condition: Callable[[], bool], timeout: float = 10.0) -> bool:
+    """Wait until a condition holds; False when it does not in time."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_PERIOD)
+    return True
+
+
+def environment_of(desktop: deskhand.Desktop) -> dict[str, str]:
+    """What lets any X client join a desktop."""
+    assert desktop.display is not None
+    return {**os.environ, "DISPLAY": desktop.display, "XAUTHORITY": str(desktop.xauthority)}
+
+
+def run(desktop: deskhand.Desktop, *command: str) -> str:
+    """Run an X client on a desktop, and give its output."""
+    need(command[0], "x11-xkb-utils" if command[0] == "setxkbmap" else "x11-xserver-utils")
+    return subprocess.run(command, env=environment_of(desktop), check=True, capture_output=True, text=True).stdout
+
+
+def keymap(desktop: deskhand.Desktop) -> str:
+    """The server's keymap as another client sees it."""
+    return run(desktop, "xmodmap", "-pke")
+
+
+def locks(desktop: deskhand.Desktop) -> dict[str, str]:
+    """The lock lights as another client sees them."""
+    lines = run(desktop, "xset", "q").splitlines()
+    words = " ".join(line for line in lines if "Lock:" in line)
+    return {name: words.split(f"{name} Lock:")[1].split()[0] for name in ("Caps", "Num", "Scroll")}
+
+
+@contextlib.contextmanager
+def stopped(pid: int, *, after: float, duration: float = 0.3) -> Iterator[None]:
+    """Stop a process `after` seconds for `duration` seconds; both are the disturbance under test, and wait for nothing."""
+
+    def disturb() -> None:
+        time.sleep(after)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(duration)
+        os.kill(pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=disturb)
+    if after == 0:
+        os.kill(pid, signal.SIGSTOP)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+class App(Protocol):
+    """One application with one text field."""
+
+    desktop: deskhand.Desktop
+    pid: int
+
+    def focus(self) -> None:
+        """Give it the keyboard."""
+
+    def clear(self) -> None:
+        """Make its text empty."""
+
+    def text(self, expected: str) -> str:
+        """Its text, as soon as that is the expected one."""
+
+
+class _Managed:
+    def __init__(self, desktop: deskhand.Desktop, command: list[str], env: Mapping[str, str] | None = None) -> None:
+        program = desktop.start(command, env=env)
+        assert program.window is not None
+        self.desktop = desktop
+        self.pid = program.window.pid or program.pid
+        self.window = program.window
+
+    def focus(self) -> None:
+        self.desktop.activate(self.window)
+
+
+class XTerm(_Managed):
+    """xterm, with a terminal that hands every byte on at once (lines would end at 4096 bytes), and `cat` into a file."""
+
+    def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
+        self.file = home / "xterm.txt"
+        shell = f"stty raw -echo icrnl; cat >'{self.file}'"
+        super().__init__(desktop, [need("xterm", "xterm"), "-geometry", "80x24", "-e", "sh", "-c", shell])
+        assert until(self.file.exists)
+        self.start = 0
+
+    def clear(self) -> None:
+        self.start = self.file.stat().st_size
+
+    def text(self, expected: str) -> str:
+        until(lambda: self.file.stat().st_size >= self.start + len(expected.encode()))
+        return self.file.read_bytes()[self.start :].decode(errors="replace")
+
+
+class _Editor(_Managed):
+    file: Path
+
+    def clear(self) -> None:
+        self.desktop.perform(KeyPress(["ctrl", "a"]), KeyPress(["Delete"]))
+
+    def text(self, expected: str) -> str:
+        self.desktop.perform(KeyPress(["ctrl", "s"]))
+        until(lambda: self.file.read_text() == expected)
+        return self.file.read_text()
+
+
+class Mousepad(_Editor):
+    """A GTK 3 editor; it neither indents nor appends by default."""
+
+    def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
+        self.file = home / "mousepad.txt"
+        self.file.touch()
+        super().__init__(desktop, [need("mousepad", "mousepad"), str(self.file)])
+
+
+class FeatherPad(_Editor):
+    """A Qt editor, told neither to indent nor to append."""
+
+    def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
+        self.file = home / "featherpad.txt"
+        self.file.touch()
+        config = home / "config" / "featherpad" / "fp.conf"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(
+            "[text]\nautoIndentation=false\nappendEmptyLine=false\nautoBracket=false\nautoReplace=false\n"
+        )
+        super().__init__(desktop, [need("featherpad", "featherpad"), str(self.file)])
+
+
+_PAGE = """<!doctype html><meta charset="utf-8"><title>page</title>
+<textarea id="t" autofocus spellcheck="false" style="width:95vw;height:90vh;font:20px monospace"></textarea>
+<script>
+const t = document.getElementById('t'); let log = [];
+// Tab would move the focus: that is the browser's business, so the page takes it for a character.
+t.addEventListener('keydown', e => {
+  if (e.key === 'Tab') { e.preventDefault(); t.setRangeText('\\t', t.selectionStart, t.selectionEnd, 'end'); }
+});
+for (const type of ['click', 'dblclick', 'auxclick', 'contextmenu'])
+  addEventListener(type, e => log.push([type, e.detail, e.button]), true);
+(async () => {
+  for (;;) {
+    const order = await (await fetch('/order')).json();
+    if (order.do === 'set') { t.value = order.value; log = []; t.focus(); }
+    const chosen = t.value.slice(t.selectionStart, t.selectionEnd);
+    await fetch('/answer', {method: 'POST', body: JSON.stringify({value: t.value, log, chosen})});
+  }
+})();
+</script>"""
+
+
+class Chromium(_Managed):
+    """Chromium with a page of our own, which answers over HTTP what its text area holds."""
+
+    def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
+        self._orders: queue.Queue[dict[str, str]] = queue.Queue()
+        self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        quiet = "--no-first-run --no-default-browser-check --password-store=basic --disable-sync --disable-gpu"
+        url = f"http://127.0.0.1:{self._server.server_address[1]}/"
+        profile = f"--user-data-dir={home / 'chromium'}"
+        command = [need("chromium", "chromium"), "--no-sandbox", profile, *quiet.split(), f"--app={url}"]
+        super().__init__(desktop, command)
+        self.clear()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        orders, answers = self._orders, self._answers
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = json.dumps(orders.get()) if self.path == "/order" else _PAGE
+                self._answer(body.encode())
+
+            def do_POST(self) -> None:
+                answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self._answer(b"")
+
+            def _answer(self, body: bytes) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
+
+    def ask(self, order: str = "read", value: str = "") -> dict[str, Any]:
+        """Have the page do something, and get what it holds: `value`, `log` of clicks, `chosen` text."""
+        self._orders.put({"do": order, "value": value})
+        return self._answers.get(timeout=20)
+
+    def focus(self) -> None:
+        super().focus()
+        area = next(w.rect for w in self.desktop.windows() if w.id == self.window.id)
+        self.desktop.perform(LeftClick((area.x + area.width // 2, area.y + area.height // 2)))
+
+    def clear(self) -> None:
+        self.ask("set")
+
+    def text(self, expected: str) -> str:
+        until(lambda: self.ask()["value"] == expected)
+        value: str = self.ask()["value"]
+        return value
+
+    def close(self) -> None:
+        """End the page's server."""
+        self._orders.put({})
+        self._server.shutdown()
+        self._server.server_close()
+
+
+APPS: Mapping[str, Callable[[deskhand.Desktop, Path], App]] = {
+    "xterm": XTerm,
+    "mousepad": Mousepad,
+    "featherpad": FeatherPad,
+    "chromium": Chromium,
+}
+
+
+class Bench:
+    """One desktop with applications that start when they are first asked for."""
+
+    def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
+        self.desktop = desktop
+        self._home = home
+        self._apps: dict[str, App] = {}
+
+    def app(self, name: str) -> App:
+        """The application, focused and empty."""
+        if name not in self._apps:
+            self._apps[name] = APPS[name](self.desktop, self._home)
+        app = self._apps[name]
+        app.focus()
+        app.clear()
+        return app
+
+    def close(self) -> None:
+        """End what the applications left here."""
+        for app in self._apps.values():
+            if isinstance(app, Chromium):
+                app.close()

@@ -1,0 +1,90 @@
+"""Double and triple clicks count as such in real applications."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import need
+from integration.apps import Bench, Chromium, environment_of, until
+
+import deskhand
+from deskhand import DoubleClick, KeyPress, LeftClick, RightClick, TripleClick, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LINE = "alpha beta gamma"
+CLICKS = {DoubleClick: "alpha", TripleClick: LINE}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """One desktop and its applications for the whole file."""
+    home = tmp_path_factory.mktemp("home")
+    folders = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "CACHE", "DATA", "STATE")}
+    with deskhand.launch(size=(1000, 700), env={"HOME": str(home), **folders}) as desktop:
+        bench = Bench(desktop, home)
+        yield bench
+        bench.close()
+
+
+def primary(desktop: deskhand.Desktop) -> str:
+    """The selected text, as any client may read it."""
+    command = [need("xclip", "xclip"), "-selection", "primary", "-out"]
+    return subprocess.run(command, env=environment_of(desktop), check=False, capture_output=True, text=True).stdout
+
+
+def first_line(desktop: deskhand.Desktop) -> tuple[int, int]:
+    """A point of the first word: what typing it changed."""
+    seen = desktop.perform(Type(LINE))
+    line = max(seen.rects, key=lambda rect: rect.width)
+    return line.x + 12, line.y + line.height // 2
+
+
+@pytest.mark.parametrize("click", CLICKS)
+@pytest.mark.parametrize("name", ["mousepad", "featherpad", "xterm"])
+def test_clicks_select(bench: Bench, name: str, click: type[DoubleClick | TripleClick]) -> None:
+    app = bench.app(name)
+    if name == "xterm":
+        bench.desktop.perform(KeyPress(["Return"]))
+    at = first_line(bench.desktop)
+    bench.desktop.perform(click(at))
+    assert until(lambda: primary(bench.desktop).strip("\n") == CLICKS[click]), primary(bench.desktop)
+    if name == "xterm":
+        return
+    bench.desktop.perform(Type("X"))
+    expected = LINE.replace(CLICKS[click], "X")
+    assert app.text(expected) == expected
+
+
+def test_separate_clicks_are_no_double_click(bench: Bench) -> None:
+    app = bench.app("mousepad")
+    at = first_line(bench.desktop)
+    bench.desktop.perform(LeftClick(at), deskhand.Wait(0.6), LeftClick(at), KeyPress(["Home"]), Type("X"))
+    assert app.text("X" + LINE) == "X" + LINE
+
+
+@pytest.mark.parametrize(
+    ("click", "log"),
+    [
+        (LeftClick, [["click", 1, 0]]),
+        (DoubleClick, [["click", 1, 0], ["click", 2, 0], ["dblclick", 2, 0]]),
+        (TripleClick, [["click", 1, 0], ["click", 2, 0], ["dblclick", 2, 0], ["click", 3, 0]]),
+        (RightClick, [["contextmenu", 0, 2], ["auxclick", 1, 2]]),
+    ],
+)
+def test_browser_counts_clicks(bench: Bench, click: type[LeftClick], log: list[list[object]]) -> None:
+    app = bench.app("chromium")
+    assert isinstance(app, Chromium)
+    at = first_line(bench.desktop)
+    # A click counts on from the one before for half a second.
+    bench.desktop.perform(deskhand.Wait(0.6))
+    app.ask("set", LINE)
+    bench.desktop.perform(click(at))
+    if click is RightClick:
+        bench.desktop.perform(KeyPress(["Escape"]))
+    assert until(lambda: sorted(app.ask()["log"]) == sorted(log)), app.ask()["log"]
+    if click in CLICKS:
+        assert app.ask()["chosen"].strip() == CLICKS[click]
