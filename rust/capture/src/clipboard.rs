@@ -74,7 +74,14 @@ pub fn read(target: &Target, timeout: Duration, interrupt: &Interrupt) -> Result
     let party = Party::open(target, interrupt)?;
     let atoms = &party.server.atoms;
     let latin1 = u32::from(AtomEnum::STRING);
-    for kind in [atoms.UTF8_STRING, latin1] {
+    // Some owners (xclip) hand out whatever they have, a picture too, under any name that they are asked for.
+    let offered = read_as(&party, atoms.TARGETS, timeout, interrupt)?.map(|bytes| {
+        bytes.chunks_exact(4).map(|atom| Atom::from_ne_bytes([atom[0], atom[1], atom[2], atom[3]])).collect::<Vec<_>>()
+    });
+    for kind in [atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8, latin1] {
+        if offered.as_ref().is_some_and(|offered| !offered.contains(&kind)) {
+            continue;
+        }
         if let Some(bytes) = read_as(&party, kind, timeout, interrupt)? {
             let text = if kind == latin1 {
                 bytes.iter().map(|&byte| char::from(byte)).collect()

@@ -106,9 +106,11 @@ pub(crate) struct Proof {
 }
 
 impl Proof {
-    /// Without certainty, one proving fetch may be that of the client's first key; the next one, asked for after it, is not.
+    /// One fetch is not enough: the server tells clients of a new keyboard before the first key from ours (after somebody set a
+    /// layout, say), and a client that has translated no key yet fetches for its first one. What is asked for after those is seen
+    /// can only be answered after the keys.
     pub(crate) fn complete(&self) -> bool {
-        self.proofs >= if self.sure { 1 } else { 2 } || (self.proofs == 0 && self.signs >= SIGNS)
+        self.proofs >= if self.sure { 2 } else { 3 } || (self.proofs == 0 && self.signs >= SIGNS)
     }
 }
 

@@ -131,7 +131,8 @@ pub(crate) fn connect_error(display: &str, error: ConnectError) -> Error {
         ConnectError::SetupAuthenticate(setup) => (String::from_utf8_lossy(&setup.reason).trim().to_owned(), true),
         ConnectError::SetupFailed(setup) => {
             let reason = String::from_utf8_lossy(&setup.reason).trim().to_owned();
-            let refused = reason.to_ascii_lowercase().contains("auth");
+            // "Authorization required, ...", "Invalid MIT-MAGIC-COOKIE-1 key".
+            let refused = ["auth", "cookie"].iter().any(|word| reason.to_ascii_lowercase().contains(word));
             (reason, refused)
         }
         other => (other.to_string(), false),

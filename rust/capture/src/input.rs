@@ -13,10 +13,11 @@ use x11rb::protocol::xproto::{
 use x11rb::protocol::xtest::ConnectionExt as _;
 
 use crate::consumption::Fetches;
-use crate::display::{Shared, State};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::keyboard::{Keymap, Page, Step, plan};
+use crate::state::State;
+use crate::watcher::Shared;
 
 /// How long a window may leave its keys unread before the rest of the text is given up.
 const CONSUME_LIMIT: Duration = Duration::from_secs(10);

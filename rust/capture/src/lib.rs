@@ -14,9 +14,12 @@ mod event;
 mod grab;
 mod input;
 mod keyboard;
+mod lease;
 mod resize;
 mod server;
+mod state;
 mod stream;
+mod watcher;
 mod windows;
 
 pub use clipboard::{Clipboard, read as read_clipboard};

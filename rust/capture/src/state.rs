@@ -1,0 +1,309 @@
+//! The connection's state: the screen it keeps current, the pings under way, the keyboard.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use imaging::{Cursor, Rect, Size};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use x11rb::connection::Connection;
+use x11rb::protocol::damage::{self, ConnectionExt as _};
+use x11rb::protocol::xfixes::{self, ConnectionExt as _};
+use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Window};
+use x11rb::protocol::{ErrorKind, Event as XEvent};
+
+use crate::error::{Error, Result, x_error};
+use crate::grab::Grabber;
+use crate::keyboard::{Keyboard, Keymap};
+use crate::server::Server;
+use crate::watcher::{Shared, locked};
+
+/// An application that used more than this share of the time waited for it was working, not idling between two blinks.
+const COMPUTING_SHARE: f64 = 0.4;
+/// Over a shorter time the answer to our own ping weighs too much.
+const COMPUTING_SPAN: Duration = Duration::from_millis(5);
+/// Marks our pings; other clients put a timestamp there.
+const PING_MARK: u32 = 0xdec0_0000;
+const PING_COUNTER: u32 = 0x000f_ffff;
+/// Beyond this many damaged rectangles one capture of their unions is cheaper.
+const MANY_RECTS: usize = 24;
+
+/// What the server has told of and nobody has looked at yet.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts, each with a remedy of its own")]
+pub(crate) struct Pending {
+    pub(crate) damage: bool,
+    /// A part of the screen may have changed without having been read.
+    pub(crate) everything: bool,
+    pub(crate) size: bool,
+    pub(crate) cursor: bool,
+}
+
+pub(crate) struct State {
+    grabber: Grabber,
+    region: xfixes::Region,
+    damage: damage::Damage,
+    pub(crate) pending: Pending,
+    pub(crate) map: Option<Arc<Keymap>>,
+    pub(crate) keyboard: Keyboard,
+    pings_sent: u32,
+    pinged: Window,
+    /// The window that the latest input went to, and the process behind it where it runs on this machine.
+    input: Window,
+    process: Option<u32>,
+    /// When the latest wait began, and the processor time that the process had used then.
+    used: Option<(Instant, Duration)>,
+    pings_answered: u32,
+    /// Counts what a waiting caller wants to hear of: answered pings, changed window lists.
+    signals: u64,
+    /// How many of them a waiting caller has been told of; the rest may have been read by another call.
+    signals_told: u64,
+    pub(crate) errors: Vec<Error>,
+    pub(crate) last_typed: Instant,
+}
+
+/// Seconds on the clock that Python's `time.monotonic` reads.
+fn now() -> f64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    tv_sec as f64 + tv_nsec as f64 * 1e-9
+}
+
+impl State {
+    pub(crate) fn new(grabber: Grabber, region: xfixes::Region, damage: damage::Damage) -> Self {
+        Self {
+            grabber,
+            region,
+            damage,
+            pending: Pending { cursor: true, ..Pending::default() },
+            map: None,
+            keyboard: Keyboard::default(),
+            pings_sent: 0,
+            pinged: x11rb::NONE,
+            input: x11rb::NONE,
+            process: None,
+            used: None,
+            pings_answered: 0,
+            signals: 0,
+            signals_told: 0,
+            errors: Vec::new(),
+            last_typed: Instant::now(),
+        }
+    }
+
+    /// Reads what has arrived, without waiting.
+    pub(crate) fn drain(&mut self, shared: &Shared) -> Result<()> {
+        while let Some(event) = shared.server.conn.poll_for_event()? {
+            self.handle(&shared.server, &event);
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, server: &Server, event: &XEvent) {
+        match event {
+            XEvent::DamageNotify(_) => self.pending.damage = true,
+            XEvent::XfixesCursorNotify(_) => self.pending.cursor = true,
+            XEvent::MappingNotify(_) | XEvent::XkbMapNotify(_) | XEvent::XkbNewKeyboardNotify(_) => self.map = None,
+            XEvent::RandrScreenChangeNotify(_) => self.pending.size = true,
+            XEvent::ConfigureNotify(configure) if configure.window == server.root => self.pending.size = true,
+            XEvent::PropertyNotify(property)
+                if [
+                    server.atoms._NET_CLIENT_LIST,
+                    server.atoms._NET_ACTIVE_WINDOW,
+                    server.atoms._NET_SUPPORTING_WM_CHECK,
+                ]
+                .contains(&property.atom) =>
+            {
+                self.signals += 1;
+            }
+            XEvent::ClientMessage(message) if message.type_ == server.atoms.WM_PROTOCOLS => {
+                let [protocol, token, ..] = message.data.as_data32();
+                if protocol == server.atoms._NET_WM_PING && token & !PING_COUNTER == PING_MARK {
+                    self.pings_answered = self.pings_answered.max(token & PING_COUNTER);
+                    self.signals += 1;
+                }
+            }
+            // A window that closes on its input (a dialog's button) answers nothing any more: it has read what it will read.
+            XEvent::DestroyNotify(gone) if gone.window == self.pinged => self.give_up_ping(),
+            XEvent::UnmapNotify(gone) if gone.window == self.pinged => self.give_up_ping(),
+            XEvent::Error(error) if error.error_kind == ErrorKind::Window && error.bad_value == self.pinged => {
+                self.give_up_ping();
+            }
+            XEvent::Error(error) => self.errors.push(x_error(error)),
+            _ => {}
+        }
+    }
+
+    fn give_up_ping(&mut self) {
+        self.pings_answered = self.pings_sent;
+        self.signals += 1;
+    }
+
+    pub(crate) fn next_ping(&mut self, shared: &Shared, window: Window) -> Result<u32> {
+        self.pings_sent = (self.pings_sent + 1) & PING_COUNTER;
+        self.pinged = window;
+        let events = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
+        shared.server.conn.change_window_attributes(window, &events)?;
+        shared.server.send_ping(window, PING_MARK | self.pings_sent)?;
+        Ok(self.pings_sent)
+    }
+
+    pub(crate) fn answered(&self, token: u32) -> bool {
+        self.pings_answered >= token
+    }
+
+    /// Brings the screen up to date with what has arrived.
+    pub(crate) fn pump(&mut self, shared: &Shared) -> Result<()> {
+        self.drain(shared)?;
+        if self.pending.size {
+            self.follow_size(shared)?;
+            self.pending.size = false;
+        }
+        if self.pending.everything {
+            self.fetch_all(shared)?;
+            self.pending.everything = false;
+        }
+        while self.pending.damage {
+            self.pending.damage = false;
+            // The server forgets the damage when it tells it: should the answer be missed (a signal), all must be read again.
+            self.pending.everything = true;
+            self.fetch_damage(shared)?;
+            self.pending.everything = false;
+            self.drain(shared)?;
+        }
+        if self.pending.cursor {
+            Self::fetch_cursor(shared)?;
+            self.pending.cursor = false;
+        }
+        Ok(())
+    }
+
+    fn fetch_damage(&mut self, shared: &Shared) -> Result<()> {
+        let server = &shared.server;
+        server.conn.damage_subtract(self.damage, x11rb::NONE, self.region)?;
+        let region = server.conn.xfixes_fetch_region(self.region)?.reply()?;
+        let Size { w, h } = locked(&shared.screen).size();
+        let screen = Rect { x: 0, y: 0, w, h };
+        let mut rects: Vec<Rect> = region.rectangles.iter().filter_map(|&rect| clip(rect, screen)).collect();
+        if rects.len() > MANY_RECTS {
+            rects = imaging::merge(rects);
+        }
+        if rects.is_empty() {
+            return Ok(());
+        }
+        let read = self.grabber.read(server, &rects, |patches| Ok(locked(&shared.screen).update(patches, now())?));
+        match read {
+            // The screen became smaller between the event and the request: the notification is on its way.
+            Err(Error::Request { .. }) if server.size()? != (Size { w, h }) => self.follow_size(shared),
+            other => other.map(|_| ()),
+        }
+    }
+
+    fn follow_size(&mut self, shared: &Shared) -> Result<()> {
+        let size = shared.server.size()?;
+        if size == locked(&shared.screen).size() {
+            return Ok(());
+        }
+        let grabber = Grabber::new(&shared.server, size, Some(self.grabber.method()))?;
+        self.grabber.detach(&shared.server);
+        self.grabber = grabber;
+        self.pending.everything = true;
+        locked(&shared.screen).resize(size, now());
+        self.fetch_all(shared)?;
+        self.pending.everything = false;
+        Ok(())
+    }
+
+    pub(crate) fn fetch_all(&mut self, shared: &Shared) -> Result<()> {
+        let Size { w, h } = locked(&shared.screen).size();
+        let whole = [Rect { x: 0, y: 0, w, h }];
+        self.grabber.read(&shared.server, &whole, |patches| Ok(locked(&shared.screen).update(patches, now())?))?;
+        Ok(())
+    }
+
+    fn fetch_cursor(shared: &Shared) -> Result<()> {
+        let cursor = match shared.server.conn.xfixes_get_cursor_image()?.reply() {
+            Ok(reply) => Some(Cursor {
+                size: Size { w: reply.width.into(), h: reply.height.into() },
+                hot: (reply.xhot.into(), reply.yhot.into()),
+                argb: reply.cursor_image,
+                serial: reply.cursor_serial.into(),
+            }),
+            // Some servers refuse this to other clients under a compositor: then there is no cursor to show.
+            Err(x11rb::errors::ReplyError::X11Error(error)) => {
+                shared.note(&format!("the cursor is not shown: {}", x_error(&error)));
+                None
+            }
+            Err(error) => return Err(error.into()),
+        };
+        locked(&shared.screen).set_cursor(cursor);
+        Ok(())
+    }
+
+    /// The server's state now: one round trip, then whatever it tells that changed.
+    pub(crate) fn look(&mut self, shared: &Shared) -> Result<()> {
+        let pointer = shared.server.conn.query_pointer(shared.server.root)?.reply()?;
+        self.pump(shared)?;
+        locked(&shared.screen).set_pointer((pointer.root_x.into(), pointer.root_y.into()));
+        Ok(())
+    }
+
+    /// Waits until pixels changed, a ping was answered or the list of windows changed; `false` at the timeout.
+    pub(crate) fn wait(&mut self, shared: &Shared, timeout: Duration) -> Result<bool> {
+        let deadline = Instant::now() + timeout;
+        self.used = self.process.and_then(processor_time).map(|used| (Instant::now(), used));
+        let generation = locked(&shared.screen).generation();
+        loop {
+            self.pump(shared)?;
+            if self.signals != self.signals_told || locked(&shared.screen).generation() != generation {
+                self.signals_told = self.signals;
+                return Ok(true);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            shared.wait_readable(left)?;
+        }
+    }
+
+    /// Pings `window`, or the one that gets the input; see `Display::ping`.
+    pub(crate) fn ping(&mut self, shared: &Shared, at_pointer: bool, window: Option<Window>) -> Result<Option<u32>> {
+        let server = &shared.server;
+        let candidates = match window {
+            Some(_) => [window, None],
+            None if at_pointer => [server.under_pointer()?, server.focus()?],
+            None => [server.focus()?, None],
+        };
+        if let Some(window) = candidates.into_iter().flatten().next()
+            && self.input != window
+        {
+            self.input = window;
+            self.process = server.process_of(window)?;
+        }
+        for window in candidates.into_iter().flatten() {
+            if let Some(window) = server.pingable(window)? {
+                return self.next_ping(shared, window).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the application that was pinged was computing during the latest wait.
+    pub(crate) fn computing(&self) -> bool {
+        let Some(((begun, before), pid)) = self.used.zip(self.process) else { return false };
+        let (span, used) = (begun.elapsed(), processor_time(pid).unwrap_or(before).saturating_sub(before));
+        span >= COMPUTING_SPAN && used.as_secs_f64() > COMPUTING_SHARE * span.as_secs_f64()
+    }
+}
+
+fn clip(rect: x11rb::protocol::xproto::Rectangle, screen: Rect) -> Option<Rect> {
+    let (x, y) = (i32::from(rect.x).max(0), i32::from(rect.y).max(0));
+    let right = (i32::from(rect.x) + i32::from(rect.width)).min(screen.w as i32);
+    let bottom = (i32::from(rect.y) + i32::from(rect.height)).min(screen.h as i32);
+    (right > x && bottom > y).then(|| Rect { x: x as u32, y: y as u32, w: (right - x) as u32, h: (bottom - y) as u32 })
+}
+
+/// Processor time that the main thread of a process has used; `None` when it is not ours to see.
+fn processor_time(pid: u32) -> Option<Duration> {
+    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    schedstat.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}

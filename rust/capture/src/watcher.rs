@@ -1,0 +1,155 @@
+//! What one connection shares between its callers and the watcher thread, and whose turn it is.
+//!
+//! Whoever calls works on the caller's own thread, under one lock. Between calls the watcher reads what the server sends, so that
+//! changes nobody asked for (a caret, a clock) are known as such before the next action, and a dead server is noticed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use imaging::Screen;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::time::Timespec;
+
+use crate::error::{Error, Result};
+use crate::server::{Server, Target};
+use crate::state::State;
+use crate::stream::Interrupt;
+
+/// A video that nobody looks at costs ten captures a second.
+const WATCH_PERIOD: Duration = Duration::from_millis(100);
+/// A borrowed keycode stays this long after typing when the application gave no proof that it has read its keys.
+const RESTORE_AFTER: Duration = Duration::from_secs(1);
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+
+/// What one connection shares between its callers and its watcher.
+pub(crate) struct Shared {
+    pub(crate) server: Arc<Server>,
+    pub(crate) target: Target,
+    pub(crate) interrupt: Interrupt,
+    pub(crate) screen: Arc<Mutex<Screen>>,
+    pub(crate) state: Mutex<State>,
+    pub(crate) turn: Mutex<Turn>,
+    pub(crate) turned: Condvar,
+    pub(crate) nudge: OwnedFd,
+    pub(crate) lost: AtomicBool,
+    pub(crate) notes: Mutex<Vec<String>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Turn {
+    pub(crate) callers: usize,
+    /// A caller makes several calls in a row. Not counted: a signal may come between two lines of its Python code, and an `end`
+    /// that was missed once must not keep the watcher off for ever.
+    pub(crate) held: bool,
+    pub(crate) stop: bool,
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Waits for bytes from the server, or a signal, for at most one slice.
+    pub(crate) fn wait_readable(&self, timeout: Duration) -> Result<bool> {
+        let readable = self.server.conn.stream().wait_readable(timeout.min(WAIT_SLICE))?;
+        if !readable && self.interrupt.requested() {
+            return Err(Error::Interrupted);
+        }
+        Ok(readable)
+    }
+
+    /// Does nothing for `duration`, unless interrupted.
+    pub(crate) fn pause(&self, duration: Duration) -> Result<()> {
+        let deadline = Instant::now() + duration;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(WAIT_SLICE));
+            if self.interrupt.requested() {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+
+    /// Adds a line to [`Display::status`], once.
+    pub(crate) fn note(&self, text: &str) {
+        let mut notes = locked(&self.notes);
+        if !notes.iter().any(|note| note == text) {
+            notes.push(text.to_owned());
+        }
+    }
+
+    pub(crate) fn nudge(&self) {
+        // It can only fail when the counter is full, and then the watcher has been nudged.
+        let _ = rustix::io::write(&self.nudge, &1_u64.to_ne_bytes());
+    }
+
+    pub(crate) fn take_turn(&self) {
+        locked(&self.turn).callers += 1;
+    }
+
+    pub(crate) fn give_turn(&self) {
+        locked(&self.turn).callers -= 1;
+        self.turned.notify_all();
+    }
+}
+
+/// The watcher's life.
+pub(crate) fn watch(shared: &Shared) {
+    let mut last = Instant::now();
+    loop {
+        {
+            let mut turn = locked(&shared.turn);
+            loop {
+                if turn.stop {
+                    return;
+                }
+                let rest = WATCH_PERIOD.saturating_sub(last.elapsed());
+                if turn.callers > 0 || turn.held {
+                    turn = shared.turned.wait(turn).unwrap_or_else(PoisonError::into_inner);
+                } else if !rest.is_zero() {
+                    (turn, _) = shared.turned.wait_timeout(turn, rest).unwrap_or_else(PoisonError::into_inner);
+                } else {
+                    break;
+                }
+            }
+        }
+        let restore_in = match watch_once(shared) {
+            Ok(restore_in) => restore_in,
+            Err(Error::Lost(_)) => {
+                shared.lost.store(true, Ordering::SeqCst);
+                return;
+            }
+            // A request that failed (a window gone, the screen just resized) is tried again with the next event.
+            Err(_) => None,
+        };
+        last = Instant::now();
+        let timeout =
+            restore_in.map(|rest| Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() });
+        let mut fds = [
+            PollFd::new(&shared.nudge, PollFlags::IN),
+            PollFd::from_borrowed_fd(shared.server.conn.stream().as_fd(), PollFlags::IN),
+        ];
+        let _ = poll(&mut fds, timeout.as_ref());
+        let _ = rustix::io::read(&shared.nudge, &mut [0; 8]);
+    }
+}
+
+/// One turn of the watcher; when it should come back though nothing arrives.
+fn watch_once(shared: &Shared) -> Result<Option<Duration>> {
+    let Ok(mut state) = shared.state.try_lock() else { return Ok(None) };
+    state.pump(shared)?;
+    if state.keyboard.borrowed().is_empty() || state.keyboard.holds_any() {
+        return Ok(None);
+    }
+    let rest = RESTORE_AFTER.saturating_sub(state.last_typed.elapsed());
+    if rest.is_zero() {
+        state.restore_keymap(shared)?;
+        return Ok(None);
+    }
+    Ok(Some(rest))
+}
