@@ -68,12 +68,14 @@ class AsyncDesktop:
         await self.close()
 
     async def _call(self, function: Callable[[], _T]) -> _T:
-        future = asyncio.get_running_loop().run_in_executor(self._executor, function)
+        job = self._executor.submit(function)
+        future = asyncio.wrap_future(job)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             # The thread cannot be abandoned: what it holds pressed must be released before anybody goes on.
-            if not future.cancel():
+            # (Asked to cancel, the future would say yes whatever the thread does; the job knows.)
+            if not job.cancel():
                 while not future.done():
                     # Again and again: a call that was about to begin forgets what came before it.
                     self.desktop.interrupt()

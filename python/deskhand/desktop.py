@@ -75,6 +75,7 @@ _PASTE_LIMIT = 5.0
 _CLIPBOARD_LIMIT = 5.0
 _CLOSE_LOCK_LIMIT = 15.0
 _CLOSE_SLICE = 0.1
+_RELEASE_TRIES = 3
 # Terminals have their own chord for it, because Ctrl+V is a character to them.
 _PASTE_CHORDS = {"xterm": "shift+Insert", "uxterm": "shift+Insert"}
 _TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
@@ -134,6 +135,8 @@ class Desktop:
         self._watch = Watch(backend, clock)
         self._closed = False
         self._closing = False
+        # True after a call that was stopped, and then stopped again while it released what it held.
+        self._acting = False
         self._watched_over = owns_processes
         self._index: int | None = None
 
@@ -210,13 +213,17 @@ class Desktop:
         with self._turn():
             planned = self._plan(actions)
             self._index = None
+            self._acting = True
             try:
-                return self._act_and_observe(planned, settings, size)
+                seen = self._act_and_observe(planned, settings, size)
             except BaseException as error:
                 self._release_after(error)
                 if isinstance(error, DeskhandError) and self._index is not None:
                     error.note_progress(self._index, actions[self._index].type, self._index)
                 raise
+            else:
+                self._acting = False
+                return seen
 
     def screenshot(
         self,
@@ -419,6 +426,8 @@ class Desktop:
             self._backend.clear_interrupt()
             self._backend.begin()
             try:
+                if self._acting:
+                    self._release_strays()
                 yield
             finally:
                 self._backend.end()
@@ -549,13 +558,21 @@ class Desktop:
 
     def _release_after(self, error: BaseException) -> None:
         """Leave nothing pressed after a failure. The failure is what the caller hears of."""
-        if isinstance(error, DesktopLost) or not self._ledger.pressed:
+        if isinstance(error, DesktopLost):
             return
-        self._watch.stop = False
-        self._backend.clear_interrupt()
-        with contextlib.suppress(DeskhandError):
+        for _ in range(_RELEASE_TRIES):
+            # A second Ctrl-C does not stop what the first one began; between these lines, it leaves that to the next call.
+            with contextlib.suppress(KeyboardInterrupt, DeskhandError):
+                self._release_strays()
+                return
+
+    def _release_strays(self) -> None:
+        if self._ledger.pressed:
+            self._watch.stop = False
+            self._backend.clear_interrupt()
             self._backend.release(self._ledger.release_events())
-        self._ledger.clear()
+            self._ledger.clear()
+        self._acting = False
 
     def _paste(self, text: str) -> None:
         window = next((w for w in self._backend.windows() if w.active), None)

@@ -1,4 +1,4 @@
-"""Each fault test has a runtime directory and a mark of its own, so that what it leaves behind can be told from others' doings."""
+"""Each fault test has a runtime directory and a mark of its own, so that what it leaves can be told from others' doings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fault tests share: waiting for a condition, looking at processes, drivers and X clients in processes of their own."""
+"""What the fault tests share: waiting for conditions, processes, and drivers and X clients in processes of their own."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from deskhand.backends.x11 import X11Backend
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     import deskhand
 
+NOTHING: dict[str, list[int]] = {"keys": [], "buttons": []}
 T = TypeVar("T")
 
 MARK = "DESKHAND_TEST_MARK"
@@ -37,7 +40,7 @@ def need(program: str, package: str) -> str:
     return path
 
 
-def until(condition: Callable[[], T], limit: float, what: str) -> T:
+def until(condition: Callable[[], T | None], limit: float, what: str) -> T:
     """Ask again and again until the answer is true; the test fails after `limit` seconds."""
     deadline = time.monotonic() + limit
     while not (value := condition()):
@@ -80,17 +83,6 @@ def guard_pid(mark: str) -> int:
             if b"guard.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 return pid
     pytest.fail("there is no guard process")
-
-
-def ancestor_of(name: str, desktop: deskhand.Desktop) -> int:
-    """The process of that name on this desktop, found by its display's socket or `DISPLAY`."""
-    wanted = f"DISPLAY={desktop.display}".encode()
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and (entry / "comm").read_text().strip() == name:
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    return int(entry.name)
-    pytest.fail(f"there is no {name} on {desktop.display}")
 
 
 def server_pid(display: str) -> int:
@@ -196,6 +188,14 @@ def driver(code: str, environment: Mapping[str, str]) -> Iterator[Lines]:
         if process.process.poll() is None:
             process.process.kill()
         process.close()
+
+
+def pressed(desktop: deskhand.Desktop) -> tuple[list[int], list[int]]:
+    """Keycodes and buttons that the server reports as pressed, asked through the driver's own connection."""
+    backend = desktop._backend
+    assert isinstance(backend, X11Backend)
+    keys, buttons = backend.pressed()
+    return keys, buttons
 
 
 def zombies() -> list[int]:

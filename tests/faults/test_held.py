@@ -13,7 +13,7 @@ import pytest
 import deskhand
 from deskhand import KeyPress
 from deskhand.launch.local import leave_running
-from faults.helpers import driver, guard_pid, marked, until, xclient
+from faults.helpers import NOTHING, driver, guard_pid, marked, until, xclient
 from faults.scale import KILLED_DRIVERS
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ while True:
     desktop.perform(KeyHold(["shift", "a"], 0.4), settle=False)
     desktop.perform(Type("SHOUTING Ж漢字" * 20), settle=False)
 """
-NOTHING = {"keys": [], "buttons": []}
 
 
 def test_killed_while_holding(

@@ -8,12 +8,12 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 import deskhand
 from deskhand import KeyPress
 from faults.helpers import display_files, driver, guard_pid, marked, need, pid_of, until, zombies
 from faults.scale import LAUNCHES
-
-import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ wait_forever()
 
 
 def _own() -> tuple[int, int]:
-    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+    return len(list(Path("/proc/self/fd").iterdir())), len(list(Path("/proc/self/task").iterdir()))
 
 
 def _segments(pids: set[int]) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress, Move, PressKeys, Type, Wait
-from faults.helpers import display_files, marked, server_pid, until, within
+from faults.helpers import display_files, marked, pressed, server_pid, until, within
 from faults.scale import STOPPED_SECONDS
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def test_server_stopped_for_a_while(desktop: deskhand.Desktop) -> None:
         seen = future.result(5)
     assert seen.changed
     assert desktop.held == ()
-    assert desktop._backend.pressed() == ([], [])
+    assert pressed(desktop) == ([], [])
 
 
 def test_server_stopped_for_good(desktop: deskhand.Desktop) -> None:

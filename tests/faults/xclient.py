@@ -82,10 +82,10 @@ class Client:
         window = self._window(10, 10, 200, 100, 0x0000FF, override=True)
         done = []
         if what in {"keyboard", "both"}:
-            done.append(window.grab_keyboard(False, X.GrabModeAsync, X.GrabModeAsync, X.CurrentTime))
+            done.append(window.grab_keyboard(0, X.GrabModeAsync, X.GrabModeAsync, X.CurrentTime))
         if what in {"pointer", "both"}:
             mask = X.ButtonPressMask | X.ButtonReleaseMask
-            done.append(window.grab_pointer(False, mask, X.GrabModeAsync, X.GrabModeAsync, 0, 0, X.CurrentTime))
+            done.append(window.grab_pointer(0, mask, X.GrabModeAsync, X.GrabModeAsync, 0, 0, X.CurrentTime))
         self.display.sync()
         return all(status == X.GrabSuccess for status in done)
 
@@ -100,6 +100,11 @@ class Client:
         window.set_selection_owner(atom, X.CurrentTime)
         self.display.sync()
         return bool(self.display.get_selection_owner(atom) == window)
+
+    def clipboard_owner(self) -> int:
+        """The window that owns the clipboard, 0 for none."""
+        owner = self.display.get_selection_owner(self.display.intern_atom("CLIPBOARD"))
+        return int(getattr(owner, "id", 0))
 
     def press(self, keycode: int) -> bool:
         """Press a key and leave it down, as somebody else at this display may."""
@@ -125,14 +130,14 @@ class Client:
 
     def run(self) -> None:
         selector = selectors.DefaultSelector()
-        selector.register(sys.stdin, selectors.EVENT_READ)
+        selector.register(sys.stdin, selectors.EVENT_READ, "stdin")
         selector.register(self.display.fileno(), selectors.EVENT_READ)
         print(json.dumps("ready"), flush=True)
         blinked = time.monotonic()
         while True:
             self.take_events()
             for key, _ in selector.select(BLINK if self.blinking is not None else None):
-                if key.fileobj is sys.stdin:
+                if key.data == "stdin":
                     line = sys.stdin.readline()
                     if not line:
                         return

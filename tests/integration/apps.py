@@ -18,7 +18,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Protocol
 
 from conftest import need
-
 from deskhand import KeyPress, LeftClick
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import deskhand
+    from deskhand.backends.base import Window
 
 _PERIOD = 0.005
 
@@ -89,6 +89,7 @@ class App(Protocol):
 
     desktop: deskhand.Desktop
     pid: int
+    window: Window
 
     def focus(self) -> None:
         """Give it the keyboard."""
@@ -115,9 +116,9 @@ class _Managed:
 class XTerm(_Managed):
     """xterm, with a terminal that hands every byte on at once (lines would end at 4096 bytes), and `cat` into a file."""
 
-    def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
+    def __init__(self, desktop: deskhand.Desktop, home: Path, terminal: str = "raw -echo icrnl") -> None:
         self.file = home / "xterm.txt"
-        shell = f"stty raw -echo icrnl; cat >'{self.file}'"
+        shell = f"stty {terminal}; cat >'{self.file}'"
         super().__init__(desktop, [need("xterm", "xterm"), "-geometry", "80x24", "-e", "sh", "-c", shell])
         assert until(self.file.exists)
         self.start = 0
@@ -159,28 +160,28 @@ class FeatherPad(_Editor):
         self.file.touch()
         config = home / "config" / "featherpad" / "fp.conf"
         config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(
-            "[text]\nautoIndentation=false\nappendEmptyLine=false\nautoBracket=false\nautoReplace=false\n"
-        )
+        settings = ("noIndent=true", "appendEmptyLine=false", "autoBracket=false", "autoReplace=false")
+        config.write_text("\n".join(["[text]", *settings, ""]))
         super().__init__(desktop, [need("featherpad", "featherpad"), str(self.file)])
 
 
 _PAGE = """<!doctype html><meta charset="utf-8"><title>page</title>
 <textarea id="t" autofocus spellcheck="false" style="width:95vw;height:90vh;font:20px monospace"></textarea>
 <script>
-const t = document.getElementById('t'); let log = [];
+const t = document.getElementById('t'); let log = [], origin = [];
 // Tab would move the focus: that is the browser's business, so the page takes it for a character.
 t.addEventListener('keydown', e => {
   if (e.key === 'Tab') { e.preventDefault(); t.setRangeText('\\t', t.selectionStart, t.selectionEnd, 'end'); }
 });
 for (const type of ['click', 'dblclick', 'auxclick', 'contextmenu'])
   addEventListener(type, e => log.push([type, e.detail, e.button]), true);
+addEventListener('mousemove', e => { origin = [e.screenX - e.clientX, e.screenY - e.clientY]; });
 (async () => {
   for (;;) {
     const order = await (await fetch('/order')).json();
     if (order.do === 'set') { t.value = order.value; log = []; t.focus(); }
     const chosen = t.value.slice(t.selectionStart, t.selectionEnd);
-    await fetch('/answer', {method: 'POST', body: JSON.stringify({value: t.value, log, chosen})});
+    await fetch('/answer', {method: 'POST', body: JSON.stringify({value: t.value, log, chosen, origin})});
   }
 })();
 </script>"""
@@ -227,7 +228,7 @@ class Chromium(_Managed):
         return Handler
 
     def ask(self, order: str = "read", value: str = "") -> dict[str, Any]:
-        """Have the page do something, and get what it holds: `value`, `log` of clicks, `chosen` text."""
+        """Have the page do something, and get its `value`, `log` of clicks, `chosen` text, and `origin` on the screen."""
         self._orders.put({"do": order, "value": value})
         return self._answers.get(timeout=20)
 
@@ -251,6 +252,13 @@ class Chromium(_Managed):
         self._server.server_close()
 
 
+class EchoingXTerm(XTerm):
+    """xterm that shows what is typed, a line at a time."""
+
+    def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
+        super().__init__(desktop, home, "sane")
+
+
 APPS: Mapping[str, Callable[[deskhand.Desktop, Path], App]] = {
     "xterm": XTerm,
     "mousepad": Mousepad,
@@ -262,15 +270,21 @@ APPS: Mapping[str, Callable[[deskhand.Desktop, Path], App]] = {
 class Bench:
     """One desktop with applications that start when they are first asked for."""
 
-    def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
+    def __init__(
+        self,
+        desktop: deskhand.Desktop,
+        home: Path,
+        kinds: Mapping[str, Callable[[deskhand.Desktop, Path], App]] = APPS,
+    ) -> None:
         self.desktop = desktop
         self._home = home
+        self._kinds = kinds
         self._apps: dict[str, App] = {}
 
     def app(self, name: str) -> App:
         """The application, focused and empty."""
         if name not in self._apps:
-            self._apps[name] = APPS[name](self.desktop, self._home)
+            self._apps[name] = self._kinds[name](self.desktop, self._home)
         app = self._apps[name]
         app.focus()
         app.clear()

@@ -8,10 +8,12 @@ keymap says. For each line read from standard input it prints all events that th
 from __future__ import annotations
 
 import json
+import queue
 import select
 import subprocess
 import sys
-from typing import IO, TYPE_CHECKING, Any
+import threading
+from typing import IO, TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,13 +33,20 @@ class Observer:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.ready = self._line()
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self._line()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
 
     def _line(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        readable, _, _ = select.select([self._process.stdout], [], [], 20)
-        line = self._process.stdout.readline() if readable else ""
-        assert line, "the observer ended or is stuck"
+        line = self._lines.get(timeout=20)
+        assert line, "the observer ended"
         plain: dict[str, Any] = json.loads(line)
         return plain
 
@@ -51,21 +60,23 @@ class Observer:
             seen.append(event)
         return seen
 
-    def __enter__(self) -> Observer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            pipe.close()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
         self._process.wait(10)
+        self._reader.join(10)
+        self._process.stdout.close()
 
 
-def _observe(source: IO[str], out: IO[str]) -> None:
+def _observe(source: IO[str], out: IO[str]) -> None:  # noqa: C901 # one program, top to bottom
     # Imported by the observing process only: python-xlib cannot hold two displays in one process.
-    from Xlib import X, XK  # noqa: PLC0415
+    from Xlib import XK, X  # noqa: PLC0415
     from Xlib.display import Display  # noqa: PLC0415
 
     kinds = {
@@ -117,7 +128,8 @@ def _observe(source: IO[str], out: IO[str]) -> None:
                 what["down"] = event.type in {X.KeyPress, X.ButtonPress}
             if kind == "key":
                 column = (1 if event.state & _SHIFT else 0) + (4 if event.state & _LEVEL3 else 0)
-                keysym = display.keycode_to_keysym(event.detail, column)
+                # A key without a symbol on a level has that of the first (X11 protocol, chapter 5).
+                keysym = display.keycode_to_keysym(event.detail, column) or display.keycode_to_keysym(event.detail, 0)
                 what |= {"keysym": keysym, "name": names.get(keysym, f"{keysym:#x}")}
             elif kind == "button":
                 what["button"] = event.detail

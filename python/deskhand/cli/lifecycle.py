@@ -33,7 +33,6 @@ from deskhand.launch import registry
 from deskhand.launch.local import launch_local, leave_running
 
 if TYPE_CHECKING:
-
     from deskhand.desktop import Desktop
 
 __all__ = ["COMMANDS"]

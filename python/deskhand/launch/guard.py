@@ -17,6 +17,8 @@ made themselves daemons: it is their subreaper. Should it be killed itself, its 
 It imports only what starts fast, and nothing of this package: it must run before, and after, everything else.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import fcntl
@@ -31,6 +33,14 @@ import subprocess
 import sys
 import time
 
+# Type checkers know this name; importing it would take as long as half of the rest.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
+
+    Request: TypeAlias = dict[str, Any]
+
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE = 1.0
@@ -40,26 +50,27 @@ AT_END_LIMIT = 10.0
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _die_with_guard():
+def _die_with_guard() -> None:
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _start_x_server():
+def _start_x_server() -> None:
     _die_with_guard()
     # An X server that finds this signal ignored sends it to its parent when it is ready (Xserver(1), "SIGUSR1").
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
-def _descendants():
+def _descendants() -> list[int]:
     """All processes below this one, by /proc."""
-    parents = {}
+    parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as stat:
                 # The command name may hold anything, spaces and parentheses included.
                 fields = stat.read().rpartition(b")")[2].split()
                 parents.setdefault(int(fields[1]), []).append(int(name))
-    found, todo = [], [os.getpid()]
+    found: list[int] = []
+    todo = [os.getpid()]
     while todo:
         children = parents.get(todo.pop(), [])
         found += children
@@ -68,28 +79,28 @@ def _descendants():
 
 
 class Guard:
-    def __init__(self):
+    def __init__(self) -> None:
         self.selector = selectors.DefaultSelector()
-        self.last = {}
-        self.directories = []
-        self.locks = []
+        self.last: dict[int, int] = {}
+        self.directories: list[str] = []
+        self.locks: list[int] = []
         # By the descriptor that asks: 0 is the driver, others are clients of the socket.
-        self.at_end = {}
+        self.at_end: dict[int, Request] = {}
         self.pids = {0: os.getppid()}
         self.detached = False
         self.driver_left = False
-        self.clients = {}
+        self.clients: dict[int, socket.socket] = {}
         self.over = False
-        self.buffers = {}
-        self.x_server = None
+        self.buffers: dict[int, bytes] = {}
+        self.x_server: tuple[int, int] | None = None
         self.x_server_ready = False
-        self.listener = None
+        self.listener: socket.socket | None = None
 
-    def say(self, to, **message):
+    def say(self, to: int, **message: object) -> None:
         with contextlib.suppress(OSError):
             os.write(to, json.dumps(message).encode() + b"\n")
 
-    def spawn(self, request, answer_to):
+    def spawn(self, request: Request, answer_to: int) -> None:
         try:
             log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
@@ -115,15 +126,18 @@ class Guard:
             self.x_server = (request["id"], answer_to)
         self.say(answer_to, id=request["id"], pid=process.pid)
 
-    def handle(self, request, answer_to):
+    def handle(self, request: Request, answer_to: int) -> None:
         op = request["op"]
         if op == "spawn":
             self.spawn(request, answer_to)
         elif op == "directory":
             self.directories.append(request["path"])
             with contextlib.suppress(OSError):
-                lock = os.open(f"{request['path']}/.guard", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                name = f"{request['path']}/.guard"
+                lock = os.open(f"{name}-new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Under its name it is never seen unlocked: that would say that its guard is dead.
+                os.rename(f"{name}-new", name)
                 self.locks.append(lock)
         elif op == "at_end":
             self.at_end[0 if answer_to == 1 else answer_to] = request
@@ -137,7 +151,7 @@ class Guard:
         elif op == "bye":
             self.at_end.pop(0 if answer_to == 1 else answer_to, None)
 
-    def read(self, fd, answer_to):
+    def read(self, fd: int, answer_to: int) -> bool:
         """False at the end of input."""
         try:
             data = os.read(fd, 65536)
@@ -151,7 +165,7 @@ class Guard:
             self.handle(json.loads(line), answer_to)
         return True
 
-    def reap(self):
+    def reap(self) -> None:
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -163,7 +177,7 @@ class Guard:
             for to in (1, *self.clients):
                 self.say(to, exit=pid, status=os.waitstatus_to_exitcode(status))
 
-    def clean_up_after(self, pid):
+    def clean_up_after(self, pid: int) -> None:
         """Remove what an X server that was killed left; one that ended in order has, and another may have its number now."""
         display = self.last.pop(pid, None)
         if display is None:
@@ -174,7 +188,7 @@ class Guard:
                 os.unlink(f"/tmp/.X11-unix/X{display}")
                 os.unlink(lock)
 
-    def run(self):
+    def run(self) -> None:
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
@@ -218,14 +232,15 @@ class Guard:
                     self.part(fd)
         self.end()
 
-    def accept(self):
+    def accept(self) -> None:
+        assert self.listener is not None
         client, _address = self.listener.accept()
         credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         self.pids[client.fileno()] = struct.unpack("3i", credentials)[0]
         self.clients[client.fileno()] = client
         self.selector.register(client, selectors.EVENT_READ, "client")
 
-    def part(self, fd):
+    def part(self, fd: int) -> None:
         """A client has left, in order or not."""
         client = self.clients.pop(fd)
         self.selector.unregister(client)
@@ -239,7 +254,7 @@ class Guard:
         self.pids.pop(fd)
         client.close()
 
-    def run_at_end(self, fd, request):
+    def run_at_end(self, fd: int, request: Request) -> int | None:
         """Start it; None when that is not possible."""
         environment = {**request["env"], "DESKHAND_DRIVER": str(self.pids[fd])}
         with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -251,7 +266,7 @@ class Guard:
             return process.pid
         return None
 
-    def end(self):
+    def end(self) -> None:
         request = self.at_end.get(0)
         if request is not None and self.driver_left and (pid := self.run_at_end(0, request)) is not None:
             deadline = time.monotonic() + AT_END_LIMIT
@@ -265,9 +280,9 @@ class Guard:
         for directory in self.directories:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def finish(self, grace, remaining):
+    def finish(self, grace: float, remaining: Callable[[], list[int]]) -> None:
         """Ask to end, wait, insist, and wait until the last one is gone."""
-        signalled = set()
+        signalled: set[int] = set()
         deadline = time.monotonic() + grace
         while pids := remaining():
             late = time.monotonic() >= deadline

@@ -6,6 +6,7 @@ here: a fixed sleep, an open port, a process that is not the guard's.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import secrets
 import shutil
@@ -36,6 +37,7 @@ _FAMILY_LOCAL = 256
 _FAMILY_WILD = 65535
 _COOKIE_BYTES = 16
 _LARGEST = 16384
+_LC_CTYPE_MASK = 1
 # Above those that people give to displays of their own.
 _FIRST_NUMBER, _NUMBERS = 100, 9900
 _SOCKET_DIRECTORY = Path("/tmp/.X11-unix")  # noqa: S108 # where X11 clients look, on every system
@@ -111,12 +113,26 @@ def program_environment(
         bus = directory / "bus"
         environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}" if bus.exists() else "disabled:"
     locale = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or ""
-    if "utf-8" not in locale.lower() and "utf8" not in locale.lower():
+    if not _is_utf8(locale):
         environment.pop("LC_ALL", None)
         environment.pop("LC_CTYPE", None)
         environment["LANG"] = "C.UTF-8"
     environment.update({"GDK_BACKEND": "x11", "QT_QPA_PLATFORM": "xcb", "NO_AT_BRIDGE": "1", **(extra or {})})
     return environment
+
+
+def _is_utf8(locale: str) -> bool:
+    """Whether it is a UTF-8 locale that this system has; programs treat one that it has not as `C`."""
+    if "utf-8" not in locale.lower() and "utf8" not in locale.lower():
+        return False
+    newlocale = ctypes.CDLL(None).newlocale
+    newlocale.restype = ctypes.c_void_p
+    newlocale.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+    handle = newlocale(_LC_CTYPE_MASK, os.fsencode(locale), None)
+    if handle is None:
+        return False
+    ctypes.CDLL(None).freelocale(ctypes.c_void_p(handle))
+    return True
 
 
 def launch_local(

@@ -93,7 +93,7 @@ class Guard:
         return guard
 
     def _read(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError), self._answers:
             for line in self._answers:
                 message = json.loads(line)
                 with self._condition:

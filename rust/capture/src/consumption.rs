@@ -48,6 +48,8 @@ struct Seen {
     counts: Counts,
     /// The client's latest request, if it may be the first of a pair.
     first_of_pair: Option<u8>,
+    /// A mark came after that request.
+    straddled: bool,
     last: Option<Instant>,
     marks: u64,
     at_mark: Counts,
@@ -61,14 +63,17 @@ impl Seen {
                 (true, NO_OPERATION_REQUEST) => {
                     self.marks += 1;
                     self.at_mark = self.counts;
+                    self.straddled = true;
                 }
                 (true, _) => {}
                 (false, _) => {
                     let first = self.first_of_pair.take();
                     if let (Some(GET_KEYBOARD_MAPPING_REQUEST), GET_MODIFIER_MAPPING_REQUEST) = (first, opcode) {
-                        self.counts.xt += 1;
+                        // What was fetched before the mark says nothing about the change behind it.
+                        self.counts.xt += u64::from(!self.straddled);
                     } else if first.is_none() && CORE_FETCHES.contains(&opcode) {
                         self.first_of_pair = Some(opcode);
+                        self.straddled = false;
                     }
                     self.counts.any += 1;
                     self.last = Some(Instant::now());

@@ -88,9 +88,26 @@ impl State {
     /// Sends `events`, in order, and returns after the server has processed them.
     pub(crate) fn send(&mut self, shared: &Shared, events: &[Event]) -> Result<()> {
         let server = &shared.server;
+        let has_keys = events.iter().any(|event| matches!(event, Event::Key(..)));
+        if has_keys {
+            // Makes the XTEST keyboard the current one. Whatever the server has to tell of that, and of a layout set since the
+            // latest key, it tells now and not between our keys; the release of a key that is not down is nothing else.
+            server.conn.xtest_fake_input(
+                KEY_RELEASE_EVENT,
+                server.conn.setup().max_keycode,
+                0,
+                server.root,
+                0,
+                0,
+                0,
+            )?;
+        }
         server.round_trip()?;
         self.drain(shared)?;
         self.errors.clear();
+        if has_keys && self.map.is_none() {
+            self.await_layout(shared)?;
+        }
         let map = self.keymap(shared)?;
         let pages = plan(events, &map, &self.keyboard).map_err(Error::NoKeycode)?;
         let locks = if types(events) { Self::unlock(shared)? } else { None };
@@ -113,7 +130,7 @@ impl State {
         let mut reader = None;
         let mut pages = VecDeque::from(pages);
         let mut sent = 0;
-        let mut unproved = Vec::new();
+        let mut typed = Vec::new();
         let mut planned = Planned { map: self.keymap(shared)?, borrowed: self.keyboard.borrowed().to_vec() };
         while let Some(page) = pages.pop_front() {
             if !page.assign.is_empty() && reader.is_none() {
@@ -121,13 +138,8 @@ impl State {
             }
             let ready = match &mut reader {
                 Some(reader) if !page.assign.is_empty() => {
-                    if page.reuses {
-                        if !self.consumed(shared, reader, CONSUME_LIMIT)? {
-                            return Err(Error::Stalled { sent, total: events.len() });
-                        }
-                        if !self.layout_changed(shared, &planned)? {
-                            unproved.clear();
-                        }
+                    if page.reuses && !self.consumed(shared, reader, CONSUME_LIMIT)? {
+                        return Err(Error::Stalled { sent, total: events.len() });
                     }
                     match self.assign_and_prove(shared, reader, &page.assign, &mut planned)? {
                         Assigned::Read => true,
@@ -138,14 +150,13 @@ impl State {
                 _ => true,
             };
             if !ready || !self.execute_unless_changed(shared, &page.steps, &planned)? {
-                planned = self.plan_anew(shared, &planned, &unproved)?;
-                unproved.clear();
+                planned = self.plan_anew(shared, &planned, &typed)?;
                 pages = plan(&events[sent..], &planned.map, &self.keyboard).map_err(Error::NoKeycode)?.into();
                 continue;
             }
             self.keyboard.hold(page.held);
             sent += page.events;
-            unproved.extend(page.steps);
+            typed.extend(page.steps);
         }
         self.last_typed = Instant::now();
         let read = match &mut reader {
@@ -153,21 +164,32 @@ impl State {
             _ => false,
         };
         if types(events) && self.layout_changed(shared, &planned)? {
-            self.plan_anew(shared, &planned, &unproved)?;
+            self.plan_anew(shared, &planned, &typed)?;
         }
         Ok(read)
     }
 
     /// The new layout, unless it may have changed the meaning of what was typed.
     ///
-    /// A client may translate keys that it has not read yet with the new layout, even if it answers pings (Chromium does).
-    fn plan_anew(&mut self, shared: &Shared, planned: &Planned, unproved: &[Step]) -> Result<Planned> {
+    /// A client may translate keys that it has not read yet with the new layout, and some (Chromium) even after their pong.
+    fn plan_anew(&mut self, shared: &Shared, planned: &Planned, typed: &[Step]) -> Result<Planned> {
         let map = self.keymap(shared)?;
-        if planned.differs_for(&map, unproved) {
+        if planned.differs_for(&map, typed) {
             let what = "the keyboard layout was changed while a text was typed; its last part may be wrong";
             return Err(Error::Unsupported(what.into()));
         }
+        self.await_layout(shared)?;
         Ok(Planned { map, borrowed: self.keyboard.borrowed().to_vec() })
+    }
+
+    /// Lets a window that answers pings read the new map first: it might translate the keys behind it with the old one.
+    fn await_layout(&mut self, shared: &Shared) -> Result<()> {
+        if let Some(focus) = shared.server.focus()?
+            && let Some(window) = shared.server.pingable(focus)?
+        {
+            self.ping_and_wait(shared, window, CONSUME_LIMIT)?;
+        }
+        Ok(())
     }
 
     /// Sets the page's keycodes, and returns once the window has read them.

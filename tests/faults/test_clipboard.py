@@ -1,0 +1,122 @@
+"""F34: clipboards that are large, foreign, binary, or owned by somebody who does not answer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand import KeyPress
+from faults.helpers import need, until, within, x_environment, xclient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BIG = "".join(f"{n:x} zażółć 漢字 😀\n" for n in range(400_000))[: 10 * 1024 * 1024 // 2]
+
+
+def _copy(desktop: deskhand.Desktop, data: bytes, *target: str) -> None:
+    """Put something on the clipboard as another program does; the program stays to serve it."""
+    with xclient(desktop) as client:
+        before = client.ask("clipboard_owner")
+        subprocess.run(
+            [need("xclip", "xclip"), "-selection", "clipboard", *target],
+            input=data,
+            env=x_environment(desktop),
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=30,
+        )
+        # It goes to the background before it owns anything.
+        until(lambda: client.ask("clipboard_owner") not in {0, before}, 10, "xclip to own the clipboard")
+
+
+@pytest.fixture(autouse=True)
+def no_xclip_left(desktop: deskhand.Desktop) -> Iterator[None]:
+    """Xclip serves in the background until the display ends, which is what `desktop` does to it."""
+    yield
+    desktop.close()
+
+
+def test_big_text_in(desktop: deskhand.Desktop) -> None:
+    """10 MB of another program's text (INCR) arrive exactly."""
+    _copy(desktop, BIG.encode())
+    with within(10, "reading"):
+        assert desktop.clipboard == BIG
+
+
+def test_big_text_out(desktop: deskhand.Desktop) -> None:
+    """10 MB of ours are read exactly by another program."""
+    desktop.clipboard = BIG
+    done = subprocess.run(
+        [need("xclip", "xclip"), "-selection", "clipboard", "-o", "-t", "UTF8_STRING"],
+        env=x_environment(desktop),
+        capture_output=True,
+        check=True,
+        timeout=30,
+    )
+    assert done.stdout == BIG.encode()
+    assert desktop.perform(KeyPress(["a"])).settled
+
+
+def test_our_own_big_text(desktop: deskhand.Desktop) -> None:
+    """What was written is read back, also in pieces."""
+    for text in ("", "x", "\n", "é" * 200_000, BIG):
+        desktop.clipboard = text
+        assert desktop.clipboard == text
+
+
+def test_too_big(desktop: deskhand.Desktop) -> None:
+    """More than 64 MiB is refused in bounded time, and the desktop goes on."""
+    _copy(desktop, b"x" * (65 * 1024 * 1024))
+    with within(15, "the refusal"), pytest.raises((deskhand.BackendError, TimeoutError)):
+        desktop.get_clipboard()
+    desktop.clipboard = "small"
+    assert desktop.clipboard == "small"
+
+
+def test_binary(desktop: deskhand.Desktop) -> None:
+    """A picture, or bytes that are no text: no text, or an error, in bounded time."""
+    _copy(desktop, b"\x89PNG\r\n" + bytes(range(256)) * 100, "-t", "image/png")
+    with within(6, "reading"):
+        assert desktop.get_clipboard() is None
+    _copy(desktop, bytes(range(256)))
+    with within(6, "reading"):
+        assert isinstance(desktop.get_clipboard(), str)
+
+
+def test_owner_that_dies(desktop: deskhand.Desktop) -> None:
+    """The owner of the clipboard is killed: there is nothing on it."""
+    _copy(desktop, b"text")
+    assert desktop.clipboard == "text"
+    for pid in _xclips(desktop):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: desktop.get_clipboard() is None, 6, "the clipboard to be empty")
+
+
+def test_owner_that_is_stopped(desktop: deskhand.Desktop) -> None:
+    """The owner does not answer: TimeoutError after 5 s, or when asked to stop; the desktop goes on."""
+    with xclient(desktop) as client:
+        assert client.ask("own_clipboard")
+        with within(7, "the timeout"), pytest.raises(TimeoutError):
+            desktop.get_clipboard()
+        assert desktop.perform(KeyPress(["a"])).settled
+        desktop.clipboard = "ours"
+        assert desktop.clipboard == "ours"
+
+
+def _xclips(desktop: deskhand.Desktop) -> list[int]:
+    wanted = f"DISPLAY={desktop.display}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if (entry / "comm").read_text() == "xclip\n" and wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
