@@ -258,7 +258,10 @@ pub fn plan(events: &[Event], map: &Keymap, keyboard: &Keyboard) -> Result<Vec<P
         if page.events >= LONGEST_PAGE {
             turn_page(&mut pages, &mut page, &held);
         }
-        let stroke = if let Some(stroke) = map.find(keysym).or_else(|| spares.carrying(keysym)) {
+        // The keymap was read with what we have borrowed in it; a page may take those keycodes for something else.
+        let lasting =
+            map.find(keysym).filter(|stroke| keyboard.borrowed.iter().all(|&(keycode, _)| keycode != stroke.keycode));
+        let stroke = if let Some(stroke) = lasting.or_else(|| spares.carrying(keysym)) {
             stroke
         } else {
             if spares.free.is_empty() {
@@ -477,6 +480,28 @@ mod tests {
         keyboard.borrow(&first[0].assign);
         let again = plan(&typed("ж"), &keymap(2), &keyboard).unwrap();
         assert_eq!(again[0].assign.len(), 1, "the map does not carry it any more, so it is set again");
+    }
+
+    #[test]
+    fn what_was_borrowed_before_is_not_taken_for_the_layout() {
+        let mut rows: Vec<Vec<u32>> = vec![vec![0; COLUMNS]; 3];
+        let (zhe, spare) = (0x0100_0436, 10);
+        rows[2] = vec![zhe; COLUMNS];
+        let map = Keymap::new(8, COLUMNS, rows.concat());
+        let mut keyboard = Keyboard::default();
+        keyboard.borrow(&[(spare, zhe)]);
+        let pages = plan(&typed("ж你好ж"), &map, &keyboard).unwrap();
+        let mut carried: HashMap<u8, u32> = keyboard.borrowed().iter().copied().collect();
+        let mut text = String::new();
+        for page in &pages {
+            carried.extend(page.assign.iter().copied());
+            for step in &page.steps {
+                if let Step::Key(keycode, true) = *step {
+                    text.push(Keysym::from(carried[&keycode]).key_char().unwrap());
+                }
+            }
+        }
+        assert_eq!(text, "ж你好ж");
     }
 
     #[test]
