@@ -31,7 +31,7 @@ $(VENV)/.requirements: pyproject.toml $(VENV)/.packages
 
 $(VENV)/.built: $(VENV)/.requirements $(SOURCES)
 	@echo "Building the extension"
-	@$(BIN)/maturin develop --release --quiet
+	@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 demo: setup ## Drive real applications on a virtual display, and leave a page of the run in demo-out/
