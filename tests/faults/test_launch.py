@@ -87,6 +87,15 @@ def test_many_at_once() -> None:
         assert list(pool.map(one, range(40))) == [(200 + number, 100) for number in range(40)]
 
 
+def _empty_tmp() -> str:
+    """The commands that give a mount namespace an empty /tmp, in which this project stays where it is."""
+    root = Path(sys.prefix).parent
+    empty = "mount -t tmpfs -o mode=1777 tmpfs /tmp"
+    if not root.is_relative_to("/tmp"):
+        return empty
+    return f"mount --bind {root} /mnt\n{empty}\nmkdir -p {root}\nmount --bind /mnt {root}"
+
+
 def _in_namespace(setup: str, code: str, environment: dict[str, str]) -> dict[str, object]:
     """Run a driver where `setup` has changed the mounts, for it alone."""
     unshare = [need("unshare", "util-linux"), "--mount", *([] if os.getuid() == 0 else ["--user", "--map-root-user"])]
@@ -109,7 +118,7 @@ def test_read_only_tmp(environment: dict[str, str]) -> None:
     run.mkdir(mode=0o700)
     try:
         said = _in_namespace(
-            "mount -t tmpfs -o mode=1777 tmpfs /tmp\nmkdir -m 1777 /tmp/.X11-unix\nmount -o remount,ro /tmp",
+            f"{_empty_tmp()}\nmkdir -m 1777 /tmp/.X11-unix\nmount -o remount,ro /tmp",
             _TRY,
             {**os.environ, **environment, "HOME": str(run), "XDG_RUNTIME_DIR": str(run)},
         )
@@ -122,7 +131,7 @@ def test_read_only_tmp(environment: dict[str, str]) -> None:
 def test_missing_socket_directory(environment: dict[str, str]) -> None:
     """F7: no /tmp/.X11-unix: it is made, with the mode that X clients expect."""
     said = _in_namespace(
-        "mount -t tmpfs -o mode=1777 tmpfs /tmp",
+        _empty_tmp(),
         _TRY.replace("ok=seen.settled", "ok=seen.settled, mode=os.stat('/tmp/.X11-unix').st_mode & 0o7777"),
         {**os.environ, **environment, "HOME": "/", "XDG_RUNTIME_DIR": ""},
     )
@@ -134,7 +143,7 @@ def test_unwritable_socket_directory(environment: dict[str, str]) -> None:
     need("setpriv", "util-linux")
     code = f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n" + _TRY
     said = _in_namespace(
-        "mount -t tmpfs -o mode=1777 tmpfs /tmp\nmkdir -m 0755 /tmp/.X11-unix",
+        f"{_empty_tmp()}\nmkdir -m 0755 /tmp/.X11-unix",
         code,
         {**os.environ, **environment, "HOME": "/", "XDG_RUNTIME_DIR": ""},
     )
