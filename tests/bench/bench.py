@@ -181,7 +181,7 @@ def actions(desktop: deskhand.Desktop, rounds: int, wrong_rounds: int) -> list[R
     xterm, chromium = window_of(desktop, "xterm"), window_of(desktop, "chromium")
     desktop.activate(xterm)
     rows += keys(desktop, "xterm", rounds, wrong_rounds)
-    idle = Row("an action without effect (F13 in xterm's cat)")
+    idle = Row("an action without effect (Scroll Lock in xterm)")
     for _ in range(20):
         idle.values.append(timed(lambda: desktop.perform(KeyPress(("Scroll_Lock",)))))
     typing = Row("type 1,000 ASCII characters into xterm (input only)")
