@@ -6,6 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 import deskhand
@@ -13,6 +14,13 @@ import deskhand
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+
+# The same examples in every run, and none fails because the machine is busy.
+hypothesis.settings.register_profile(
+    "deskhand", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("deskhand")
 
 
 def need(program: str, package: str) -> str:

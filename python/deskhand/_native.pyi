@@ -9,6 +9,9 @@ _Rect: TypeAlias = tuple[int, int, int, int]
 _Event: TypeAlias = tuple[int, int, int]
 _Window: TypeAlias = tuple[int, str, str, int | None, _Rect, bool]
 
+def glance(display: str, auth_name: bytes, auth_data: bytes, timeout: float) -> tuple[int, int, str | None]:
+    """Width and height of a display, and who drives it; changes nothing there."""
+
 class Interrupted(BaseException):
     """A wait was stopped through `X11.interrupt`; like asyncio's CancelledError it is no Exception."""
 

@@ -128,7 +128,13 @@ class Desktop:
         self._guard: Guard | None = None
         self._environment = dict(environment or {})
         self._view_only = view_only
-        self._on_close = tuple(on_close)
+        # Each step is taken off before it runs: after a close that was interrupted, the next one goes on with the rest.
+        self._ending = contextlib.ExitStack()
+        for step in reversed(on_close):
+            self._ending.callback(step)
+        self._programs = contextlib.ExitStack()
+        self._ending.callback(self._programs.close)
+        self._ending.callback(backend.close)
         self._clock = clock
         self._lock = threading.RLock()
         self._ledger = Ledger()
@@ -389,15 +395,9 @@ class Desktop:
         else:
             raise BackendError("close: another thread is still in a call on this desktop")
         try:
-            if self._closed:
-                return
             self._closed = True
-            self._backend.close()
             self._ledger.clear()
-            if self._guard is not None:
-                self._guard.close()
-            for step in self._on_close:
-                step()
+            self._ending.close()
         finally:
             self._lock.release()
 
@@ -411,6 +411,7 @@ class Desktop:
             guard = self._own_guard()
             pid = guard.detach(socket)
             self._closed = True
+            self._ending.pop_all()
             self._backend.close()
             guard.abandon()
         return pid
@@ -453,6 +454,7 @@ class Desktop:
                     self._backend.name, "start", "programs are started on the desktop's own machine"
                 )
             self._guard = self._make_guard()
+            self._programs.callback(self._guard.close)
         return self._guard
 
     def _act_and_observe(

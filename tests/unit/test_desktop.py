@@ -250,6 +250,21 @@ def test_closing_is_idempotent_and_final(desktop: Desktop, backend: MemoryBacken
         desktop.screenshot()
 
 
+def test_an_interrupted_close_ends_the_rest_all_the_same(backend: MemoryBackend) -> None:
+    ended: list[str] = []
+
+    def interrupted() -> None:
+        ended.append("first")
+        raise KeyboardInterrupt
+
+    desktop = Desktop(backend, on_close=[interrupted, lambda: ended.append("second")])
+    with pytest.raises(KeyboardInterrupt):
+        desktop.close()
+    desktop.close()
+    assert backend.closed
+    assert ended == ["first", "second"]
+
+
 def test_memory_has_no_windows(desktop: Desktop) -> None:
     for call in (desktop.windows, lambda: desktop.activate(1), lambda: desktop.start("xterm")):
         with pytest.raises(UnsupportedAction):

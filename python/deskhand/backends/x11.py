@@ -22,7 +22,7 @@ from deskhand.geometry import Rect, Size
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["X11Backend", "cookie_for", "driver_name"]
+__all__ = ["X11Backend", "cookie_for", "driver_name", "glance"]
 
 _FAMILY_LOCAL = 256
 _FAMILY_WILD = 65535
@@ -70,6 +70,23 @@ def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple
         if host in {None, address} and entry_number in {b"", number} and name == _COOKIE:
             return name, data, path
     return b"", b"", path if given else None
+
+
+def glance(display: str, xauthority: str | os.PathLike[str] | None, timeout: float) -> tuple[Size, str | None]:
+    """Size of a display, and who drives it in that driver's words (None: nobody); changes nothing there.
+
+    Args:
+        display: As `DISPLAY` would name it.
+        xauthority: The cookie file; None as in `cookie_for`.
+        timeout: Seconds after which a silent server is given up.
+
+    Raises:
+        ConnectFailed: There is no such display, or it refuses us.
+        DesktopLost: It went away meanwhile, or said nothing.
+    """
+    name, data, _ = cookie_for(display, xauthority)
+    width, height, driver = _native.glance(display, name, data, timeout)
+    return Size(width, height), driver
 
 
 def driver_name(pid: int) -> str:

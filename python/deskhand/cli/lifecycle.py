@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deskhand.backends.x11 import glance
 from deskhand.cli.common import (
     chosen,
     clean,
@@ -26,14 +27,14 @@ from deskhand.cli.common import (
     show_json,
     table,
 )
-from deskhand.cli.peek import Peek, peek
 from deskhand.entry import connect
-from deskhand.errors import ActionError, BackendError, ConnectFailed
+from deskhand.errors import ActionError, BackendError
 from deskhand.launch import registry
 from deskhand.launch.local import launch_local, leave_running
 
 if TYPE_CHECKING:
     from deskhand.desktop import Desktop
+    from deskhand.geometry import Size
 
 __all__ = ["COMMANDS"]
 
@@ -41,6 +42,8 @@ _NAME_ATTEMPTS = 5
 # The guard gives programs 1 s and the X server 2 s before it insists.
 _END_LIMIT = 10.0
 _CLEAN_LIMIT = 2.0
+# A server that says nothing for this long is listed as one that does not answer.
+_SILENCE_LIMIT = 1.0
 _POLL = 0.005
 _PEER = struct.Struct("3i")
 
@@ -102,7 +105,7 @@ def _launch(name: str | None, size: tuple[int, int]) -> Desktop:
 @json_option
 def ls(*, as_json: bool) -> None:
     """List the desktops that run."""
-    found = [(entry, _peek(entry)) for entry in registry.entries()]
+    found = [(entry, _glance(entry)) for entry in registry.entries()]
     now = time.time()
     if as_json:
         show_json([_entry_data(entry, seen, now) for entry, seen in found])
@@ -111,9 +114,9 @@ def ls(*, as_json: bool) -> None:
         (
             entry.name,
             entry.display,
-            f"{seen.size.width}x{seen.size.height}" if seen is not None else "?",
+            f"{seen[0].width}x{seen[0].height}" if seen is not None else "?",
             _age(now - entry.created),
-            "does not answer" if seen is None else seen.driver or "nobody",
+            "does not answer" if seen is None else seen[1] or "nobody",
         )
         for entry, seen in found
     ]
@@ -123,22 +126,22 @@ def ls(*, as_json: bool) -> None:
         click.echo("no desktop runs: start one with `deskhand up`", err=True)
 
 
-def _peek(entry: registry.Entry) -> Peek | None:
+def _glance(entry: registry.Entry) -> tuple[Size, str | None] | None:
     try:
-        return peek(entry.display, entry.xauthority)
-    except ConnectFailed:
+        return glance(entry.display, entry.xauthority, _SILENCE_LIMIT)
+    except BackendError:
         return None
 
 
-def _entry_data(entry: registry.Entry, seen: Peek | None, now: float) -> dict[str, Any]:
+def _entry_data(entry: registry.Entry, seen: tuple[Size, str | None] | None, now: float) -> dict[str, Any]:
     return {
         "name": entry.name,
         "display": entry.display,
         "xauthority": entry.xauthority,
-        "size": list(seen.size) if seen is not None else None,
+        "size": list(seen[0]) if seen is not None else None,
         "age_seconds": round(max(0.0, now - entry.created), 1),
         "answers": seen is not None,
-        "driver": seen.driver if seen is not None else None,
+        "driver": seen[1] if seen is not None else None,
         "stays": bool(entry.socket),
         "pid": entry.pid,
         "directory": entry.directory,

@@ -215,9 +215,16 @@ impl Display {
     ///
     /// # Errors
     ///
+    /// [`Error::LayoutChanged`] when somebody changed the layout while keys typed before the ping were still unread, once;
     /// [`Error::Lost`].
     pub fn answered(&self, token: u32) -> Result<bool> {
-        self.with(|state, _| Ok(state.answered(token)))
+        self.with(|state, shared| {
+            let answered = state.answered(token);
+            if answered {
+                state.check_typed(shared)?;
+            }
+            Ok(answered)
+        })
     }
 
     /// True when the main thread of the application that [`Display::ping`] looked at was computing during the latest

@@ -52,6 +52,11 @@ pub enum Error {
         /// Events asked for.
         total: usize,
     },
+    /// Somebody else set another keyboard layout before the window had read what was typed.
+    #[error(
+        "the keyboard layout was changed while a text was typed; its last part may be wrong: look at it before going on"
+    )]
+    LayoutChanged,
     /// No keycode can carry this keysym on this server.
     #[error("no keycode can carry keysym {0:#x}")]
     NoKeycode(u32),

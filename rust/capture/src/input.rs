@@ -20,7 +20,7 @@ use crate::state::State;
 use crate::watcher::Shared;
 
 /// How long a window may leave its keys unread before the rest of the text is given up.
-const CONSUME_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const CONSUME_LIMIT: Duration = Duration::from_secs(10);
 /// How long the end of an action waits before it leaves the restoration of the keymap to the watcher.
 const RESTORE_LIMIT: Duration = Duration::from_secs(1);
 /// Where consumption cannot be proved: enough for Swing (measured: 200 of 200 characters).
@@ -68,6 +68,16 @@ impl Planned {
     }
 }
 
+/// Keys that were typed, and that their window may not have read yet.
+pub(crate) struct Unread {
+    planned: Planned,
+    typed: Vec<Step>,
+    /// The first ping sent after them.
+    ping: Option<u32>,
+    /// The server told of a change of the keymap before it told of the answer to that ping.
+    map_changed: bool,
+}
+
 /// What came of setting a page's keycodes.
 enum Assigned {
     /// The window has read them.
@@ -89,19 +99,6 @@ impl State {
     pub(crate) fn send(&mut self, shared: &Shared, events: &[Event]) -> Result<()> {
         let server = &shared.server;
         let has_keys = events.iter().any(|event| matches!(event, Event::Key(..)));
-        if has_keys {
-            // Makes the XTEST keyboard the current one. Whatever the server has to tell of that, and of a layout set since the
-            // latest key, it tells now and not between our keys; the release of a key that is not down is nothing else.
-            server.conn.xtest_fake_input(
-                KEY_RELEASE_EVENT,
-                server.conn.setup().max_keycode,
-                0,
-                server.root,
-                0,
-                0,
-                0,
-            )?;
-        }
         server.round_trip()?;
         self.drain(shared)?;
         self.errors.clear();
@@ -111,6 +108,7 @@ impl State {
         let map = self.keymap(shared)?;
         let pages = plan(events, &map, &self.keyboard).map_err(Error::NoKeycode)?;
         let locks = if types(events) { Self::unlock(shared)? } else { None };
+        self.unread = None;
         let result = self.send_pages(shared, events, pages);
         if let Some(locks) = locks {
             relock(shared, &locks)?;
@@ -163,10 +161,50 @@ impl State {
             Some(reader) if !self.keyboard.holds_any() => self.consumed(shared, reader, RESTORE_LIMIT)?,
             _ => false,
         };
-        if types(events) && self.layout_changed(shared, &planned)? {
-            self.plan_anew(shared, &planned, &typed)?;
+        if types(events) {
+            if self.layout_changed(shared, &planned)? {
+                planned = self.plan_anew(shared, &planned, &typed)?;
+            }
+            self.unread = (!read).then_some(Unread { planned, typed, ping: None, map_changed: false });
         }
         Ok(read)
+    }
+
+    /// Notes that the keymap was changed, by anybody.
+    pub(crate) fn note_keymap(&mut self) {
+        self.map = None;
+        if let Some(unread) = &mut self.unread {
+            unread.map_changed = true;
+        }
+    }
+
+    /// Notes which ping is answered after the keys typed so far were read; without one it cannot be known.
+    pub(crate) fn note_ping(&mut self, token: Option<u32>) {
+        match (&mut self.unread, token) {
+            (Some(unread), Some(token)) => unread.ping = unread.ping.or(Some(token)),
+            _ => self.unread = None,
+        }
+    }
+
+    /// Forgets the keys that were read with the keymap that they were typed with.
+    pub(crate) fn note_pong(&mut self) {
+        let answered = self.pings_answered;
+        self.unread.take_if(|unread| !unread.map_changed && unread.ping.is_some_and(|ping| ping <= answered));
+    }
+
+    /// True while it is only a matter of time that the window is known to have read its keys.
+    pub(crate) fn awaits_reading(&self) -> bool {
+        self.unread.as_ref().is_some_and(|unread| unread.ping.is_some())
+    }
+
+    /// Fails when keys that are read by now may have been read with another layout.
+    pub(crate) fn check_typed(&mut self, shared: &Shared) -> Result<()> {
+        let answered = self.pings_answered;
+        let Some(read) = self.unread.take_if(|unread| unread.ping.is_some_and(|ping| ping <= answered)) else {
+            return Ok(());
+        };
+        let map = self.keymap(shared)?;
+        if read.planned.differs_for(&map, &read.typed) { Err(Error::LayoutChanged) } else { Ok(()) }
     }
 
     /// The new layout, unless it may have changed the meaning of what was typed.
@@ -175,8 +213,7 @@ impl State {
     fn plan_anew(&mut self, shared: &Shared, planned: &Planned, typed: &[Step]) -> Result<Planned> {
         let map = self.keymap(shared)?;
         if planned.differs_for(&map, typed) {
-            let what = "the keyboard layout was changed while a text was typed; its last part may be wrong";
-            return Err(Error::Unsupported(what.into()));
+            return Err(Error::LayoutChanged);
         }
         self.await_layout(shared)?;
         Ok(Planned { map, borrowed: self.keyboard.borrowed().to_vec() })

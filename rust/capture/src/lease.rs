@@ -1,11 +1,20 @@
 //! One driver at a time: the lease of a display.
 
+use std::time::Duration;
+
+use imaging::Size;
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, CreateWindowAux, PropMode, WindowClass};
+use x11rb::errors::ReplyError;
+use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, PropMode, Window, WindowClass};
 use x11rb::wrapper::ConnectionExt as _;
 
 use crate::error::{Error, Result};
-use crate::server::Server;
+use crate::server::{Conn, Server, Target, open_connection};
+use crate::stream::Interrupt;
+
+const LEASE: &str = "_DESKHAND_DRIVER";
+/// A driver's name is cut to this, in units of four bytes.
+const LONGEST_NAME: u32 = 64;
 
 /// The lease is an X selection: taken atomically, visible to every client, and gone with its owner however that one ends.
 pub(crate) fn take_lease(server: &Server, driver: &str) -> Result<()> {
@@ -14,10 +23,10 @@ pub(crate) fn take_lease(server: &Server, driver: &str) -> Result<()> {
     conn.grab_server()?;
     let owner = conn.get_selection_owner(lease)?.reply()?.owner;
     if owner != x11rb::NONE {
-        let holder = conn.get_property(false, owner, lease, AtomEnum::ANY, 0, 64)?.reply();
+        let holder = name_of(conn, owner, lease);
         conn.ungrab_server()?;
         conn.flush()?;
-        let holder = holder.map(|reply| String::from_utf8_lossy(&reply.value).into_owned()).unwrap_or_default();
+        let holder = holder?.unwrap_or_default();
         return Err(Error::Leased(format!("{} is driven by {holder} already", server.display)));
     }
     let window = conn.generate_id()?;
@@ -27,4 +36,45 @@ pub(crate) fn take_lease(server: &Server, driver: &str) -> Result<()> {
     conn.ungrab_server()?;
     conn.flush()?;
     Ok(())
+}
+
+/// What a display says of itself to somebody who does not drive it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// Size of the screen.
+    pub size: Size,
+    /// Who holds the lease, in that driver's words.
+    pub driver: Option<String>,
+}
+
+/// Looks who drives a display, and changes nothing there: to try to take the lease would turn another driver away that comes at
+/// the same moment.
+///
+/// # Errors
+///
+/// [`Error::Connect`], or [`Error::Lost`] when the server says nothing for `silence_limit`.
+pub fn glance(target: &Target, interrupt: &Interrupt, silence_limit: Duration) -> Result<Glance> {
+    let (conn, screen) = open_connection(target, interrupt, silence_limit)?;
+    let root = &conn.setup().roots[screen];
+    let geometry = conn.get_geometry(root.root)?;
+    let lease = conn.intern_atom(true, LEASE.as_bytes())?;
+    let geometry = geometry.reply()?;
+    let size = Size { w: geometry.width.into(), h: geometry.height.into() };
+    let lease = lease.reply()?.atom;
+    if lease == x11rb::NONE {
+        // No driver has ever been there.
+        return Ok(Glance { size, driver: None });
+    }
+    let owner = conn.get_selection_owner(lease)?.reply()?.owner;
+    let driver = if owner == x11rb::NONE { None } else { name_of(&conn, owner, lease)? };
+    Ok(Glance { size, driver })
+}
+
+/// The words of a lease's owner; `None` when it has just gone.
+fn name_of(conn: &Conn, owner: Window, lease: Atom) -> Result<Option<String>> {
+    match conn.get_property(false, owner, lease, AtomEnum::ANY, 0, LONGEST_NAME)?.reply() {
+        Ok(reply) => Ok(Some(String::from_utf8_lossy(&reply.value).into_owned())),
+        Err(ReplyError::X11Error(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }

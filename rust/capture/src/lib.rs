@@ -27,6 +27,7 @@ pub use display::{Display, Options};
 pub use error::{Error, Result};
 pub use event::Event;
 pub use grab::Method;
+pub use lease::{Glance, glance};
 pub use server::Target;
 pub use stream::{Interrupt, SILENCE_LIMIT};
 pub use windows::WindowInfo;

@@ -122,6 +122,7 @@ impl Server {
         let damages = damage::query_version(&conn, 1, 1)?;
         if conn.extension_information(xkb::X11_EXTENSION_NAME)?.is_some() {
             xkb::use_extension(&conn, 1, 0)?.reply()?;
+            tell_of_keymaps(&conn)?;
         }
         fixes.reply()?;
         damages.reply()?;
@@ -154,4 +155,22 @@ impl Server {
         let geometry = self.conn.get_geometry(self.root)?.reply()?;
         Ok(imaging::Size { w: u32::from(geometry.width), h: u32::from(geometry.height) })
     }
+}
+
+/// Asks to be told of every change of the keymap.
+///
+/// A client that has activated XKB gets no core `MappingNotify` for a keyboard that was replaced as a whole, which is what
+/// `setxkbmap` does (xserver, `XkbSendLegacyMapNotify`).
+fn tell_of_keymaps(conn: &impl RequestConnection) -> Result<()> {
+    let every_part = xkb::MapPart::from(0xff_u16);
+    xkb::select_events(
+        conn,
+        u16::from(xkb::ID::USE_CORE_KBD),
+        xkb::EventType::default(),
+        xkb::EventType::NEW_KEYBOARD_NOTIFY | xkb::EventType::MAP_NOTIFY,
+        every_part,
+        every_part,
+        &xkb::SelectEventsAux::new(),
+    )?;
+    Ok(())
 }

@@ -13,6 +13,7 @@ use x11rb::protocol::{ErrorKind, Event as XEvent};
 
 use crate::error::{Error, Result, x_error};
 use crate::grab::Grabber;
+use crate::input::Unread;
 use crate::keyboard::{Keyboard, Keymap};
 use crate::server::Server;
 use crate::watcher::{Shared, locked};
@@ -45,6 +46,7 @@ pub(crate) struct State {
     pub(crate) pending: Pending,
     pub(crate) map: Option<Arc<Keymap>>,
     pub(crate) keyboard: Keyboard,
+    pub(crate) unread: Option<Unread>,
     pings_sent: u32,
     pinged: Window,
     /// The window that the latest input went to, and the process behind it where it runs on this machine.
@@ -52,7 +54,7 @@ pub(crate) struct State {
     process: Option<u32>,
     /// When the latest wait began, and the processor time that the process had used then.
     used: Option<(Instant, Duration)>,
-    pings_answered: u32,
+    pub(crate) pings_answered: u32,
     /// Counts what a waiting caller wants to hear of: answered pings, changed window lists.
     signals: u64,
     /// How many of them a waiting caller has been told of; the rest may have been read by another call.
@@ -76,6 +78,7 @@ impl State {
             pending: Pending { cursor: true, ..Pending::default() },
             map: None,
             keyboard: Keyboard::default(),
+            unread: None,
             pings_sent: 0,
             pinged: x11rb::NONE,
             input: x11rb::NONE,
@@ -101,7 +104,7 @@ impl State {
         match event {
             XEvent::DamageNotify(_) => self.pending.damage = true,
             XEvent::XfixesCursorNotify(_) => self.pending.cursor = true,
-            XEvent::MappingNotify(_) | XEvent::XkbMapNotify(_) | XEvent::XkbNewKeyboardNotify(_) => self.map = None,
+            XEvent::MappingNotify(_) | XEvent::XkbMapNotify(_) | XEvent::XkbNewKeyboardNotify(_) => self.note_keymap(),
             XEvent::RandrScreenChangeNotify(_) => self.pending.size = true,
             XEvent::ConfigureNotify(configure) if configure.window == server.root => self.pending.size = true,
             XEvent::PropertyNotify(property)
@@ -119,6 +122,7 @@ impl State {
                 if protocol == server.atoms._NET_WM_PING && token & !PING_COUNTER == PING_MARK {
                     self.pings_answered = self.pings_answered.max(token & PING_COUNTER);
                     self.signals += 1;
+                    self.note_pong();
                 }
             }
             // A window that closes on its input (a dialog's button) answers nothing any more: it has read what it will read.
@@ -135,6 +139,7 @@ impl State {
     fn give_up_ping(&mut self) {
         self.pings_answered = self.pings_sent;
         self.signals += 1;
+        self.unread = None;
     }
 
     pub(crate) fn next_ping(&mut self, shared: &Shared, window: Window) -> Result<u32> {
@@ -281,9 +286,12 @@ impl State {
         }
         for window in candidates.into_iter().flatten() {
             if let Some(window) = server.pingable(window)? {
-                return self.next_ping(shared, window).map(Some);
+                let token = self.next_ping(shared, window)?;
+                self.note_ping(Some(token));
+                return Ok(Some(token));
             }
         }
+        self.note_ping(None);
         Ok(None)
     }
 

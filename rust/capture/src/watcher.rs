@@ -13,13 +13,14 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::time::Timespec;
 
 use crate::error::{Error, Result};
+use crate::input::CONSUME_LIMIT;
 use crate::server::{Server, Target};
 use crate::state::State;
 use crate::stream::Interrupt;
 
 /// A video that nobody looks at costs ten captures a second.
 const WATCH_PERIOD: Duration = Duration::from_millis(100);
-/// A borrowed keycode stays this long after typing when the application gave no proof that it has read its keys.
+/// A borrowed keycode stays this long after typing into an application that can give no proof that it has read its keys.
 const RESTORE_AFTER: Duration = Duration::from_secs(1);
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
@@ -146,7 +147,8 @@ fn watch_once(shared: &Shared) -> Result<Option<Duration>> {
     if state.keyboard.borrowed().is_empty() || state.keyboard.holds_any() {
         return Ok(None);
     }
-    let rest = RESTORE_AFTER.saturating_sub(state.last_typed.elapsed());
+    let limit = if state.awaits_reading() { CONSUME_LIMIT } else { RESTORE_AFTER };
+    let rest = limit.saturating_sub(state.last_typed.elapsed());
     if rest.is_zero() {
         state.restore_keymap(shared)?;
         return Ok(None);

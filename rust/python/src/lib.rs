@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<screen::Screen>()?;
     module.add_class::<x11::X11>()?;
+    module.add_function(wrap_pyfunction!(x11::glance, module)?)?;
     module.add("Interrupted", module.py().get_type::<errors::Interrupted>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

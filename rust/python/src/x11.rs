@@ -43,10 +43,26 @@ fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds.max(0.0)).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// See `capture::glance`: width, height, and who drives the display.
+#[pyfunction]
+pub(crate) fn glance(
+    py: Python<'_>,
+    display: String,
+    auth_name: &[u8],
+    auth_data: &[u8],
+    timeout: f64,
+) -> PyResult<(u32, u32, Option<String>)> {
+    let target = Target { display, auth: (auth_name.to_vec(), auth_data.to_vec()) };
+    let (interrupt, timeout) = (errors::interrupt(), seconds(timeout)?);
+    let seen = py.detach(|| capture::glance(&target, &interrupt, timeout)).map_err(errors::capture)?;
+    Ok((seen.size.w, seen.size.h, seen.driver))
+}
+
 /// One desktop over X11.
 #[pyclass(frozen, module = "deskhand._native")]
 pub(crate) struct X11 {
-    display: Display,
+    /// None once closed: what it had is given back though this object may live on.
+    display: Mutex<Option<Arc<Display>>>,
     clipboard: Mutex<Option<Clipboard>>,
     target: Target,
     interrupt: Interrupt,
@@ -54,7 +70,12 @@ pub(crate) struct X11 {
 
 impl X11 {
     fn call<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Display) -> Result<T, Error> + Send) -> PyResult<T> {
-        py.detach(|| work(&self.display)).map_err(errors::capture)
+        py.detach(|| work(&*self.open()?)).map_err(errors::capture)
+    }
+
+    fn open(&self) -> Result<Arc<Display>, Error> {
+        let display = self.display.lock().unwrap_or_else(PoisonError::into_inner);
+        display.clone().ok_or_else(|| Error::Lost("this connection was closed".into()))
     }
 
     fn with_clipboard<T: Send>(
@@ -91,25 +112,30 @@ impl X11 {
         let options = Options { view_only, driver, method: self::method(method)? };
         let interrupt = errors::interrupt();
         let display = py.detach(|| Display::open(&target, &options, interrupt.clone())).map_err(errors::capture)?;
+        let display = Mutex::new(Some(Arc::new(display)));
         Ok(Self { display, clipboard: Mutex::default(), target, interrupt })
     }
 
     #[getter]
-    fn screen(&self) -> Screen {
-        Screen(Arc::clone(&self.display.screen()))
+    fn screen(&self, py: Python<'_>) -> PyResult<Screen> {
+        self.call(py, |display| Ok(display.screen())).map(Screen)
     }
 
     #[getter]
     fn status(&self) -> Vec<String> {
-        self.display.status()
+        self.open().map_or_else(|_| Vec::new(), |display| display.status())
     }
 
     fn begin(&self) {
-        self.display.begin();
+        if let Ok(display) = self.open() {
+            display.begin();
+        }
     }
 
     fn end(&self) {
-        self.display.end();
+        if let Ok(display) = self.open() {
+            display.end();
+        }
     }
 
     fn send(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<()> {
@@ -197,7 +223,10 @@ impl X11 {
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
             drop(self.clipboard.lock().unwrap_or_else(PoisonError::into_inner).take());
-            self.display.close();
+            let display = self.display.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(display) = display {
+                display.close();
+            }
         });
     }
 }
