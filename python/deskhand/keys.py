@@ -34,7 +34,7 @@ from deskhand.errors import ActionError, shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["char_keysym", "is_modifier", "keysym", "keysym_char", "keysym_name", "parse_keys"]
+__all__ = ["char_keysym", "is_composed", "is_modifier", "keysym", "keysym_char", "keysym_name", "parse_keys"]
 
 _UNICODE_BASE = 0x01000000
 _LAST_CODE_POINT = 0x10FFFF
@@ -241,6 +241,19 @@ def char_keysym(char: str) -> int | None:
     if code <= 0xFF or 0xD800 <= code <= 0xDFFF or 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE:
         return None
     return _UNICODE_BASE | code
+
+
+def is_composed(char: str) -> bool:
+    """Whether applications take the key of this character for part of a compose sequence, and show something else.
+
+    GTK 3 and Chromium keep keysyms in 16 bits when they compose, so that U+FE50...U+FE8C (keysyms 0x100FE50...) are dead keys
+    to them and U+FF20 (fullwidth @) is the compose key. X's own Compose files, which xterm and Qt read, turn the ligatures of
+    lam and alef into two letters. Tried with GTK 3.24, Chromium 156, Qt 5.15 and libX11 1.8.
+
+    Args:
+        char: One character.
+    """
+    return "\ufe50" <= char <= "\ufe8c" or char in "\uff20\ufef5\ufef7\ufef9\ufefb"
 
 
 def keysym_char(keysym: int) -> str | None:

@@ -18,7 +18,7 @@ from deskhand import actions as act
 from deskhand.errors import ActionError, UnsupportedAction, Untypable
 from deskhand.events import Button, ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove, Press
 from deskhand.geometry import Point, Rect, Size, check_point, check_region
-from deskhand.keys import char_keysym, is_modifier, parse_keys
+from deskhand.keys import char_keysym, is_composed, is_modifier, parse_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -225,6 +225,9 @@ def _type(text: str) -> list[Event]:
     untypable = [(position, char) for position, char, keysym in keysyms if keysym is None]
     if untypable:
         raise Untypable(untypable, hint="no key types them; remove them from the text")
+    composed = [(position, char) for position, char in enumerate(text) if is_composed(char)]
+    if composed:
+        raise Untypable(composed, hint="applications take their keys for a compose sequence; use paste=True")
     events: list[Event] = []
     for position, char, keysym in keysyms:
         # Of "\r\n" the line feed alone is Return.

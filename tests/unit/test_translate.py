@@ -165,6 +165,12 @@ def test_too_much_scrolling_is_an_error_of_the_unit() -> None:
             run(action)
 
 
+def test_characters_that_applications_compose_are_refused_with_another_way() -> None:
+    with pytest.raises(Untypable, match="paste=True") as caught:
+        run(act.Type("a\uff20b\ufefb\ufe50"))
+    assert caught.value.characters == ((1, "\uff20"), (3, "\ufefb"), (4, "\ufe50"))
+
+
 def test_untypable_text_is_refused_as_a_whole() -> None:
     with pytest.raises(Untypable) as caught:
         run(act.Type("a\0b\x7f"))
