@@ -232,7 +232,7 @@ with deskhand.launch(size=(500, 300)) as desktop:
     assert out.read_text(encoding="utf-8") == text + "\n"
 
 
-def test_wrong_cookie(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+def test_wrong_cookie(desktop: deskhand.Desktop, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A cookie file with another cookie: AuthFailed; one that is not there or broken: ConnectFailed."""
     assert desktop.xauthority is not None
     data = desktop.xauthority.read_bytes()
@@ -246,6 +246,7 @@ def test_wrong_cookie(desktop: deskhand.Desktop, tmp_path: Path) -> None:
         with pytest.raises((deskhand.ConnectFailed, deskhand.AuthFailed)):
             deskhand.connect(f"x11:{desktop.display}", xauthority=path)
     assert desktop.perform(KeyPress(["a"]), Type("b")).settled
+    assert capsys.readouterr().out == ""
 
 
 def test_no_such_display() -> None:

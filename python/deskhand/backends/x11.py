@@ -11,7 +11,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from Xlib.xauth import Xauthority
+from Xlib import xauth
 
 from deskhand import _native
 from deskhand.backends.base import Window
@@ -27,6 +27,9 @@ __all__ = ["X11Backend", "cookie_for", "driver_name", "glance"]
 _FAMILY_LOCAL = 256
 _FAMILY_WILD = 65535
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
+
+# The reader prints its warnings on standard output, where a program may be reading JSON.
+xauth.print = lambda *_: None
 
 # The kinds of `rust/python/src/x11.rs`.
 _ENCODE: dict[type, Callable[[Event], tuple[int, int, int]]] = {
@@ -57,7 +60,7 @@ def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple
     given = xauthority is not None
     path = Path(xauthority or os.environ.get("XAUTHORITY") or Path.home() / ".Xauthority")
     try:
-        entries = Xauthority(str(path)).entries
+        entries = xauth.Xauthority(str(path)).entries
     except Exception as error:
         # The reader raises what the broken bytes lead it to; all of it means that this file gives no cookie.
         if given:

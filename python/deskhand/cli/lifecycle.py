@@ -204,12 +204,12 @@ def _end(entry: registry.Entry) -> None:
         # From here on the number cannot come to mean another process.
         process = os.pidfd_open(entry.pid)
     except ProcessLookupError:
-        registry.remove(entry.name)
+        registry.remove(entry)
         return
     try:
         if not _is_it(entry):
             # The desktop died without a word, and another process has its number now.
-            registry.remove(entry.name)
+            registry.remove(entry)
             return
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(process, signal.SIGTERM)
@@ -225,7 +225,7 @@ def _end(entry: registry.Entry) -> None:
             raise BackendError(f"{entry.name} has ended and left {', '.join(left)} behind; remove it by hand")
         # An X server that we do not own removes its files when it ends, and can tell nobody when.
         time.sleep(_POLL)
-    registry.remove(entry.name)
+    registry.remove(entry)
 
 
 def _is_it(entry: registry.Entry) -> bool:

@@ -25,7 +25,7 @@ from deskhand.launch import registry
 from deskhand.launch.processes import Guard, tail
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ["WINDOW_MANAGERS", "launch_local", "program_environment"]
 
@@ -183,9 +183,12 @@ def launch_local(
             _await_manager(guard, backend, manager, managed, timeout)
         if bus is not None:
             _await_bus(guard, bus, timeout)
+        on_close: list[Callable[[], None]] = [guard.close]
         if name is not None:
             directories = (str(server.xauthority), str(directory))
-            registry.add(registry.Entry(name, server.display, *directories, server.pid, "", time.time()))
+            entry = registry.Entry(name, server.display, *directories, server.pid, "", time.time())
+            registry.add(entry)
+            on_close.append(lambda: registry.remove(entry))
         return Desktop(
             backend,
             display=server.display,
@@ -194,7 +197,7 @@ def launch_local(
             guard=lambda: guard,
             environment=program_environment(server.display, server.xauthority, directory, env),
             owns_processes=True,
-            on_close=[guard.close, *([lambda: registry.remove(name)] if name is not None else [])],
+            on_close=on_close,
         )
     except BaseException:
         if backend is not None:

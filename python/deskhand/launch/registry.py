@@ -121,6 +121,11 @@ def _locked() -> Iterator[None]:
 
 def entries() -> list[Entry]:
     """All desktops that run, oldest first; what is left of dead ones is removed."""
+    with _locked():
+        return _living()
+
+
+def _living() -> list[Entry]:
     found = []
     for path in runtime_directory().glob("*.json"):
         entry = _read(path)
@@ -160,7 +165,7 @@ def add(entry: Entry) -> None:
     """
     path = _file(check_name(entry.name))
     with _locked():
-        if find(entry.name) is not None:
+        if any(other.name == entry.name for other in _living()):
             raise ActionError(
                 f"there is a desktop named {entry.name!r} already; choose another name, or `deskhand down` it"
             )
@@ -179,6 +184,10 @@ def _write(path: Path, entry: Entry) -> None:
     temporary.replace(path)
 
 
-def remove(name: str) -> None:
-    """Take a desktop off the list."""
-    _file(name).unlink(missing_ok=True)
+def remove(entry: Entry) -> None:
+    """Take a desktop off the list; one that has its name by now stays."""
+    path = _file(entry.name)
+    with _locked():
+        listed = _read(path)
+        if listed is not None and listed.directory == entry.directory:
+            path.unlink()
