@@ -72,6 +72,16 @@ pub enum ImagingError {
         /// The longest side allowed.
         max: u32,
     },
+    /// A buffer for RGB does not have the length the picture's size asks for.
+    #[error("a picture of {size} needs {needed} bytes of RGB, got room for {got}")]
+    RgbLength {
+        /// The picture's size.
+        size: Size,
+        /// Bytes that size needs.
+        needed: usize,
+        /// Bytes given.
+        got: usize,
+    },
     /// The scaler refused buffers that this crate laid out: a bug here.
     #[error("scaling {from} to {to} failed: {reason}")]
     Scale {

@@ -14,7 +14,7 @@
 //! let rect = Rect { x: 1, y: 0, w: 1, h: 1 };
 //! assert!(screen.update(&[Patch { rect, pixels: &white, stride: 4 }], 0.5)?);
 //! assert_eq!(screen.changes(0), [rect]);
-//! assert!(screen.png(&View::default())?.starts_with(b"\x89PNG"));
+//! assert!(screen.png(&View::default())?.to_vec().starts_with(b"\x89PNG"));
 //! # Ok::<(), imaging::ImagingError>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -28,11 +28,13 @@
 mod cursor;
 mod diff;
 mod error;
+mod filter;
 mod frame;
 mod geometry;
 mod png;
 mod scale;
 mod screen;
+mod strip;
 mod view;
 
 pub use cursor::Cursor;
@@ -40,6 +42,6 @@ pub use diff::blit;
 pub use error::ImagingError;
 pub use frame::Frame;
 pub use geometry::{Rect, Size, merge};
-pub use png::Stats;
+pub use png::{Png, Slack, Stats, Tightened};
 pub use screen::{Change, Patch, Screen};
 pub use view::View;

@@ -1,23 +1,18 @@
-//! PNG whose parts outlive a change of the others.
+//! PNG files whose parts outlive a change of the others.
 //!
-//! The rule: each strip of rows is deflated on its own and ended by a full flush, and filtered with None, so that it
-//! depends on nothing before it. A zlib header, any strips in order, an empty last block and the Adler-32 combined from
-//! the strips' own are then one valid zlib stream (RFC 1950 §2.2), which PNG lets us split over IDAT chunks at will
-//! (PNG §10.1). A strip is made again when its [`Validity`] differs and never otherwise: nothing is ever invalidated.
+//! The rule: a file is a header, the chunks of its [strips](crate::strip) in order, an empty last block and the Adler-32 combined
+//! from the strips' own. A strip is made again when its [`Validity`] differs and never otherwise: nothing is ever invalidated.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use zlib_rs::adler32::{adler32, adler32_combine};
-use zlib_rs::crc32::crc32;
-use zlib_rs::{Deflate, DeflateFlush, Status};
 
 use crate::error::ImagingError;
 use crate::geometry::Size;
+use crate::strip::{FILTER_BYTE, Strip, Worker, chunk};
 use crate::view::{Picture, Target, Validity};
-
-/// Measured on a desktop of 1920x1080, one thread: level 2 takes 6.8 ms for 251 kB, level 6 takes 16 ms for 173 kB.
-const LEVEL: i32 = 2;
 
 /// `DEFLATE`, a 32 kB window, "fast" level, and the check bits that make it a multiple of 31 (RFC 1950 §2.2).
 const ZLIB_HEADER: [u8; 2] = [0x78, 0x5E];
@@ -27,55 +22,124 @@ const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// Every row starts with its filter's number; None is zero.
-const FILTER_BYTE: usize = 1;
-
-/// Outputs remembered: two sizes with and without a cursor, say. Each costs about two files.
+/// Outputs remembered: two sizes with and without a cursor, say. Each costs about a file.
 const MAX_OUTPUTS: usize = 4;
 
 /// Up to this many strips a second thread costs more than it gives.
 const MAX_SERIAL: usize = 2;
 
-/// What encoding has cost since the screen was made.
+/// What looking has cost since the screen was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Stats {
+    /// Patches that were compared with the frame.
+    pub patches: u64,
+    /// Bytes of pixels in those patches.
+    pub bytes_compared: u64,
     /// Strips that were deflated, because they were new or had changed.
     pub strips_deflated: u64,
     /// Bytes of pixels in those strips.
     pub bytes_deflated: u64,
+    /// Strips that were deflated again between looks, to make them smaller.
+    pub strips_tightened: u64,
+}
+
+/// A PNG file, in parts that are shared with the encoder.
+#[derive(Clone)]
+pub struct Png {
+    parts: Vec<Arc<[u8]>>,
+    len: usize,
+    stamp: u64,
+}
+
+impl Png {
+    /// Bytes of the file.
+    #[expect(clippy::len_without_is_empty, reason = "a file is never empty")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Two files of one screen with the same stamp are the same bytes.
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// Copies the file to where it is wanted: the only copy on its way out.
+    ///
+    /// # Panics
+    /// When `out` is not exactly [`Self::len`] bytes long.
+    pub fn write_to(&self, out: &mut [u8]) {
+        assert_eq!(out.len(), self.len, "a file goes into exactly its length");
+        let mut rest = out;
+        for part in &self.parts {
+            let (here, after) = rest.split_at_mut(part.len());
+            here.copy_from_slice(part);
+            rest = after;
+        }
+    }
+
+    /// The file as one piece.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.parts.concat()
+    }
+}
+
+impl fmt::Debug for Png {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Png({} bytes, stamp {})", self.len, self.stamp)
+    }
 }
 
 /// Encodes pictures, and remembers the strips of the last few outputs.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Encoder {
     /// Least recently used first.
     outputs: Vec<Output>,
+    workers: Workers,
+    files: u64,
     pub stats: Stats,
 }
 
-#[derive(Debug)]
 struct Output {
     target: Target,
     strips: Vec<Option<Strip>>,
-    file: Option<Arc<[u8]>>,
+    file: Option<Png>,
 }
 
-#[derive(Debug)]
-struct Strip {
-    validity: Validity,
-    /// A whole IDAT chunk.
-    chunk: Vec<u8>,
-    adler: u32,
-    raw_len: u64,
+/// A strip that could be made smaller, with all that it takes: no screen is needed, or held, while it is deflated again.
+pub struct Slack {
+    target: Target,
+    index: u32,
+    strip: Strip,
+    raw: Vec<u8>,
+    row_len: usize,
+}
+
+/// A [`Slack`] that was deflated again.
+pub struct Tightened(Slack);
+
+impl Slack {
+    /// Deflates the strip again, as small as it gets.
+    ///
+    /// # Errors
+    /// When the compressor refuses, which is a bug here.
+    pub fn tighten(mut self) -> Result<Tightened, ImagingError> {
+        self.strip = self.strip.tightened(&self.raw, self.row_len)?;
+        Ok(Tightened(self))
+    }
 }
 
 impl Encoder {
-    pub(crate) fn png(&mut self, picture: &Picture<'_>) -> Result<Arc<[u8]>, ImagingError> {
+    pub(crate) fn png(&mut self, picture: &Picture<'_>) -> Result<Png, ImagingError> {
         let mut output = self.take(picture.target);
-        let made = output.refresh(picture);
-        self.stats.strips_deflated += made.as_ref().map_or(0, |stats| stats.strips_deflated);
-        self.stats.bytes_deflated += made.as_ref().map_or(0, |stats| stats.bytes_deflated);
-        let file = made.map(|_| output.file());
+        let made = output.refresh(picture, &self.workers);
+        let file = made.map(|(strips, bytes)| {
+            self.stats.strips_deflated += strips;
+            self.stats.bytes_deflated += bytes;
+            output.file(&mut self.files)
+        });
         self.outputs.push(output);
         file
     }
@@ -90,11 +154,51 @@ impl Encoder {
         }
         Output { target, strips: Vec::new(), file: None }
     }
+
+    /// The next strip worth deflating again: one that is not tight, of the output used last.
+    pub(crate) fn slack<'a>(
+        &self,
+        picture: impl Fn(Target) -> Option<Picture<'a>>,
+    ) -> Result<Option<Slack>, ImagingError> {
+        for output in self.outputs.iter().rev() {
+            let Some(picture) = picture(output.target) else { continue };
+            let loose = |(i, strip): (u32, &Option<Strip>)| {
+                let strip = strip.as_ref().filter(|strip| !strip.tight && strip.validity == picture.validity(i))?;
+                Some((i, strip.clone()))
+            };
+            if let Some((index, strip)) = (0..).zip(&output.strips).find_map(loose) {
+                let mut raw = vec![0; picture.strip_len(index, FILTER_BYTE)];
+                picture.fill(index, FILTER_BYTE, &mut raw)?;
+                let row_len = picture.row_len(FILTER_BYTE);
+                return Ok(Some(Slack { target: output.target, index, strip, raw, row_len }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts a strip in the place of the one it was made of, unless that has been replaced meanwhile.
+    pub(crate) fn install(&mut self, Tightened(Slack { target, index, strip, .. }): Tightened) {
+        let Some(output) = self.outputs.iter_mut().find(|output| output.target == target) else { return };
+        let Some(Some(held)) = output.strips.get_mut(index as usize) else { return };
+        if held.validity != strip.validity {
+            return;
+        }
+        if !Arc::ptr_eq(&held.chunk, &strip.chunk) {
+            output.file = None;
+        }
+        *held = strip;
+        self.stats.strips_tightened += 1;
+    }
+
+    /// Gives back the memory that only encoding needs.
+    pub(crate) fn rest(&mut self) {
+        self.workers = Workers::default();
+    }
 }
 
 impl Output {
-    /// Deflates again what is no longer valid.
-    fn refresh(&mut self, picture: &Picture<'_>) -> Result<Stats, ImagingError> {
+    /// Deflates again what is no longer valid; returns how many strips that were, and bytes of pixels in them.
+    fn refresh(&mut self, picture: &Picture<'_>, workers: &Workers) -> Result<(u64, u64), ImagingError> {
         self.strips.resize_with(picture.strips() as usize, || None);
         let stale: Vec<(u32, Validity)> = (0..)
             .zip(&self.strips)
@@ -103,102 +207,63 @@ impl Output {
             .map(|(i, validity, _)| (i, validity))
             .collect();
         if stale.is_empty() {
-            return Ok(Stats::default());
+            return Ok((0, 0));
         }
         self.file = None;
-        let encode = |worker: &mut Worker, (i, validity)| Ok((i, worker.strip(picture, i, validity)?));
+        let encode = |(i, validity)| Ok((i, workers.with(|worker| worker.strip(picture, i, validity))?));
         let fresh: Vec<(u32, Strip)> = if stale.len() > MAX_SERIAL {
-            stale.into_par_iter().map_init(Worker::new, encode).collect::<Result<_, ImagingError>>()?
+            stale.into_par_iter().with_max_len(1).map(encode).collect::<Result<_, ImagingError>>()?
         } else {
-            let mut worker = Worker::new();
-            stale.into_iter().map(|entry| encode(&mut worker, entry)).collect::<Result<_, ImagingError>>()?
+            stale.into_iter().map(encode).collect::<Result<_, ImagingError>>()?
         };
-        let mut stats = Stats::default();
+        let (mut strips, mut bytes) = (0, 0);
         for (i, strip) in fresh {
-            stats.strips_deflated += 1;
-            stats.bytes_deflated += strip.raw_len;
+            strips += 1;
+            bytes += strip.raw_len;
             self.strips[i as usize] = Some(strip);
         }
-        Ok(stats)
+        Ok((strips, bytes))
     }
 
-    /// The file, assembled again when a strip was.
-    fn file(&mut self) -> Arc<[u8]> {
+    /// The file, put together again when a strip was made again.
+    fn file(&mut self, files: &mut u64) -> Png {
         let (size, strips) = (self.target.size, &self.strips);
-        Arc::clone(self.file.get_or_insert_with(|| assemble(size, strips.iter().flatten())))
+        let assemble = || {
+            *files += 1;
+            assemble(size, strips.iter().flatten(), *files)
+        };
+        self.file.get_or_insert_with(assemble).clone()
     }
 }
 
-fn assemble<'a>(size: Size, strips: impl Iterator<Item = &'a Strip> + Clone) -> Arc<[u8]> {
-    let len: usize = strips.clone().map(|strip| strip.chunk.len()).sum();
-    let mut file = Vec::with_capacity(len + 128);
-    file.extend_from_slice(&SIGNATURE);
+fn assemble<'a>(size: Size, strips: impl Iterator<Item = &'a Strip>, stamp: u64) -> Png {
     let mut header = [0; 13];
     header[..4].copy_from_slice(&size.w.to_be_bytes());
     header[4..8].copy_from_slice(&size.h.to_be_bytes());
     // Eight bits a sample, RGB; compression, filtering and interlacing have no other or no better value than zero.
     header[8..10].copy_from_slice(&[8, 2]);
-    file.extend(chunk(*b"IHDR", &[&header]));
-    file.extend(chunk(*b"IDAT", &[&ZLIB_HEADER]));
+    let head = [&SIGNATURE[..], &chunk(*b"IHDR", &header), &chunk(*b"IDAT", &ZLIB_HEADER)].concat();
+    let mut parts = vec![Arc::from(head)];
     let mut adler = adler32(1, &[]);
     for strip in strips {
-        file.extend_from_slice(&strip.chunk);
+        parts.push(Arc::clone(&strip.chunk));
         adler = adler32_combine(adler, strip.adler, strip.raw_len);
     }
-    file.extend(chunk(*b"IDAT", &[&LAST_BLOCK, &adler.to_be_bytes()]));
-    file.extend(chunk(*b"IEND", &[]));
-    file.into()
+    let end = [&LAST_BLOCK[..], &adler.to_be_bytes()].concat();
+    parts.push([chunk(*b"IDAT", &end), chunk(*b"IEND", &[])].concat().into());
+    Png { len: parts.iter().map(|part| part.len()).sum(), parts, stamp }
 }
 
-/// A PNG chunk: length, kind, data, and the CRC of kind and data (PNG §5.3).
-fn chunk(kind: [u8; 4], parts: &[&[u8]]) -> Vec<u8> {
-    let len: usize = parts.iter().map(|part| part.len()).sum();
-    let mut chunk = Vec::with_capacity(len + 12);
-    chunk.extend_from_slice(&(len as u32).to_be_bytes());
-    chunk.extend_from_slice(&kind);
-    for part in parts {
-        chunk.extend_from_slice(part);
-    }
-    chunk.extend_from_slice(&crc32(0, &chunk[4..]).to_be_bytes());
-    chunk
-}
+/// Workers that wait for work: making one takes as long as deflating a strip.
+#[derive(Default)]
+struct Workers(Mutex<Vec<Worker>>);
 
-/// A compressor and its buffers, for as many strips as one thread makes in a row.
-struct Worker {
-    deflate: Deflate,
-    raw: Vec<u8>,
-    packed: Vec<u8>,
-}
-
-impl Worker {
-    fn new() -> Self {
-        Self { deflate: Deflate::new(LEVEL, false, 15), raw: Vec::new(), packed: Vec::new() }
-    }
-
-    fn strip(&mut self, picture: &Picture<'_>, i: u32, validity: Validity) -> Result<Strip, ImagingError> {
-        self.raw.resize(picture.strip_len(i, FILTER_BYTE), 0);
-        picture.fill(i, FILTER_BYTE, &mut self.raw)?;
-        let packed = self.pack()?;
-        let chunk = chunk(*b"IDAT", &[&self.packed[..packed]]);
-        Ok(Strip { validity, chunk, adler: adler32(1, &self.raw), raw_len: self.raw.len() as u64 })
-    }
-
-    /// Deflates `raw` into `packed` and returns how many bytes of it that took.
-    fn pack(&mut self) -> Result<usize, ImagingError> {
-        self.deflate.reset();
-        self.packed.resize(self.packed.len().max(zlib_rs::compress_bound(self.raw.len())), 0);
-        loop {
-            let (read, written) = (self.deflate.total_in() as usize, self.deflate.total_out() as usize);
-            let status = self
-                .deflate
-                .compress(&self.raw[read..], &mut self.packed[written..], DeflateFlush::FullFlush)
-                .map_err(|error| ImagingError::Deflate { len: self.raw.len(), reason: error.as_str() })?;
-            let written = self.deflate.total_out() as usize;
-            // A flush is complete only when it left room in the buffer.
-            if matches!(status, Status::BufError) || written < self.packed.len() {
-                return Ok(written);
-            }
-            self.packed.resize(self.packed.len() * 2, 0);
-        }
+impl Workers {
+    fn with<T>(&self, work: impl FnOnce(&mut Worker) -> T) -> T {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut worker = lock().pop().unwrap_or_default();
+        let result = work(&mut worker);
+        lock().push(worker);
+        result
     }
 }

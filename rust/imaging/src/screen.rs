@@ -5,14 +5,13 @@
 //! "everything" when that is no longer known.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use crate::cursor::Cursor;
 use crate::diff::blit;
 use crate::error::ImagingError;
 use crate::frame::{Frame, PIXEL};
 use crate::geometry::{Rect, Size, merge};
-use crate::png::{Encoder, Stats};
+use crate::png::{Encoder, Png, Slack, Stats, Tightened};
 use crate::view::{Scene, View};
 
 /// Changes remembered: half a minute of a screen that changes at 16 Hz.
@@ -63,7 +62,6 @@ pub struct Change {
 }
 
 /// What a desktop shows, and the history of it.
-#[derive(Debug)]
 pub struct Screen {
     scene: Scene,
     encoder: Encoder,
@@ -113,6 +111,8 @@ impl Screen {
         patches.iter().try_for_each(|patch| patch.check(screen))?;
         let mut rects = Vec::new();
         for patch in patches {
+            self.encoder.stats.patches += 1;
+            self.encoder.stats.bytes_compared += patch.rect.area() * PIXEL as u64;
             rects.extend(blit(&mut self.scene.frame, patch.rect, patch.pixels, patch.stride));
         }
         Ok(self.record(rects, at))
@@ -210,20 +210,58 @@ impl Screen {
     ///
     /// # Errors
     /// When the view's region is empty or not inside the screen, or its size is zero or too large.
-    pub fn png(&mut self, view: &View) -> Result<Arc<[u8]>, ImagingError> {
+    pub fn png(&mut self, view: &View) -> Result<Png, ImagingError> {
         self.encoder.png(&self.scene.picture(view)?)
     }
 
-    /// The size and the RGB bytes of a view: the same pixels as in its PNG file.
+    /// A strip of the files made so far that could be smaller; `None` when all that are still valid are as small as they get.
+    ///
+    /// Meant for when nobody looks: [`Slack::tighten`] takes some milliseconds and no screen, then comes [`Screen::install`].
+    ///
+    /// # Errors
+    /// When the scaler refuses, which is a bug here.
+    pub fn slack(&self) -> Result<Option<Slack>, ImagingError> {
+        self.encoder.slack(|target| self.scene.picture(&target.view()).ok())
+    }
+
+    /// Takes over a tightened strip, unless what it shows has changed meanwhile.
+    pub fn install(&mut self, strip: Tightened) {
+        self.encoder.install(strip);
+    }
+
+    /// Gives back the memory that only encoding needs; the next file takes it again.
+    pub fn rest(&mut self) {
+        self.encoder.rest();
+    }
+
+    /// The size of the picture that a view gives.
+    ///
+    /// # Errors
+    /// As for [`Screen::png`].
+    pub fn size_of(&self, view: &View) -> Result<Size, ImagingError> {
+        Ok(self.scene.picture(view)?.target.size)
+    }
+
+    /// Writes the RGB bytes of a view: the same pixels as in its PNG file.
+    ///
+    /// # Errors
+    /// As for [`Screen::png`], and when `out` is not exactly `3 * w * h` bytes long.
+    pub fn rgb_into(&self, view: &View, out: &mut [u8]) -> Result<(), ImagingError> {
+        self.scene.picture(view)?.rgb(out)
+    }
+
+    /// The size and the RGB bytes of a view.
     ///
     /// # Errors
     /// As for [`Screen::png`].
     pub fn rgb(&self, view: &View) -> Result<(Size, Vec<u8>), ImagingError> {
         let picture = self.scene.picture(view)?;
-        Ok((picture.target.size, picture.rgb()?))
+        let mut out = vec![0; picture.rgb_len()];
+        picture.rgb(&mut out)?;
+        Ok((picture.target.size, out))
     }
 
-    /// What encoding has cost so far.
+    /// What looking has cost so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.encoder.stats

@@ -88,6 +88,13 @@ pub(crate) struct Target {
     pub cursor: bool,
 }
 
+impl Target {
+    /// The view that resolves to this target.
+    pub(crate) fn view(self) -> View {
+        View { size: Some(self.size), region: Some(self.region), cursor: self.cursor }
+    }
+}
+
 /// What a strip's pixels depend on, within one target. Equal values mean equal pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
@@ -144,16 +151,22 @@ impl Picture<'_> {
         Ok(())
     }
 
-    /// All rows as RGB, without gaps.
-    pub(crate) fn rgb(&self) -> Result<Vec<u8>, ImagingError> {
-        let row = self.row_len(0);
-        let mut out = vec![0; self.target.size.h as usize * row];
-        (out.par_chunks_mut(STRIP_ROWS as usize * row).enumerate())
-            .try_for_each(|(strip, out)| self.fill(strip as u32, 0, out))?;
-        Ok(out)
+    /// Bytes of all rows of RGB.
+    pub(crate) fn rgb_len(&self) -> usize {
+        self.target.size.h as usize * self.row_len(0)
     }
 
-    fn row_len(&self, lead: usize) -> usize {
+    /// Writes all rows as RGB, without gaps.
+    pub(crate) fn rgb(&self, out: &mut [u8]) -> Result<(), ImagingError> {
+        if out.len() != self.rgb_len() {
+            return Err(ImagingError::RgbLength { size: self.target.size, needed: self.rgb_len(), got: out.len() });
+        }
+        (out.par_chunks_mut(STRIP_ROWS as usize * self.row_len(0)).enumerate())
+            .try_for_each(|(strip, out)| self.fill(strip as u32, 0, out))
+    }
+
+    /// Bytes of one row as [`Self::fill`] writes it.
+    pub(crate) fn row_len(&self, lead: usize) -> usize {
         lead + self.target.size.w as usize * RGB
     }
 

@@ -1,7 +1,5 @@
 //! What a screen promises, case by case: cost, refusals, the log, and the bytes of a PNG file.
 
-use std::sync::Arc;
-
 use imaging::{Cursor, ImagingError, Patch, Rect, Screen, Size, Stats, View};
 
 const SIZE: Size = Size { w: 640, h: 320 };
@@ -41,7 +39,7 @@ fn cost_follows_change() {
     assert_eq!(screen.stats().bytes_deflated, 320 * (1 + 640 * 3));
     let first = screen.png(&ALL).unwrap();
 
-    assert!(Arc::ptr_eq(&first, &screen.png(&ALL).unwrap()), "unchanged: the same file");
+    assert_eq!(first.stamp(), screen.png(&ALL).unwrap().stamp(), "unchanged: the same file");
     assert!(!paint(&mut screen, rect(0, 0, 50, 50), 0));
     assert_eq!(deflated(&mut screen, &ALL), 0, "written, but with the same colour");
     assert!(paint(&mut screen, rect(100, 40, 300, 14), 9));
@@ -199,7 +197,7 @@ fn patches_of_one_update_are_one_step() {
 #[test]
 fn the_file_is_laid_out_as_documented() {
     let mut screen = Screen::new(Size { w: 2, h: 33 });
-    let file = screen.png(&ALL).unwrap();
+    let file = screen.png(&ALL).unwrap().to_vec();
     let mut chunks = Vec::new();
     let mut rest = &file[8..];
     while let Some((head, tail)) = rest.split_at_checked(8) {
@@ -218,6 +216,79 @@ fn the_file_is_laid_out_as_documented() {
     assert_eq!(chunks[4].1, [3, 0, 0, 33 * 7, 0, 1]);
 }
 
+/// Text-like pixels: they leave something to gain.
+fn write_page(screen: &mut Screen) {
+    let size = screen.size();
+    let glyph = |x: u32, y: u32| (x / 7 * 31 + y / 11 * 17 + x % 7 * (y % 11)).wrapping_mul(0x9E37_79B1) >> 30;
+    let pixels: Vec<u8> = (0..size.h)
+        .flat_map(|y| (0..size.w).flat_map(move |x| if glyph(x, y) == 0 { [0; 4] } else { [255; 4] }))
+        .collect();
+    screen.update(&[Patch { rect: size.rect(), pixels: &pixels, stride: size.w as usize * 4 }], 0.0).unwrap();
+}
+
+fn tighten(screen: &mut Screen) -> u64 {
+    let before = screen.stats().strips_tightened;
+    while let Some(slack) = screen.slack().unwrap() {
+        screen.install(slack.tighten().unwrap());
+    }
+    screen.stats().strips_tightened - before
+}
+
+#[test]
+fn strips_that_stay_get_smaller() {
+    let mut screen = Screen::new(SIZE);
+    write_page(&mut screen);
+    assert!(screen.slack().unwrap().is_none(), "nothing was looked at yet");
+    let first = screen.png(&ALL).unwrap();
+    assert_eq!(tighten(&mut screen), 10);
+    let tight = screen.png(&ALL).unwrap();
+    assert!(tight.len() < first.len(), "{} of {}", tight.len(), first.len());
+    assert_eq!(decode(&tight.to_vec()), screen.rgb(&ALL).unwrap());
+    assert_eq!(deflated(&mut screen, &ALL), 0);
+    assert_eq!(tighten(&mut screen), 0, "all is tight");
+
+    paint(&mut screen, rect(100, 40, 300, 14), 9);
+    assert!(screen.slack().unwrap().is_none(), "what has changed is not worth it until it is looked at");
+    screen.png(&ALL).unwrap();
+    assert_eq!(tighten(&mut screen), 1);
+}
+
+#[test]
+fn a_strip_tightened_too_late_is_dropped() {
+    let mut screen = Screen::new(SIZE);
+    write_page(&mut screen);
+    screen.png(&ALL).unwrap();
+    let late = screen.slack().unwrap().unwrap().tighten().unwrap();
+    paint(&mut screen, rect(0, 0, 50, 5), 9);
+    let file = screen.png(&ALL).unwrap();
+    screen.install(late);
+    assert_eq!(screen.png(&ALL).unwrap().stamp(), file.stamp());
+    assert_eq!(screen.stats().strips_tightened, 0);
+    assert_eq!(decode(&file.to_vec()), screen.rgb(&ALL).unwrap());
+}
+
+#[test]
+fn looking_counts_what_it_compares() {
+    let mut screen = Screen::new(SIZE);
+    paint(&mut screen, rect(0, 0, 10, 20), 1);
+    paint(&mut screen, rect(0, 0, 10, 20), 1);
+    assert_eq!((screen.stats().patches, screen.stats().bytes_compared), (2, 2 * 800));
+}
+
+#[test]
+fn rgb_goes_into_exactly_its_length() {
+    let screen = Screen::new(SIZE);
+    let error = screen.rgb_into(&ALL, &mut [0; 5]).unwrap_err();
+    assert_eq!(error.to_string(), "a picture of 640x320 needs 614400 bytes of RGB, got room for 5");
+}
+
+fn decode(file: &[u8]) -> (Size, Vec<u8>) {
+    let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+    let mut rgb = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut rgb).unwrap();
+    (Size { w: info.width, h: info.height }, rgb)
+}
+
 #[test]
 fn incompressible_pixels_fit_too() {
     let mut screen = Screen::new(SIZE);
@@ -229,9 +300,5 @@ fn incompressible_pixels_fit_too() {
         })
         .collect();
     screen.update(&[Patch { rect: SIZE.rect(), pixels: &noise, stride: 2560 }], 0.0).unwrap();
-    let file = screen.png(&ALL).unwrap();
-    let mut reader = png::Decoder::new(std::io::Cursor::new(&*file)).read_info().unwrap();
-    let mut decoded = vec![0; reader.output_buffer_size().unwrap()];
-    reader.next_frame(&mut decoded).unwrap();
-    assert_eq!((SIZE, decoded), screen.rgb(&ALL).unwrap());
+    assert_eq!(decode(&screen.png(&ALL).unwrap().to_vec()), screen.rgb(&ALL).unwrap());
 }

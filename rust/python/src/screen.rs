@@ -1,9 +1,11 @@
 //! `_native.Screen`: see `imaging::Screen`.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use imaging::{Patch, Rect, Size, View};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
 
 use crate::errors;
@@ -25,11 +27,19 @@ fn view(size: Option<SizeTuple>, region: Option<RectTuple>, cursor: bool) -> Vie
 
 /// Framebuffer, generation counter, and what changed since a generation.
 #[pyclass(frozen, module = "deskhand._native")]
-pub(crate) struct Screen(pub(crate) Arc<Mutex<imaging::Screen>>);
+pub(crate) struct Screen {
+    screen: Arc<Mutex<imaging::Screen>>,
+    /// The file given out last, so that an unchanged screen costs no copy; the number is its stamp.
+    file: Mutex<Option<(u64, Py<PyBytes>)>>,
+}
 
 impl Screen {
+    pub(crate) fn of(screen: Arc<Mutex<imaging::Screen>>) -> Self {
+        Self { screen, file: Mutex::default() }
+    }
+
     fn locked(&self) -> MutexGuard<'_, imaging::Screen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs with the screen and without the GIL: the lock may be held by a thread that encodes.
@@ -42,7 +52,7 @@ impl Screen {
 impl Screen {
     #[new]
     fn new(width: u32, height: u32) -> Self {
-        Self(Arc::new(Mutex::new(imaging::Screen::new(Size { w: width, h: height }))))
+        Self::of(Arc::new(Mutex::new(imaging::Screen::new(Size { w: width, h: height }))))
     }
 
     #[getter]
@@ -71,20 +81,37 @@ impl Screen {
     }
 
     #[getter]
-    fn stats(&self, py: Python<'_>) -> (u64, u64) {
-        self.with(py, |screen| (screen.stats().strips_deflated, screen.stats().bytes_deflated))
+    fn stats(&self, py: Python<'_>) -> HashMap<&'static str, u64> {
+        let stats = self.with(py, |screen| screen.stats());
+        HashMap::from([
+            ("patches", stats.patches),
+            ("bytes_compared", stats.bytes_compared),
+            ("strips_deflated", stats.strips_deflated),
+            ("bytes_deflated", stats.bytes_deflated),
+            ("strips_tightened", stats.strips_tightened),
+        ])
     }
 
     #[pyo3(signature = (size=None, region=None, cursor=true))]
-    fn png<'py>(
+    fn png(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         size: Option<SizeTuple>,
         region: Option<RectTuple>,
         cursor: bool,
-    ) -> PyResult<Bound<'py, PyBytes>> {
+    ) -> PyResult<Py<PyBytes>> {
         let png = self.with(py, |screen| screen.png(&view(size, region, cursor))).map_err(|e| errors::imaging(&e))?;
-        Ok(PyBytes::new(py, &png))
+        let mut file = self.file.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        if let Some((stamp, bytes)) = &*file
+            && *stamp == png.stamp()
+        {
+            return Ok(bytes.clone_ref(py));
+        }
+        let bytes = PyBytes::new_with(py, png.len(), |out| {
+            png.write_to(out);
+            Ok(())
+        })?;
+        Ok(file.insert((png.stamp(), bytes.unbind())).1.clone_ref(py))
     }
 
     #[pyo3(signature = (size=None, region=None, cursor=true))]
@@ -95,9 +122,22 @@ impl Screen {
         region: Option<RectTuple>,
         cursor: bool,
     ) -> PyResult<(u32, u32, Bound<'py, PyBytes>)> {
-        let (size, rgb) =
-            self.with(py, |screen| screen.rgb(&view(size, region, cursor))).map_err(|e| errors::imaging(&e))?;
-        Ok((size.w, size.h, PyBytes::new(py, &rgb)))
+        let view = view(size, region, cursor);
+        let size = self.with(py, |screen| screen.size_of(&view)).map_err(|e| errors::imaging(&e))?;
+        let bytes = PyBytes::new_with(py, size.w as usize * size.h as usize * 3, |out| {
+            self.with(py, |screen| screen.rgb_into(&view, out)).map_err(|e| errors::imaging(&e))
+        })?;
+        Ok((size.w, size.h, bytes))
+    }
+
+    fn tighten(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| {
+            let Some(slack) = self.locked().slack()? else { return Ok(false) };
+            let strip = slack.tighten()?;
+            self.locked().install(strip);
+            Ok(true)
+        })
+        .map_err(|e| errors::imaging(&e))
     }
 
     fn changes(&self, py: Python<'_>, since: u64) -> Vec<RectTuple> {

@@ -1,6 +1,6 @@
 //! `_native.X11`: see `capture::Display` and `capture::Clipboard`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use capture::{Clipboard, Display, Error, Event, Interrupt, Method, Options, Target};
@@ -118,7 +118,7 @@ impl X11 {
 
     #[getter]
     fn screen(&self, py: Python<'_>) -> PyResult<Screen> {
-        self.call(py, |display| Ok(display.screen())).map(Screen)
+        self.call(py, |display| Ok(display.screen())).map(Screen::of)
     }
 
     #[getter]

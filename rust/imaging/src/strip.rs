@@ -1,0 +1,129 @@
+//! One strip of a picture as an IDAT chunk of its own.
+//!
+//! The rule: a strip is ended by a full flush and refers to nothing before it, so that the chunks of any strips, in order, make
+//! one zlib stream (RFC 1950 §2.2) which PNG lets us split over IDAT chunks at will (PNG §10.1).
+
+use std::sync::Arc;
+
+use zlib_rs::adler32::adler32;
+use zlib_rs::crc32::crc32;
+use zlib_rs::{Deflate, DeflateConfig, DeflateFlush, Status, Strategy};
+
+use crate::error::ImagingError;
+use crate::filter::{Filter, Method};
+use crate::view::{Picture, Validity};
+
+/// Measured on a terminal and a browser of 1920x1080, two threads: level 2 takes 5.3 ms for 322 kB, level 4 takes 4.9 ms for
+/// 243 kB, level 6 takes 9 ms for 215 kB.
+const LEVEL: i32 = 4;
+
+/// For strips that stay: 4 ms each.
+const TIGHT_LEVEL: i32 = 9;
+
+/// Every row starts with its filter's number.
+pub(crate) const FILTER_BYTE: usize = 1;
+
+/// A strip that was deflated, and what is needed to know whether it still holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Strip {
+    pub validity: Validity,
+    /// A whole IDAT chunk.
+    pub chunk: Arc<[u8]>,
+    /// Of what was deflated: the filtered rows.
+    pub adler: u32,
+    pub raw_len: u64,
+    /// Whether deflating it again could not make it smaller.
+    pub tight: bool,
+}
+
+/// A PNG chunk: length, kind, data, and the CRC of kind and data (PNG §5.3).
+pub(crate) fn chunk(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
+    let mut chunk = Vec::with_capacity(data.len() + 12);
+    chunk.extend_from_slice(&(data.len() as u32).to_be_bytes());
+    chunk.extend_from_slice(&kind);
+    chunk.extend_from_slice(data);
+    chunk.extend_from_slice(&crc32(0, &chunk[4..]).to_be_bytes());
+    chunk
+}
+
+/// Compressors and buffers, for as many strips as one thread makes in a row.
+#[derive(Default)]
+pub(crate) struct Worker {
+    matching: Option<Deflate>,
+    huffman: Option<Deflate>,
+    raw: Vec<u8>,
+    filtered: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+impl Worker {
+    /// Makes a strip of a picture.
+    pub(crate) fn strip(&mut self, picture: &Picture<'_>, i: u32, validity: Validity) -> Result<Strip, ImagingError> {
+        self.raw.resize(picture.strip_len(i, FILTER_BYTE), 0);
+        picture.fill(i, FILTER_BYTE, &mut self.raw)?;
+        let row_len = picture.row_len(FILTER_BYTE);
+        let method = Method::of(&self.raw, row_len);
+        let (deflate, level, strategy) = if method.matches {
+            (&mut self.matching, LEVEL, Strategy::Default)
+        } else {
+            (&mut self.huffman, 1, Strategy::HuffmanOnly)
+        };
+        let deflate = deflate.get_or_insert_with(|| compressor(level, strategy));
+        let rows = method.filter.rows(&self.raw, row_len, &mut self.filtered);
+        pack(deflate, rows, &mut self.packed).map(|packed| Strip::new(validity, rows, packed, !method.matches))
+    }
+}
+
+impl Strip {
+    fn new(validity: Validity, rows: &[u8], packed: &[u8], tight: bool) -> Self {
+        Self {
+            validity,
+            chunk: chunk(*b"IDAT", packed).into(),
+            adler: adler32(1, rows),
+            raw_len: rows.len() as u64,
+            tight,
+        }
+    }
+
+    /// Deflates again, as small as it gets, the `raw` rows that `self` was made of.
+    pub(crate) fn tightened(&self, raw: &[u8], row_len: usize) -> Result<Self, ImagingError> {
+        let (mut filtered, mut packed) = (Vec::new(), Vec::new());
+        let rows = Method::of(raw, row_len).filter.rows(raw, row_len, &mut filtered);
+        let packed = pack(&mut compressor(TIGHT_LEVEL, Strategy::Default), rows, &mut packed)?;
+        let strip = Self::new(self.validity, rows, packed, true);
+        Ok(if strip.chunk.len() < self.chunk.len() { strip } else { Self { tight: true, ..self.clone() } })
+    }
+}
+
+impl Filter {
+    /// The filtered rows: `raw` itself, where nothing is to be done.
+    fn rows<'a>(self, raw: &'a [u8], row_len: usize, out: &'a mut Vec<u8>) -> &'a [u8] {
+        if self == Self::None {
+            return raw;
+        }
+        self.apply(raw, row_len, out);
+        out
+    }
+}
+
+fn compressor(level: i32, strategy: Strategy) -> Deflate {
+    Deflate::new_with_config(DeflateConfig { level, strategy, window_bits: -15, ..DeflateConfig::default() })
+}
+
+/// Deflates `rows` into `packed`, and returns the part of it that was needed.
+fn pack<'a>(deflate: &mut Deflate, rows: &[u8], packed: &'a mut Vec<u8>) -> Result<&'a [u8], ImagingError> {
+    deflate.reset();
+    packed.resize(packed.len().max(zlib_rs::compress_bound(rows.len())), 0);
+    loop {
+        let (read, written) = (deflate.total_in() as usize, deflate.total_out() as usize);
+        let status = deflate
+            .compress(&rows[read..], &mut packed[written..], DeflateFlush::FullFlush)
+            .map_err(|error| ImagingError::Deflate { len: rows.len(), reason: error.as_str() })?;
+        let written = deflate.total_out() as usize;
+        // A flush is complete only when it left room in the buffer.
+        if matches!(status, Status::BufError) || written < packed.len() {
+            return Ok(&packed[..written]);
+        }
+        packed.resize(packed.len() * 2, 0);
+    }
+}
