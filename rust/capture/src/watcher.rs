@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use imaging::Screen;
+use imaging::{ImagingError, Screen};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::time::Timespec;
@@ -22,6 +22,8 @@ use crate::stream::Interrupt;
 const WATCH_PERIOD: Duration = Duration::from_millis(100);
 /// A borrowed keycode stays this long after typing into an application that can give no proof that it has read its keys.
 const RESTORE_AFTER: Duration = Duration::from_secs(1);
+/// Nobody who has not called for this long is about to: there is time to make the files that were looked at smaller.
+const TIGHTEN_AFTER: Duration = Duration::from_millis(300);
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// What one connection shares between its callers and its watcher.
@@ -45,6 +47,10 @@ pub(crate) struct Turn {
     /// that was missed once must not keep the watcher off for ever.
     pub(crate) held: bool,
     pub(crate) stop: bool,
+    /// When the latest call ended; `None` once the watcher has done all there was to do after it.
+    called: Option<Instant>,
+    /// The watcher sleeps until something arrives, and does not know of calls that began since.
+    asleep: bool,
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -94,7 +100,13 @@ impl Shared {
     }
 
     pub(crate) fn give_turn(&self) {
-        locked(&self.turn).callers -= 1;
+        let mut turn = locked(&self.turn);
+        turn.callers -= 1;
+        turn.called = Some(Instant::now());
+        if std::mem::take(&mut turn.asleep) {
+            self.nudge();
+        }
+        drop(turn);
         self.turned.notify_all();
     }
 }
@@ -129,15 +141,55 @@ pub(crate) fn watch(shared: &Shared) {
             Err(_) => None,
         };
         last = Instant::now();
+        let come_back_in = [restore_in, tighten(shared)].into_iter().flatten().min();
         let timeout =
-            restore_in.map(|rest| Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() });
-        let mut fds = [
-            PollFd::new(&shared.nudge, PollFlags::IN),
-            PollFd::from_borrowed_fd(shared.server.conn.stream().as_fd(), PollFlags::IN),
-        ];
-        let _ = poll(&mut fds, timeout.as_ref());
+            come_back_in.map(|rest| Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() });
+        poll_both(shared, timeout.as_ref());
         let _ = rustix::io::read(&shared.nudge, &mut [0; 8]);
     }
+}
+
+/// Waits for a nudge or for bytes from the server; whether there are any.
+fn poll_both(shared: &Shared, timeout: Option<&Timespec>) -> bool {
+    let mut fds = [
+        PollFd::new(&shared.nudge, PollFlags::IN),
+        PollFd::from_borrowed_fd(shared.server.conn.stream().as_fd(), PollFlags::IN),
+    ];
+    !matches!(poll(&mut fds, timeout), Ok(0))
+}
+
+/// Makes the files that were looked at smaller, when nobody has called for a while and nothing happens: a strip at a time and
+/// without the screen's lock, so that whoever calls meanwhile waits for nothing. Returns when to come back for more.
+fn tighten(shared: &Shared) -> Option<Duration> {
+    let called = {
+        let mut turn = locked(&shared.turn);
+        turn.asleep = turn.called.is_none();
+        turn.called?
+    };
+    let rest = TIGHTEN_AFTER.saturating_sub(called.elapsed());
+    if !rest.is_zero() {
+        return Some(rest);
+    }
+    let undisturbed = |turn: &Turn| turn.called == Some(called) && turn.callers == 0 && !turn.held && !turn.stop;
+    while undisturbed(&locked(&shared.turn)) && !poll_both(shared, Some(&Timespec::default())) {
+        if tighten_one(&shared.screen).unwrap_or(false) {
+            continue;
+        }
+        let mut turn = locked(&shared.turn);
+        if undisturbed(&turn) {
+            (turn.called, turn.asleep) = (None, true);
+            locked(&shared.screen).rest();
+            return None;
+        }
+    }
+    Some(TIGHTEN_AFTER)
+}
+
+fn tighten_one(screen: &Mutex<Screen>) -> std::result::Result<bool, ImagingError> {
+    let Some(slack) = locked(screen).slack()? else { return Ok(false) };
+    let strip = slack.tighten()?;
+    locked(screen).install(strip);
+    Ok(true)
 }
 
 /// One turn of the watcher; when it should come back though nothing arrives.
