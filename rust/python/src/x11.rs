@@ -1,6 +1,6 @@
 //! `_native.X11`: see `capture::Display` and `capture::Clipboard`.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use capture::{Clipboard, Display, Error, Event, Interrupt, Method, Options, Target};
