@@ -25,7 +25,7 @@ $(VENV)/.packages: $(PACKAGES)
 $(VENV)/.requirements: pyproject.toml $(VENV)/.packages
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; \
-		print("\n".join([*p["dependencies"], *(r for extra in e.values() for r in extra)]))' >$(VENV)/requirements.txt
+		print("\n".join([*p["dependencies"], *(r for name, extra in e.items() if name != "bench" for r in extra)]))' >$(VENV)/requirements.txt
 	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt
 	@touch $@
 
@@ -54,8 +54,9 @@ check: setup ## Formatting, lints, types, stubs, generated files
 generate: setup ## Write the generated files anew
 	$(BIN)/python tools/generate_aio.py
 
-bench: setup ## Measure, beside the peers that are installed
-	$(BIN)/python tests/bench/bench.py
+bench: setup ## Measure beside all peers, which it installs; writes evidence/bench.* and the README's table
+	tools/peers
+	$(BIN)/deskhand bench --json evidence/bench.json --plot evidence/bench.svg --readme README.md
 
 evidence: setup ## The long proofs that the tests only sample; results under evidence/
 	tools/evidence

@@ -485,7 +485,20 @@ def test_every_command_helps(shell: Shell) -> None:
     commands = re.findall(
         r"^  (\w+)  +\S", shell("--help").partition("Commands:")[2].partition("Examples:")[0], re.MULTILINE
     )
-    assert commands == ["click", "do", "doctor", "down", "key", "ls", "screenshot", "start", "type", "up", "windows"]
+    assert commands == [
+        "bench",
+        "click",
+        "do",
+        "doctor",
+        "down",
+        "key",
+        "ls",
+        "screenshot",
+        "start",
+        "type",
+        "up",
+        "windows",
+    ]
     for command in commands:
         assert f"\n  Examples:\n    deskhand {command}" in shell(command, "--help")
     assert shell("--version").startswith("deskhand, version ")

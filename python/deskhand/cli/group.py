@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 import deskhand
-from deskhand.cli import acting, health, lifecycle
+from deskhand.cli import acting, health, lifecycle, measuring
 from deskhand.cli.common import clean, examples
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def commands() -> None:
     """Act on a Linux desktop, wait until the screen has answered, see what changed."""
 
 
-for _command in (*lifecycle.COMMANDS, *acting.COMMANDS, *health.COMMANDS):
+for _command in (*lifecycle.COMMANDS, *acting.COMMANDS, *health.COMMANDS, *measuring.COMMANDS):
     commands.add_command(_command)
 
 

@@ -1,0 +1,161 @@
+"""Acting: from the action to the settled frame, and whether that frame was final.
+
+A frame is wrong when the screen looks otherwise a second later, a caret aside. Beside it stands what the field does:
+`xdotool`, a fixed sleep of two seconds, `scrot`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import deskhand
+from deskhand import KeyPress, LeftClick, Scroll, Settle, Wait
+from deskhand.bench import scenes
+from deskhand.bench.context import Context, timed
+from deskhand.bench.figures import Row, Samples
+from deskhand.bench.peers import Peer
+from deskhand.bench.stage import environment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deskhand import Action
+
+__all__ = ["FIELD", "chromium", "mousepad", "wrong", "xterm"]
+
+FIELD = "xdotool, sleep 2, scrot"
+_FIELD_PEER = Peer(FIELD, "", programs=(("xdotool", "xdotool"), ("scrot", "scrot")))
+_SIZE = (1920, 1080)
+_LATER = 1.0
+_SLEEP = 2.0
+# After so many keys the line ends, so that it never reaches the edge of its window.
+_LINE = 50
+# A caret's size at most.
+_CARET = (3, 40)
+_FORM = """<!doctype html><meta charset="utf-8"><title>bench</title><body style="margin:0;font:16px sans-serif">
+<input autofocus style="position:fixed;top:0;left:0;width:600px;font:20px monospace">"""
+
+
+def wrong(seen: deskhand.Screenshot, later: deskhand.Screenshot) -> bool:
+    """Whether more than a caret differs."""
+    different = np.argwhere((seen.array() != later.array()).any(axis=2))
+    if different.size == 0:
+        return False
+    (top, left), (bottom, right) = different.min(axis=0), different.max(axis=0)
+    return not (right - left < _CARET[0] and bottom - top < _CARET[1])
+
+
+def _keys(number: int) -> tuple[str, Action]:
+    name = "Return" if number % _LINE == _LINE - 1 else chr(ord("a") + number % 26)
+    return name, KeyPress((name,))
+
+
+def _measure(
+    context: Context,
+    desktop: deskhand.Desktop,
+    where: tuple[str, str],
+    action: Callable[[int], tuple[Sequence[str], Action]],
+    rounds: int,
+) -> Iterator[Row]:
+    """One action again and again, and now and then as the field does it.
+
+    Args:
+        context: The run.
+        desktop: Where; the action's window has the focus.
+        where: The section's name and the row's.
+        action: Gives the n-th action, as words for xdotool and as ours.
+        rounds: How often.
+    """
+    section, case = where
+    ours, field = Samples(section, case), Samples(section, case, FIELD)
+    field.missing = _FIELD_PEER.missing()
+    wrongs = unsettled = 0
+    number = 0
+    for number in range(rounds):
+        context.say(f"{section}, {case}: {number + 1} of {rounds}")
+        _, ours_now = action(2 * number)
+        begun = time.perf_counter()
+        seen = desktop.perform(ours_now)
+        ours.add((time.perf_counter() - begun) * 1000, len(seen.png))
+        wrongs += wrong(seen, desktop.perform(Wait(_LATER), settle=False))
+        unsettled += not seen.settled
+        if number < (2 if context.quick else 3) and not field.missing:
+            field.add(_as_the_field(desktop, action(2 * number + 1)[0]))
+            # Its key is drawn; ours must not be taken for the cause.
+            desktop.perform(settle=Settle())
+    yield ours.row(wrong_frames=wrongs, compared=rounds, unsettled=unsettled)
+    yield field.row()
+
+
+def _as_the_field(desktop: deskhand.Desktop, words: Sequence[str]) -> float:
+    environment = environment_of(desktop)
+    with tempfile.TemporaryDirectory(prefix="deskhand-bench-") as scratch:
+        path = Path(scratch) / "shot.png"
+
+        def act() -> None:
+            subprocess.run(["xdotool", *words], env=environment, check=True, stdin=subprocess.DEVNULL)
+            time.sleep(_SLEEP)
+            subprocess.run(["scrot", "-o", str(path)], env=environment, check=True, stdin=subprocess.DEVNULL)
+            path.read_bytes()
+
+        return timed(act)
+
+
+def _key(number: int) -> tuple[Sequence[str], Action]:
+    name, action = _keys(number)
+    return ["key", name], action
+
+
+def _environment(context: Context, name: str) -> dict[str, str]:
+    return scenes.home_environment(context.scratch / f"home-act-{name}")
+
+
+def xterm(context: Context) -> Iterator[Row]:
+    """A key into a terminal, and one without effect."""
+    scenes.need("xterm", "xterm")
+    rounds = context.times(20, 4)
+    with deskhand.launch(size=_SIZE, env=_environment(context, "xterm")) as desktop:
+        desktop.start(["xterm", "-geometry", "100x60", "-e", "cat"])
+        yield from _measure(context, desktop, ("act/xterm", "key press"), _key, rounds)
+        idle = Samples("act/xterm", "key without effect", note="Scroll Lock")
+        for _ in range(rounds):
+            idle.add(timed(lambda: desktop.perform(KeyPress(("Scroll_Lock",)))))
+        yield idle.row()
+
+
+def mousepad(context: Context) -> Iterator[Row]:
+    """A key into a GTK editor."""
+    scenes.need("mousepad", "mousepad")
+    with deskhand.launch(size=_SIZE, env=_environment(context, "mousepad")) as desktop:
+        desktop.start("mousepad")
+        yield from _measure(context, desktop, ("act/mousepad", "key press"), _key, context.times(20, 4))
+
+
+def chromium(context: Context) -> Iterator[Row]:
+    """A key into a text field of a page, and a notch of the wheel, which Chromium scrolls smoothly."""
+    page = context.scratch / "form.html"
+    page.write_text(_FORM + scenes.PAGE.partition("<body")[2].partition(">")[2])
+    x, y, width, height = place = (400, 40, 1000, 900)
+    command = scenes.chromium(page, context.scratch / "chromium-act", place)
+    with deskhand.launch(size=_SIZE, env=_environment(context, "chromium")) as desktop:
+        window = desktop.start(command, timeout=60).window
+        # The caret of its text field never rests; it is known as such after a few blinks.
+        desktop.perform(settle=Settle(quiet=0.7, reaction=0.7, timeout=4))
+        if window is not None:
+            x, y, width, height = window.rect
+        rounds = context.times(20, 4)
+        yield from _measure(context, desktop, ("act/chromium", "key press in a text field"), _key, rounds)
+        middle = (x + width // 2, y + height * 2 // 3)
+        desktop.perform(LeftClick(middle))
+
+        def notch(number: int) -> tuple[Sequence[str], Action]:
+            down = number % 16 < 8
+            return ["click", "5" if down else "4"], Scroll(middle, magnitude=1, direction="down" if down else "up")
+
+        yield from _measure(context, desktop, ("act/chromium", "wheel notch (smooth scroll)"), notch, rounds)

@@ -1,0 +1,157 @@
+"""Processes that answer one line of JSON for each they are sent: the stage, and the peers.
+
+Each contender has a process of its own, so that none pays for another's threads, and a broken one takes nobody along. They take
+the time themselves: what the pipe costs is in no number. What must never appear here: what is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+__all__ = ["Child", "ChildError", "Replies"]
+
+_END_LIMIT = 5.0
+_LOG_TAIL = 400
+
+
+class ChildError(Exception):
+    """It failed, ended, or did not answer in time; the message says what it wrote."""
+
+
+class Child:
+    """The asking side."""
+
+    def __init__(self, module: str, *arguments: object, env: Mapping[str, str], log: Path) -> None:
+        """Start `python -m module arguments`.
+
+        Args:
+            module: One that calls `Replies`.
+            arguments: Its arguments.
+            env: Its whole environment.
+            log: A file for what it writes to standard error.
+        """
+        self._log = log
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, *map(str, arguments)],
+                env=dict(env),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                # Ctrl-C is for the benchmark to handle; it closes the pipe, and they end.
+                start_new_session=True,
+                bufsize=0,
+            )
+        self._buffer = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def ask(self, *, timeout: float = 60.0, **message: object) -> dict[str, Any]:
+        """Send one message and wait for the answer.
+
+        Raises:
+            ChildError: It did not answer, or answered with an error.
+        """
+        self.tell(**message)
+        return self.answer(timeout)
+
+    def tell(self, **message: object) -> None:
+        """Send one message; `answer` must be called for it."""
+        assert self._process.stdin is not None  # noqa: S101 # it was asked for
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        except OSError:
+            raise ChildError(self._last_words("it ended")) from None
+
+    def answer(self, timeout: float = 60.0) -> dict[str, Any]:
+        """Wait for the answer to what was told.
+
+        Raises:
+            ChildError: As for `ask`.
+        """
+        assert self._process.stdout is not None  # noqa: S101 # it was asked for
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._buffer:
+            if not select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise ChildError(self._last_words(f"no answer in {timeout:g} s"))
+            data = os.read(self._process.stdout.fileno(), 65536)
+            if not data:
+                raise ChildError(self._last_words("it ended"))
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise ChildError(answer["error"])
+        return answer
+
+    def _last_words(self, what: str) -> str:
+        words = self._log.read_text(errors="replace").strip()[-_LOG_TAIL:]
+        return f"{what}: {words}" if words else what
+
+    def close(self) -> None:
+        """End it; again is harmless."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            self._process.wait(_END_LIMIT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Replies:
+    """The answering side: call `once` for each line that arrived, until it says that there will be no more."""
+
+    def __init__(self, handle: Callable[[dict[str, Any]], Mapping[str, object] | None]) -> None:
+        """Answer what `handle` returns to each message; what it raises becomes an error there."""
+        self._handle = handle
+        # Libraries print; that must not look like an answer.
+        self._out = os.dup(1)
+        os.dup2(2, 1)
+        self._buffer = b""
+
+    def once(self, timeout: float | None = None) -> bool:
+        """Wait for a message and answer it; False when the asking side has closed.
+
+        Args:
+            timeout: Seconds to wait for it, by default for ever; nothing is done when none comes.
+        """
+        if not select.select([0], [], [], timeout)[0]:
+            return True
+        data = os.read(0, 65536)
+        if not data:
+            return False
+        self._buffer += data
+        while b"\n" in self._buffer:
+            line, _, self._buffer = self._buffer.partition(b"\n")
+            try:
+                answer = self._handle(json.loads(line)) or {}
+            except Exception as error:  # noqa: BLE001 # whatever it is, the asking side decides what to do about it
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            os.write(self._out, json.dumps(answer).encode() + b"\n")
+        return True
+
+    def forever(self) -> None:
+        """Answer until the asking side closes."""
+        while self.once():
+            pass

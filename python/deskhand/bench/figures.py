@@ -1,0 +1,249 @@
+"""Rows, what is promised about them, and the document they are kept in. Pure: nothing is measured here.
+
+Units: milliseconds unless a row says otherwise; sizes of files in bytes; a kB has 1,000 of them.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["OURS", "Report", "Row", "Samples", "Target", "Verdict", "judge", "p95", "ratio"]
+
+OURS = "deskhand"
+_FORMAT = 2
+"""Of the JSON document; higher when its readers must change."""
+
+
+def p95(values: Sequence[float]) -> float:
+    """The 95th percentile by nearest rank: a value that was really measured."""
+    return sorted(values)[math.ceil(len(values) * 0.95) - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing, done by one contender.
+
+    Attributes:
+        section: Where it was measured: `look/1920x1080/page`.
+        case: What was done there.
+        who: Who did it: `deskhand` or the name of a peer.
+        unit: That of `median` and `p95`.
+        n: How many times.
+        median: None when it could not be measured; then `missing` says why.
+        p95: As above.
+        size: Median size of the picture in bytes, where there is one.
+        counts: What does not depend on the machine, per look or in all, as `note` and the name say.
+        note: For people.
+        missing: Why there is no number, and what to do about it.
+    """
+
+    section: str
+    case: str
+    who: str = OURS
+    unit: str = "ms"
+    n: int = 0
+    median: float | None = None
+    p95: float | None = None
+    size: int | None = None
+    counts: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+    missing: str = ""
+
+
+class Samples:
+    """What is gathered for one row while it is measured."""
+
+    def __init__(self, section: str, case: str, who: str = OURS, unit: str = "ms", note: str = "") -> None:
+        """An empty row of that name."""
+        self.note = note
+        self.missing = ""
+        self._names = (section, case, who, unit)
+        self._values: list[float] = []
+        self._sizes: list[int] = []
+        self._counts: dict[str, list[float]] = {}
+
+    def add(self, value: float, size: int | None = None, counts: Mapping[str, float] | None = None) -> None:
+        """One measurement."""
+        self._values.append(value)
+        if size is not None:
+            self._sizes.append(size)
+        for name, count in (counts or {}).items():
+            self._counts.setdefault(name, []).append(count)
+
+    def row(self, **totals: float) -> Row:
+        """The row. Counts that were added with each measurement are their medians; `totals` go in as they are."""
+        section, case, who, unit = self._names
+        if self.missing or not self._values:
+            return Row(section, case, who, unit, note=self.note, missing=self.missing or "not measured")
+        counts = {name: statistics.median(values) for name, values in self._counts.items()}
+        return Row(
+            section,
+            case,
+            who,
+            unit,
+            n=len(self._values),
+            median=round(statistics.median(self._values), 4),
+            p95=round(p95(self._values), 4),
+            size=round(statistics.median(self._sizes)) if self._sizes else None,
+            counts={**counts, **totals},
+            note=self.note,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run.
+
+    Attributes:
+        machine: What it ran on, by name.
+        versions: Of everything that took part, by name.
+        conditions: How it was run: when, how long, whether quickly.
+        rows: What was measured, in order.
+    """
+
+    machine: Mapping[str, str]
+    versions: Mapping[str, str]
+    conditions: Mapping[str, Any]
+    rows: Sequence[Row]
+
+    def find(self, section: str, case: str, who: str = OURS) -> Row | None:
+        """The row of that name, if it has a number."""
+        for row in self.rows:
+            if (row.section, row.case, row.who) == (section, case, who):
+                return row if row.median is not None else None
+        return None
+
+    def of(self, section: str, *, who: str | None = None) -> list[Row]:
+        """The rows of a section, of one contender or of all."""
+        return [row for row in self.rows if row.section == section and who in {None, row.who}]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; the verdicts on the targets are in it for readers, and made anew when it is read."""
+        return {
+            "format": _FORMAT,
+            "machine": dict(self.machine),
+            "versions": dict(self.versions),
+            "conditions": dict(self.conditions),
+            "targets": [asdict(verdict) for verdict in judge(self)],
+            "rows": [{**asdict(row), "counts": dict(row.counts)} for row in self.rows],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Report:
+        """From what `to_dict` made.
+
+        Raises:
+            ValueError: It is of another format.
+        """
+        if data.get("format") != _FORMAT:
+            raise ValueError(f"this is no report of format {_FORMAT}: measure again with `deskhand bench --json`")
+        return cls(data["machine"], data["versions"], data["conditions"], [Row(**row) for row in data["rows"]])
+
+
+def ratio(peer: Row | None, ours: Row | None) -> float | None:
+    """How many times longer the peer's median is."""
+    if peer is None or ours is None or peer.median is None or not ours.median:
+        return None
+    return peer.median / ours.median
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is promised of one number.
+
+    Attributes:
+        name: What it is about.
+        section: Where it is measured.
+        case: Which row of ours.
+        attribute: Which number of it: `median`, `p95`, `size`, or a key of its counts.
+        limit: It must not be more than this, in the row's unit (bytes for a size).
+    """
+
+    name: str
+    section: str
+    case: str
+    attribute: str
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A target beside what was measured. `met` is None when it was not."""
+
+    name: str
+    must: str
+    measured: str
+    met: bool | None
+
+
+_PAGE, _SCALED, _ARRAY = "look/1920x1080/page", "scaled/1920x1080/page", "array/1920x1080/page"
+PHOTO = "look/1920x1080/photo"
+
+TARGETS = (
+    Target("look, nothing changed", _PAGE, "nothing changed", "median", 0.15),
+    Target("look, one line changed", _PAGE, "one line changed", "median", 1.0),
+    Target("look, one line changed, p95", _PAGE, "one line changed", "p95", 2.0),
+    Target("look, everything changed", _PAGE, "everything changed", "median", 8.0),
+    Target("look, everything changed, size", _PAGE, "everything changed", "size", 250_000),
+    Target("the same, tightened in the background, size", _PAGE, "everything changed, a second later", "size", 180_000),
+    Target("scaled to 1366×768, one line changed", _SCALED, "one line changed", "median", 1.0),
+    Target("raw array, nothing changed", _ARRAY, "nothing changed", "median", 1.5),
+    Target("raw array, everything changed", _ARRAY, "everything changed", "median", 1.5),
+    Target("3840×2160, one line changed", "look/3840x2160/page", "one line changed", "median", 2.0),
+    Target("video in a quarter, 30 looks a second, CPU", "video", "CPU of the driver", "median", 15.0),
+    Target("16 idle desktops together, CPU", "idle", "CPU of 16 idle desktops", "median", 0.5),
+    Target("memory of each of 16 desktops beyond Xvfb", "idle", "memory of each of 16 desktops", "median", 40.0),
+    Target("key press in xterm → settled frame", "act/xterm", "key press", "median", 75.0),
+    Target("type 1,000 characters into xterm", "type/xterm", "1,000 ASCII characters, sent", "median", 25.0),
+    Target("desktop ready", "launch", "desktop ready", "median", 500.0),
+)
+
+
+def judge(report: Report) -> list[Verdict]:
+    """What was promised, beside what was measured."""
+    verdicts = [_judge(target, report) for target in TARGETS]
+    photo = _judge_photo(report)
+    return [*verdicts[:6], photo, *verdicts[6:]]
+
+
+def _judge(target: Target, report: Report) -> Verdict:
+    row = report.find(target.section, target.case)
+    value = None
+    if row is not None:
+        value = row.counts.get(target.attribute, None)
+        if target.attribute in {"median", "p95", "size"}:
+            value = getattr(row, target.attribute)
+    unit = "bytes" if target.attribute == "size" else (row.unit if row is not None else "")
+    must = f"≤ {target.limit:,g} {unit}".strip() if target.limit < 10_000 else f"≤ {target.limit:,.0f} bytes"
+    if value is None:
+        return Verdict(target.name, must, "not measured", None)
+    measured = f"{value:,.0f} {unit}" if target.attribute == "size" else f"{value:,.2f} {unit}"
+    return Verdict(target.name, must, measured, value <= target.limit)
+
+
+def _judge_photo(report: Report) -> Verdict:
+    name, must = "photo over the whole screen", "no peer both faster and smaller"
+    ours = report.find(PHOTO, "everything changed")
+    peers = [row for row in report.of(PHOTO) if row.who != OURS and row.median is not None and row.size is not None]
+    if ours is None or ours.median is None or ours.size is None or not peers:
+        return Verdict(name, must, "not measured", None)
+    better = [row.who for row in dominating(ours, peers)]
+    return Verdict(name, must, f"{', '.join(better)} both" if better else "none is", not better)
+
+
+def dominating(ours: Row, peers: Iterable[Row]) -> list[Row]:
+    """The peers that are both faster and smaller."""
+    return [
+        row
+        for row in peers
+        if row.median is not None
+        and row.size is not None
+        and row.median < (ours.median or 0)
+        and row.size < (ours.size or 0)
+    ]

@@ -1,0 +1,247 @@
+"""Looking at the screen: what it costs when nothing, a line, a quarter or everything has changed since the last look.
+
+A change is on the screen before the clock starts, and not yet known to us: the server's notes of it wait in our queue. The
+peers look at the same screen, once a round; what changed makes no difference to them, as they take the whole of it. While one
+contender is measured, the others rest.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import deskhand
+from deskhand import Wait
+from deskhand.bench.context import Context, quiet
+from deskhand.bench.figures import OURS, Row, Samples
+from deskhand.bench.inside import counters, pixels
+from deskhand.bench.peers import PEERS, Crew
+from deskhand.bench.stage import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from deskhand.bench.scenes import Scene
+
+__all__ = ["CASES", "look"]
+
+SCALED = (1366, 768)
+_OURS_A_ROUND = 3
+_TIGHTENING = 1.0
+# What an x11vnc or a program draws of the pointer, and what we do, differs from none at all by so many pixels at most.
+_CURSOR_PIXELS = 64 * 64
+# By number of pixels: enough for a median, and no more than the whole run can wait for.
+_ROUNDS = {(1024, 768): (12, 3), (1920, 1080): (20, 3), (3840, 2160): (5, 2)}
+_PHOTO_ROUNDS = {(1024, 768): (6, 2), (1920, 1080): (8, 2), (3840, 2160): (3, 1)}
+
+NOTHING, LINE, QUARTER, EVERYTHING = (
+    "nothing changed",
+    "one line changed",
+    "a quarter changed",
+    "everything changed",
+)
+LATER = "everything changed, a second later"
+SCROLLED = "text scrolled by a line"
+CASES = {
+    "page": (NOTHING, LINE, QUARTER, EVERYTHING),
+    "terminal": (NOTHING, LINE, SCROLLED),
+    "photo": (QUARTER, EVERYTHING),
+}
+"""What changes in which scene."""
+
+
+class _Screenplay:
+    """Changes a part of what the stage shows from one picture to the other, and back."""
+
+    def __init__(self, stage: Stage, scene: Scene) -> None:
+        self._stage = stage
+        self._scene = scene
+        self._parts = {LINE: scene.line, QUARTER: scene.quarter}
+        self._shown = dict.fromkeys((LINE, QUARTER, EVERYTHING), "first")
+        stage.load(scene.pictures)
+        stage.show("first")
+
+    def change(self, what: str) -> None:
+        """Make it so; it is on the screen when this returns."""
+        if what == NOTHING:
+            return
+        part = EVERYTHING if what == SCROLLED else what
+        picture = "second" if self._shown[part] == "first" else "first"
+        if part == EVERYTHING:
+            self.show(picture)
+        else:
+            self._stage.show(picture, self._parts[part])
+            self._shown[part] = picture
+
+    def show(self, picture: str) -> None:
+        """Show one of the two, whole."""
+        self._stage.show(picture)
+        self._shown = dict.fromkeys(self._shown, picture)
+
+    def expected(self) -> NDArray[np.uint8]:
+        """What the screen shows now."""
+        found = self._scene.pictures[self._shown[EVERYTHING]].copy()
+        for part, rect in self._parts.items():
+            if rect is not None:
+                x, y, w, h = rect
+                found[y : y + h, x : x + w] = self._scene.pictures[self._shown[part]][y : y + h, x : x + w]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One way of ours to look; it returns the size of the file and the screen's generation, where it has them."""
+
+    group: str
+    look: Callable[[deskhand.Desktop], tuple[int | None, int | None]]
+    cases: Sequence[str]
+    gives: str
+
+
+def _native(desktop: deskhand.Desktop) -> tuple[int, int]:
+    shot = desktop.screenshot()
+    return len(shot.png), shot.generation
+
+
+def _scaled(desktop: deskhand.Desktop) -> tuple[int, int]:
+    shot = desktop.screenshot(size=SCALED)
+    return len(shot.png), shot.generation
+
+
+def _array(desktop: deskhand.Desktop) -> tuple[None, None]:
+    pixels(desktop)
+    return None, None
+
+
+def look(context: Context, size: tuple[int, int], name: str) -> Iterator[Row]:
+    """Measure one scene at one size.
+
+    Args:
+        context: The run.
+        size: Of the screen.
+        name: Of the scene.
+
+    Raises:
+        Missing: A program that is in the scene is not installed.
+    """
+    scene = context.scene(name, size)
+    place = f"{size[0]}x{size[1]}/{name}"
+    views = [_View("look", _native, CASES[name], "png")]
+    if name == "page" and size == (1920, 1080):
+        views += [
+            _View("scaled", _scaled, CASES[name], "scaled"),
+            _View("array", _array, (NOTHING, EVERYTHING), "array"),
+        ]
+    given = {view.gives for view in views}
+    peers = [peer for peer in PEERS if peer.gives in given]
+    groups = {peer.name: next(view.group for view in views if view.gives == peer.gives) for peer in peers}
+    with (
+        deskhand.launch(size=size) as desktop,
+        Stage(desktop, context.scratch) as stage,
+        Crew(desktop, context.scratch, peers) as crew,
+    ):
+        play = _Screenplay(stage, scene)
+        wrong = _verify(desktop, play, crew, context.scratch)
+        ours = {(view.group, case): Samples(f"{view.group}/{place}", case) for view in views for case in view.cases}
+        theirs = {
+            peer.name: Samples(f"{groups[peer.name]}/{place}", EVERYTHING, peer.name, note=wrong.get(peer.name, ""))
+            for peer in peers
+        }
+        whole, fast = (_PHOTO_ROUNDS if name == "photo" else _ROUNDS).get(size, (5, 2))
+        rounds = context.times(whole, fast)
+        for number in range(-1, rounds):
+            context.say(f"{place}: round {max(number, 0) + 1} of {rounds}")
+            _round(desktop, play, views, ours, number)
+            _peers_round(play, crew, theirs, number)
+        later = _tightened(desktop, play, f"look/{place}", 1 if context.quick else 3) if name != "terminal" else None
+        for peer_name, samples in theirs.items():
+            samples.missing = crew.missing.get(peer_name, "")
+            if failures := crew.failures.get(peer_name):
+                samples.note += f"failed {len(failures)} times, and was started anew"
+        changed = {"pixels_changed": round(scene.pixels_changed, 4)}
+        for (_, case), samples in ours.items():
+            yield samples.row(**(changed if case in {EVERYTHING, SCROLLED} else {}))
+        if later is not None:
+            yield later
+        for samples in theirs.values():
+            yield samples.row()
+
+
+def _round(
+    desktop: deskhand.Desktop,
+    play: _Screenplay,
+    views: Sequence[_View],
+    ours: dict[tuple[str, str], Samples],
+    number: int,
+) -> None:
+    """All of ours, in an order of their own each time; the first round of all only warms up."""
+    todo = [(view, case) for view in views for case in view.cases] * _OURS_A_ROUND
+    random.Random(number).shuffle(todo)  # noqa: S311 # an order, not a secret
+    for view, case in todo:
+        quiet()
+        # What changes from here on is all that the next look finds, and everybody's measured look follows one of its kind.
+        _, before = view.look(desktop)
+        play.change(case)
+        counted = counters(desktop)
+        begun = time.perf_counter()
+        size, after = view.look(desktop)
+        took = (time.perf_counter() - begun) * 1000
+        counts = {key: value - counted[key] for key, value in counters(desktop).items()}
+        if before is not None and (after == before) != (case == NOTHING):
+            raise RuntimeError(f"{case}, but the generation of the screen went from {before} to {after}")
+        if number >= 0:
+            ours[view.group, case].add(took, size, counts)
+
+
+def _peers_round(play: _Screenplay, crew: Crew, theirs: dict[str, Samples], number: int) -> None:
+    play.show("second" if number % 2 else "first")
+    names = crew.names
+    random.Random(number).shuffle(names)  # noqa: S311 # as above
+    for name in names:
+        quiet()
+        seen = crew.look(name)
+        if seen is not None and number >= 0:
+            theirs[name].add(*seen)
+
+
+def _tightened(desktop: deskhand.Desktop, play: _Screenplay, section: str, rounds: int) -> Row:
+    """What the file weighs when there was time to make it smaller."""
+    samples = Samples(section, LATER, note="the look after a second in which nothing changed")
+    for _ in range(rounds):
+        play.change(EVERYTHING)
+        desktop.screenshot()
+        desktop.perform(Wait(_TIGHTENING), settle=False)
+        begun = time.perf_counter()
+        shot = desktop.screenshot()
+        samples.add((time.perf_counter() - begun) * 1000, len(shot.png))
+    return samples.row()
+
+
+def _verify(desktop: deskhand.Desktop, play: _Screenplay, crew: Crew, scratch: Path) -> dict[str, str]:
+    """See that everybody sees what is shown; returns a note for each peer that does not."""
+    notes = {}
+    for step in (NOTHING, EVERYTHING):
+        play.change(step)
+        expected = play.expected()
+        if not np.array_equal(desktop.screenshot(cursor=False).array(), expected):
+            raise RuntimeError(f"{OURS} does not show what is on the screen")
+        if _differing(pixels(desktop), expected) > _CURSOR_PIXELS:
+            raise RuntimeError(f"the array of {OURS} does not show what is on the screen")
+    path = scratch / "seen.npy"
+    for name in crew.names:
+        if crew.save(name, path):
+            seen = np.load(path)
+            if seen.shape == expected.shape and _differing(seen, expected) > _CURSOR_PIXELS:
+                notes[name] = f"{_differing(seen, expected):,} pixels are wrong"
+    return notes
+
+
+def _differing(seen: NDArray[np.uint8], expected: NDArray[np.uint8]) -> int:
+    return int((seen != expected).any(axis=2).sum())

@@ -1,0 +1,181 @@
+"""From a report to what people read. Pure: text in, text out.
+
+A ratio is rounded down, so that "12×" is at least that. What must never appear here: a number that is not in the report.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from deskhand.bench.figures import OURS, PHOTO, Report, Row, judge, ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["MARKERS", "amount", "block", "into", "times"]
+
+MARKERS = ("<!-- bench -->", "<!-- /bench -->")
+PAGE = "look/1920x1080/page"
+NOTHING, LINE, EVERYTHING = "nothing changed", "one line changed", "everything changed"
+_SLOW_SCENES = ("look/1024x768/page", "look/3840x2160/page", "look/1920x1080/terminal", PHOTO)
+
+
+def times(value: float | None) -> str:
+    """A ratio, rounded down to what is surely true; empty when there is none."""
+    if value is None:
+        return ""
+    if value < 10:
+        return f"{math.floor(value * 10) / 10:.1f}×"
+    digits = 10 ** max(0, len(str(int(value))) - 2)
+    return f"{int(value) // digits * digits:,}×"
+
+
+def amount(value: float | None, unit: str = "ms") -> str:
+    """A number with as many digits as it deserves."""
+    if value is None:
+        return ""
+    if unit == "bytes":
+        return f"{value / 1000:,.0f} kB"
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    return f"{value:,.{digits}f} {unit}"
+
+
+def _table(header: Sequence[str], alignment: str, rows: Iterable[Sequence[str]]) -> str:
+    marks = {"l": "---", "r": "---:", "c": ":-:"}
+    lines = [header, [marks[letter] for letter in alignment], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def block(report: Report, *, command: str = "make bench", plot: str | None = None) -> str:
+    """What the README says between its markers.
+
+    Args:
+        report: A run.
+        command: How it was made.
+        plot: The picture's address, from the README.
+    """
+    machine, conditions = report.machine, report.conditions
+    deskhand = report.versions.get("deskhand", "").partition(" ")[0]
+    how = (
+        f"Written by `{command}` on {conditions['date']}: {machine['processor']}, {machine['cores']} cores,"
+        f" {machine['system']}, Python {machine['python']}, deskhand {deskhand}. Peers and deskhand took turns in one run."
+        " The screen, where nothing else is said: 1920×1080, a terminal of coloured text beside Chromium with gradients and a"
+        " long table; medians, a picture's PNG bytes in hand. A change is on the screen before the clock starts."
+    )
+    others = (
+        "**Others, looking at the same screen.** They take the whole of it, whatever changed; deskhand is so many times"
+        " faster where nothing, a line, or everything changed:"
+    )
+    parts = [how, "**What was promised**", _targets(report), others, _peers(report)]
+    if plot is not None:
+        parts.append(f"![Speed against size of the files, each peer and deskhand, of a page and of a photo]({plot})")
+    parts += ["**Other sizes and scenes**", _scenes(report), "**Acting and typing**", _acts(report)]
+    parts += ["**Resources**", _resources(report)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def into(text: str, content: str) -> str:
+    """A document with `content` between its markers.
+
+    Raises:
+        ValueError: It does not have both, once each and in order.
+    """
+    head, first, rest = text.partition(MARKERS[0])
+    _, second, tail = rest.partition(MARKERS[1])
+    if not (first and second) or MARKERS[0] in rest or MARKERS[1] in tail:
+        raise ValueError(f"it needs the markers {MARKERS[0]} and {MARKERS[1]}, once each and in this order")
+    return f"{head}{MARKERS[0]}\n{content}\n{MARKERS[1]}{tail}"
+
+
+def _targets(report: Report) -> str:
+    marks = {True: "✓", False: "✗ **missed**", None: "?"}
+    rows = [[v.name, v.must, v.measured, marks[v.met]] for v in judge(report)]
+    return _table(["what", "must", "measured", ""], "lrrl", rows)
+
+
+_SEEN = (
+    (PAGE, "PNG bytes in hand"),
+    ("scaled/1920x1080/page", "scaled to 1366×768"),
+    ("array/1920x1080/page", "pixels only, no file"),
+)
+
+
+def _peers(report: Report) -> str:
+    tables = []
+    for section, title in _SEEN:
+        found = report.of(section)
+        ours = {row.case: row for row in found if row.who == OURS and row.median is not None}
+        rows = [
+            [f"**deskhand, {r.case}**", amount(r.median), amount(r.p95), _size(r), "", "", ""] for r in ours.values()
+        ]
+        rows += [_peer(row, ours) for row in found if row.who != OURS]
+        if rows:
+            tables.append(
+                _table([title, "median", "p95", "size", "× nothing", "× a line", "× everything"], "lrrrrrr", rows)
+            )
+    return "\n\n".join(tables)
+
+
+def _peer(row: Row, ours: dict[str, Row]) -> list[str]:
+    if row.median is None:
+        return [row.who, row.missing, "", "", "", "", ""]
+    ratios = [times(ratio(row, ours.get(case))) for case in (NOTHING, LINE, EVERYTHING)]
+    note = f" ({row.note})" if row.note else ""
+    return [row.who + note, amount(row.median), amount(row.p95), _size(row), *ratios]
+
+
+def _size(row: Row) -> str:
+    return amount(row.size, "bytes") if row.size is not None and not row.section.startswith("array") else ""
+
+
+def _fastest(report: Report, section: str) -> Row | None:
+    peers = [row for row in report.of(section) if row.who != OURS and row.median is not None]
+    return min(peers, key=lambda row: row.median or 0, default=None)
+
+
+def _scenes(report: Report) -> str:
+    rows = []
+    for section in _SLOW_SCENES:
+        fastest = _fastest(report, section)
+        _, size, scene = section.split("/")
+        for row in report.of(section, who=OURS):
+            if row.median is None or row.case.endswith("later"):
+                continue
+            peer = f"{fastest.who}: {amount(fastest.median)}, {_size(fastest)}" if fastest else ""
+            name = f"{size.replace('x', '×')}, {scene}, {row.case}"
+            rows.append([name, amount(row.median), amount(row.p95), _size(row), peer, times(ratio(fastest, row))])
+    return _table(["look", "median", "p95", "size", "the fastest peer there", "×"], "lrrrlr", rows) if rows else ""
+
+
+def _acts(report: Report) -> str:
+    rows = []
+    for row in report.rows:
+        if row.who != OURS or row.median is None or not row.section.startswith(("act/", "type/")):
+            continue
+        peers = [
+            f"{peer.who}: {amount(peer.median)}{_exactness(peer)}, {times(ratio(peer, row))}"
+            for peer in report.of(row.section)
+            if peer.who != OURS and peer.case == row.case and peer.median is not None
+        ]
+        what = f"{row.case}, {row.section.partition('/')[2]}"
+        rows.append([what, amount(row.median), amount(row.p95), _exactness(row).lstrip(", "), "; ".join(peers)])
+    return _table(["what", "median", "p95", "", "others"], "lrrll", rows) if rows else ""
+
+
+def _exactness(row: Row) -> str:
+    if "wrong_frames" in row.counts:
+        return f", {row.counts['wrong_frames']:.0f} of {row.counts['compared']:.0f} frames wrong"
+    if "wrong_texts" in row.counts:
+        return f", {row.counts['wrong_texts']:.0f} of {row.n} texts wrong"
+    return ""
+
+
+def _resources(report: Report) -> str:
+    rows = []
+    for section in ("launch", "idle", "video", "rate"):
+        for row in report.of(section):
+            if row.median is not None:
+                who = "" if row.who == OURS else f", {row.who}"
+                rows.append([f"{row.case}{who}", amount(row.median, row.unit), row.note])
+    return _table(["what", "", ""], "lrl", rows) if rows else ""

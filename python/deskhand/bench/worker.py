@@ -1,0 +1,336 @@
+"""How each peer looks at a screen: as its documentation says, with everything kept open that it lets one keep open.
+
+`python -m deskhand.bench.worker LOOK WIDTH HEIGHT` is one peer on the display of its environment; it answers `look`, `save` and
+`watch`, and takes the time itself. What must never appear here: a comparison.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import os
+import resource
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from PIL import Image
+
+from deskhand.bench.child import Replies
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["LOOKS", "main"]
+
+_Size: TypeAlias = tuple[int, int]
+_SCALED = (1366, 768)
+_FIRST_PORT = 15900
+
+
+class Eye:
+    """A way to look.
+
+    Attributes:
+        look: A PNG file's bytes, or pixels.
+        before: What is done before each look and not timed.
+        after: As above, after it.
+        warms: Whether a look makes the next one faster, because it is made in the same process.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], Any],
+        before: Callable[[], object] = lambda: None,
+        after: Callable[[], object] = lambda: None,
+        *,
+        warms: bool = True,
+    ) -> None:
+        self.look = look
+        self.warms = warms
+        self.before = before
+        self.after = after
+
+
+@contextlib.contextmanager
+def _by_program(*commands: list[str]) -> Iterator[Eye]:
+    """Programs that write files; `PATH` stands for the last of them. In memory where that can be, in their favour."""
+    memory = Path("/dev/shm")  # noqa: S108 # a place, not a name
+    with tempfile.TemporaryDirectory(prefix="deskhand-bench-", dir=memory if memory.is_dir() else None) as scratch:
+        path, middle = Path(scratch) / "shot.png", Path(scratch) / "middle.png"
+        argvs = [[word.replace("PATH", str(path)).replace("MIDDLE", str(middle)) for word in c] for c in commands]
+
+        def look() -> bytes:
+            for argv in argvs:
+                subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+            return path.read_bytes()
+
+        yield Eye(look, warms=False)
+
+
+def scrot(_size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    return _by_program(["scrot", "-o", "PATH"])
+
+
+def imagemagick(_size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    return _by_program(["import", "-window", "root", "PATH"])
+
+
+def scrot_scaled(_size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    scaled = f"{_SCALED[0]}x{_SCALED[1]}!"
+    return _by_program(["scrot", "-o", "MIDDLE"], ["convert", "MIDDLE", "-resize", scaled, "PATH"])
+
+
+@contextlib.contextmanager
+def modal(size: _Size) -> Iterator[Eye]:
+    import _modal_computer_use_x11_shm as native  # noqa: PLC0415 # each process loads one peer
+
+    session = native.X11SharedMemoryScreenshotSession(os.environ["DISPLAY"], *size)
+    try:
+        yield Eye(lambda: session.capture_png(0, 0, *size))
+    finally:
+        session.close()
+
+
+def _png(picture: Image.Image, level: int) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG", compress_level=level)
+    return buffer.getvalue()
+
+
+@contextlib.contextmanager
+def _by_xlib(finish: Callable[[bytes], Any], size: _Size) -> Iterator[Eye]:
+    from Xlib import X  # noqa: PLC0415
+    from Xlib.display import Display  # noqa: PLC0415
+
+    display = Display()
+    root = display.screen().root
+    yield Eye(lambda: finish(root.get_image(0, 0, *size, X.ZPixmap, 0xFFFFFFFF).data))
+    display.close()
+
+
+def _xlib_png(level: int, size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    return _by_xlib(lambda data: _png(Image.frombytes("RGB", size, data, "raw", "BGRX"), level), size)
+
+
+def xlib_raw(size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    width, height = size
+    # `reshape` copies nothing.
+    return _by_xlib(lambda data: np.frombuffer(data, np.uint8).reshape(height, width, 4), size)
+
+
+def xlib_6(size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    return _xlib_png(6, size)
+
+
+def xlib_1(size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    return _xlib_png(1, size)
+
+
+@contextlib.contextmanager
+def _by_mss(finish: Callable[[Any], Any]) -> Iterator[Eye]:
+    import mss  # noqa: PLC0415
+
+    with mss.MSS() as grabber:
+        yield Eye(lambda: finish(grabber.grab(grabber.monitors[0])))
+
+
+def mss_raw(size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    width, height = size
+    return _by_mss(lambda shot: np.frombuffer(shot.raw, np.uint8).reshape(height, width, 4))
+
+
+def mss_array(size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    width, height = size
+    return _by_mss(
+        lambda shot: np.ascontiguousarray(np.frombuffer(shot.raw, np.uint8).reshape(height, width, 4)[..., 2::-1])
+    )
+
+
+def mss_png(_size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    from mss.tools import to_png  # noqa: PLC0415
+
+    return _by_mss(lambda shot: to_png(shot.rgb, shot.size))
+
+
+def _pillow(shot: Any) -> Image.Image:
+    return Image.frombytes("RGB", shot.size, shot.bgra, "raw", "BGRX")
+
+
+def mss_1(_size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    return _by_mss(lambda shot: _png(_pillow(shot), 1))
+
+
+def mss_scaled(_size: _Size) -> contextlib.AbstractContextManager[Eye]:
+    return _by_mss(lambda shot: _png(_pillow(shot).resize(_SCALED, Image.Resampling.LANCZOS), 1))
+
+
+@contextlib.contextmanager
+def pyautogui(_size: _Size) -> Iterator[Eye]:
+    import pyautogui as gui  # noqa: PLC0415
+
+    yield Eye(lambda: _png(gui.screenshot(), 6))
+
+
+@contextlib.contextmanager
+def _x11vnc() -> Iterator[tuple[int, str, Callable[[], None], Callable[[], None]]]:
+    """A server with its defaults; its port, its password, and how to wake it and lay it to rest.
+
+    It watches the screen all the time for as long as somebody is connected. It rests while others are measured.
+    """
+    password = secrets.token_hex(4)
+    with tempfile.NamedTemporaryFile("w", prefix="deskhand-bench-") as file:
+        file.write(password + "\n")
+        file.flush()
+        argv = ["x11vnc", "-localhost", "-no6", "-autoport", str(_FIRST_PORT + secrets.randbelow(10_000))]
+        argv += ["-passwdfile", file.name, "-forever", "-shared", "-quiet"]
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=sys.stderr, text=True)
+        try:
+            assert process.stdout is not None  # noqa: S101 # it was asked for
+            port = next((int(line[5:]) for line in process.stdout if line.startswith("PORT=")), None)
+            if port is None:
+                raise RuntimeError("x11vnc did not come up")
+            yield (
+                port,
+                password,
+                lambda: process.send_signal(signal.SIGCONT),
+                lambda: process.send_signal(signal.SIGSTOP),
+            )
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def vncdotool(_size: _Size) -> Iterator[Eye]:
+    from vncdotool import api  # noqa: PLC0415
+
+    with _x11vnc() as (port, password, wake, rest):
+        client = api.connect(f"127.0.0.1::{port}", password=password, timeout=30)
+
+        def look() -> bytes:
+            buffer = io.BytesIO()
+            client.captureScreen(buffer, format="PNG")
+            return buffer.getvalue()
+
+        yield Eye(look, before=wake, after=rest)
+        wake()
+        client.disconnect()
+        api.shutdown()
+
+
+@contextlib.contextmanager
+def asyncvnc(_size: _Size) -> Iterator[Eye]:
+    import asyncvnc as vnc  # noqa: PLC0415
+
+    async def opened(stack: contextlib.AsyncExitStack, port: int, password: str) -> Any:
+        return await stack.enter_async_context(vnc.connect("127.0.0.1", port, password=password))
+
+    with _x11vnc() as (port, password, wake, rest), asyncio.Runner() as runner:
+        stack = contextlib.AsyncExitStack()
+        client = runner.run(opened(stack, port, password))
+
+        def look() -> Any:
+            return runner.run(client.screenshot())
+
+        yield Eye(look, before=wake, after=rest)
+        wake()
+        runner.run(stack.aclose())
+
+
+LOOKS = {
+    look.__name__: look
+    for look in (
+        asyncvnc,
+        imagemagick,
+        modal,
+        mss_1,
+        mss_array,
+        mss_png,
+        mss_raw,
+        mss_scaled,
+        pyautogui,
+        scrot,
+        scrot_scaled,
+        vncdotool,
+        xlib_1,
+        xlib_6,
+        xlib_raw,
+    )
+}
+_RAW_ORDER = {"mss_raw", "xlib_raw"}
+
+
+def _cpu() -> float:
+    """Seconds of this process and the ended ones that it started."""
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+class _Worker:
+    def __init__(self, name: str, eye: Eye) -> None:
+        self._name = name
+        self._eye = eye
+
+    def handle(self, message: dict[str, Any]) -> dict[str, object]:
+        op = message["op"]
+        if op == "look":
+            return self._look()
+        if op == "save":
+            return self._save(Path(message["path"]))
+        if op == "watch":
+            return self._watch(message["seconds"], message["rate"])
+        self._eye.after()
+        return {}
+
+    def _look(self) -> dict[str, object]:
+        self._eye.before()
+        if self._eye.warms:
+            self._eye.look()
+        begun = time.perf_counter()
+        got = self._eye.look()
+        took = time.perf_counter() - begun
+        self._eye.after()
+        size = len(got) if isinstance(got, bytes) else got.nbytes
+        return {"ms": took * 1000, "bytes": size}
+
+    def _save(self, path: Path) -> dict[str, object]:
+        self._eye.before()
+        got = self._eye.look()
+        self._eye.after()
+        if isinstance(got, bytes):
+            pixels = np.asarray(Image.open(io.BytesIO(got)).convert("RGB"))
+        else:
+            pixels = got[..., 2::-1] if self._name in _RAW_ORDER else got[..., :3]
+        np.save(path, pixels)
+        return {}
+
+    def _watch(self, seconds: float, rate: float) -> dict[str, object]:
+        self._eye.before()
+        used, begun, looks = _cpu(), time.perf_counter(), 0
+        while time.perf_counter() - begun < seconds:
+            self._eye.look()
+            looks += 1
+            # One that is too slow looks as often as it can.
+            time.sleep(max(0.0, begun + looks / rate - time.perf_counter()))
+        took = time.perf_counter() - begun
+        self._eye.after()
+        return {"cpu_percent": (_cpu() - used) / took * 100, "rate": looks / took}
+
+
+def main() -> None:
+    """Be one peer."""
+    name, width, height = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    with LOOKS[name]((width, height)) as eye:
+        Replies(_Worker(name, eye).handle).forever()
+
+
+if __name__ == "__main__":
+    main()

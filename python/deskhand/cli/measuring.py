@@ -1,0 +1,179 @@
+"""The command that measures: `bench`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from deskhand.cli.common import clean, examples, file_to_write
+from deskhand.errors import ActionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from deskhand.bench.figures import Report
+
+__all__ = ["COMMANDS"]
+
+_STYLES = {True: "green", False: "red", None: "yellow"}
+_WORDS = {True: "met", False: "missed", None: "not measured"}
+
+
+@click.command(
+    epilog=examples(
+        "deskhand bench --quick",
+        "deskhand bench --only 'look/1920*' --rounds 50",
+        "deskhand bench --only act --json act.json",
+        "deskhand bench --json bench.json --plot bench.svg --readme README.md",
+        "deskhand bench --from bench.json --plot bench.png",
+    )
+)
+@click.option("--quick", is_flag=True, help="Less of everything: a minute instead of ten.")
+@click.option(
+    "--only", metavar="PATTERN", help="Only the sections whose names have this in them; * stands for anything."
+)
+@click.option("--rounds", type=click.IntRange(1), help="So many rounds instead of each section's own number.")
+@click.option(
+    "--json", "json_path", metavar="PATH", callback=file_to_write, help="Write the report; - is standard output."
+)
+@click.option("--plot", metavar="PATH", callback=file_to_write, help="Draw speed against size, as .svg or .png.")
+@click.option("--readme", metavar="PATH", callback=file_to_write, help="Write the tables between this file's markers.")
+@click.option(
+    "--from", "source", type=click.Path(exists=True, dir_okay=False), help="Measure nothing: take that report."
+)
+def bench(
+    *,
+    quick: bool,
+    only: str | None,
+    rounds: int | None,
+    json_path: str | None,
+    plot: str | None,
+    readme: str | None,
+    source: str | None,
+) -> None:
+    """Measure deskhand beside its peers on this machine.
+
+    Everything happens on desktops of its own, which go at the end. Peers and programs that are not installed are named in the
+    tables, with what would install them; pip install 'deskhand[bench]' brings most of the peers.
+    """
+    report = _read(source) if source is not None else _measure(only, rounds, quick=quick)
+    if json_path == "-":
+        click.echo(json.dumps(report.to_dict()))
+    else:
+        _show(report)
+        if json_path is not None:
+            Path(json_path).write_text(json.dumps(report.to_dict(), indent=1, ensure_ascii=False) + "\n")
+    if plot is not None:
+        _draw(report, Path(plot))
+    if readme is not None:
+        _tables_into(report, Path(readme), plot)
+
+
+def _read(source: str) -> Report:
+    from deskhand.bench.figures import Report  # noqa: PLC0415 # as in _measure
+
+    try:
+        return Report.from_dict(json.loads(Path(source).read_text()))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ActionError(f"{source} is no report: {error}") from error
+
+
+def _measure(only: str | None, rounds: int | None, *, quick: bool) -> Report:
+    from deskhand.bench.child import ChildError  # noqa: PLC0415 # numpy and more, which no other command needs
+    from deskhand.bench.sections import choose, run  # noqa: PLC0415
+
+    try:
+        sections = choose(only, quick=quick)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--only") from error
+    with _progress(len(sections)) as (begin, say):
+        try:
+            return run(sections, quick=quick, rounds=rounds, begin=begin, say=say)
+        except ChildError as error:
+            raise ActionError(f"a program of the benchmark failed: {error}") from error
+
+
+@contextlib.contextmanager
+def _progress(count: int) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
+    """What to call when a section begins, and when there is anything to tell.
+
+    On a terminal that is a bar with what is going on; elsewhere the name of each section.
+    """
+    if not sys.stderr.isatty():
+        yield lambda name: click.echo(name, err=True), lambda _text: None
+        return
+    from rich.console import Console  # noqa: PLC0415 # as in common.table
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    # The bar turns seldom: it must not be what is measured.
+    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=1) as bar:
+        task = bar.add_task("", total=count, completed=-1)
+
+        def begin(name: str) -> None:
+            bar.update(task, advance=1, description=name)
+
+        yield begin, lambda text: bar.update(task, description=text)
+
+
+def _show(report: Report) -> None:
+    from rich import box  # noqa: PLC0415 # as in common.table
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from deskhand.bench.figures import OURS, judge, ratio  # noqa: PLC0415
+    from deskhand.bench.tables import amount, times  # noqa: PLC0415
+
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
+    style = box.SIMPLE_HEAD if sys.stdout.isatty() else None
+    found = Table(box=style, pad_edge=False)
+    for name in ("section", "case", "who", "n", "median", "p95", "size", "×", "note"):
+        found.add_column(name, justify="right" if name in {"n", "median", "p95", "size", "×"} else "left")
+    for row in report.rows:
+        same = report.find(row.section, row.case)
+        cells = [row.section, row.case, row.who, str(row.n or ""), amount(row.median, row.unit)]
+        cells += [amount(row.p95, row.unit) if row.n > 1 else "", amount(row.size, "bytes")]
+        cells += [times(ratio(row, same)) if row.who != OURS and row.unit == "ms" else "", row.missing or row.note]
+        found.add_row(*(Text(clean(cell), style="bold" if row.who == OURS else "") for cell in cells))
+    console.print(found)
+    targets = Table(box=style, pad_edge=False)
+    for name in ("promised", "must", "measured", ""):
+        targets.add_column(name)
+    for verdict in judge(report):
+        word = Text(_WORDS[verdict.met], style=_STYLES[verdict.met])
+        targets.add_row(Text(verdict.name), Text(verdict.must), Text(verdict.measured), word)
+    console.print(targets)
+
+
+def _draw(report: Report, path: Path) -> None:
+    from deskhand.bench.plot import draw  # noqa: PLC0415 # as in _measure
+
+    try:
+        draw(report, path)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise ActionError("the plot needs matplotlib: pip install 'deskhand[bench]'") from error
+    except ValueError as error:
+        raise ActionError(str(error)) from error
+
+
+def _tables_into(report: Report, readme: Path, plot: str | None) -> None:
+    from deskhand.bench.tables import block, into  # noqa: PLC0415 # as in _measure
+
+    address = os.path.relpath(plot, readme.parent) if plot is not None else None
+    try:
+        text = into(readme.read_text(), block(report, plot=address))
+    except ValueError as error:
+        raise ActionError(f"{readme}: {error}") from error
+    readme.write_text(text)
+
+
+COMMANDS = (bench,)
