@@ -122,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 # the base class named it
+    def log_message(self, format: str, *args: object) -> None:  # the base class named it
         """Say nothing: the run's own progress is on the terminal."""
 
 

@@ -42,10 +42,12 @@ if TYPE_CHECKING:
     from deskhand.actions import Action
     from deskhand.backends.base import Window
     from deskhand.events import ButtonDown, KeyDown
+    from deskhand.formats import Format
     from deskhand.geometry import Point, Size
     from deskhand.observation import Observation, Screenshot
     from deskhand.programs import Program
     from deskhand.settle import Settle
+    from deskhand.sizes import PictureSize
 
 __all__ = ["AsyncDesktop"]
 

@@ -41,6 +41,7 @@ from deskhand.actions import (
 from deskhand.aio import AsyncDesktop
 from deskhand.backends.base import Window
 from deskhand.desktop import Desktop
+from deskhand.difference import difference
 from deskhand.entry import connect, launch
 from deskhand.errors import (
     ActionError,
@@ -62,6 +63,7 @@ from deskhand.geometry import Point, Rect, Size, Viewport
 from deskhand.observation import Elapsed, Observation, Screenshot
 from deskhand.programs import Program
 from deskhand.settle import Reason, Settle
+from deskhand.sizes import Fit
 
 __all__ = [
     "Action",
@@ -78,6 +80,7 @@ __all__ = [
     "DoubleClick",
     "Drag",
     "Elapsed",
+    "Fit",
     "ForwardClick",
     "ImagingError",
     "KeyHold",
@@ -117,5 +120,6 @@ __all__ = [
     "Zoom",
     "__version__",
     "connect",
+    "difference",
     "launch",
 ]

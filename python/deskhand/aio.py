@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from deskhand.actions import Action
     from deskhand.backends.base import Window
     from deskhand.events import ButtonDown, KeyDown
+    from deskhand.formats import Format
     from deskhand.geometry import Point, Size
     from deskhand.observation import Observation, Screenshot
     from deskhand.programs import Program
     from deskhand.settle import Settle
+    from deskhand.sizes import PictureSize
 
 __all__ = ["AsyncDesktop"]
 
@@ -122,20 +124,31 @@ class AsyncDesktop:
         return await self._call(lambda: self.desktop.pointer)
 
     async def perform(
-        self, *actions: Action, settle: Settle | bool = True, size: tuple[int, int] | None = None
+        self,
+        *actions: Action,
+        settle: Settle | bool = True,
+        size: PictureSize | None = None,
+        format: Format = "png",
+        quality: int = 80,
     ) -> Observation:
         """Carry out actions in order and return what the screen answered."""
-        return await self._call(lambda: self.desktop.perform(*actions, settle=settle, size=size))
+        return await self._call(
+            lambda: self.desktop.perform(*actions, settle=settle, size=size, format=format, quality=quality)
+        )
 
     async def screenshot(
         self,
-        size: tuple[int, int] | None = None,
+        size: PictureSize | None = None,
         region: tuple[int, int, int, int] | None = None,
         *,
         cursor: bool = True,
+        format: Format = "png",
+        quality: int = 80,
     ) -> Screenshot:
         """Look, without waiting for anything."""
-        return await self._call(lambda: self.desktop.screenshot(size, region, cursor=cursor))
+        return await self._call(
+            lambda: self.desktop.screenshot(size, region, cursor=cursor, format=format, quality=quality)
+        )
 
     async def release_all(self) -> None:
         """Release every key and button that is held."""

@@ -35,10 +35,12 @@ from deskhand.actions import (
 )
 from deskhand.errors import ActionError, BackendError, DeskhandError, DesktopLost, UnsupportedAction
 from deskhand.events import ButtonDown, Event, KeyDown, Pause, PointerMove
+from deskhand.formats import check_format
 from deskhand.geometry import Point, Rect, Size
 from deskhand.observation import Elapsed, Observation
 from deskhand.programs import Program, start_program
 from deskhand.settle import Settle
+from deskhand.sizes import picture_size
 from deskhand.translate import Ledger, translate
 from deskhand.watch import Watch
 
@@ -48,8 +50,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deskhand.backends.base import Backend, Window
+    from deskhand.formats import Format
     from deskhand.launch.processes import Guard
     from deskhand.observation import Screenshot
+    from deskhand.sizes import PictureSize
 
 __all__ = ["Desktop"]
 
@@ -194,7 +198,12 @@ class Desktop:
     # --- acting and looking ---
 
     def perform(
-        self, *actions: Action, settle: Settle | bool = True, size: tuple[int, int] | None = None
+        self,
+        *actions: Action,
+        settle: Settle | bool = True,
+        size: PictureSize | None = None,
+        format: Format = "png",
+        quality: int = 80,
     ) -> Observation:
         """Carry out actions in order and return what the screen answered.
 
@@ -205,7 +214,10 @@ class Desktop:
         Args:
             actions: What to do; none at all only waits for the screen and looks.
             settle: How to wait; False does not wait.
-            size: Size of the picture in pixels, by default that of the screen (or of the zoomed region).
+            size: How large the picture is: (width, height) in pixels, a factor, a `Fit`, or the name of a model with published
+                limits; by default as large as the screen (or the zoomed region).
+            format: What its bytes are: `png`, `indexed`, `jpeg`, `webp` or `raw`; see `deskhand.formats.Format`.
+            quality: 1...100, of `jpeg` and `webp`.
 
         Returns:
             One observation, taken when the screen had settled, or at the timeout (`settled=False`).
@@ -216,12 +228,14 @@ class Desktop:
             BackendError: The other side refused something. Whatever was pressed has been released.
         """
         settings = _settings(settle)
+        check_format(format, quality)
+        picture_size(size, self.size)
         with self._turn():
             planned = self._plan(actions)
             self._index = None
             self._acting = True
             try:
-                seen = self._act_and_observe(planned, settings, size)
+                seen = self._act_and_observe(planned, settings, size, format, quality)
             except BaseException as error:
                 self._release_after(error)
                 if isinstance(error, DeskhandError) and self._index is not None:
@@ -233,26 +247,33 @@ class Desktop:
 
     def screenshot(
         self,
-        size: tuple[int, int] | None = None,
+        size: PictureSize | None = None,
         region: tuple[int, int, int, int] | None = None,
         *,
         cursor: bool = True,
+        format: Format = "png",
+        quality: int = 80,
     ) -> Screenshot:
         """Look, without waiting for anything.
 
         Args:
-            size: Size of the picture in pixels; by default that of what it shows.
+            size: How large the picture is: (width, height) in pixels, a factor, a `Fit`, or the name of a model with published
+                limits; by default as large as what it shows.
             region: The part of the screen to show: x, y, width, height.
             cursor: Whether the pointer's image is in the picture.
+            format: What its bytes are: `png`, `indexed`, `jpeg`, `webp` or `raw`; see `deskhand.formats.Format`.
+            quality: 1...100, of `jpeg` and `webp`.
 
         Raises:
             OutOfBounds: The region is not on the screen.
+            ActionError: There is no such size, format or quality.
             ImagingError: The size is not possible.
             DesktopLost: The other side is gone.
         """
+        check_format(format, quality)
         with self._turn():
             self._backend.look()
-            return self._watch.picture(size, region, cursor=cursor)
+            return self._watch.picture(size, region, cursor=cursor, format=format, quality=quality)
 
     def release_all(self) -> None:
         """Release every key and button that is held."""
@@ -458,7 +479,12 @@ class Desktop:
         return self._guard
 
     def _act_and_observe(
-        self, planned: Sequence[tuple[Action, list[Event]]], settings: Settle | None, size: tuple[int, int] | None
+        self,
+        planned: Sequence[tuple[Action, list[Event]]],
+        settings: Settle | None,
+        size: PictureSize | None,
+        format: Format,
+        quality: int,
     ) -> Observation:
         screen = self._backend.screen
         self._watch.catch_up()
@@ -481,11 +507,13 @@ class Desktop:
         changes = [Rect(*rect) for rect in screen.changes(before)]
         captured = self._clock()
         zooms = [action.region for action, _ in planned if isinstance(action, Zoom)]
-        shot = self._watch.picture(size, zooms[-1] if zooms else None, cursor=True)
+        zoom = zooms[-1] if zooms else None
+        shot = self._watch.picture(size, zoom, cursor=True, format=format, quality=quality)
         encoded = self._clock()
         reaction = max(0.0, verdict.first_change - sent) if verdict.first_change is not None else 0.0
         return Observation(
-            png=shot.png,
+            data=shot.data,
+            format=shot.format,
             viewport=shot.viewport,
             cursor=shot.cursor,
             generation=shot.generation,

@@ -1,21 +1,23 @@
 """What a look at a desktop gives: the picture, and what is known about it.
 
 This module owns the two value types that users hold. They are snapshots: nothing in them changes when the desktop does, and
-`image()` and `array()` are made from `png`, so they cannot show other pixels. What must never appear here: a desktop.
+`image()` and `array()` are made from `data`, so they cannot show other pixels. What must never appear here: a desktop.
 """
 
 from __future__ import annotations
 
-import base64
 import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from deskhand.formats import MEDIA_TYPES, data_url, encode
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from PIL import Image
 
+    from deskhand.formats import Format
     from deskhand.geometry import Point, Rect, Size, Viewport
     from deskhand.settle import Reason
 
@@ -27,13 +29,15 @@ class Screenshot:
     """One picture of a screen.
 
     Attributes:
-        png: The file: 24 bit RGB, no alpha.
+        data: The picture's bytes, in its format.
+        format: `png` unless another was asked for; see `deskhand.formats.Format`.
         viewport: The transform between points of the picture and points of the screen.
         cursor: Where the pointer was, in screen pixels.
         generation: The screen's generation: two pictures of one desktop with the same one show the same pixels (cursor aside).
     """
 
-    png: bytes = field(repr=False)
+    data: bytes = field(repr=False)
+    format: Format
     viewport: Viewport
     cursor: Point
     generation: int
@@ -44,22 +48,39 @@ class Screenshot:
         return self.viewport.model
 
     @property
+    def media_type(self) -> str:
+        """What `data` is, such as `image/png`."""
+        return MEDIA_TYPES[self.format]
+
+    @property
+    def png(self) -> bytes:
+        """The picture as a PNG file, RGB without alpha: `data` itself, or made of it where that is in another format."""
+        if self.media_type == "image/png":
+            return self.data
+        return encode(self.image().tobytes(), self.size, "png", 1)
+
+    @property
     def data_url(self) -> str:
-        """The picture as a `data:image/png;base64,` URL."""
-        return "data:image/png;base64," + base64.b64encode(self.png).decode("ascii")
+        """The picture as a `data:` URL; one of raw pixels is given as PNG."""
+        if self.format == "raw":
+            return data_url(self.png, "image/png")
+        return data_url(self.data, self.media_type)
 
     def image(self) -> Image.Image:
         """The picture as a Pillow image of mode RGB."""
         from PIL import Image  # noqa: PLC0415 # it costs every program's start, and few need it
 
-        image = Image.open(io.BytesIO(self.png))
-        image.load()
-        return image
+        if self.format == "raw":
+            return Image.frombytes("RGB", self.size, self.data)
+        image = Image.open(io.BytesIO(self.data))
+        return image.convert("RGB")
 
     def array(self) -> NDArray[np.uint8]:
-        """The picture as an array of shape (height, width, 3), RGB, 0...255."""
+        """The picture as an array of shape (height, width, 3), RGB, 0...255; read-only, and without a copy of raw pixels."""
         import numpy as np  # noqa: PLC0415 # as above
 
+        if self.format == "raw":
+            return np.frombuffer(self.data, np.uint8).reshape(self.size.height, self.size.width, 3)
         return np.asarray(self.image())
 
 
@@ -72,7 +93,7 @@ class Elapsed:
         reaction: From there to the first change of the screen; 0 when nothing changed.
         settle: From there until the screen counted as settled.
         capture: Bringing the frame up to date.
-        encode: Making the PNG.
+        encode: Making the picture.
     """
 
     input: float

@@ -9,14 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deskhand._native import Interrupted
+from deskhand.formats import encode
 from deskhand.geometry import Point, Rect, Size, Viewport, check_region
 from deskhand.observation import Screenshot
 from deskhand.settle import Ambient, Machine, Reason, Settle, Verdict
+from deskhand.sizes import picture_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deskhand.backends.base import Backend
+    from deskhand.formats import Format
+    from deskhand.sizes import PictureSize
 
 __all__ = ["Watch"]
 
@@ -131,12 +135,27 @@ class Watch:
                 self._ambient.feed(at, rects)
 
     def picture(
-        self, size: tuple[int, int] | None, region: tuple[int, int, int, int] | None, *, cursor: bool
+        self,
+        size: PictureSize | None,
+        region: tuple[int, int, int, int] | None,
+        *,
+        cursor: bool,
+        format: Format,
+        quality: int,
     ) -> Screenshot:
         """The screen as it was last brought up to date."""
-        whole = Size(*self._screen.size)
+        screen = self._screen
+        whole = Size(*screen.size)
         area = check_region(Rect(*region), whole) if region is not None else None
-        generation = self._screen.generation
-        png = self._screen.png(size, area, cursor)
-        viewport = Viewport(whole, Size(*(size or (area.size if area is not None else whole))), area)
-        return Screenshot(png, viewport, Point(*self._screen.pointer), generation)
+        wanted = picture_size(size, area.size if area is not None else whole)
+        generation = screen.generation
+        match format:
+            case "png":
+                data = screen.png(wanted, area, cursor)
+            case "indexed":
+                data = screen.indexed_png(wanted, area, cursor)
+            case "raw":
+                data = screen.rgb(wanted, area, cursor)[2]
+            case lossy:
+                data = encode(screen.rgb(wanted, area, cursor)[2], wanted, lossy, quality)
+        return Screenshot(data, format, Viewport(whole, wanted, area), Point(*screen.pointer), generation)

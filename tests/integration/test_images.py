@@ -1,4 +1,4 @@
-"""Pictures of a real screen: what a look costs, in counts that depend on no machine, and what becomes of it meanwhile."""
+"""Pictures of a real screen: what a look costs, in counts that depend on no machine, and what happens while nobody looks."""
 
 from __future__ import annotations
 

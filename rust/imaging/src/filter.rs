@@ -2,8 +2,10 @@
 //!
 //! The rule: a strip's first row never depends on the row above it, so that strips stand alone.
 
-/// Bytes of one RGB pixel: how far a filter reaches to the left.
-const BPP: usize = 3;
+use crate::view::RGB;
+
+/// How far a filter reaches to the left.
+const BPP: usize = RGB;
 
 /// Rows looked at: a hundredth of the time that deflating the strip takes.
 const GLANCES: usize = 4;

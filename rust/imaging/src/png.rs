@@ -11,14 +11,19 @@ use zlib_rs::adler32::{adler32, adler32_combine};
 
 use crate::error::ImagingError;
 use crate::geometry::Size;
+use crate::indexed::Indexed;
 use crate::strip::{FILTER_BYTE, Strip, Worker, chunk};
-use crate::view::{Picture, Target, Validity};
+use crate::view::{Picture, STRIP_ROWS, Target, Validity};
 
 /// `DEFLATE`, a 32 kB window, "fast" level, and the check bits that make it a multiple of 31 (RFC 1950 §2.2).
 const ZLIB_HEADER: [u8; 2] = [0x78, 0x5E];
 
 /// A last block with fixed codes and nothing in it (RFC 1951 §3.2.6).
 const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
+
+/// Colour types (PNG §11.2.1).
+const TRUE_COLOUR: u8 = 2;
+const INDEXED_COLOUR: u8 = 3;
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
@@ -97,6 +102,8 @@ impl fmt::Debug for Png {
 pub(crate) struct Encoder {
     /// Least recently used first.
     outputs: Vec<Output>,
+    /// The latest file with a palette.
+    indexed: Option<(Target, Validity, Png)>,
     workers: Workers,
     files: u64,
     pub stats: Stats,
@@ -142,6 +149,30 @@ impl Encoder {
         });
         self.outputs.push(output);
         file
+    }
+
+    /// A file with a palette, all of it made again when anything changed; `None` when there are too many colours.
+    pub(crate) fn indexed(&mut self, picture: &Picture<'_>) -> Result<Option<Png>, ImagingError> {
+        let (target, validity) = (picture.target, picture.whole_validity());
+        if let Some((held, then, file)) = &self.indexed
+            && (*held, *then) == (target, validity)
+        {
+            return Ok(Some(file.clone()));
+        }
+        let mut rgb = vec![0; picture.rgb_len()];
+        picture.rgb(&mut rgb)?;
+        let width = target.size.w as usize;
+        let Some(Indexed { palette, rows }) = Indexed::of(&rgb, width) else { return Ok(None) };
+        let strips: Vec<Strip> = rows
+            .par_chunks(STRIP_ROWS as usize * (width + FILTER_BYTE))
+            .map(|rows| self.workers.with(|worker| worker.plain(rows, validity)))
+            .collect::<Result<_, ImagingError>>()?;
+        self.stats.strips_deflated += strips.len() as u64;
+        self.stats.bytes_deflated += rows.len() as u64;
+        self.files += 1;
+        let file = assemble(target.size, Some(&palette), strips.iter(), self.files);
+        self.indexed = Some((target, validity, file.clone()));
+        Ok(Some(file))
     }
 
     /// Takes the output for a target out of the list, which makes room for putting it back as the latest.
@@ -230,19 +261,21 @@ impl Output {
         let (size, strips) = (self.target.size, &self.strips);
         let assemble = || {
             *files += 1;
-            assemble(size, strips.iter().flatten(), *files)
+            assemble(size, None, strips.iter().flatten(), *files)
         };
         self.file.get_or_insert_with(assemble).clone()
     }
 }
 
-fn assemble<'a>(size: Size, strips: impl Iterator<Item = &'a Strip>, stamp: u64) -> Png {
+/// Puts a file together, of RGB or of indices into a palette.
+fn assemble<'a>(size: Size, palette: Option<&[u8]>, strips: impl Iterator<Item = &'a Strip>, stamp: u64) -> Png {
     let mut header = [0; 13];
     header[..4].copy_from_slice(&size.w.to_be_bytes());
     header[4..8].copy_from_slice(&size.h.to_be_bytes());
-    // Eight bits a sample, RGB; compression, filtering and interlacing have no other or no better value than zero.
-    header[8..10].copy_from_slice(&[8, 2]);
-    let head = [&SIGNATURE[..], &chunk(*b"IHDR", &header), &chunk(*b"IDAT", &ZLIB_HEADER)].concat();
+    // Eight bits a sample; compression, filtering and interlacing have no other or no better value than zero.
+    header[8..10].copy_from_slice(&[8, if palette.is_some() { INDEXED_COLOUR } else { TRUE_COLOUR }]);
+    let palette = palette.map(|colours| chunk(*b"PLTE", colours)).unwrap_or_default();
+    let head = [&SIGNATURE[..], &chunk(*b"IHDR", &header), &palette, &chunk(*b"IDAT", &ZLIB_HEADER)].concat();
     let mut parts = vec![Arc::from(head)];
     let mut adler = adler32(1, &[]);
     for strip in strips {

@@ -11,6 +11,7 @@ use crate::diff::blit;
 use crate::error::ImagingError;
 use crate::frame::{Frame, PIXEL};
 use crate::geometry::{Rect, Size, merge};
+use crate::hash::{Hashes, TileHash};
 use crate::png::{Encoder, Png, Slack, Stats, Tightened};
 use crate::view::{Scene, View};
 
@@ -68,13 +69,23 @@ pub struct Screen {
     generation: u64,
     epoch: u64,
     log: VecDeque<Change>,
+    hashes: Hashes,
+    hashed_at: u64,
 }
 
 impl Screen {
     /// A black screen of which nothing is known yet: generation 0.
     #[must_use]
     pub fn new(size: Size) -> Self {
-        Self { scene: Scene::new(size, 0), encoder: Encoder::default(), generation: 0, epoch: 0, log: VecDeque::new() }
+        Self {
+            scene: Scene::new(size, 0),
+            encoder: Encoder::default(),
+            generation: 0,
+            epoch: 0,
+            log: VecDeque::new(),
+            hashes: Hashes::default(),
+            hashed_at: 0,
+        }
     }
 
     /// Width and height.
@@ -212,6 +223,25 @@ impl Screen {
     /// When the view's region is empty or not inside the screen, or its size is zero or too large.
     pub fn png(&mut self, view: &View) -> Result<Png, ImagingError> {
         self.encoder.png(&self.scene.picture(view)?)
+    }
+
+    /// The same with a palette, where the picture has at most 256 colours; nothing of it is kept when something changes.
+    ///
+    /// # Errors
+    /// As for [`Screen::png`].
+    pub fn indexed_png(&mut self, view: &View) -> Result<Png, ImagingError> {
+        let picture = self.scene.picture(view)?;
+        match self.encoder.indexed(&picture)? {
+            Some(file) => Ok(file),
+            None => self.encoder.png(&picture),
+        }
+    }
+
+    /// A fingerprint of each tile of [`TILE`](crate::TILE) pixels square, row after row, without the cursor.
+    pub fn hashes(&mut self) -> &[TileHash] {
+        let changed = self.changes(self.hashed_at);
+        self.hashed_at = self.generation;
+        self.hashes.refresh(&self.scene.frame, &changed)
     }
 
     /// A strip of the files made so far that could be smaller; `None` when all that are still valid are as small as they get.

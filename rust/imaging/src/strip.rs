@@ -57,6 +57,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// Makes a strip of rows as they are.
+    pub(crate) fn plain(&mut self, rows: &[u8], validity: Validity) -> Result<Strip, ImagingError> {
+        let deflate = self.matching.get_or_insert_with(|| compressor(LEVEL, Strategy::Default));
+        pack(deflate, rows, &mut self.packed).map(|packed| Strip::new(validity, rows, packed, true))
+    }
+
     /// Makes a strip of a picture.
     pub(crate) fn strip(&mut self, picture: &Picture<'_>, i: u32, validity: Validity) -> Result<Strip, ImagingError> {
         self.raw.resize(picture.strip_len(i, FILTER_BYTE), 0);

@@ -18,7 +18,7 @@ use crate::scale::Scaler;
 pub(crate) const STRIP_ROWS: u32 = 32;
 
 /// Bytes of one RGB pixel.
-const RGB: usize = 3;
+pub(crate) const RGB: usize = 3;
 
 /// The longest side of a scaled output: four times that of a 4K screen, and 800 MB of RGB at worst.
 const MAX_SIDE: u32 = 16_384;
@@ -117,7 +117,15 @@ impl Picture<'_> {
     }
 
     pub(crate) fn validity(&self, strip: u32) -> Validity {
-        let source = self.source(&self.scaler().source_rows(&self.rows(strip)));
+        self.validity_of(self.source(&self.scaler().source_rows(&self.rows(strip))))
+    }
+
+    /// That of all strips together.
+    pub(crate) fn whole_validity(&self) -> Validity {
+        self.validity_of(self.target.region)
+    }
+
+    fn validity_of(&self, source: Rect) -> Validity {
         let changed_at = self.scene.changed_at[source.y as usize..source.bottom() as usize].iter().copied().max();
         Validity {
             changed_at: changed_at.unwrap_or_default(),

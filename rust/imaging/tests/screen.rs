@@ -283,10 +283,55 @@ fn rgb_goes_into_exactly_its_length() {
 }
 
 fn decode(file: &[u8]) -> (Size, Vec<u8>) {
-    let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+    let mut decoder = png::Decoder::new(std::io::Cursor::new(file));
+    decoder.set_transformations(png::Transformations::EXPAND);
+    let mut reader = decoder.read_info().unwrap();
     let mut rgb = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut rgb).unwrap();
     (Size { w: info.width, h: info.height }, rgb)
+}
+
+#[test]
+fn a_palette_where_it_holds_all_colours() {
+    let mut screen = Screen::new(SIZE);
+    write_page(&mut screen);
+    let plain = screen.png(&ALL).unwrap();
+    let indexed = screen.indexed_png(&ALL).unwrap();
+    assert!(indexed.len() < plain.len());
+    assert_eq!(indexed.to_vec()[25], 3, "the header's colour type");
+    assert_eq!(decode(&indexed.to_vec()), screen.rgb(&ALL).unwrap());
+    assert_eq!(screen.indexed_png(&ALL).unwrap().stamp(), indexed.stamp(), "unchanged: the same file");
+    screen.set_cursor(Some(arrow()));
+    assert_ne!(screen.indexed_png(&WITH_CURSOR).unwrap().stamp(), indexed.stamp());
+
+    for shade in 0..=255 {
+        paint(&mut screen, rect(u32::from(shade), 0, 1, 1), shade);
+    }
+    assert_eq!(decode(&screen.indexed_png(&ALL).unwrap().to_vec()), screen.rgb(&ALL).unwrap());
+    screen.update(&[Patch { rect: rect(600, 0, 1, 1), pixels: &[1, 2, 3, 4], stride: 4 }], 0.0).unwrap();
+    let plain = screen.png(&ALL).unwrap();
+    assert_eq!(screen.indexed_png(&ALL).unwrap().stamp(), plain.stamp(), "257 colours: the ordinary file");
+}
+
+#[test]
+fn fingerprints_follow_pixels() {
+    let mut screen = Screen::new(Size { w: 200, h: 100 });
+    let blank = screen.hashes().to_vec();
+    assert_eq!(blank.len(), 4 * 2);
+    assert_eq!(blank[0], blank[1], "the same pixels");
+    assert_ne!(blank[0].exact, blank[3].exact, "not the same size");
+    paint(&mut screen, rect(70, 10, 5, 5), 200);
+    let painted = screen.hashes().to_vec();
+    let differing: Vec<usize> = (0..8).filter(|i| painted[*i] != blank[*i]).collect();
+    assert_eq!(differing, [1]);
+    paint(&mut screen, rect(70, 10, 1, 1), 201);
+    let shaded = screen.hashes().to_vec();
+    assert_ne!(shaded[1].exact, painted[1].exact);
+    assert_eq!(shaded[1].look, painted[1].look, "it looks the same");
+    paint(&mut screen, rect(70, 10, 5, 5), 0);
+    assert_eq!(screen.hashes(), blank);
+    screen.resize(Size { w: 10, h: 10 }, 0.0);
+    assert_eq!(screen.hashes().len(), 1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use imaging::{Patch, Rect, Size, View};
+use imaging::{ImagingError, Patch, Png, Rect, Size, View};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
@@ -45,6 +45,26 @@ impl Screen {
     /// Runs with the screen and without the GIL: the lock may be held by a thread that encodes.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut imaging::Screen) -> T + Send) -> T {
         py.detach(|| work(&mut self.locked()))
+    }
+
+    /// A file as `bytes`: the very object given out last, where it is the same file.
+    fn file(
+        &self,
+        py: Python<'_>,
+        encode: impl FnOnce(&mut imaging::Screen) -> Result<Png, ImagingError> + Send,
+    ) -> PyResult<Py<PyBytes>> {
+        let png = self.with(py, encode).map_err(|e| errors::imaging(&e))?;
+        let mut file = self.file.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        if let Some((stamp, bytes)) = &*file
+            && *stamp == png.stamp()
+        {
+            return Ok(bytes.clone_ref(py));
+        }
+        let bytes = PyBytes::new_with(py, png.len(), |out| {
+            png.write_to(out);
+            Ok(())
+        })?;
+        Ok(file.insert((png.stamp(), bytes.unbind())).1.clone_ref(py))
     }
 }
 
@@ -100,18 +120,18 @@ impl Screen {
         region: Option<RectTuple>,
         cursor: bool,
     ) -> PyResult<Py<PyBytes>> {
-        let png = self.with(py, |screen| screen.png(&view(size, region, cursor))).map_err(|e| errors::imaging(&e))?;
-        let mut file = self.file.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        if let Some((stamp, bytes)) = &*file
-            && *stamp == png.stamp()
-        {
-            return Ok(bytes.clone_ref(py));
-        }
-        let bytes = PyBytes::new_with(py, png.len(), |out| {
-            png.write_to(out);
-            Ok(())
-        })?;
-        Ok(file.insert((png.stamp(), bytes.unbind())).1.clone_ref(py))
+        self.file(py, |screen| screen.png(&view(size, region, cursor)))
+    }
+
+    #[pyo3(signature = (size=None, region=None, cursor=true))]
+    fn indexed_png(
+        &self,
+        py: Python<'_>,
+        size: Option<SizeTuple>,
+        region: Option<RectTuple>,
+        cursor: bool,
+    ) -> PyResult<Py<PyBytes>> {
+        self.file(py, |screen| screen.indexed_png(&view(size, region, cursor)))
     }
 
     #[pyo3(signature = (size=None, region=None, cursor=true))]
@@ -142,6 +162,10 @@ impl Screen {
 
     fn changes(&self, py: Python<'_>, since: u64) -> Vec<RectTuple> {
         self.with(py, |screen| tuples(&screen.changes(since)))
+    }
+
+    fn hashes(&self, py: Python<'_>) -> Vec<(u64, u64)> {
+        self.with(py, |screen| screen.hashes().iter().map(|tile| (tile.exact, tile.look)).collect())
     }
 
     fn history(&self, py: Python<'_>, since: u64) -> Vec<(u64, f64, Vec<RectTuple>)> {
