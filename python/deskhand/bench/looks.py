@@ -201,12 +201,16 @@ def _round(
 
 
 def _peers_round(play: _Screenplay, crew: Crew, theirs: dict[str, Samples], number: int) -> None:
-    play.show("second" if number % 2 else "first")
+    pictures = ("first", "second") if number % 2 else ("second", "first")
+    play.show(pictures[1])
     names = crew.names
     random.Random(number).shuffle(names)  # noqa: S311 # as above
     for name in names:
+        if crew.wake(name):
+            for picture in pictures:
+                play.show(picture)
         quiet()
-        seen = crew.look(name)
+        seen = crew.look(name) if name in crew.names else None
         if seen is not None and number >= 0:
             theirs[name].add(*seen)
 
@@ -236,7 +240,10 @@ def _verify(desktop: deskhand.Desktop, play: _Screenplay, crew: Crew, scratch: P
             raise RuntimeError(f"the array of {OURS} does not show what is on the screen")
     path = scratch / "seen.npy"
     for name in crew.names:
-        if crew.save(name, path):
+        if crew.wake(name):
+            play.change(EVERYTHING)
+            play.change(EVERYTHING)
+        if name in crew.names and crew.save(name, path):
             seen = np.load(path)
             if seen.shape == expected.shape and _differing(seen, expected) > _CURSOR_PIXELS:
                 notes[name] = f"{_differing(seen, expected):,} pixels are wrong"

@@ -41,6 +41,7 @@ class Peer:
         gives: `png` (a file's bytes), `array` (pixels only) or `scaled` (a PNG of 1366x768).
         modules: Python modules that it needs, each with the distribution it comes from.
         programs: Programs that it needs, each with the Debian package it comes from.
+        sleeps: Whether a part of it works all the time, and is halted while others are measured.
         hint: How to get it, where that is more than pip or apt and those names.
     """
 
@@ -49,6 +50,7 @@ class Peer:
     gives: str = "png"
     modules: tuple[tuple[str, str], ...] = ()
     programs: tuple[tuple[str, str], ...] = ()
+    sleeps: bool = False
     hint: str = ""
 
     def missing(self) -> str:
@@ -93,7 +95,11 @@ PEERS = (
     # Its dependency python3-Xlib is an old fork that overwrites the files of python-xlib.
     Peer("PyAutoGUI screenshot + PNG", "pyautogui", modules=(("pyautogui", "PyAutoGUI"),), hint=_GUI_HINT),
     Peer(
-        "vncdotool captureScreen over x11vnc", "vncdotool", modules=(("vncdotool", "vncdotool"),), programs=(_X11VNC,)
+        "vncdotool captureScreen over x11vnc",
+        "vncdotool",
+        modules=(("vncdotool", "vncdotool"),),
+        programs=(_X11VNC,),
+        sleeps=True,
     ),
     Peer(
         "asyncvnc screenshot over x11vnc, array only",
@@ -101,6 +107,7 @@ PEERS = (
         "array",
         modules=(("asyncvnc", "asyncvnc"),),
         programs=(_X11VNC,),
+        sleeps=True,
     ),
     Peer("mss grab + Pillow resize + PNG level 1", "mss_scaled", "scaled", modules=(_MSS, _PIL)),
     Peer(
@@ -169,6 +176,16 @@ class Crew:
     def names(self) -> list[str]:
         """Of those at work, in the order of `PEERS`."""
         return list(self._children)
+
+    def wake(self, name: str) -> bool:
+        """Wake one that sleeps while others look; False when it never does.
+
+        The screen should change once before it looks: what changed while it slept, it may have missed.
+        """
+        if not self._peers[name].sleeps:
+            return False
+        self._ask(name, self._children[name].ask, op="wake")
+        return name in self._children
 
     def look(self, name: str) -> tuple[float, int] | None:
         """Let one look; milliseconds and bytes. None when it failed."""

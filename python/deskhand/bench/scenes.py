@@ -32,10 +32,10 @@ __all__ = ["PAGE", "Missing", "Scene", "chromium", "film", "home_environment", "
 _Rect = tuple[int, int, int, int]
 # Each is as high as Chromium's window at 1920x1080, so that a gradient is always in sight.
 _PARTS, _ROWS = 40, 20
-_PART = '<div style="height:220px;background:linear-gradient({angle}deg,#06c,#fc0)"></div><table>{rows}</table>'
+_PART = '<div style="height:220px;background:linear-gradient(45deg,{colours})"></div><table>{rows}</table>'
 _TABLES = "".join(
     _PART.format(
-        angle=45 + 30 * part,
+        colours="#06c,#fc0" if part % 2 == 0 else "#fc0,#06c",
         rows="".join(
             f"<tr><td>{n}</td><td>row {n} of a long table</td><td>{n * n}</td></tr>"
             for n in range(_ROWS * part, _ROWS * part + _ROWS)

@@ -24,15 +24,18 @@ import numpy as np
 from PIL import Image
 
 from deskhand.bench.child import Replies
+from deskhand.bench.idle import cpu_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["LOOKS", "main"]
 
 _Size: TypeAlias = tuple[int, int]
 _SCALED = (1366, 768)
 _FIRST_PORT = 15900
+_WARM_LOOKS = 8
+_CALM_SLICE, _CALM_SLICES, _CALM_SHARE = 0.1, 30, 0.1
 
 
 class Eye:
@@ -42,6 +45,7 @@ class Eye:
         look: A PNG file's bytes, or pixels.
         before: What is done before each look and not timed.
         after: As above, after it.
+        wake: What must be done some time before a look.
         warms: Whether a look makes the next one faster, because it is made in the same process.
     """
 
@@ -50,6 +54,7 @@ class Eye:
         look: Callable[[], Any],
         before: Callable[[], object] = lambda: None,
         after: Callable[[], object] = lambda: None,
+        wake: Callable[[], object] = lambda: None,
         *,
         warms: bool = True,
     ) -> None:
@@ -57,6 +62,7 @@ class Eye:
         self.warms = warms
         self.before = before
         self.after = after
+        self.wake = wake
 
 
 @contextlib.contextmanager
@@ -179,12 +185,32 @@ def pyautogui(_size: _Size) -> Iterator[Eye]:
     yield Eye(lambda: _png(gui.screenshot(), 6))
 
 
-@contextlib.contextmanager
-def _x11vnc() -> Iterator[tuple[int, str, Callable[[], None], Callable[[], None]]]:
-    """A server with its defaults; its port, its password, and how to wake it and lay it to rest.
+class _Server:
+    """An x11vnc. It watches the screen for as long as somebody is connected, so it is halted while others are measured."""
 
-    It watches the screen all the time for as long as somebody is connected. It rests while others are measured.
-    """
+    def __init__(self, process: subprocess.Popen[str], port: int, password: str) -> None:
+        self.port = port
+        self.password = password
+        self._process = process
+
+    def wake(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def rest(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def calm(self) -> None:
+        """Wait until it has caught up with the screen: what it missed is not in anybody's time."""
+        for _ in range(_CALM_SLICES):
+            used = cpu_seconds(self._process.pid)
+            time.sleep(_CALM_SLICE)
+            if cpu_seconds(self._process.pid) - used < _CALM_SHARE * _CALM_SLICE:
+                return
+
+
+@contextlib.contextmanager
+def _x11vnc() -> Iterator[_Server]:
+    """A server with its defaults, at work from the start."""
     password = secrets.token_hex(4)
     with tempfile.NamedTemporaryFile("w", prefix="deskhand-bench-") as file:
         file.write(password + "\n")
@@ -197,31 +223,33 @@ def _x11vnc() -> Iterator[tuple[int, str, Callable[[], None], Callable[[], None]
             port = next((int(line[5:]) for line in process.stdout if line.startswith("PORT=")), None)
             if port is None:
                 raise RuntimeError("x11vnc did not come up")
-            yield (
-                port,
-                password,
-                lambda: process.send_signal(signal.SIGCONT),
-                lambda: process.send_signal(signal.SIGSTOP),
-            )
+            yield _Server(process, port, password)
         finally:
             process.kill()
             process.wait()
+
+
+def _warm_up(look: Callable[[], object]) -> None:
+    """In its first seconds with a client x11vnc takes several times as long as later."""
+    for _ in range(_WARM_LOOKS):
+        look()
 
 
 @contextlib.contextmanager
 def vncdotool(_size: _Size) -> Iterator[Eye]:
     from vncdotool import api  # noqa: PLC0415
 
-    with _x11vnc() as (port, password, wake, rest):
-        client = api.connect(f"127.0.0.1::{port}", password=password, timeout=30)
+    with _x11vnc() as server:
+        client = api.connect(f"127.0.0.1::{server.port}", password=server.password, timeout=30)
 
         def look() -> bytes:
             buffer = io.BytesIO()
             client.captureScreen(buffer, format="PNG")
             return buffer.getvalue()
 
-        yield Eye(look, before=wake, after=rest)
-        wake()
+        _warm_up(look)
+        yield Eye(look, before=server.calm, after=server.rest, wake=server.wake)
+        server.wake()
         client.disconnect()
         api.shutdown()
 
@@ -230,18 +258,19 @@ def vncdotool(_size: _Size) -> Iterator[Eye]:
 def asyncvnc(_size: _Size) -> Iterator[Eye]:
     import asyncvnc as vnc  # noqa: PLC0415
 
-    async def opened(stack: contextlib.AsyncExitStack, port: int, password: str) -> Any:
-        return await stack.enter_async_context(vnc.connect("127.0.0.1", port, password=password))
+    async def opened(stack: contextlib.AsyncExitStack, server: _Server) -> Any:
+        return await stack.enter_async_context(vnc.connect("127.0.0.1", server.port, password=server.password))
 
-    with _x11vnc() as (port, password, wake, rest), asyncio.Runner() as runner:
+    with _x11vnc() as server, asyncio.Runner() as runner:
         stack = contextlib.AsyncExitStack()
-        client = runner.run(opened(stack, port, password))
+        client = runner.run(opened(stack, server))
 
         def look() -> Any:
             return runner.run(client.screenshot())
 
-        yield Eye(look, before=wake, after=rest)
-        wake()
+        _warm_up(look)
+        yield Eye(look, before=server.calm, after=server.rest, wake=server.wake)
+        server.wake()
         runner.run(stack.aclose())
 
 
@@ -279,7 +308,7 @@ class _Worker:
         self._name = name
         self._eye = eye
 
-    def handle(self, message: dict[str, Any]) -> dict[str, object]:
+    def handle(self, message: dict[str, Any]) -> Mapping[str, object] | None:
         op = message["op"]
         if op == "look":
             return self._look()
@@ -287,8 +316,8 @@ class _Worker:
             return self._save(Path(message["path"]))
         if op == "watch":
             return self._watch(message["seconds"], message["rate"])
-        self._eye.after()
-        return {}
+        (self._eye.wake if op == "wake" else self._eye.after)()
+        return None
 
     def _look(self) -> dict[str, object]:
         self._eye.before()
@@ -303,6 +332,9 @@ class _Worker:
 
     def _save(self, path: Path) -> dict[str, object]:
         self._eye.before()
+        if self._eye.warms:
+            # An older picture is not what it is asked for.
+            self._eye.look()
         got = self._eye.look()
         self._eye.after()
         if isinstance(got, bytes):
