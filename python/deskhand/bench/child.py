@@ -6,9 +6,11 @@ the time themselves: what the pipe costs is in no number. What must never appear
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -107,16 +109,21 @@ class Child:
         words = self._log.read_text(errors="replace").strip()[-_LOG_TAIL:]
         return f"{what}: {words}" if words else what
 
-    def close(self) -> None:
-        """End it; again is harmless."""
+    def close(self, *, limit: float = _END_LIMIT) -> None:
+        """End it, and what it has started; again is harmless.
+
+        Args:
+            limit: Seconds that it gets to end by itself.
+        """
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        try:
-            self._process.wait(_END_LIMIT)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(limit)
+        # It is the leader of its session, and so of its group. A halted program dies of this signal too.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
 
 class Replies:

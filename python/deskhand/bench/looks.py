@@ -37,9 +37,10 @@ _OURS_A_ROUND = 3
 _TIGHTENING = 1.0
 # What an x11vnc or a program draws of the pointer, and what we do, differs from none at all by so many pixels at most.
 _CURSOR_PIXELS = 64 * 64
-# By number of pixels: enough for a median, and no more than the whole run can wait for.
-_ROUNDS = {(1024, 768): (12, 3), (1920, 1080): (20, 3), (3840, 2160): (5, 2)}
-_PHOTO_ROUNDS = {(1024, 768): (6, 2), (1920, 1080): (8, 2), (3840, 2160): (3, 1)}
+# Where all peers look, and how often in a whole and in a quick run; elsewhere those do that are marked so.
+_MAIN = ("page", (1920, 1080))
+_ROUNDS = {_MAIN: (16, 3), ("photo", (1920, 1080)): (6, 1)}
+_OTHER_ROUNDS = (6, 2)
 
 NOTHING, LINE, QUARTER, EVERYTHING = (
     "nothing changed",
@@ -134,13 +135,15 @@ def look(context: Context, size: tuple[int, int], name: str) -> Iterator[Row]:
     scene = context.scene(name, size)
     place = f"{size[0]}x{size[1]}/{name}"
     views = [_View("look", _native, CASES[name], "png")]
-    if name == "page" and size == (1920, 1080):
+    if (name, size) == _MAIN:
         views += [
             _View("scaled", _scaled, CASES[name], "scaled"),
             _View("array", _array, (NOTHING, EVERYTHING), "array"),
         ]
     given = {view.gives for view in views}
-    peers = [peer for peer in PEERS if peer.gives in given]
+    whole, fast = _ROUNDS.get((name, size), _OTHER_ROUNDS)
+    everybody = (name, size) in _ROUNDS
+    peers = [peer for peer in PEERS if peer.gives in given and (everybody or peer.everywhere)]
     groups = {peer.name: next(view.group for view in views if view.gives == peer.gives) for peer in peers}
     with (
         deskhand.launch(size=size) as desktop,
@@ -154,7 +157,6 @@ def look(context: Context, size: tuple[int, int], name: str) -> Iterator[Row]:
             peer.name: Samples(f"{groups[peer.name]}/{place}", EVERYTHING, peer.name, note=wrong.get(peer.name, ""))
             for peer in peers
         }
-        whole, fast = (_PHOTO_ROUNDS if name == "photo" else _ROUNDS).get(size, (5, 2))
         rounds = context.times(whole, fast)
         for number in range(-1, rounds):
             context.say(f"{place}: round {max(number, 0) + 1} of {rounds}")

@@ -27,8 +27,8 @@ __all__ = ["PEERS", "Crew", "Peer", "package_version"]
 
 NATIVE = "_modal_computer_use_x11_shm"
 _START_LIMIT = 60.0
-_LOOK_LIMIT = 20.0
-_FAILURES = 4
+_LOOK_LIMIT = 12.0
+_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class Peer:
         modules: Python modules that it needs, each with the distribution it comes from.
         programs: Programs that it needs, each with the Debian package it comes from.
         sleeps: Whether a part of it works all the time, and is halted while others are measured.
+        everywhere: Whether it looks at every scene in every size; the others only where most is at stake.
         hint: How to get it, where that is more than pip or apt and those names.
     """
 
@@ -51,6 +52,7 @@ class Peer:
     modules: tuple[tuple[str, str], ...] = ()
     programs: tuple[tuple[str, str], ...] = ()
     sleeps: bool = False
+    everywhere: bool = False
     hint: str = ""
 
     def missing(self) -> str:
@@ -81,17 +83,18 @@ PEERS = (
         "modal-computer-use (its Rust MIT-SHM + PNG)",
         "modal",
         modules=((NATIVE, "modal-computer-use-x11-shm"),),
+        everywhere=True,
         hint="in a clone of deskhand, tools/peers builds it from its own wheel",
     ),
-    Peer("scrot (process, file)", "scrot", programs=(("scrot", "scrot"),)),
+    Peer("scrot (process, file)", "scrot", programs=(("scrot", "scrot"),), everywhere=True),
     Peer("ImageMagick import (process, file)", "imagemagick", programs=(("import", "imagemagick"),)),
     Peer("python-xlib get_image, raw only", "xlib_raw", "array", modules=(_XLIB,)),
     Peer("python-xlib + Pillow PNG level 6", "xlib_6", modules=(_XLIB, _PIL)),
     Peer("python-xlib + Pillow PNG level 1", "xlib_1", modules=(_XLIB, _PIL)),
     Peer("mss grab, raw only", "mss_raw", "array", modules=(_MSS,)),
     Peer("mss grab → RGB array (numpy)", "mss_array", "array", modules=(_MSS,)),
-    Peer("mss grab + its to_png", "mss_png", modules=(_MSS,)),
-    Peer("mss grab + Pillow PNG level 1", "mss_1", modules=(_MSS, _PIL)),
+    Peer("mss grab + its to_png", "mss_png", modules=(_MSS,), everywhere=True),
+    Peer("mss grab + Pillow PNG level 1", "mss_1", modules=(_MSS, _PIL), everywhere=True),
     # Its dependency python3-Xlib is an old fork that overwrites the files of python-xlib.
     Peer("PyAutoGUI screenshot + PNG", "pyautogui", modules=(("pyautogui", "PyAutoGUI"),), hint=_GUI_HINT),
     Peer(
@@ -161,7 +164,8 @@ class Crew:
     def _start(self, name: str) -> None:
         peer = self._peers[name]
         log = self._scratch / f"peer-{str(self._desktop.display).strip(':')}-{peer.look}.log"
-        environment = environment_of(self._desktop)
+        # Whatever it leaves behind, if it must be killed, goes with the rest.
+        environment = {**environment_of(self._desktop), "TMPDIR": str(self._scratch)}
         child = Child("deskhand.bench.worker", peer.look, *self._desktop.size, env=environment, log=log)
         self._children[name] = child
         child.tell(op="ready")
@@ -209,7 +213,7 @@ class Crew:
         except ChildError as error:
             failures = self.failures.setdefault(name, [])
             failures.append(str(error))
-            self._children.pop(name).close()
+            self._children.pop(name).close(limit=0)
         if len(failures) < _FAILURES:
             self._start(name)
             self._ask(name, self._children[name].answer, _START_LIMIT)

@@ -67,9 +67,8 @@ class Eye:
 
 @contextlib.contextmanager
 def _by_program(*commands: list[str]) -> Iterator[Eye]:
-    """Programs that write files; `PATH` stands for the last of them. In memory where that can be, in their favour."""
-    memory = Path("/dev/shm")  # noqa: S108 # a place, not a name
-    with tempfile.TemporaryDirectory(prefix="deskhand-bench-", dir=memory if memory.is_dir() else None) as scratch:
+    """Programs that write files; `PATH` stands for the last of them."""
+    with tempfile.TemporaryDirectory() as scratch:
         path, middle = Path(scratch) / "shot.png", Path(scratch) / "middle.png"
         argvs = [[word.replace("PATH", str(path)).replace("MIDDLE", str(middle)) for word in c] for c in commands]
 
@@ -212,7 +211,7 @@ class _Server:
 def _x11vnc() -> Iterator[_Server]:
     """A server with its defaults, at work from the start."""
     password = secrets.token_hex(4)
-    with tempfile.NamedTemporaryFile("w", prefix="deskhand-bench-") as file:
+    with tempfile.NamedTemporaryFile("w") as file:
         file.write(password + "\n")
         file.flush()
         argv = ["x11vnc", "-localhost", "-no6", "-autoport", str(_FIRST_PORT + secrets.randbelow(10_000))]

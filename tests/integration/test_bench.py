@@ -1,0 +1,145 @@
+"""`deskhand bench`, as a user runs it: that it measures and reports, and leaves nothing behind. Never how fast anything is."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from PIL import Image
+
+from conftest import need
+from deskhand.bench.peers import PEERS
+from deskhand.bench.tables import MARKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROGRAM = str(Path(sys.executable).with_name("deskhand"))
+LIMIT = 240.0
+PAGE = "look/1920x1080/page"
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A temporary directory of its own for the program, so that whatever stays there is seen."""
+    # Not pytest's: Chromium puts a socket in it, and the path of one has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="b-", dir="/tmp") as path:
+        yield Path(path)
+
+
+def left(scratch: Path) -> list[Path]:
+    return list(scratch.glob("deskhand-bench-*"))
+
+
+def below(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += map(int, task.read_text().split())
+    return [*found, *(process for child in found for process in below(child))]
+
+
+@pytest.mark.timeout(300)
+def test_a_short_run_reports_what_it_saw(tmp_path: Path, scratch: Path, environment: dict[str, str]) -> None:
+    for program, package in {"chromium": "chromium", "xterm": "xterm", "xsetroot": "x11-xserver-utils"}.items():
+        need(program, package)
+    readme, plot, document = tmp_path / "README.md", tmp_path / "plot.png", tmp_path / "bench.json"
+    readme.write_text(f"before\n{MARKERS[0]}\n{MARKERS[1]}\nafter\n")
+    files = ["--json", str(document), "--plot", str(plot), "--readme", str(readme)]
+    ran = subprocess.run(
+        [PROGRAM, "bench", "--quick", "--only", "look", "--rounds", "1", *files],
+        env={**os.environ, **environment, "TMPDIR": str(scratch)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == f"{PAGE}\n"
+    report: dict[str, Any] = json.loads(document.read_text())
+    assert report["conditions"]["sections"] == [PAGE]
+    assert set(report["machine"]) == {"processor", "cores", "memory", "system", "kernel", "python"}
+    assert "deskhand" in report["versions"]
+    ours = {(row["section"], row["case"]): row for row in report["rows"] if row["who"] == "deskhand"}
+    cases = ["nothing changed", "one line changed", "a quarter changed", "everything changed"]
+    for case in cases:
+        assert ours[PAGE, case]["n"] >= 1
+        assert 0 < ours[PAGE, case]["median"] <= ours[PAGE, case]["p95"]
+    # These do not depend on the machine: what did not change is not encoded again, and a line costs only its strips.
+    encoded = [ours[PAGE, case]["counts"]["bytes_deflated"] for case in cases]
+    assert encoded[0] == 0
+    assert 0 < encoded[1] < encoded[2] < encoded[3]
+    others = {row["who"]: row for row in report["rows"] if row["who"] != "deskhand"}
+    assert set(others) == {peer.name for peer in PEERS}
+    for row in others.values():
+        assert (row["median"] is None) == bool(row["missing"]), row
+    assert {verdict["met"] for verdict in report["targets"]} >= {None}
+    assert "one line changed" in ran.stdout
+    assert "| **deskhand, one line changed** |" in readme.read_text()
+    assert readme.read_text().startswith("before\n")
+    assert readme.read_text().endswith("\nafter\n")
+    with Image.open(plot) as image:
+        assert image.format == "PNG"
+    assert left(scratch) == []
+
+
+def test_a_report_can_be_shown_again(tmp_path: Path, environment: dict[str, str]) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [PROGRAM, "bench", *arguments],
+            env={**os.environ, **environment},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+
+    measured = run("--only", "launch", "--rounds", "1", "--json", "first.json")
+    assert measured.returncode == 0, measured.stderr
+    shown = run("--from", "first.json", "--json", "second.json")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, measured.stdout, "")
+    assert (tmp_path / "first.json").read_text() == (tmp_path / "second.json").read_text()
+    assert json.loads(run("--from", "first.json", "--json", "-").stdout)["rows"][0]["case"] == "desktop ready"
+    for arguments, code, message in (
+        (["--only", "nothing"], 2, "no section is called 'nothing'; there are: launch"),
+        (["--from", "first.json", "--plot", "plot.png"], 1, "nothing to draw"),
+        (["--from", "first.json", "--readme", "first.json"], 1, "it needs the markers"),
+    ):
+        refused = run(*arguments)
+        assert refused.returncode == code
+        assert message in refused.stderr
+        assert "Traceback" not in refused.stderr
+    (tmp_path / "other.json").write_text("{}")
+    assert "other.json is no report" in run("--from", "other.json").stderr
+
+
+def test_ctrl_c_ends_it_and_all_that_it_started(tmp_path: Path, scratch: Path, environment: dict[str, str]) -> None:
+    process = subprocess.Popen(
+        [PROGRAM, "bench", "--only", "launch", "--rounds", "100000"],
+        env={**os.environ, **environment, "TMPDIR": str(scratch)},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + LIMIT
+    while not (started := below(process.pid)):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=LIMIT)
+    assert (process.returncode, out, error) == (130, "", "launch\n")
+    for pid in started:
+        # The guard ends them in order, and needs a moment.
+        while Path(f"/proc/{pid}").exists():
+            assert time.monotonic() < deadline
+    assert left(scratch) == []

@@ -1,0 +1,231 @@
+"""What the benchmark makes of its numbers: rows, verdicts, tables, the plot. None of these numbers was measured."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from PIL import Image
+
+from deskhand.bench import figures, peers, tables
+from deskhand.bench.figures import OURS, PHOTO, Report, Row, Samples, judge, p95, ratio
+from deskhand.bench.plot import draw
+from deskhand.bench.sections import SECTIONS, choose
+from deskhand.bench.worker import LOOKS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+PAGE = "look/1920x1080/page"
+NOTHING, LINE, EVERYTHING = "nothing changed", "one line changed", "everything changed"
+
+
+def row(section: str, case: str, median: float | None, size: int | None = None, who: str = OURS, **more: Any) -> Row:
+    return Row(section, case, who, n=3, median=median, p95=None if median is None else 2 * median, size=size, **more)
+
+
+def report(*rows: Row) -> Report:
+    machine = {"processor": "a processor", "cores": "2", "system": "a system", "python": "3.11"}
+    return Report(machine, {"deskhand": "1.2.3 (abc)"}, {"date": "2026-01-02", "quick": False}, rows)
+
+
+WHOLE = report(
+    row(PAGE, NOTHING, 0.1, 200_000),
+    row(PAGE, LINE, 1.0, 200_000),
+    row(PAGE, EVERYTHING, 7.5, 260_000),
+    row(PAGE, EVERYTHING, 99.9, 380_807, "a peer"),
+    Row(PAGE, EVERYTHING, "an absent peer", missing="not installed: pip install it"),
+    row("array/1920x1080/page", NOTHING, 1.4),
+    row("array/1920x1080/page", EVERYTHING, 2.8, 8_294_400, "a raw peer", note="wrong"),
+    row(PHOTO, EVERYTHING, 40.0, 6_000_000),
+    row(PHOTO, EVERYTHING, 60.0, 5_600_000, "a peer"),
+    row("look/3840x2160/page", LINE, 2.5, 400_000),
+    row("look/3840x2160/page", EVERYTHING, 400.0, 400_000, "a peer"),
+    row("act/xterm", "key press", 52.0, counts={"wrong_frames": 1, "compared": 20}),
+    row("act/xterm", "key press", 2100.0, who="the field"),
+    row("type/xterm", "1,000 ASCII characters, sent", 16.0, counts={"wrong_texts": 0}),
+    row("idle", "CPU of 16 idle desktops", 0.08, unit="%", note="of one core"),
+)
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    assert p95([3.0]) == 3.0
+    assert p95(list(range(1, 21))) == 19
+    assert p95(list(range(100, 0, -1))) == 95
+
+
+def test_samples_become_a_row() -> None:
+    samples = Samples("a/b", "c", note="n")
+    for value, size, strips in ((3.0, 10, 0), (1.0, 20, 4), (2.0, 40, 2)):
+        samples.add(value, size, {"strips": strips})
+    assert samples.row(wrong=5) == Row(
+        "a/b", "c", n=3, median=2.0, p95=3.0, size=20, counts={"strips": 2, "wrong": 5}, note="n"
+    )
+
+
+def test_a_row_without_samples_says_why() -> None:
+    samples = Samples("a", "b", "a peer")
+    assert (samples.row().median, samples.row().missing) == (None, "not measured")
+    samples.add(1.0)
+    samples.missing = "failed"
+    assert (samples.row().median, samples.row().missing) == (None, "failed")
+
+
+def test_a_report_survives_json() -> None:
+    again = Report.from_dict(json.loads(json.dumps(WHOLE.to_dict())))
+    assert again.to_dict() == WHOLE.to_dict()
+    assert list(again.rows) == list(WHOLE.rows)
+
+
+def test_a_report_of_another_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="measure again"):
+        Report.from_dict({"size": [1920, 1080], "rows": []})
+
+
+def test_targets_are_judged_by_what_was_measured() -> None:
+    verdicts = {v.name: (v.must, v.measured, v.met) for v in judge(WHOLE)}
+    assert verdicts["look, nothing changed"] == ("≤ 0.15 ms", "0.10 ms", True)
+    # The limit itself is within it.
+    assert verdicts["look, one line changed"] == ("≤ 1 ms", "1.00 ms", True)
+    assert verdicts["look, one line changed, p95"] == ("≤ 2 ms", "2.00 ms", True)
+    assert verdicts["look, everything changed, size"] == ("≤ 250,000 bytes", "260,000 bytes", False)
+    assert verdicts["3840×2160, one line changed"] == ("≤ 2 ms", "2.50 ms", False)
+    assert verdicts["16 idle desktops together, CPU"] == ("≤ 0.5 %", "0.08 %", True)
+    assert verdicts["desktop ready"] == ("≤ 500 ms", "not measured", None)
+    assert len(verdicts) == len(figures.TARGETS) + 1
+
+
+@pytest.mark.parametrize(
+    ("median", "size", "met"),
+    [(60.0, 5_000_000, True), (30.0, 7_000_000, True), (40.0, 5_000_000, True), (30.0, 5_000_000, False)],
+)
+def test_a_photo_must_not_be_beaten_in_both(median: float, size: int, met: bool) -> None:  # noqa: FBT001
+    found = judge(report(row(PHOTO, EVERYTHING, 40.0, 6_000_000), row(PHOTO, EVERYTHING, median, size, "a peer")))
+    (verdict,) = (v for v in found if v.name.startswith("photo"))
+    assert verdict.met is met
+    assert ("a peer" in verdict.measured) is not met
+
+
+def test_targets_name_sections_that_are_measured() -> None:
+    measured = {s.name for s in SECTIONS} | {"scaled/1920x1080/page", "array/1920x1080/page"}
+    assert {t.section for t in figures.TARGETS} <= measured
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), (0.34, "0.3×"), (9.99, "9.9×"), (12.9, "12×"), (99.9, "99×"), (999.9, "990×"), (1259.0, "1,200×")],
+)
+def test_a_ratio_is_never_rounded_up(value: float | None, text: str) -> None:
+    assert tables.times(value) == text
+
+
+def test_a_ratio_needs_both() -> None:
+    assert ratio(WHOLE.find(PAGE, EVERYTHING, "a peer"), WHOLE.find(PAGE, LINE)) == 99.9
+    assert ratio(WHOLE.find(PAGE, EVERYTHING, "an absent peer"), WHOLE.find(PAGE, LINE)) is None
+    assert ratio(None, WHOLE.find(PAGE, LINE)) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "| look, everything changed, size | ≤ 250,000 bytes | 260,000 bytes | ✗ **missed** |",
+        "| photo over the whole screen | no peer both faster and smaller | none is | ✓ |",
+        "| desktop ready | ≤ 500 ms | not measured | ? |",
+        "| **deskhand, one line changed** | 1.00 ms | 2.00 ms | 200 kB |  |  |  |",
+        "| a peer | 99.9 ms | 200 ms | 381 kB | 990× | 99× | 13× |",
+        "| an absent peer | not installed: pip install it |  |  |  |  |  |",
+        "| a raw peer (wrong) | 2.80 ms | 5.60 ms |  | 2.0× |  |  |",
+        "| 3840×2160, page, one line changed | 2.50 ms | 5.00 ms | 400 kB | a peer: 400 ms, 400 kB | 160× |",
+        "| key press, xterm | 52.0 ms | 104 ms | 1 of 20 frames wrong | the field: 2,100 ms, 40× |",
+        "| 1,000 ASCII characters, sent, xterm | 16.0 ms | 32.0 ms | 0 of 3 texts wrong |  |",
+        "| CPU of 16 idle desktops | 0.08 % | of one core |",
+    ],
+)
+def test_the_tables_show(line: str) -> None:
+    assert line in tables.block(WHOLE).splitlines()
+
+
+def test_the_block_tells_where_it_is_from() -> None:
+    text = tables.block(WHOLE, command="make it", plot="evidence/bench.svg")
+    assert "Written by `make it` on 2026-01-02: a processor, 2 cores, a system, Python 3.11, deskhand 1.2.3." in text
+    assert "](evidence/bench.svg)" in text
+
+
+def test_every_table_has_as_many_cells_everywhere() -> None:
+    for table in tables.block(WHOLE).split("\n\n"):
+        lines = [line for line in table.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in lines}) <= 1, table
+
+
+def test_a_document_gets_it_between_its_markers() -> None:
+    before, after = tables.MARKERS
+    text = f"head\n{before}\nold\n{after}\ntail\n"
+    assert tables.into(text, "new") == f"head\n{before}\nnew\n{after}\ntail\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "<!-- bench -->", "<!-- /bench --><!-- bench -->", 2 * "<!-- bench --><!-- /bench -->"]
+)
+def test_a_document_without_clear_markers_is_left_alone(text: str) -> None:
+    with pytest.raises(ValueError, match="markers"):
+        tables.into(text, "new")
+
+
+@pytest.mark.parametrize("name", ["plot.png", "plot.svg"])
+def test_the_plot_shows_both_scenes(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    draw(WHOLE, path)
+    if path.suffix == ".svg":
+        first = path.read_text()
+        draw(WHOLE, path)
+        assert "a peer" in first
+    else:
+        with Image.open(path) as image:
+            assert image.width > 1.5 * image.height
+
+
+def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw(report(row("launch", "desktop ready", 100.0)), tmp_path / "plot.png")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "quick", "names"),
+    [
+        ("page", True, ["look/1920x1080/page"]),
+        ("look/*/photo", False, ["look/1920x1080/photo", "look/1024x768/photo", "look/3840x2160/photo"]),
+        ("act", True, ["act/xterm"]),
+        # Whoever names one in full wants it.
+        ("act/mousepad", True, ["act/mousepad"]),
+        (None, False, [section.name for section in SECTIONS]),
+    ],
+)
+def test_sections_are_chosen(pattern: str | None, quick: bool, names: Sequence[str]) -> None:  # noqa: FBT001
+    assert [section.name for section in choose(pattern, quick=quick)] == names
+
+
+def test_a_section_that_is_not_there_is_named_beside_those_that_are() -> None:
+    with pytest.raises(ValueError, match=r"'nothing'; there are: launch, look"):
+        choose("nothing", quick=False)
+
+
+def test_every_peer_has_its_way_to_look() -> None:
+    assert {peer.look for peer in peers.PEERS} == set(LOOKS)
+
+
+def test_a_peer_that_is_missing_says_how_to_get_it() -> None:
+    here = peers.Peer("a", "", modules=(("json", "json"),), programs=(("sh", "dash"),))
+    module = peers.Peer("b", "", modules=(("json", "json"), ("no_such_module", "no-such")))
+    program = peers.Peer(
+        "c", "", modules=(("no_such_module", "no-such"),), programs=(("no-such-program", "a-package"),)
+    )
+    hinted = peers.Peer("d", "", modules=(("no_such_module", "no-such"),), hint="build it")
+    assert [peer.missing() for peer in (here, module, program, hinted)] == [
+        "",
+        "not installed: pip install no-such",
+        "not installed: apt-get install a-package",
+        "not installed: build it",
+    ]
