@@ -52,8 +52,8 @@ fn cost_follows_change() {
 fn a_scaled_look_costs_what_changed_too() {
     let mut screen = Screen::new(SIZE);
     let view = View { size: Some(Size { w: 320, h: 160 }), ..ALL };
-    assert_eq!(deflated(&mut screen, &view), 5);
-    paint(&mut screen, rect(100, 80, 300, 14), 9);
+    assert_eq!(deflated(&mut screen, &view), 10);
+    paint(&mut screen, rect(100, 72, 300, 14), 9);
     assert_eq!(deflated(&mut screen, &view), 1);
     paint(&mut screen, rect(0, 0, 640, 1), 1);
     assert_eq!(deflated(&mut screen, &view), 1);
