@@ -77,6 +77,7 @@ def test_a_short_run_reports_what_it_saw(tmp_path: Path, scratch: Path, environm
     encoded = [ours[PAGE, case]["counts"]["bytes_deflated"] for case in cases]
     assert encoded[0] == 0
     assert 0 < encoded[1] < encoded[2] < encoded[3]
+    assert all(ours[PAGE, case]["counts"]["x_requests"] >= 1 for case in cases)
     others = {row["who"]: row for row in report["rows"] if row["who"] != "deskhand"}
     assert set(others) == {peer.name for peer in PEERS}
     for row in others.values():

@@ -12,6 +12,7 @@ from deskhand.bench import figures, peers, tables
 from deskhand.bench.figures import OURS, PHOTO, Report, Row, Samples, judge, p95, ratio
 from deskhand.bench.plot import draw
 from deskhand.bench.sections import SECTIONS, choose
+from deskhand.bench.traffic import requests_in
 from deskhand.bench.worker import LOOKS
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def report(*rows: Row) -> Report:
 
 WHOLE = report(
     row(PAGE, NOTHING, 0.1, 200_000),
-    row(PAGE, LINE, 1.0, 200_000),
+    row(PAGE, LINE, 1.0, 200_000, counts={"strips_deflated": 1, "bytes_deflated": 184_352}),
     row(PAGE, EVERYTHING, 7.5, 260_000),
     row(PAGE, EVERYTHING, 99.9, 380_807, "a peer"),
     Row(PAGE, EVERYTHING, "an absent peer", missing="not installed: pip install it"),
@@ -140,6 +141,8 @@ def test_a_ratio_needs_both() -> None:
         "| 3840×2160, page, one line changed | 2.50 ms | 5.00 ms | 400 kB | a peer: 400 ms, 400 kB | 160× |",
         "| key press, xterm | 52.0 ms | 104 ms | 1 of 20 frames wrong | the field: 2,100 ms, 40× |",
         "| 1,000 ASCII characters, sent, xterm | 16.0 ms | 32.0 ms | 0 of 3 texts wrong |  |",
+        "| look | strips deflated | bytes deflated |",
+        "| one line changed | 1 | 184,352 |",
         "| CPU of 16 idle desktops | 0.08 % | of one core |",
     ],
 )
@@ -148,9 +151,22 @@ def test_the_tables_show(line: str) -> None:
 
 
 def test_the_block_tells_where_it_is_from() -> None:
-    text = tables.block(WHOLE, command="make it", plot="evidence/bench.svg")
-    assert "Written by `make it` on 2026-01-02: a processor, 2 cores, a system, Python 3.11, deskhand 1.2.3." in text
+    text = tables.block(WHOLE, plot="evidence/bench.svg")
+    assert (
+        "Written by a part of `deskhand bench` on 2026-01-02: a processor, 2 cores, a system, Python 3.11, deskhand 1.2.3."
+        in text
+    )
     assert "](evidence/bench.svg)" in text
+    whole = Report(WHOLE.machine, WHOLE.versions, {**WHOLE.conditions, "whole": True}, WHOLE.rows)
+    assert "Written by `make bench` on" in tables.block(whole)
+
+
+def test_what_was_not_measured_has_no_title() -> None:
+    text = tables.block(report(row("launch", "desktop ready", 100.0)))
+    assert "**Resources**" in text
+    assert "**Acting" not in text
+    assert "**Others" not in text
+    assert "same on every machine" not in text
 
 
 def test_every_table_has_as_many_cells_everywhere() -> None:
@@ -178,9 +194,9 @@ def test_the_plot_shows_both_scenes(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     draw(WHOLE, path)
     if path.suffix == ".svg":
-        first = path.read_text()
+        first = path.read_bytes()
         draw(WHOLE, path)
-        assert "a peer" in first
+        assert path.read_bytes() == first
     else:
         with Image.open(path) as image:
             assert image.width > 1.5 * image.height
@@ -229,3 +245,12 @@ def test_a_peer_that_is_missing_says_how_to_get_it() -> None:
         "not installed: apt-get install a-package",
         "not installed: build it",
     ]
+
+
+def test_requests_are_counted_in_what_a_client_sent() -> None:
+    short, long = b"\x2b\0\x01\0", b"\x48\0\x03\0" + bytes(8)
+    large = b"\x48\0\0\0" + (4).to_bytes(4, "little") + bytes(8)
+    assert requests_in(b"") == 0
+    assert requests_in(short + long + large + short) == 4
+    # What cannot be a request ends the count.
+    assert requests_in(short + bytes(8)) == 1

@@ -8,6 +8,7 @@ contender is measured, the others rest.
 from __future__ import annotations
 
 import random
+import statistics
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from deskhand.bench.figures import OURS, Row, Samples
 from deskhand.bench.inside import counters, pixels
 from deskhand.bench.peers import PEERS, Crew
 from deskhand.bench.stage import Stage
+from deskhand.bench.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +37,7 @@ __all__ = ["CASES", "look"]
 SCALED = (1366, 768)
 _OURS_A_ROUND = 3
 _TIGHTENING = 1.0
+_COUNTED = 5
 # What an x11vnc or a program draws of the pointer, and what we do, differs from none at all by so many pixels at most.
 _CURSOR_PIXELS = 64 * 64
 # Where all peers look, and how often in a whole and in a quick run; elsewhere those do that are marked so.
@@ -145,35 +148,31 @@ def look(context: Context, size: tuple[int, int], name: str) -> Iterator[Row]:
     everybody = (name, size) in _ROUNDS
     peers = [peer for peer in PEERS if peer.gives in given and (everybody or peer.everywhere)]
     groups = {peer.name: next(view.group for view in views if view.gives == peer.gives) for peer in peers}
-    with (
-        deskhand.launch(size=size) as desktop,
-        Stage(desktop, context.scratch) as stage,
-        Crew(desktop, context.scratch, peers) as crew,
-    ):
+    ours = {(view.group, case): Samples(f"{view.group}/{place}", case) for view in views for case in view.cases}
+    theirs = {peer.name: Samples(f"{groups[peer.name]}/{place}", EVERYTHING, peer.name) for peer in peers}
+    with deskhand.launch(size=size) as desktop, Stage(desktop, context.scratch) as stage:
         play = _Screenplay(stage, scene)
-        wrong = _verify(desktop, play, crew, context.scratch)
-        ours = {(view.group, case): Samples(f"{view.group}/{place}", case) for view in views for case in view.cases}
-        theirs = {
-            peer.name: Samples(f"{groups[peer.name]}/{place}", EVERYTHING, peer.name, note=wrong.get(peer.name, ""))
-            for peer in peers
-        }
-        rounds = context.times(whole, fast)
-        for number in range(-1, rounds):
-            context.say(f"{place}: round {max(number, 0) + 1} of {rounds}")
-            _round(desktop, play, views, ours, number)
-            _peers_round(play, crew, theirs, number)
-        later = _tightened(desktop, play, f"look/{place}", 1 if context.quick else 3) if name != "terminal" else None
-        for peer_name, samples in theirs.items():
-            samples.missing = crew.missing.get(peer_name, "")
-            if failures := crew.failures.get(peer_name):
-                samples.note += f"failed {len(failures)} times, and was started anew"
-        changed = {"pixels_changed": round(scene.pixels_changed, 4)}
-        for (_, case), samples in ours.items():
-            yield samples.row(**(changed if case in {EVERYTHING, SCROLLED} else {}))
-        if later is not None:
-            yield later
-        for samples in theirs.values():
-            yield samples.row()
+        with Crew(desktop, context.scratch, peers) as crew:
+            wrong = _verify(desktop, play, crew, context.scratch)
+            rounds = context.times(whole, fast)
+            for number in range(-1, rounds):
+                context.say(f"{place}: round {max(number, 0) + 1} of {rounds}")
+                _round(desktop, play, views, ours, number)
+                _peers_round(play, crew, theirs, number)
+        later = _tightened(desktop, play, f"look/{place}", 1 if context.quick else 3)
+        requests = _requests(desktop, play, views, context.scratch)
+    for peer_name, samples in theirs.items():
+        samples.missing = crew.missing.get(peer_name, "")
+        failures = crew.failures.get(peer_name)
+        notes = [wrong.get(peer_name, ""), f"failed {len(failures)} times, and was started anew" if failures else ""]
+        samples.note = "; ".join(note for note in notes if note)
+    changed = {"pixels_changed": round(scene.pixels_changed, 4)}
+    for key, samples in ours.items():
+        totals = changed if key[1] in {EVERYTHING, SCROLLED} else {}
+        yield samples.row(**totals, x_requests=requests[key])
+    yield later
+    for samples in theirs.values():
+        yield samples.row()
 
 
 def _round(
@@ -228,6 +227,26 @@ def _tightened(desktop: deskhand.Desktop, play: _Screenplay, section: str, round
         shot = desktop.screenshot()
         samples.add((time.perf_counter() - begun) * 1000, len(shot.png))
     return samples.row()
+
+
+def _requests(
+    desktop: deskhand.Desktop, play: _Screenplay, views: Sequence[_View], scratch: Path
+) -> dict[tuple[str, str], float]:
+    """How many requests each look sends to the X server, told by the server."""
+    found = {}
+    with Traffic(desktop, scratch) as traffic:
+        for view in views:
+            for case in view.cases:
+                counts = []
+                for _ in range(_COUNTED):
+                    quiet()
+                    view.look(desktop)
+                    play.change(case)
+                    traffic.count()
+                    view.look(desktop)
+                    counts.append(traffic.count())
+                found[view.group, case] = statistics.median(counts)
+    return found
 
 
 def _verify(desktop: deskhand.Desktop, play: _Screenplay, crew: Crew, scratch: Path) -> dict[str, str]:

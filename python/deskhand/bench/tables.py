@@ -47,18 +47,18 @@ def _table(header: Sequence[str], alignment: str, rows: Iterable[Sequence[str]])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def block(report: Report, *, command: str = "make bench", plot: str | None = None) -> str:
+def block(report: Report, *, plot: str | None = None) -> str:
     """What the README says between its markers.
 
     Args:
         report: A run.
-        command: How it was made.
         plot: The picture's address, from the README.
     """
     machine, conditions = report.machine, report.conditions
     deskhand = report.versions.get("deskhand", "").partition(" ")[0]
+    command = "`make bench`" if conditions.get("whole") else "a part of `deskhand bench`"
     how = (
-        f"Written by `{command}` on {conditions['date']}: {machine['processor']}, {machine['cores']} cores,"
+        f"Written by {command} on {conditions['date']}: {machine['processor']}, {machine['cores']} cores,"
         f" {machine['system']}, Python {machine['python']}, deskhand {deskhand}. Peers and deskhand took turns in one run."
         " The screen, where nothing else is said: 1920×1080, a terminal of coloured text beside Chromium with gradients and a"
         " long table; medians, a picture's PNG bytes in hand. A change is on the screen before the clock starts."
@@ -67,12 +67,19 @@ def block(report: Report, *, command: str = "make bench", plot: str | None = Non
         "**Others, looking at the same screen.** They take the whole of it, whatever changed; deskhand is so many times"
         " faster where nothing, a line, or everything changed:"
     )
-    parts = [how, "**What was promised**", _targets(report), others, _peers(report)]
-    if plot is not None:
-        parts.append(f"![Speed against size of the files, each peer and deskhand, of a page and of a photo]({plot})")
-    parts += ["**Other sizes and scenes**", _scenes(report), "**Acting and typing**", _acts(report)]
-    parts += ["**Resources**", _resources(report)]
-    return "\n\n".join(part for part in parts if part)
+    picture = (
+        f"![Speed against size of the files, each peer and deskhand, of a page and of a photo]({plot})" if plot else ""
+    )
+    parts = [
+        ("**What was promised**", _targets(report)),
+        (others, _peers(report)),
+        ("", picture),
+        ("**A look in numbers that are the same on every machine**", _counts(report)),
+        ("**Other sizes and scenes**", _scenes(report)),
+        ("**Acting and typing**", _acts(report)),
+        ("**Resources**", _resources(report)),
+    ]
+    return "\n\n".join([how, *(text for title, part in parts if part for text in (title, part) if text)])
 
 
 def into(text: str, content: str) -> str:
@@ -127,6 +134,13 @@ def _peer(row: Row, ours: dict[str, Row]) -> list[str]:
 
 def _size(row: Row) -> str:
     return amount(row.size, "bytes") if row.size is not None and not row.section.startswith("array") else ""
+
+
+def _counts(report: Report) -> str:
+    rows = [row for row in report.of(PAGE, who=OURS) if row.counts]
+    names = list(dict.fromkeys(name for row in rows for name in row.counts if name != "pixels_changed"))
+    cells = [[row.case, *(f"{row.counts[name]:,.0f}" if name in row.counts else "" for name in names)] for row in rows]
+    return _table(["look", *(name.replace("_", " ") for name in names)], "l" + "r" * len(names), cells) if names else ""
 
 
 def _fastest(report: Report, section: str) -> Row | None:
