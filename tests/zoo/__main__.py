@@ -1,0 +1,5 @@
+"""`PYTHONPATH=tests python -m zoo`: see `--help`."""
+
+from zoo.main import main
+
+main()

@@ -1,0 +1,281 @@
+"""The harness's side of the stages: starting one, arming it with a recipe, and asking what it did.
+
+Every stage speaks JSON: it is given an order and answers with its log (see programs/actor.py); Chromium over HTTP, the others a
+line each over a socket. Orders and answers pass only before an input and after its answer.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deskhand import Move, Rect
+from deskhand.errors import ActionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import deskhand
+
+__all__ = ["STAGES", "Link", "Log", "Stage", "WebLink"]
+
+PROGRAMS = Path(__file__).with_name("programs")
+# Debian's own Python, which the packages of GTK and Qt are made for.
+PYTHON = "/usr/bin/python3"
+_PATIENCE = 60.0
+
+
+def need(program: str, package: str) -> str:
+    """The path of a program; a missing one is an error that says what to install."""
+    path = shutil.which(program)
+    if path is None:
+        raise FileNotFoundError(f"{program} is not installed: apt-get install {package}")
+    return path
+
+
+def need_module(module: str, package: str) -> str:
+    """Debian's Python, which must have this module."""
+    if subprocess.run([need(PYTHON, "python3"), "-c", f"import {module}"], check=False, capture_output=True).returncode:
+        raise FileNotFoundError(f"{PYTHON} lacks the module {module}: apt-get install {package}")
+    return PYTHON
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a stage says it did about its latest input; times are `time.monotonic()`.
+
+    Attributes:
+        began: When it got the input.
+        changes: When it handed each change to the X server.
+        inputs: How many inputs it got.
+        left: How many changes are still to come.
+    """
+
+    began: float
+    changes: tuple[float, ...]
+    inputs: int
+    left: int
+
+
+class Link:
+    """A line each over a socket."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._server.settimeout(_PATIENCE)
+        self._connection: socket.socket | None = None
+
+    @property
+    def port(self) -> int:
+        """Where the stage is to connect to."""
+        port: int = self._server.getsockname()[1]
+        return port
+
+    def hello(self) -> dict[str, Any]:
+        """Wait for the stage; what it says first."""
+        self._connection, _ = self._server.accept()
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection.settimeout(_PATIENCE)
+        self._lines = self._connection.makefile()
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._lines.readline())
+        return answer
+
+    def ask(self, **order: object) -> dict[str, Any]:
+        """An order and its answer."""
+        assert self._connection is not None
+        self._connection.sendall(json.dumps(order).encode() + b"\n")
+        return self._read()
+
+    def close(self) -> None:
+        """Hang up, which ends no stage: its desktop does."""
+        if self._connection is not None:
+            self._lines.close()
+            self._connection.close()
+        self._server.close()
+
+
+class WebLink:
+    """A web server for stage.html, which takes its orders as answers to its posts; and for pages that come slowly."""
+
+    def __init__(self) -> None:
+        self._orders: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._server.server_address[1]
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        orders, answers = self._orders, self._answers
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path == "/clock":
+                    self._answer(str(time.monotonic()).encode())
+                elif self.path.startswith("/slow?"):
+                    time.sleep(float(self.path.partition("?")[2]) / 1000)
+                    self._answer(b"")
+                elif self.path.startswith("/page?"):
+                    self._page([float(word) / 1000 for word in self.path.partition("?")[2].split(",")])
+                else:
+                    self._answer((PROGRAMS / "stage.html").read_bytes())
+
+            def do_POST(self) -> None:
+                answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self._answer(json.dumps(orders.get()).encode())
+
+            def _page(self, times: Sequence[float]) -> None:
+                """A page whose parts come at these seconds after it was asked for."""
+                asked = time.monotonic()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.end_headers()
+                colour = round(asked * 1000) % 0xFFFFFF
+                self.wfile.write(b"<!doctype html><title>slow</title><body>")
+                for n, at in enumerate(times):
+                    time.sleep(max(0.0, asked + at - time.monotonic()))
+                    part = f"<p style='background:#{(colour + n * 0x123456) % 0xFFFFFF:06x}'>part {n} of {asked}</p>"
+                    self.wfile.write(part.encode())
+                    self.wfile.flush()
+
+            def _answer(self, body: bytes) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
+
+    def hello(self) -> dict[str, Any]:
+        """Wait for the stage; what it says first."""
+        return self._answers.get(timeout=_PATIENCE)
+
+    def ask(self, **order: object) -> dict[str, Any]:
+        """An order and its answer."""
+        self._orders.put(order)
+        return self._answers.get(timeout=_PATIENCE)
+
+    def close(self) -> None:
+        """End the server."""
+        self._orders.put({})
+        self._server.shutdown()
+        self._server.server_close()
+
+
+CHROMIUM = [
+    *("--no-sandbox", "--no-first-run", "--no-default-browser-check", "--password-store=basic"),
+    *("--disable-sync", "--disable-component-update", "--disable-background-networking"),
+]
+
+
+def _python(python: Callable[[], str], script: str) -> Callable[[int, Path], list[str]]:
+    return lambda port, _: [python(), str(PROGRAMS / script), str(port)]
+
+
+def _xterm(port: int, _: Path) -> list[str]:
+    inside = [sys.executable, str(PROGRAMS / "terminal_stage.py"), str(port)]
+    look = ["-fn", "10x20", "-b", "0", "-geometry", "50x20", "+sb", "-title", "zoo"]
+    return [need("xterm", "xterm"), *look, "-e", *inside]
+
+
+def _chromium(port: int, home: Path) -> list[str]:
+    window = [f"--user-data-dir={home / 'chromium-stage'}", "--window-size=520,440", f"--app=http://127.0.0.1:{port}/"]
+    return [need("chromium", "chromium"), *CHROMIUM, *window]
+
+
+def _swing(port: int, home: Path) -> list[str]:
+    compiled = home / "SwingStage.class"
+    if not compiled.exists():
+        javac = need("javac", "default-jdk-headless")
+        subprocess.run([javac, "-d", str(home), str(PROGRAMS / "SwingStage.java")], check=True)
+    return [need("java", "default-jre"), "-XX:+UseSerialGC", "-cp", str(home), "SwingStage", str(port)]
+
+
+# The command line of each stage, given the port and a folder of its own; and the loads that it knows.
+_COMMON = ("timer", "spin", "chunks", "thread")
+STAGES: dict[str, tuple[Callable[[int, Path], list[str]], tuple[str, ...]]] = {
+    "x": (_python(lambda: sys.executable, "x_stage.py"), (*_COMMON, "block", "child")),
+    "xterm": (_xterm, (*_COMMON, "block", "child")),
+    "gtk": (
+        _python(lambda: need_module("gi.repository.Gtk", "python3-gi gir1.2-gtk-3.0"), "gtk_stage.py"),
+        (*_COMMON, "block", "child"),
+    ),
+    "qt": (_python(lambda: need_module("PyQt5.QtWidgets", "python3-pyqt5"), "qt_stage.py"), (*_COMMON, "block", "child")),
+    "chromium": (_chromium, (*_COMMON, "fetch")),
+    "swing": (_swing, (*_COMMON, "block")),
+}
+
+
+class Stage:
+    """One stage on a desktop."""
+
+    def __init__(self, desktop: deskhand.Desktop, kind: str, home: Path) -> None:
+        """Start it, and find out where it is on the screen."""
+        self.desktop = desktop
+        self.kind = kind
+        command, self.loads = STAGES[kind]
+        self.link: Link | WebLink = WebLink() if kind == "chromium" else Link()
+        program = desktop.start(command(self.link.port, home), timeout=_PATIENCE)
+        assert program.window is not None
+        self.window = program.window
+        self._scenes: dict[str, tuple[int, int, int, int]] = self.link.hello()["scenes"]
+        self.beside: tuple[str, ...] = ()
+        self.origin = (self.window.rect.x, self.window.rect.y)
+        # Where nothing of the stage is; the web page learns its place from the pointer's way there.
+        x, y = self.window.rect.x + 20, self.window.rect.y + 380
+        desktop.perform(Move((x + 30, y - 10)), Move((x, y)))
+        self.origin = tuple(self.link.ask().get("origin", self.origin))
+        self.spot = (self.origin[0] + 20, self.origin[1] + 380)
+
+    def show(self, beside: tuple[str, ...]) -> None:
+        """Let these scenes, and no others, move on their own."""
+        self.beside = beside
+        self.link.ask(beside=list(beside))
+
+    @property
+    def moving(self) -> list[Rect]:
+        """What moves on its own, in screen pixels."""
+        rects = [Rect(*self._scenes[name]).inflate(2) for name in self.beside]
+        return [Rect(rect.x + self.origin[0], rect.y + self.origin[1], rect.width, rect.height) for rect in rects]
+
+    def arm(self, times: Sequence[float], load: str) -> None:
+        """What to do about the next input; see programs/actor.py."""
+        self.link.ask(times=list(times), load=load)
+
+    def log(self) -> Log:
+        """What it did about it."""
+        told = self.link.ask()
+        return Log(told["began"], tuple(told["changes"]), told["inputs"], told["left"])
+
+    def focus(self) -> None:
+        """Bring it to the front."""
+        self.desktop.activate(self.window)
+
+    def close(self) -> None:
+        """Close it, so that the next one has the desktop for itself."""
+        try:
+            self.desktop.close_window(self.window)
+        except ActionError:
+            pass
+        self.link.close()
