@@ -9,8 +9,9 @@ The rules:
 - quiet for `Settle.quiet` after the last relevant change: settled, once the window has answered a probe (`_NET_WM_PING`)
   sent after that change. An application that is still computing does not answer, and is waited for;
 - an application that answered late has only just come round to its input, and is given another `quiet`;
-- a toolkit may answer before it has worked off its input (GTK does), so an application whose main thread is seen computing
-  when the time is up is given another `quiet`;
+- a toolkit may answer before it has worked off its input (GTK does), and a browser answers while its other processes compute:
+  an application that is at work when the time is up, by itself or through what it started, is looked at again every half
+  `quiet` until it is not;
 - no relevant change within `Settle.reaction` after the input, and a probe sent after the input was answered: settled, nothing
   changed;
 - where no probe can be sent, time alone decides;
@@ -121,7 +122,7 @@ class Machine:
         self._can_probe = can_probe
         self._first: float | None = None
         self._last: float | None = None
-        self._computing: float | None = None
+        self._not_before = -math.inf
         self._probe_sent: float | None = None
         self._probe_answered = False
 
@@ -146,12 +147,13 @@ class Machine:
         """Report that the latest probe was found answered at `at`; again is harmless."""
         if not self._probe_answered and self._probe_sent is not None and at - self._probe_sent > _LATE:
             # It was at work, and has only just come round to its events: what it makes of them is still to be drawn.
-            self._computing = at
+            self._not_before = max(self._not_before, at + self._settings.quiet)
         self._probe_answered = True
 
     def computing(self, at: float) -> None:
         """Report that the application was computing at `at`: what it makes of that is still to be drawn."""
-        self._computing = at
+        # The backend looks back over about a `quiet`: half of one is soon enough to ask again, and cuts what is waited too long.
+        self._not_before = max(self._not_before, at + self._settings.quiet / 2)
 
     def unprobeable(self) -> None:
         """Report that the window under the input does not answer probes any more (it may have closed)."""
@@ -163,7 +165,7 @@ class Machine:
     def _due(self) -> float:
         """When silence, if it lasts, is long enough."""
         due = self._start + self._settings.reaction if self._last is None else self._last + self._settings.quiet
-        return due if self._computing is None else max(due, self._computing + self._settings.quiet)
+        return max(due, self._not_before)
 
     def _deadline(self) -> float:
         return self._start + self._settings.timeout

@@ -54,6 +54,7 @@ class Watch:
     def catch_up(self) -> None:
         """Look, and learn what changed on its own since the last call."""
         self._backend.look()
+        self._backend.take_stock()
         if self._screen.epoch != self._epoch:
             self._epoch = self._screen.epoch
             self._ambient.forget()

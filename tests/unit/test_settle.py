@@ -84,12 +84,24 @@ def test_no_probe_is_sent_before_it_can_decide() -> None:
     assert not m.wants_probe(0.05)
 
 
-def test_a_computing_application_gets_another_quiet() -> None:
+def test_a_computing_application_is_looked_at_again_every_half_quiet() -> None:
     m = machine()
     m.computing(0.1)
     assert m.verdict(0.12) is None
+    assert m.wait(0.1) == pytest.approx(0.025)
+    m.computing(0.126)
+    assert m.verdict(0.15) is None
     m.changed(0.14, [WORD])
-    assert reason(m, 0.19) is Reason.QUIET
+    assert m.verdict(0.189) is None
+    assert reason(m, 0.191) is Reason.QUIET
+
+
+def test_an_application_that_computes_to_the_end_is_named_busy() -> None:
+    m = machine()
+    m.computing(2.99)
+    verdict = m.verdict(3.0)
+    assert verdict is not None
+    assert (verdict.settled, verdict.reason) == (False, Reason.WINDOW_BUSY)
 
 
 def test_a_window_that_closed_needs_no_answer() -> None:

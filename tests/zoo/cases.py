@@ -1,5 +1,4 @@
-"""The cases: when a stage changes for the last time, in how many steps, under which load, beside what.
-"""
+"""The cases: when a stage changes for the last time, in how many steps, under which load, beside what."""
 
 from __future__ import annotations
 
@@ -39,6 +38,6 @@ def cases(kind: str) -> Iterator[Case]:
     for last in LAST[1:4]:
         yield Case(kind, (last,), "timer", trigger="click")
     for beside in BESIDE:
-        for load in loads:
-            for last in LAST[1:5]:
+        for load in ("timer", "spin", "thread"):
+            for last in (0.03, 0.2, 0.6):
                 yield Case(kind, (last,), load, beside)

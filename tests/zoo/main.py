@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import deskhand
 
+from .applications import APPLICATIONS, run_application
 from .cases import cases
 from .measure import Result, run
 from .score import table
@@ -42,22 +43,39 @@ def busy_machine(loops: int) -> Iterator[None]:
             other.wait()
 
 
+@contextmanager
+def own_desktop() -> Iterator[tuple[deskhand.Desktop, Path]]:
+    """A desktop with a home directory of its own."""
+    with tempfile.TemporaryDirectory(prefix="zoo-", ignore_cleanup_errors=True) as home:
+        folders = {f"XDG_{name}_HOME": f"{home}/{name.lower()}" for name in ("CONFIG", "CACHE", "DATA", "STATE")}
+        with deskhand.launch(size=_SIZE, env={"HOME": home, **folders}) as desktop:
+            yield desktop, Path(home)
+
+
 def run_stage(kind: str, chosen: Sequence[Case], rounds: int) -> list[Result]:
     """These cases of one stage, on a desktop of its own."""
     results = []
-    with tempfile.TemporaryDirectory(prefix="zoo-") as home:
-        folders = {f"XDG_{name}_HOME": f"{home}/{name.lower()}" for name in ("CONFIG", "CACHE", "DATA", "STATE")}
-        with deskhand.launch(size=_SIZE, env={"HOME": home, **folders}) as desktop:
-            stage = Stage(desktop, kind, Path(home))
-            for case in chosen:
-                if case.beside != stage.beside:
-                    stage.show(case.beside)
-                    time.sleep(_LEARNT)
-                for _ in range(rounds):
-                    result = run(stage, case)
-                    results.append(result)
-                    note(result)
-            stage.link.close()
+    with own_desktop() as (desktop, home):
+        stage = Stage(desktop, kind, home)
+        for case in chosen:
+            if case.beside != stage.beside:
+                stage.show(case.beside)
+                time.sleep(_LEARNT)
+            for _ in range(rounds):
+                result = run(stage, case)
+                results.append(result)
+                note(result)
+        stage.link.close()
+    return results
+
+
+def run_applications(name: str, rounds: int, match: str) -> list[Result]:
+    """The scenes of one application, on a desktop of its own."""
+    results = []
+    with own_desktop() as (desktop, home):
+        for result in run_application(desktop, name, home, rounds, match):
+            results.append(result)
+            note(result)
     return results
 
 
@@ -72,7 +90,8 @@ def note(result: Result) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
-    parser.add_argument("--kinds", default=",".join(STAGES), help="stages, separated by commas")
+    everything = [*(f"stage-{kind}" for kind in STAGES), *APPLICATIONS]
+    parser.add_argument("--kinds", default=",".join(everything), help="stages and applications, separated by commas")
     parser.add_argument("--match", default="", help="only cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=1, help="how often each case is run")
     parser.add_argument("--load", type=int, default=0, help="busy loops beside the zoo")
@@ -81,9 +100,12 @@ def main() -> None:
     results: list[Result] = []
     with busy_machine(options.load):
         for kind in options.kinds.split(","):
-            chosen = [case for case in cases(kind) if options.match in case.name]
+            if kind in APPLICATIONS:
+                results += run_applications(kind, options.rounds, options.match)
+                continue
+            chosen = [case for case in cases(kind.removeprefix("stage-")) if options.match in case.name]
             if chosen:
-                results += run_stage(kind, chosen, options.rounds)
+                results += run_stage(kind.removeprefix("stage-"), chosen, options.rounds)
     print(table(results))
     if options.json:
         options.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")

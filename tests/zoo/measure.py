@@ -16,6 +16,8 @@ import numpy as np
 
 from deskhand import KeyPress, LeftClick
 
+from .stages import PINGABLE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -67,7 +69,9 @@ class Case:
         application that computes or does not answer.
         """
         reaction, quiet = 0.1, 0.05
-        if self.load not in {"timer", "fetch"}:
+        if self.load == "block" and self.kind in PINGABLE:
+            return True
+        if self.load not in {"timer", "fetch", "block"}:
             return True
         gaps = np.diff(self.times) if len(self.times) > 1 else np.zeros(1)
         # A timer is late by some milliseconds, and a frame clock by up to a frame.

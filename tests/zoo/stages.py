@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import deskhand
 
-__all__ = ["STAGES", "Link", "Log", "Stage", "WebLink"]
+__all__ = ["PINGABLE", "STAGES", "Link", "Log", "Stage", "WebLink"]
 
 PROGRAMS = Path(__file__).with_name("programs")
 # Debian's own Python, which the packages of GTK and Qt are made for.
@@ -212,6 +212,8 @@ def _swing(port: int, home: Path) -> list[str]:
     return [need("java", "default-jre"), "-XX:+UseSerialGC", "-cp", str(home), "SwingStage", str(port)]
 
 
+# Stages whose windows answer `_NET_WM_PING` from the loop that draws.
+PINGABLE = {"gtk", "qt"}
 # The command line of each stage, given the port and a folder of its own; and the loads that it knows.
 _COMMON = ("timer", "spin", "chunks", "thread")
 STAGES: dict[str, tuple[Callable[[int, Path], list[str]], tuple[str, ...]]] = {

@@ -90,8 +90,14 @@ class Backend(Protocol):
     def answered(self, probe: int) -> bool:
         """Whether that probe, or a later one, was answered."""
 
+    def take_stock(self) -> None:
+        """An action is about to begin: what applications have been computing since the last wait they do on their own."""
+
     def computing(self) -> bool:
-        """Whether the application that `probe` asked is computing now; False where that cannot be known."""
+        """Whether the application that `probe` asked, or what it started, is computing now, more than it does on its own.
+
+        False where that cannot be known.
+        """
 
     def has_window_manager(self) -> bool:
         """Whether a window manager runs that lists windows."""

@@ -112,6 +112,9 @@ class MemoryBackend:
         del probe
         return False
 
+    def take_stock(self) -> None:
+        """There is no application."""
+
     def computing(self) -> bool:
         """There is no application."""
         return False

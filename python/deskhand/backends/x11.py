@@ -136,6 +136,7 @@ class X11Backend:
         self.look = self._x11.look
         self.wait = self._x11.wait
         self.answered = self._x11.answered
+        self.take_stock = self._x11.take_stock
         self.computing = self._x11.computing
         self.activate = self._x11.activate
         self.close_window = self._x11.close_window

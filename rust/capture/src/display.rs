@@ -227,14 +227,26 @@ impl Display {
         })
     }
 
-    /// True when the main thread of the application that [`Display::ping`] looked at was computing during the latest
-    /// [`Display::wait`], as far as this machine can tell: a toolkit may answer a ping before it has drawn what came before it.
+    /// Takes note of what the applications have been doing on their own; an action is about to begin.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`].
+    pub fn take_stock(&self) -> Result<()> {
+        self.with(|state, _| {
+            state.work.take_stock();
+            Ok(())
+        })
+    }
+
+    /// True when the application that [`Display::ping`] looked at, or what it started, was computing just now, more than it does
+    /// on its own, as far as this machine can tell: a toolkit may answer a ping before it has drawn what came before it.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`].
     pub fn computing(&self) -> Result<bool> {
-        self.with(|state, _| Ok(state.computing()))
+        self.with(|state, _| Ok(state.work.busy()))
     }
 
     /// The managed windows.

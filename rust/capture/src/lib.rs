@@ -21,6 +21,7 @@ mod state;
 mod stream;
 mod watcher;
 mod windows;
+mod work;
 
 pub use clipboard::{Clipboard, read as read_clipboard};
 pub use display::{Display, Options};

@@ -17,11 +17,10 @@ use crate::input::Unread;
 use crate::keyboard::{Keyboard, Keymap};
 use crate::server::Server;
 use crate::watcher::{Shared, locked};
+use crate::work::Work;
 
-/// An application that used more than this share of the time waited for it was working, not idling between two blinks.
-const COMPUTING_SHARE: f64 = 0.4;
-/// Over a shorter time the answer to our own ping weighs too much.
-const COMPUTING_SPAN: Duration = Duration::from_millis(5);
+/// The applications' work is looked at after so long a time without news.
+const BREATH: Duration = Duration::from_millis(8);
 /// Marks our pings; other clients put a timestamp there.
 const PING_MARK: u32 = 0xdec0_0000;
 const PING_COUNTER: u32 = 0x000f_ffff;
@@ -49,11 +48,9 @@ pub(crate) struct State {
     pub(crate) unread: Option<Unread>,
     pings_sent: u32,
     pinged: Window,
-    /// The window that the latest input went to, and the process behind it where it runs on this machine.
+    /// The window that the latest input went to, and what is done behind it.
     input: Window,
-    process: Option<u32>,
-    /// When the latest wait began, and the processor time that the process had used then.
-    used: Option<(Instant, Duration)>,
+    pub(crate) work: Work,
     pub(crate) pings_answered: u32,
     /// Counts what a waiting caller wants to hear of: answered pings, changed window lists.
     signals: u64,
@@ -82,8 +79,7 @@ impl State {
             pings_sent: 0,
             pinged: x11rb::NONE,
             input: x11rb::NONE,
-            process: None,
-            used: None,
+            work: Work::default(),
             pings_answered: 0,
             signals: 0,
             signals_told: 0,
@@ -254,7 +250,6 @@ impl State {
     /// Waits until pixels changed, a ping was answered or the list of windows changed; `false` at the timeout.
     pub(crate) fn wait(&mut self, shared: &Shared, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now() + timeout;
-        self.used = self.process.and_then(processor_time).map(|used| (Instant::now(), used));
         let generation = locked(&shared.screen).generation();
         loop {
             self.pump(shared)?;
@@ -266,7 +261,11 @@ impl State {
             if left.is_zero() {
                 return Ok(false);
             }
-            shared.wait_readable(left)?;
+            // Within an animation nobody asks what else is done.
+            if !shared.wait_readable(left.min(BREATH))? && left > BREATH {
+                self.work.sample();
+                shared.wait_readable(left.saturating_sub(BREATH))?;
+            }
         }
     }
 
@@ -282,7 +281,7 @@ impl State {
             && self.input != window
         {
             self.input = window;
-            self.process = server.process_of(window)?;
+            self.work.follow(server.process_of(window)?);
         }
         for window in candidates.into_iter().flatten() {
             if let Some(window) = server.pingable(window)? {
@@ -294,13 +293,6 @@ impl State {
         self.note_ping(None);
         Ok(None)
     }
-
-    /// Whether the application that was pinged was computing during the latest wait.
-    pub(crate) fn computing(&self) -> bool {
-        let Some(((begun, before), pid)) = self.used.zip(self.process) else { return false };
-        let (span, used) = (begun.elapsed(), processor_time(pid).unwrap_or(before).saturating_sub(before));
-        span >= COMPUTING_SPAN && used.as_secs_f64() > COMPUTING_SHARE * span.as_secs_f64()
-    }
 }
 
 fn clip(rect: x11rb::protocol::xproto::Rectangle, screen: Rect) -> Option<Rect> {
@@ -308,10 +300,4 @@ fn clip(rect: x11rb::protocol::xproto::Rectangle, screen: Rect) -> Option<Rect> 
     let right = (i32::from(rect.x) + i32::from(rect.width)).min(screen.w as i32);
     let bottom = (i32::from(rect.y) + i32::from(rect.height)).min(screen.h as i32);
     (right > x && bottom > y).then(|| Rect { x: x as u32, y: y as u32, w: (right - x) as u32, h: (bottom - y) as u32 })
-}
-
-/// Processor time that the main thread of a process has used; `None` when it is not ours to see.
-fn processor_time(pid: u32) -> Option<Duration> {
-    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
-    schedstat.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }

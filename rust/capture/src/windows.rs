@@ -166,12 +166,19 @@ impl Server {
         Ok(None)
     }
 
-    /// The process of the client that made `window`, when it runs under the same kernel as the server (X-Resource 1.2).
+    /// The process of the client that made `window`, when it runs on this machine and we can tell (X-Resource 1.2).
     pub(crate) fn process_of(&self, window: Window) -> Result<Option<u32>> {
         if self.conn.extension_information(res::X11_EXTENSION_NAME)?.is_none() {
             return Ok(None);
         }
-        let spec = res::ClientIdSpec { client: window, mask: res::ClientIdMask::LOCAL_CLIENT_PID };
+        // A server in another container counts processes otherwise: its numbers would name strangers here.
+        let same_count = self.client_process(self.conn.setup().resource_id_base)? == Some(std::process::id());
+        if same_count { self.client_process(window) } else { Ok(None) }
+    }
+
+    /// What the server takes for the process of the client that this resource belongs to.
+    fn client_process(&self, resource: u32) -> Result<Option<u32>> {
+        let spec = res::ClientIdSpec { client: resource, mask: res::ClientIdMask::LOCAL_CLIENT_PID };
         let reply = gone(self.conn.res_query_client_ids(&[spec])?.reply().map_err(Error::from))?;
         Ok(reply.and_then(|reply| reply.ids.iter().flat_map(|id| id.value.iter().copied()).next()))
     }

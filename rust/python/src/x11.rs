@@ -172,6 +172,10 @@ impl X11 {
         self.call(py, |display| display.answered(token))
     }
 
+    fn take_stock(&self, py: Python<'_>) -> PyResult<()> {
+        self.call(py, Display::take_stock)
+    }
+
     fn computing(&self, py: Python<'_>) -> PyResult<bool> {
         self.call(py, Display::computing)
     }
