@@ -223,7 +223,10 @@ STAGES: dict[str, tuple[Callable[[int, Path], list[str]], tuple[str, ...]]] = {
         _python(lambda: need_module("gi.repository.Gtk", "python3-gi gir1.2-gtk-3.0"), "gtk_stage.py"),
         (*_COMMON, "block", "child"),
     ),
-    "qt": (_python(lambda: need_module("PyQt5.QtWidgets", "python3-pyqt5"), "qt_stage.py"), (*_COMMON, "block", "child")),
+    "qt": (
+        _python(lambda: need_module("PyQt5.QtWidgets", "python3-pyqt5"), "qt_stage.py"),
+        (*_COMMON, "block", "child"),
+    ),
     "chromium": (_chromium, (*_COMMON, "fetch")),
     "swing": (_swing, (*_COMMON, "block")),
 }
