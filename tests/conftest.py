@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -21,6 +22,12 @@ hypothesis.settings.register_profile(
     "deskhand", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("deskhand")
+
+
+# A shell's background jobs ignore these, and so would every driver that a test starts and interrupts.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 
 def need(program: str, package: str) -> str:
