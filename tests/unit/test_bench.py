@@ -69,9 +69,15 @@ def test_samples_become_a_row() -> None:
 def test_a_row_without_samples_says_why() -> None:
     samples = Samples("a", "b", "a peer")
     assert (samples.row().median, samples.row().missing) == (None, "not measured")
+    samples.missing = "not installed"
+    assert (samples.row().median, samples.row().missing) == (None, "not installed")
+
+
+def test_who_failed_in_the_middle_has_a_number_and_a_note() -> None:
+    samples = Samples("a", "b", "a peer", note="n")
     samples.add(1.0)
     samples.missing = "failed"
-    assert (samples.row().median, samples.row().missing) == (None, "failed")
+    assert (samples.row().median, samples.row().missing, samples.row().note) == (1.0, "", "n; failed")
 
 
 def test_a_report_survives_json() -> None:

@@ -119,7 +119,7 @@ def _environment(context: Context, name: str) -> dict[str, str]:
 def xterm(context: Context) -> Iterator[Row]:
     """A key into a terminal, and one without effect."""
     scenes.need("xterm", "xterm")
-    rounds = context.times(15, 4)
+    rounds = context.times(12, 4)
     with deskhand.launch(size=_SIZE, env=_environment(context, "xterm")) as desktop:
         desktop.start(["xterm", "-geometry", "100x60", "-e", "cat"])
         yield from _measure(context, desktop, ("act/xterm", "key press"), _key, rounds)
@@ -134,7 +134,7 @@ def mousepad(context: Context) -> Iterator[Row]:
     scenes.need("mousepad", "mousepad")
     with deskhand.launch(size=_SIZE, env=_environment(context, "mousepad")) as desktop:
         desktop.start("mousepad")
-        yield from _measure(context, desktop, ("act/mousepad", "key press"), _key, context.times(15, 4))
+        yield from _measure(context, desktop, ("act/mousepad", "key press"), _key, context.times(12, 4))
 
 
 def chromium(context: Context) -> Iterator[Row]:
@@ -149,7 +149,7 @@ def chromium(context: Context) -> Iterator[Row]:
         desktop.perform(settle=Settle(quiet=0.7, reaction=0.7, timeout=4))
         if window is not None:
             x, y, width, height = window.rect
-        rounds = context.times(15, 4)
+        rounds = context.times(12, 4)
         yield from _measure(context, desktop, ("act/chromium", "key press in a text field"), _key, rounds)
         middle = (x + width // 2, y + height * 2 // 3)
         desktop.perform(LeftClick(middle))

@@ -79,7 +79,7 @@ class Samples:
     def row(self, **totals: float) -> Row:
         """The row. Counts that were added with each measurement are their medians; `totals` go in as they are."""
         section, case, who, unit = self._names
-        if self.missing or not self._values:
+        if not self._values:
             return Row(section, case, who, unit, note=self.note, missing=self.missing or "not measured")
         counts = {name: statistics.median(values) for name, values in self._counts.items()}
         return Row(
@@ -92,7 +92,8 @@ class Samples:
             p95=round(p95(self._values), 4),
             size=round(statistics.median(self._sizes)) if self._sizes else None,
             counts={**counts, **totals},
-            note=self.note,
+            # Who failed in the middle has numbers all the same.
+            note="; ".join(part for part in (self.note, self.missing) if part),
         )
 
 

@@ -42,7 +42,7 @@ _COUNTED = 5
 _CURSOR_PIXELS = 64 * 64
 # Where all peers look, and how often in a whole and in a quick run; elsewhere those do that are marked so.
 _MAIN = ("page", (1920, 1080))
-_ROUNDS = {_MAIN: (16, 3), ("photo", (1920, 1080)): (6, 1)}
+_ROUNDS = {_MAIN: (12, 3), ("photo", (1920, 1080)): (5, 1)}
 _OTHER_ROUNDS = (6, 2)
 
 NOTHING, LINE, QUARTER, EVERYTHING = (
@@ -164,7 +164,8 @@ def look(context: Context, size: tuple[int, int], name: str) -> Iterator[Row]:
     for peer_name, samples in theirs.items():
         samples.missing = crew.missing.get(peer_name, "")
         failures = crew.failures.get(peer_name)
-        notes = [wrong.get(peer_name, ""), f"failed {len(failures)} times, and was started anew" if failures else ""]
+        again = f"failed {len(failures)} times, and was started anew" if failures and not samples.missing else ""
+        notes = [wrong.get(peer_name, ""), again]
         samples.note = "; ".join(note for note in notes if note)
     changed = {"pixels_changed": round(scene.pixels_changed, 4)}
     for key, samples in ours.items():

@@ -121,6 +121,7 @@ def rate(context: Context) -> Iterator[Row]:
                 desktop = stack.enter_context(deskhand.launch(size=_SIZE))
                 stage = stack.enter_context(Stage(desktop, context.scratch))
                 stage.load(scene.pictures)
+                stage.show("first")
                 desktops.append((desktop, stage))
             for case, rect in (("one line changed", scene.line), ("everything changed", None)):
                 context.say(f"rate: {count} desktops, {case}")
