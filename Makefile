@@ -3,11 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -path 'rust/*') Cargo.toml Cargo.lock
+SOURCES := $(shell find rust -path rust/fuzz -prune -o '(' -name '*.rs' -o -name Cargo.toml ')' -print) Cargo.toml Cargo.lock
 PACKAGES := tools/packages.txt tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check generate bench evidence wheel clean
+.PHONY: help setup demo test check generate blocks fuzz bench evidence wheel clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,14 @@ check: setup ## Formatting, lints, types, stubs, generated files
 
 generate: setup ## Write the generated files anew
 	$(BIN)/python tools/generate_aio.py
+
+blocks: ## Measure each building block of the imaging engine
+	cargo bench --package deskhand-imaging --bench blocks
+
+FUZZ_SECONDS ?= 60
+fuzz: ## Fuzz the imaging engine for FUZZ_SECONDS each; needs a nightly toolchain and cargo-fuzz
+	@for target in diff png scale; do \
+		cargo +nightly fuzz run --fuzz-dir rust/fuzz $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=400 || exit 1; done
 
 bench: setup ## Measure beside all peers, which it installs; writes evidence/bench.* and the README's table
 	tools/peers

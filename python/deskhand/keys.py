@@ -198,7 +198,9 @@ def _without_case(names: Mapping[str, int]) -> dict[str, int]:
 
 
 def _our_names(x_names: Mapping[str, int]) -> dict[str, int]:
-    table = {alias: x_names[name] for name, aliases in _ALIASES.items() for alias in aliases.split()}
+    # PyAutoGUI brings python3-Xlib, an old fork that overwrites python-xlib and lacks some names.
+    known = {name: aliases for name, aliases in _ALIASES.items() if name in x_names}
+    table = {alias: x_names[name] for name, aliases in known.items() for alias in aliases.split()}
     for letter in "abcdefghijklmnopqrstuvwxyz":
         table[f"key{letter}"] = ord(letter)
     for digit in "0123456789":

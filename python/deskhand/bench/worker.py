@@ -34,6 +34,7 @@ __all__ = ["LOOKS", "main"]
 _Size: TypeAlias = tuple[int, int]
 _SCALED = (1366, 768)
 _FIRST_PORT = 15900
+_END_LIMIT = 3.0
 _WARM_LOOKS = 8
 _CALM_SLICE, _CALM_SLICES, _CALM_SHARE = 0.1, 30, 0.1
 
@@ -224,8 +225,14 @@ def _x11vnc() -> Iterator[_Server]:
                 raise RuntimeError("x11vnc did not come up")
             yield _Server(process, port, password)
         finally:
-            process.kill()
-            process.wait()
+            # Killed, it would leave some sixty segments of shared memory behind.
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+            try:
+                process.wait(_END_LIMIT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def _warm_up(look: Callable[[], object]) -> None:
