@@ -58,9 +58,8 @@ blocks: ## Measure each building block of the imaging engine
 	cargo bench --package deskhand-imaging --bench blocks
 
 FUZZ_SECONDS ?= 60
-fuzz: ## Fuzz the imaging engine for FUZZ_SECONDS each; needs a nightly toolchain and cargo-fuzz
-	@for target in diff png scale; do \
-		cargo +nightly fuzz run --fuzz-dir rust/fuzz $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=400 || exit 1; done
+fuzz: setup ## Fuzz the imaging engine, FUZZ_SECONDS (60) for each target
+	tools/fuzz $(FUZZ_SECONDS)
 
 bench: setup ## Measure beside all peers, which it installs; writes evidence/bench.* and the README's table
 	tools/peers
