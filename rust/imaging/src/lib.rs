@@ -32,6 +32,7 @@ mod filter;
 mod frame;
 mod geometry;
 mod hash;
+mod huffman;
 mod indexed;
 mod png;
 mod scale;
