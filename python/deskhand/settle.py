@@ -103,8 +103,9 @@ class Verdict:
 class Machine:
     """One wait, from the end of the input to the verdict.
 
-    The caller repeats: report what happened (`changed`, `answered`), ask `verdict`; if there is none, send a probe when
-    `wants_probe` says so (and report it with `probed`), and wait for at most `wait` seconds.
+    The caller repeats: report what happened (`changed`, `answered`), look whether the application computes when `wants_look`
+    says so (and report `computing` or `resting`), ask `verdict`; if there is none, send a probe when `wants_probe` says so (and
+    report it with `probed`), and wait for at most `wait` seconds. The look comes before the probe: answering is work too.
     """
 
     def __init__(self, settings: Settle, *, now: float, ambient: Sequence[Rect] = (), can_probe: bool) -> None:
@@ -123,6 +124,7 @@ class Machine:
         self._first: float | None = None
         self._last: float | None = None
         self._not_before = -math.inf
+        self._resting = -math.inf
         self._probe_sent: float | None = None
         self._probe_answered = False
 
@@ -152,8 +154,16 @@ class Machine:
 
     def computing(self, at: float) -> None:
         """Report that the application was computing at `at`: what it makes of that is still to be drawn."""
-        # The backend looks back over about a `quiet`: half of one is soon enough to ask again, and cuts what is waited too long.
+        # The backend looks back over about a `quiet`: half of one is soon enough to ask again.
         self._not_before = max(self._not_before, at + self._settings.quiet / 2)
+
+    def resting(self, at: float) -> None:
+        """Report that the application was found not to compute at `at`."""
+        self._resting = at
+
+    def wants_look(self, now: float) -> bool:
+        """True when silence has lasted long enough, and it is not known yet whether the application computes."""
+        return now >= self._due() > self._resting
 
     def unprobeable(self) -> None:
         """Report that the window under the input does not answer probes any more (it may have closed)."""

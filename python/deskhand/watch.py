@@ -109,12 +109,12 @@ class Watch:
             if probe is not None and self._backend.answered(probe):
                 machine.answered(self.clock())
             now = self.clock()
+            if machine.wants_look(now):
+                (machine.computing if self._backend.computing() else machine.resting)(now)
             verdict = machine.verdict(now)
-            if verdict is not None and verdict.settled and self._backend.computing():
-                machine.computing(now)
-            elif verdict is not None:
+            if verdict is not None:
                 break
-            elif machine.wants_probe(now):
+            if machine.wants_probe(now):
                 probe = self._backend.probe(at_pointer=at_pointer, window=window)
                 machine.probed(now)
                 if probe is None:

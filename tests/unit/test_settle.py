@@ -96,6 +96,21 @@ def test_a_computing_application_is_looked_at_again_every_half_quiet() -> None:
     assert reason(m, 0.191) is Reason.QUIET
 
 
+def test_the_application_is_looked_at_once_for_each_silence() -> None:
+    m = machine(can_probe=True)
+    m.probed(0.0)
+    m.changed(0.01, [WORD])
+    assert not m.wants_look(0.05)
+    assert m.wants_look(0.061)
+    m.resting(0.061)
+    assert not m.wants_look(0.07)
+    m.changed(0.08, [WORD])
+    assert m.wants_look(0.131)
+    m.computing(0.131)
+    assert not m.wants_look(0.14)
+    assert m.wants_look(0.157)
+
+
 def test_an_application_that_computes_to_the_end_is_named_busy() -> None:
     m = machine()
     m.computing(2.99)

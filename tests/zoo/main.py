@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from platform import freedesktop_os_release
 from typing import TYPE_CHECKING
 
 import deskhand
@@ -18,7 +20,7 @@ import deskhand
 from .applications import APPLICATIONS, run_application
 from .cases import cases
 from .measure import Result, run
-from .score import table
+from .score import report, table
 from .stages import STAGES, Stage
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def run_stage(kind: str, chosen: Sequence[Case], rounds: int) -> list[Result]:
                 result = run(stage, case)
                 results.append(result)
                 note(result)
-        stage.link.close()
+        stage.close()
     return results
 
 
@@ -88,28 +90,41 @@ def note(result: Result) -> None:
     print(f"{mark} {over} {logged}  {result.name}: {result.reason}{missed} {result.error}", flush=True)
 
 
+def keep(results: list[Result], path: Path, options: argparse.Namespace) -> None:
+    """Write these results, beside those of other kinds that are there already, and the report of all."""
+    file = path.with_suffix(".json")
+    ran = {result.kind for result in results}
+    before = json.loads(file.read_text())["results"] if file.exists() else []
+    everything = [*(old for old in (Result(**plain) for plain in before) if old.kind not in ran), *results]
+    about = {"machine": machine(), "busy loops beside it": options.load}
+    file.write_text(json.dumps({**about, "results": [asdict(result) for result in everything]}, indent=1) + "\n")
+    path.with_suffix(".md").write_text(report(everything, about))
+
+
+def machine() -> str:
+    """What it ran on."""
+    model = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
+    return f"{model.partition(':')[2].strip()}, {os.cpu_count()} cores, {freedesktop_os_release()['PRETTY_NAME']}"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
     everything = [*(f"stage-{kind}" for kind in STAGES), *APPLICATIONS]
+    parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
     parser.add_argument("--kinds", default=",".join(everything), help="stages and applications, separated by commas")
     parser.add_argument("--match", default="", help="only cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=1, help="how often each case is run")
     parser.add_argument("--load", type=int, default=0, help="busy loops beside the zoo")
-    parser.add_argument("--json", type=Path, help="where the results go; those of other kinds there are kept")
+    parser.add_argument("--out", type=Path, help="write this .json and .md; results of other kinds in it are kept")
     options = parser.parse_args()
     results: list[Result] = []
     with busy_machine(options.load):
         for kind in options.kinds.split(","):
             if kind in APPLICATIONS:
-                results += run_applications(kind, options.rounds, options.match)
-                continue
-            chosen = [case for case in cases(kind.removeprefix("stage-")) if options.match in case.name]
-            if chosen:
-                results += run_stage(kind.removeprefix("stage-"), chosen, options.rounds)
+                ran = run_applications(kind, options.rounds, options.match)
+            else:
+                stage = kind.removeprefix("stage-")
+                ran = run_stage(stage, [case for case in cases(stage) if options.match in case.name], options.rounds)
+            results += [replace(result, kind=kind) for result in ran]
     print(table(results))
-    if options.json:
-        options.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    if options.out:
+        keep(results, options.out, options)

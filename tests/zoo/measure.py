@@ -95,6 +95,7 @@ class Result:
         overshoot_log: The same by the stage's log.
         missed: From the return to the last change, when the frame was not final.
         error: What went wrong otherwise.
+        kind: Of the stage or application, as the command line names it.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Result:
     overshoot_log: float | None = None
     missed: float | None = None
     error: str = ""
+    kind: str = ""
 
 
 def differing(one: NDArray[np.uint8], other: NDArray[np.uint8], moving: Sequence[Rect]) -> NDArray[np.bool_]:

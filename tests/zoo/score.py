@@ -7,11 +7,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from .measure import Result
 
-__all__ = ["row", "table"]
+__all__ = ["report", "row", "table"]
 
 HEADER = [
     "what",
@@ -68,3 +68,45 @@ def table(results: Iterable[Result]) -> str:
     rows += [row(name, group) for name, group in groups.items()]
     rows.append(row("**all**", everything))
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
+PARTS = ("input", "reaction", "settle", "capture", "encode")
+
+
+def report(results: Sequence[Result], about: Mapping[str, object]) -> str:
+    """The table with its machine, where the milliseconds went, and every frame that was not final."""
+    medians = [statistics.median(1000 * result.elapsed[part] for result in results) for part in PARTS]
+    rest = sorted(1000 * (result.wall - sum(result.elapsed.values())) for result in results)
+    split = [f"{value:.2f}" for value in (*medians, statistics.median(rest), rest[-1])]
+    wrong = [
+        f"- {result.name}: {result.reason}"
+        + (f", {1000 * result.missed:.0f} ms too soon" if result.missed is not None else "")
+        + ("" if result.sign else " (no sign)")
+        for result in results
+        if not result.final
+    ]
+    return "\n".join(
+        [
+            "# The settle zoo",
+            "",
+            *(f"{name[0].upper()}{name[1:]}: {value}." for name, value in about.items()),
+            "",
+            "A frame is final when it shows what the screen shows a second or more later, but for what moves on its own.",
+            "A sign is work of any process behind the window, an unanswered ping, or changes less than 50 ms apart; without",
+            "one (a timer, a wait for the network) nobody can know what is still to come. Overshoot is the time from the last",
+            "change of the screen to the return, and by the log from the moment at which the program made it.",
+            "",
+            table(results),
+            "",
+            "Where the time went, medians in ms; the rest is what is left of the time that the caller waited:",
+            "",
+            "| " + " | ".join([*PARTS, "rest", "rest, most"]) + " |",
+            "| " + " | ".join(["---:"] * (len(PARTS) + 2)) + " |",
+            "| " + " | ".join(split) + " |",
+            "",
+            "## Frames that were not final",
+            "",
+            *(wrong or ["None."]),
+            "",
+        ]
+    )

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deskhand import Move, Rect
-from deskhand.errors import ActionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -278,9 +277,5 @@ class Stage:
         self.desktop.activate(self.window)
 
     def close(self) -> None:
-        """Close it, so that the next one has the desktop for itself."""
-        try:
-            self.desktop.close_window(self.window)
-        except ActionError:
-            pass
+        """Hang up; the desktop ends the stage."""
         self.link.close()

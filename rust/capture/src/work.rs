@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 const BUSY_SHARE: f64 = 0.3;
 /// What moves on its own takes a little more at one time than at another.
 const AMBIENT_TOLERANCE: f64 = 1.5;
-/// A process that is usually awake for less than this share of the time, and is awake now, has something to do.
-const IDLE_SHARE: f64 = 0.03;
+/// A process that is usually awake for less than this share of the time, and is awake now, has something to do. It is looked at
+/// again until it has done it, so this may not hold for what never sleeps.
+const RESTING_SHARE: f64 = 0.5;
 /// How far one look back goes: as long as the screen must be quiet, so that the work that led to its last change is over.
 const LOOKBACK: Duration = Duration::from_millis(50);
 /// Over a shorter time the answer to our own ping weighs too much.
@@ -53,10 +54,6 @@ impl Sample {
     fn awake(&self, process: u32, id: u32) -> Duration {
         let found = self.threads.binary_search_by_key(&(process, id), |thread| (thread.process, thread.id));
         found.map_or(Duration::ZERO, |index| self.threads[index].awake)
-    }
-
-    fn processes(&self) -> impl Iterator<Item = u32> {
-        self.threads.iter().filter(|thread| thread.id == thread.process).map(|thread| thread.process)
     }
 
     /// How long each process's threads together were awake since `earlier`, as a share of the time that passed.
@@ -156,7 +153,12 @@ impl Work {
         let shares = now.shares_since(earlier);
         let unusual: f64 =
             shares.iter().map(|(&process, share)| (share - AMBIENT_TOLERANCE * usual(process)).max(0.0)).sum();
-        let busy = unusual > BUSY_SHARE || now.processes().any(|pid| usual(pid) < IDLE_SHARE && is_awake(pid));
+        let mut resting = now.threads.iter().filter(|thread| usual(thread.process) < RESTING_SHARE);
+        let busy = unusual > BUSY_SHARE || {
+            // Where nobody waits for a processor, only a wait for a disk is left to be found; it is the main thread that starts.
+            let contended = is_contended();
+            resting.any(|thread| (contended || thread.id == thread.process) && is_awake(thread))
+        };
         self.push(now);
         busy
     }
@@ -165,7 +167,7 @@ impl Work {
         if let Some(&parent) = self.parents.get(&pid) {
             return Some(parent);
         }
-        let (_, parent) = stat(pid)?;
+        let (_, parent) = stat(&format!("/proc/{pid}/stat"))?;
         if self.parents.len() >= MAX_PARENTS {
             self.parents.clear();
         }
@@ -196,14 +198,22 @@ impl Work {
     }
 }
 
-/// Whether a process's main thread is running, or waiting for a processor or a disk (a program that starts mostly does that).
-fn is_awake(pid: u32) -> bool {
-    stat(pid).is_some_and(|(state, _)| matches!(state, 'R' | 'D'))
+/// Whether a thread is running, or waiting for a processor or a disk. How long it has waited so far is in no `schedstat` yet.
+fn is_awake(thread: &Thread) -> bool {
+    stat(&format!("/proc/{}/task/{}/stat", thread.process, thread.id))
+        .is_some_and(|(state, _)| matches!(state, 'R' | 'D'))
 }
 
-/// The state of a process's main thread, and its parent. The name before them, in brackets, may contain anything.
-fn stat(pid: u32) -> Option<(char, u32)> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+/// Whether any thread of this machine but ours wants a processor now.
+fn is_contended() -> bool {
+    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let runnable = loads.split_ascii_whitespace().nth(3).and_then(|counts| counts.split('/').next());
+    runnable.is_none_or(|count| count != "1")
+}
+
+/// State and parent in a `stat` file. The name before them, in brackets, may contain anything.
+fn stat(path: &str) -> Option<(char, u32)> {
+    let stat = fs::read(path).ok()?;
     let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
     let mut words = str::from_utf8(&stat[after_name..]).ok()?.split_ascii_whitespace();
     Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
@@ -282,7 +292,7 @@ mod tests {
     #[test]
     fn the_numbers_of_proc_are_read() {
         assert!(awake(&format!("/proc/{}/schedstat", process::id())).is_some());
-        assert_eq!(stat(process::id()).map(|(_, parent)| parent), Some(std::os::unix::process::parent_id()));
+        assert_eq!(stat("/proc/self/stat").map(|(_, parent)| parent), Some(std::os::unix::process::parent_id()));
         assert_eq!(awake("/proc/self/comm"), None);
     }
 }

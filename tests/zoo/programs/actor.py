@@ -1,8 +1,8 @@
 """What every stage of the zoo shares: its orders, what it does about input, and the log of when it changed.
 
 A stage connects to the port given as its first argument, tells where it moves on its own, and is then armed with a recipe: at
-which times after its next input it paints a cell, and what it does meanwhile. Times are seconds of CLOCK_MONOTONIC. It sends its
-log only when it is asked, so that telling does not look like work. Standard library only: the system's Python runs it.
+which times after its next input it paints a cell, and what it does meanwhile. Times are seconds of CLOCK_MONOTONIC. It sends
+its log only when it is asked, so that telling does not look like work. Standard library only: the system's Python runs it.
 
 The loads, that is what goes on until a cell is painted:
 

@@ -47,7 +47,7 @@ class Stage(Gtk.Window):
             context.rectangle(*rect)
             context.fill()
         # The frame is handed to the server when all of it has been drawn.
-        GLib.idle_add(lambda: self.actor.drawn(), priority=GLib.PRIORITY_HIGH_IDLE + 21)
+        GLib.idle_add(self.actor.drawn, priority=GLib.PRIORITY_HIGH_IDLE + 21)
 
 
 Stage()
