@@ -12,8 +12,8 @@ The rules:
 - a toolkit may answer before it has worked off its input (GTK does), and a browser answers while its other processes compute:
   an application that is at work when the time is up, by itself or through what it started, is looked at again every half
   `quiet` until it is not;
-- no relevant change within `Settle.reaction` after the input, and a probe sent after the input was answered: settled, nothing
-  changed;
+- no relevant change within `Settle.reaction` after the input, and a probe sent towards the end of that time was answered:
+  settled, nothing changed;
 - where no probe can be sent, time alone decides;
 - a change inside a region that was already changing on its own before the input is not relevant: it is reported as busy;
 - at `Settle.timeout` the wait ends, and the verdict says why.
@@ -169,9 +169,6 @@ class Machine:
         """Report that the window under the input does not answer probes any more (it may have closed)."""
         self._can_probe = False
 
-    def _still_since(self) -> float:
-        return self._start if self._last is None else self._last
-
     def _due(self) -> float:
         """When silence, if it lasts, is long enough."""
         due = self._start + self._settings.reaction if self._last is None else self._last + self._settings.quiet
@@ -184,7 +181,12 @@ class Machine:
         """The application has handled everything up to the last change."""
         if not self._can_probe:
             return True
-        return self._probe_answered and self._probe_sent is not None and self._probe_sent >= self._still_since()
+        if not self._probe_answered or self._probe_sent is None:
+            return False
+        if self._last is None:
+            # Qt answers what it has read before it handles the input that came first: a later probe finds it at work.
+            return self._probe_sent >= self._start + self._settings.reaction / 2
+        return self._probe_sent >= self._last
 
     def wants_probe(self, now: float) -> bool:
         """True when a probe must be sent before the screen can count as settled."""

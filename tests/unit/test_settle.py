@@ -76,6 +76,17 @@ def test_a_probe_sent_before_the_last_change_proves_nothing() -> None:
     assert reason(m, 0.09) is Reason.QUIET
 
 
+def test_an_answer_given_at_once_does_not_prove_that_nothing_comes() -> None:
+    m = machine(can_probe=True)
+    m.probed(0.0)
+    m.answered(0.001)
+    assert m.verdict(0.1) is None
+    assert m.wants_probe(0.1)
+    m.probed(0.1)
+    m.answered(0.101)
+    assert reason(m, 0.101) is Reason.UNCHANGED
+
+
 def test_no_probe_is_sent_before_it_can_decide() -> None:
     m = machine(can_probe=True)
     m.probed(0.0)
