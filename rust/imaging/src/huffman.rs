@@ -234,7 +234,7 @@ mod tests {
     fn one_byte_and_none() {
         check(&[]);
         check(&[7]);
-        check(&[7; 100_000]);
+        check(&[7].repeat(100_000));
     }
 
     #[test]
