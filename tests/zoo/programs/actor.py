@@ -53,6 +53,13 @@ def scene_colour(name: str, count: int) -> int:
     return 0x303030 + 0x0F1B2D * (count % 7)
 
 
+def on_grid(rect: tuple[int, int, int, int], grid: tuple[int, int]) -> tuple[int, int, int, int]:
+    """The cells of a grid that a rectangle stands for, in pixels: at least one."""
+    (x, y, width, height), (across, down) = rect, grid
+    size = (max(1, width // across) * across, max(1, height // down) * down)
+    return (x // across * across, y // down * down, *size)
+
+
 def spin_until(at: float) -> None:
     """Use the processor until `at`, without the interpreter's lock for most of it."""
     while time.monotonic() < at:
@@ -75,7 +82,13 @@ class Toolkit(Protocol):
 class Actor:
     """One stage's behaviour."""
 
-    def __init__(self, toolkit: Toolkit) -> None:
+    def __init__(self, toolkit: Toolkit, grid: tuple[int, int] = (1, 1)) -> None:
+        """Begin.
+
+        Args:
+            toolkit: The main loop.
+            grid: Width and height of what is painted at a time: a pixel, or a terminal's cell.
+        """
         self._toolkit = toolkit
         self._recipe: dict[str, Any] = {"times": [], "load": "timer"}
         self._began = 0.0
@@ -86,7 +99,7 @@ class Actor:
         self._inputs = 0
         self._scenes: dict[str, int] = {}
         self._socket = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-        self._send(scenes={name: rect for name, (rect, _) in SCENES.items()})
+        self._send(scenes={name: on_grid(rect, grid) for name, (rect, _) in SCENES.items()})
         threading.Thread(target=self._read, daemon=True).start()
 
     def _send(self, **what: object) -> None:

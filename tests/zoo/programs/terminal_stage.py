@@ -8,7 +8,7 @@ import sys
 import termios
 import tty
 
-from actor import Actor, PollLoop
+from actor import Actor, PollLoop, on_grid
 
 # Pixels of the window's coordinates to a character cell, so that the scenes stay apart as in the other stages.
 CELL = (10, 20)
@@ -18,11 +18,12 @@ class Stage(PollLoop):
     def __init__(self) -> None:
         super().__init__(sys.stdin)
         os.write(1, b"\x1b[?25l\x1b[2J")
-        self.actor = Actor(self)
+        self.actor = Actor(self, CELL)
 
     def paint(self, rect: tuple[int, int, int, int], colour: int) -> None:
-        column, row = rect[0] // CELL[0] + 1, rect[1] // CELL[1] + 1
-        width, height = max(1, rect[2] // CELL[0]), max(1, rect[3] // CELL[1])
+        x, y, width, height = on_grid(rect, CELL)
+        column, row = x // CELL[0] + 1, y // CELL[1] + 1
+        width, height = width // CELL[0], height // CELL[1]
         rgb = ";".join(str(channel) for channel in colour.to_bytes(3, "big"))
         lines = "".join(f"\x1b[{row + n};{column}H{' ' * width}" for n in range(height))
         os.write(1, f"\x1b[48;2;{rgb}m{lines}\x1b[m".encode())
