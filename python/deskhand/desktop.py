@@ -487,9 +487,9 @@ class Desktop:
         quality: int,
     ) -> Observation:
         screen = self._backend.screen
+        started = self._clock()
         self._watch.catch_up()
         before = screen.generation
-        started = self._clock()
         pasted = False
         for index, (action, events) in enumerate(planned):
             self._index = index

@@ -30,7 +30,7 @@ const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// Outputs remembered: two sizes with and without a cursor, say. Each costs about a file.
 const MAX_OUTPUTS: usize = 4;
 
-/// Waking a second thread for one of two strips costs a tenth of what it saves.
+/// A lone strip is not worth the waking of another thread.
 const MAX_SERIAL: usize = 1;
 
 /// What looking has cost since the screen was made.
@@ -287,7 +287,7 @@ fn assemble<'a>(size: Size, palette: Option<&[u8]>, strips: impl Iterator<Item =
     Png { len: parts.iter().map(|part| part.len()).sum(), parts, stamp }
 }
 
-/// Workers that wait for work: making one takes as long as deflating a strip.
+/// Workers that wait for work, with the memory that they need for it.
 #[derive(Default)]
 struct Workers(Mutex<Vec<Worker>>);
 

@@ -17,7 +17,7 @@ use crate::scale::Scaler;
 /// Rows in a strip of an output: fewer cost less when a line changes, more make smaller files.
 pub(crate) const STRIP_ROWS: u32 = 32;
 
-/// The same where they are scaled: a row then takes three times as long, and fewer are in a line of text.
+/// The same where they are scaled: a row then takes longer, and fewer are in a line of text.
 const SCALED_STRIP_ROWS: u32 = 16;
 
 /// Bytes of one RGB pixel.
