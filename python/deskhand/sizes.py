@@ -71,8 +71,8 @@ MODELS: Mapping[str, Fit] = MappingProxyType(
     }
 )
 """Limits as published in November 2026: Anthropic's standard tier, its high-resolution tier (Claude 4.7 and newer), and
-OpenAI's 10,000 patches with `detail="original"`, here with no side above 6000 to be safe. A picture within them reaches the model
-pixel by pixel."""
+OpenAI's 10,000 patches with `detail="original"`, here with no side above 6000 to be safe. A picture within them reaches the
+model pixel by pixel."""
 
 PictureSize: TypeAlias = tuple[int, int] | float | Fit | str
 """Width and height in pixels, a factor, a `Fit`, or a name in `MODELS`."""

@@ -19,7 +19,7 @@ import deskhand
 from deskhand import Wait
 from deskhand.bench.context import Context, quiet
 from deskhand.bench.figures import OURS, Row, Samples
-from deskhand.bench.inside import counters, pixels
+from deskhand.bench.inside import counters
 from deskhand.bench.peers import PEERS, Crew
 from deskhand.bench.stage import Stage
 from deskhand.bench.traffic import Traffic
@@ -120,7 +120,7 @@ def _scaled(desktop: deskhand.Desktop) -> tuple[int, int]:
 
 
 def _array(desktop: deskhand.Desktop) -> tuple[None, None]:
-    pixels(desktop)
+    desktop.screenshot(format="raw").array()
     return None, None
 
 
@@ -258,7 +258,7 @@ def _verify(desktop: deskhand.Desktop, play: _Screenplay, crew: Crew, scratch: P
         expected = play.expected()
         if not np.array_equal(desktop.screenshot(cursor=False).array(), expected):
             raise RuntimeError(f"{OURS} does not show what is on the screen")
-        if _differing(pixels(desktop), expected) > _CURSOR_PIXELS:
+        if _differing(desktop.screenshot(format="raw").array(), expected) > _CURSOR_PIXELS:
             raise RuntimeError(f"the array of {OURS} does not show what is on the screen")
     path = scratch / "seen.npy"
     for name in crew.names:
