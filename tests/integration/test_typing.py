@@ -36,7 +36,8 @@ PANGRAMS = (
 # Every layout lacks some of it, and the text needs more than one page of spare keycodes on each.
 MIXED = "Zz Yy 1! qQ; [{ßüéçñ ёжЖ їҐ} ]@€~^`' Привет, мир! αβγ 你好世界 ☕ 😀 Ünïcödé → \\|<>/?\n\tend."
 SEVERAL_PAGES = "".join(chr(0x4E00 + 37 * index) for index in range(90))
-LAYOUTS = ("de", "fr", "ru", "us(dvorak)")
+# The last one has dead keys where quotes and accents are.
+LAYOUTS = ("de", "fr", "ru", "us(dvorak)", "us(intl)")
 
 
 # An old Unicode, because editors drop what theirs does not know (Qt 5: everything after Unicode 13).
@@ -115,6 +116,12 @@ def layout(request: pytest.FixtureRequest, bench: Bench) -> Iterator[str]:
 @pytest.mark.parametrize("name", APPS)
 def test_layout_does_not_matter(bench: Bench, name: str) -> None:
     check(bench.app(name), MIXED)
+
+
+@pytest.mark.usefixtures("layout")
+@pytest.mark.parametrize("name", ["xterm", "mousepad"])
+def test_layout_does_not_matter_for_thousands_of_characters(bench: Bench, name: str) -> None:
+    check(bench.app(name), _random_letters(2000, seed=13))
 
 
 def test_second_group_does_not_matter(bench: Bench) -> None:
