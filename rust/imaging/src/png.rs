@@ -12,7 +12,7 @@ use zlib_rs::adler32::{adler32, adler32_combine};
 use crate::error::ImagingError;
 use crate::geometry::Size;
 use crate::indexed::Indexed;
-use crate::strip::{FILTER_BYTE, Strip, Worker, chunk};
+use crate::strip::{FILTER_BYTE, Pace, Strip, Worker, chunk};
 use crate::view::{Picture, STRIP_ROWS, Target, Validity};
 
 /// `DEFLATE`, a 32 kB window, "fast" level, and the check bits that make it a multiple of 31 (RFC 1950 §2.2).
@@ -139,9 +139,10 @@ impl Slack {
 }
 
 impl Encoder {
-    pub(crate) fn png(&mut self, picture: &Picture<'_>) -> Result<Png, ImagingError> {
+    /// The file of a picture that last changed at a time in seconds.
+    pub(crate) fn png(&mut self, picture: &Picture<'_>, at: f64) -> Result<Png, ImagingError> {
         let mut output = self.take(picture.target);
-        let made = output.refresh(picture, &self.workers);
+        let made = output.refresh(picture, at, &self.workers);
         let file = made.map(|(strips, bytes)| {
             self.stats.strips_deflated += strips;
             self.stats.bytes_deflated += bytes;
@@ -229,19 +230,21 @@ impl Encoder {
 
 impl Output {
     /// Deflates again what is no longer valid; returns how many strips that were, and bytes of pixels in them.
-    fn refresh(&mut self, picture: &Picture<'_>, workers: &Workers) -> Result<(u64, u64), ImagingError> {
+    fn refresh(&mut self, picture: &Picture<'_>, at: f64, workers: &Workers) -> Result<(u64, u64), ImagingError> {
         self.strips.resize_with(picture.strips() as usize, || None);
-        let stale: Vec<(u32, Validity)> = (0..)
-            .zip(&self.strips)
-            .map(|(i, strip)| (i, picture.validity(i), strip))
-            .filter(|(_, validity, strip)| strip.as_ref().is_none_or(|strip| strip.validity != *validity))
-            .map(|(i, validity, _)| (i, validity))
-            .collect();
+        let mut stale: Vec<(u32, Validity, Pace)> = Vec::new();
+        for (i, slot) in (0..).zip(&self.strips) {
+            let validity = picture.validity(i);
+            match slot {
+                Some(strip) if strip.validity == validity => {}
+                _ => stale.push((i, validity, slot.as_ref().map_or_else(Pace::default, |strip| strip.pace.next(at)))),
+            }
+        }
         if stale.is_empty() {
             return Ok((0, 0));
         }
         self.file = None;
-        let encode = |(i, validity)| Ok((i, workers.with(|worker| worker.strip(picture, i, validity))?));
+        let encode = |(i, validity, pace)| Ok((i, workers.with(|worker| worker.strip(picture, i, validity, pace))?));
         let fresh: Vec<(u32, Strip)> = if stale.len() > MAX_SERIAL {
             stale.into_par_iter().with_max_len(1).map(encode).collect::<Result<_, ImagingError>>()?
         } else {

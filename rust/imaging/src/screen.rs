@@ -222,7 +222,12 @@ impl Screen {
     /// # Errors
     /// When the view's region is empty or not inside the screen, or its size is zero or too large.
     pub fn png(&mut self, view: &View) -> Result<Png, ImagingError> {
-        self.encoder.png(&self.scene.picture(view)?)
+        let at = self.last_change();
+        self.encoder.png(&self.scene.picture(view)?, at)
+    }
+
+    fn last_change(&self) -> f64 {
+        self.log.back().map_or(0.0, |change| change.at)
     }
 
     /// The same with a palette, where the picture has at most 256 colours; nothing of it is kept when something changes.
@@ -230,10 +235,11 @@ impl Screen {
     /// # Errors
     /// As for [`Screen::png`].
     pub fn indexed_png(&mut self, view: &View) -> Result<Png, ImagingError> {
+        let at = self.last_change();
         let picture = self.scene.picture(view)?;
         match self.encoder.indexed(&picture)? {
             Some(file) => Ok(file),
-            None => self.encoder.png(&picture),
+            None => self.encoder.png(&picture, at),
         }
     }
 

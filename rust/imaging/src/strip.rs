@@ -21,6 +21,10 @@ const LEVEL: i32 = 4;
 /// For strips that stay: 4 ms each.
 const TIGHT_LEVEL: i32 = 9;
 
+/// Changes that follow one another within so many seconds, a few times in a row, are a video's.
+const VIDEO_GAP: f64 = 0.1;
+const VIDEO_CHANGES: u8 = 3;
+
 /// Every row starts with its filter's number.
 pub(crate) const FILTER_BYTE: usize = 1;
 
@@ -35,6 +39,26 @@ pub(crate) struct Strip {
     pub raw_len: u64,
     /// Whether deflating it again could not make it smaller.
     pub tight: bool,
+    pub pace: Pace,
+}
+
+/// How fast the looks at a strip find it changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// When the picture had changed, in seconds.
+    at: f64,
+    /// Changes in a row that came soon after one another.
+    soon: u8,
+}
+
+impl Pace {
+    pub(crate) fn next(self, at: f64) -> Self {
+        Self { at, soon: if at - self.at < VIDEO_GAP { self.soon.saturating_add(1) } else { 0 } }
+    }
+
+    fn is_video(self) -> bool {
+        self.soon >= VIDEO_CHANGES
+    }
 }
 
 /// A PNG chunk: length, kind, data, and the CRC of kind and data (PNG §5.3).
@@ -63,19 +87,26 @@ impl Worker {
         pack(deflate, rows, &mut self.packed).map(|packed| Strip::new(validity, rows, packed, true))
     }
 
-    /// Makes a strip of a picture.
-    pub(crate) fn strip(&mut self, picture: &Picture<'_>, i: u32, validity: Validity) -> Result<Strip, ImagingError> {
+    /// Makes a strip of a picture. Of a video, that the next file is soon there matters more than that this one is small.
+    pub(crate) fn strip(
+        &mut self,
+        picture: &Picture<'_>,
+        i: u32,
+        validity: Validity,
+        pace: Pace,
+    ) -> Result<Strip, ImagingError> {
         self.raw.resize(picture.strip_len(i, FILTER_BYTE), 0);
         picture.fill(i, FILTER_BYTE, &mut self.raw)?;
         let row_len = picture.row_len(FILTER_BYTE);
         let method = Method::of(&self.raw, row_len);
         let rows = method.filter.rows(&self.raw, row_len, &mut self.filtered);
-        if !method.matches {
+        if !method.matches || (pace.is_video() && method.filter != Filter::None) {
             huffman::deflate(rows, &mut self.packed);
-            return Ok(Strip::new(validity, rows, &self.packed, true));
+            return Ok(Strip { pace, ..Strip::new(validity, rows, &self.packed, !method.matches) });
         }
         let deflate = self.matching.get_or_insert_with(|| compressor(LEVEL));
-        pack(deflate, rows, &mut self.packed).map(|packed| Strip::new(validity, rows, packed, false))
+        let packed = pack(deflate, rows, &mut self.packed)?;
+        Ok(Strip { pace, ..Strip::new(validity, rows, packed, false) })
     }
 }
 
@@ -87,6 +118,7 @@ impl Strip {
             adler: adler32(1, rows),
             raw_len: rows.len() as u64,
             tight,
+            pace: Pace::default(),
         }
     }
 
