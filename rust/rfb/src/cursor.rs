@@ -1,0 +1,77 @@
+//! Cursor images: Cursor, `XCursor` (RFC 6143 §7.8.1, rfbproto) and `CursorWithAlpha`.
+
+use imaging::{Cursor, Rect, Size};
+
+use crate::encoding::Encoding;
+use crate::input::{Fields, Input};
+use crate::pixel::{Bgrx, Unpacker};
+use crate::violation::{Problem, value};
+
+/// What the cursor looks like from now on.
+pub(crate) enum Shape {
+    Hidden,
+    Image(Cursor),
+}
+
+/// Bytes of a cursor's data, for those encodings that say nothing of it themselves.
+pub(crate) fn length(encoding: Encoding, rect: Rect, pixel: &Unpacker) -> u64 {
+    let mask = u64::from(rect.w.div_ceil(8)) * u64::from(rect.h);
+    match encoding {
+        Encoding::Cursor => rect.area() * pixel.bytes() as u64 + mask,
+        Encoding::XCursor if rect.is_empty() => 0,
+        Encoding::XCursor => 6 + 2 * mask,
+        _ => 4 + 4 * rect.area(),
+    }
+}
+
+/// Reads a cursor when its data is here as a whole. One without pixels is hidden.
+pub(crate) fn read(
+    encoding: Encoding,
+    rect: Rect,
+    pixel: &Unpacker,
+    input: &mut Input,
+) -> Result<Option<Shape>, Problem> {
+    // What is in the data is checked before the data is waited for.
+    if encoding == Encoding::CursorWithAlpha {
+        let Some(inner) = input.peek(4) else {
+            return Ok(None);
+        };
+        let inner = Fields(inner).u32() as i32;
+        if inner != Encoding::Raw.number() {
+            return Err(value("the encoding of a cursor with transparency", inner, "0, which is Raw"));
+        }
+    }
+    let Some(wire) = input.take(length(encoding, rect, pixel) as usize) else {
+        return Ok(None);
+    };
+    if rect.is_empty() {
+        return Ok(Some(Shape::Hidden));
+    }
+    let argb = match encoding {
+        Encoding::Cursor => {
+            let (colours, mask) = wire.split_at(rect.area() as usize * pixel.bytes());
+            let colours = colours.chunks_exact(pixel.bytes()).map(|wire| pixel.one(wire));
+            colours.zip(bits(mask, rect.size())).map(|(colour, opaque)| argb(colour, opaque)).collect()
+        }
+        Encoding::XCursor => {
+            let (colours, bitmaps) = wire.split_at(6);
+            let [front, back] = [0, 3].map(|at| [colours[at + 2], colours[at + 1], colours[at], 0]);
+            let (bitmap, mask) = bitmaps.split_at(bitmaps.len() / 2);
+            let colours = bits(bitmap, rect.size()).map(|set| if set { front } else { back });
+            colours.zip(bits(mask, rect.size())).map(|(colour, opaque)| argb(colour, opaque)).collect()
+        }
+        // Red, green, blue and alpha, the colours already multiplied by it.
+        _ => wire[4..].chunks_exact(4).map(|rgba| u32::from_be_bytes([rgba[3], rgba[0], rgba[1], rgba[2]])).collect(),
+    };
+    Ok(Some(Shape::Image(Cursor { size: rect.size(), hot: (rect.x, rect.y), argb, serial: 0 })))
+}
+
+fn argb([blue, green, red, _]: Bgrx, opaque: bool) -> u32 {
+    if opaque { u32::from_be_bytes([255, red, green, blue]) } else { 0 }
+}
+
+/// The bits of a bitmap whose rows are whole bytes, the leftmost in the highest bit.
+fn bits(bitmap: &[u8], size: Size) -> impl Iterator<Item = bool> {
+    let row = move |row: &[u8]| (0..size.w as usize).map(|x| row[x / 8] << (x % 8) & 0x80 != 0).collect::<Vec<_>>();
+    bitmap.chunks_exact(size.w.div_ceil(8) as usize).flat_map(row)
+}

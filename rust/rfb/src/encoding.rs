@@ -1,0 +1,114 @@
+//! The encodings that a client can offer (RFC 6143 §7.7, §7.8, and the registry of rfbproto).
+
+/// An encoding, or an extension that is offered as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// Pixels as they are.
+    Raw,
+    /// A copy within the framebuffer.
+    CopyRect,
+    /// Rectangles of one colour.
+    Rre,
+    /// Small rectangles of one colour.
+    CoRre,
+    /// Tiles of 16x16 pixels.
+    Hextile,
+    /// Raw pixels, deflated.
+    Zlib,
+    /// Palettes, gradients and fills, deflated. Lossless, unless [`Encoding::Quality`] is offered too.
+    Tight,
+    /// Tiles of 64x64 pixels, deflated.
+    Zrle,
+    /// Tight with PNG in place of its own compression.
+    TightPng,
+    /// JPEG quality 0 to 9: lets Tight use JPEG.
+    Quality(u8),
+    /// How hard the server is to compress: 0 to 9.
+    Compression(u8),
+    /// The framebuffer may change its size.
+    DesktopSize,
+    /// The same with the layout of monitors; [`client::set_desktop_size`](crate::client::set_desktop_size) works only then.
+    ExtendedDesktopSize,
+    /// An update may end before its announced number of rectangles.
+    LastRect,
+    /// The cursor's image, with a mask.
+    Cursor,
+    /// The cursor's image, in two colours.
+    XCursor,
+    /// The cursor's image, with transparency.
+    CursorWithAlpha,
+    /// The desktop's name may change.
+    DesktopName,
+    /// Marks in the stream that the other side sends back.
+    Fence,
+    /// Updates that come without being asked for.
+    ContinuousUpdates,
+    /// Keys by their place on the keyboard.
+    QemuKey,
+    /// The lock keys' lights.
+    QemuLeds,
+    /// Mouse buttons 8 and 9.
+    MouseButtons,
+    /// Clipboard formats beyond Latin-1 text.
+    Clipboard,
+}
+
+impl Encoding {
+    /// The number on the wire.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::Raw => 0,
+            Self::CopyRect => 1,
+            Self::Rre => 2,
+            Self::CoRre => 4,
+            Self::Hextile => 5,
+            Self::Zlib => 6,
+            Self::Tight => 7,
+            Self::Zrle => 16,
+            Self::TightPng => -260,
+            Self::Quality(level) => -32 + if level > 9 { 9 } else { level as i32 },
+            Self::Compression(level) => -256 + if level > 9 { 9 } else { level as i32 },
+            Self::DesktopSize => -223,
+            Self::LastRect => -224,
+            Self::Cursor => -239,
+            Self::XCursor => -240,
+            Self::QemuKey => -258,
+            Self::QemuLeds => -261,
+            Self::DesktopName => -307,
+            Self::ExtendedDesktopSize => -308,
+            Self::Fence => -312,
+            Self::ContinuousUpdates => -313,
+            Self::CursorWithAlpha => -314,
+            Self::MouseButtons => -316,
+            Self::Clipboard => 0xC0A1_E5CE_u32 as i32,
+        }
+    }
+
+    /// The encoding of a number that can stand in a rectangle; `None` for others.
+    pub(crate) const fn of_rectangle(number: i32) -> Option<Self> {
+        Some(match number {
+            0 => Self::Raw,
+            1 => Self::CopyRect,
+            2 => Self::Rre,
+            4 => Self::CoRre,
+            5 => Self::Hextile,
+            6 => Self::Zlib,
+            7 => Self::Tight,
+            16 => Self::Zrle,
+            -260 => Self::TightPng,
+            -223 => Self::DesktopSize,
+            -224 => Self::LastRect,
+            -239 => Self::Cursor,
+            -240 => Self::XCursor,
+            -258 => Self::QemuKey,
+            -261 => Self::QemuLeds,
+            -307 => Self::DesktopName,
+            -308 => Self::ExtendedDesktopSize,
+            -314 => Self::CursorWithAlpha,
+            -316 => Self::MouseButtons,
+            _ => return None,
+        })
+    }
+}

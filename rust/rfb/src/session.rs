@@ -1,0 +1,451 @@
+//! Everything after the handshake: what a server sends is taken in, shown on a screen, and told as events.
+//!
+//! The rule: the screen is locked only to hand over what a whole update has painted, never while decoding, and it never
+//! shows half an update.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use imaging::{Cursor, Screen, Size};
+
+use crate::canvas::Canvas;
+use crate::client;
+use crate::clipboard::Clipboard;
+use crate::cursor::Shape;
+use crate::decode::Painter;
+use crate::encoding::Encoding;
+use crate::event::{Event, Features};
+use crate::input::{Fields, Input};
+use crate::limits::Limits;
+use crate::message::{Collected, latin1};
+use crate::pace::Pace;
+use crate::pixel::PixelFormat;
+use crate::update::{Outcome, Update};
+use crate::violation::{Problem, Violation, limit, value};
+
+/// The client's side of a connection that is past its handshake.
+pub struct Session {
+    screen: Arc<Mutex<Screen>>,
+    limits: Limits,
+    offered: Vec<Encoding>,
+    painter: Painter,
+    state: State,
+    /// Bytes of a piece that is not here as a whole.
+    carry: Vec<u8>,
+    consumed: u64,
+    /// Where the message being read begins.
+    began: u64,
+    events: Vec<Event>,
+    outgoing: Vec<u8>,
+    features: Features,
+    pace: Pace,
+    /// When the framebuffer's size was changed, within the second before the last update.
+    resized: VecDeque<f64>,
+    /// Cursor images so far.
+    cursors: u64,
+    /// Whether updates are asked for, or come by themselves.
+    follow: Follow,
+    broken: Option<Violation>,
+}
+
+/// How updates are brought about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Follow {
+    No,
+    Asking,
+    Continuous,
+}
+
+/// What is being read.
+enum State {
+    Message,
+    Update(Box<Update>),
+    /// A clipboard, in the old form or the extended one.
+    CutText {
+        text: Collected,
+        extended: bool,
+    },
+}
+
+impl Session {
+    /// A session that begins after `ServerInit`. The screen is given the framebuffer's size if it has another; if it has that
+    /// size already, it may show it, and copies within the framebuffer will find what it shows.
+    ///
+    /// `at` is the time in seconds of the caller's clock, here and everywhere.
+    ///
+    /// # Errors
+    /// When the framebuffer is larger than the limits.
+    pub fn new(size: Size, screen: Arc<Mutex<Screen>>, limits: Limits, at: f64) -> Result<Self, Violation> {
+        limits.framebuffer(size).map_err(|problem| Violation {
+            offset: 0,
+            context: "the server's description of itself".to_owned(),
+            problem,
+        })?;
+        let mut canvas = Canvas::new(size);
+        {
+            let mut screen = lock(&screen);
+            if screen.size() != size {
+                screen.resize(size, at);
+            }
+            canvas.show(screen.frame());
+        }
+        Ok(Self {
+            screen,
+            limits,
+            offered: Vec::new(),
+            painter: Painter::new(canvas, PixelFormat::BGRX),
+            state: State::Message,
+            carry: Vec::new(),
+            consumed: 0,
+            began: 0,
+            events: Vec::new(),
+            outgoing: Vec::new(),
+            features: Features::default(),
+            pace: Pace::default(),
+            resized: VecDeque::new(),
+            cursors: 0,
+            follow: Follow::No,
+            broken: None,
+        })
+    }
+
+    /// Tells the server the form of pixels and the encodings, the best first. To be called before anything is asked for; a
+    /// form changed while an update is under way would make nonsense of it.
+    ///
+    /// # Errors
+    /// When no pixel can be written in that form.
+    pub fn start(&mut self, format: &PixelFormat, encodings: &[Encoding]) -> Result<(), Violation> {
+        let context = "the form of pixels asked for".to_owned();
+        format.check().map_err(|problem| Violation { offset: self.consumed, context, problem })?;
+        self.painter.set_format(*format);
+        self.painter.jpeg = encodings.iter().any(|encoding| matches!(encoding, Encoding::Quality(_)));
+        self.offered = encodings.to_vec();
+        self.outgoing.extend(client::set_pixel_format(format));
+        self.outgoing.extend(client::set_encodings(encodings));
+        Ok(())
+    }
+
+    /// Asks for an update of the whole framebuffer: of what has changed, or of everything.
+    pub fn request(&mut self, incremental: bool) {
+        let rect = self.size().rect();
+        self.outgoing.extend(client::update_request(incremental, rect));
+    }
+
+    /// Keeps updates coming from now on: each one that is complete asks for the next, or, where the server knows continuous
+    /// updates, they come without being asked for.
+    pub fn follow(&mut self) {
+        self.follow = Follow::Asking;
+        self.request(true);
+        self.go_continuous();
+    }
+
+    /// Stops asking for updates.
+    pub fn unfollow(&mut self) {
+        if self.follow == Follow::Continuous {
+            let rect = self.size().rect();
+            self.outgoing.extend(client::continuous_updates(false, rect));
+        }
+        self.follow = Follow::No;
+    }
+
+    fn go_continuous(&mut self) {
+        if self.follow != Follow::No && self.features.continuous_updates {
+            self.follow = Follow::Continuous;
+            let rect = self.size().rect();
+            self.outgoing.extend(client::continuous_updates(true, rect));
+        }
+    }
+
+    /// Bytes for the server that have gathered: answers, and what was asked for here.
+    #[must_use]
+    pub fn to_send(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.outgoing)
+    }
+
+    /// The framebuffer's size.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.painter.canvas.size()
+    }
+
+    /// What the server has shown to know so far.
+    #[must_use]
+    pub const fn features(&self) -> Features {
+        self.features
+    }
+
+    /// The screen that is kept current.
+    #[must_use]
+    pub const fn screen(&self) -> &Arc<Mutex<Screen>> {
+        &self.screen
+    }
+
+    /// Takes in what the server sent, and returns what it says. Answers that the protocol wants are in [`Session::to_send`].
+    ///
+    /// # Errors
+    /// When the server breaks the protocol or a limit, and ever after. What it said before that is in [`Session::unread`].
+    pub fn feed(&mut self, bytes: &[u8], at: f64) -> Result<Vec<Event>, Violation> {
+        if let Some(violation) = &self.broken {
+            return Err(violation.clone());
+        }
+        let mut carry = std::mem::take(&mut self.carry);
+        let mut consumed = self.consumed;
+        let mut input = Input::new(&mut carry, bytes, &mut consumed);
+        let mut finished = false;
+        let result = loop {
+            match self.step(&mut input, at) {
+                Ok(true) => finished |= matches!(self.state, State::Message),
+                Ok(false) => break Ok(()),
+                Err(problem) => break Err(problem),
+            }
+        };
+        drop(input);
+        (self.carry, self.consumed) = (carry, consumed);
+        let under_way = !matches!(self.state, State::Message) || !self.carry.is_empty();
+        self.pace.note(bytes.len(), finished, under_way, at);
+        match result {
+            Ok(()) => Ok(self.unread()),
+            Err(problem) => Err(self.broken(problem)),
+        }
+    }
+
+    /// Events that came before a violation in the same call.
+    #[must_use]
+    pub fn unread(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Checks that a message which has begun goes on. To be called now and then while nothing comes.
+    ///
+    /// # Errors
+    /// When after 5 s it has come slower than 64 KiB a second.
+    pub fn check(&mut self, at: f64) -> Result<(), Violation> {
+        if let Some(violation) = &self.broken {
+            return Err(violation.clone());
+        }
+        self.pace.check(at).map_err(|problem| self.broken(problem))
+    }
+
+    fn broken(&mut self, problem: Problem) -> Violation {
+        let (offset, context) = match &self.state {
+            State::Message => (self.began, "a message".to_owned()),
+            State::CutText { .. } => (self.began, "a clipboard's text".to_owned()),
+            State::Update(update) => match update.reading {
+                Some((encoding, rect)) => (update.began, format!("{encoding:?} rectangle {rect}")),
+                None => (update.began, "an update's rectangle".to_owned()),
+            },
+        };
+        let violation = Violation { offset, context, problem };
+        self.broken = Some(violation.clone());
+        self.carry = Vec::new();
+        violation
+    }
+
+    /// Reads one message, or as much of it as is here; returns whether it was read to its end.
+    fn step(&mut self, input: &mut Input, at: f64) -> Result<bool, Problem> {
+        match &mut self.state {
+            State::Message => {
+                self.began = input.offset();
+                self.message(input, at)
+            }
+            State::Update(update) => {
+                if !update.step(input, &mut self.painter, &self.offered, &self.limits)? {
+                    return Ok(false);
+                }
+                let outcome = std::mem::take(&mut update.outcome);
+                self.state = State::Message;
+                self.finish_update(outcome, at);
+                Ok(true)
+            }
+            State::CutText { text, extended } => {
+                if !text.step(input) {
+                    return Ok(false);
+                }
+                if *extended {
+                    let message = Clipboard::parse(&text.kept, text.truncated, self.limits.clipboard)?;
+                    self.clipboard(message);
+                } else {
+                    self.events.push(Event::CutText { text: latin1(&text.kept), truncated: text.truncated });
+                }
+                self.state = State::Message;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Reads the beginning of a message, and the whole of a short one.
+    fn message(&mut self, input: &mut Input, at: f64) -> Result<bool, Problem> {
+        let Some(&[kind]) = input.peek(1) else {
+            return Ok(false);
+        };
+        match kind {
+            UPDATE => {
+                let Some(header) = input.take(4) else {
+                    return Ok(false);
+                };
+                let count = Fields(header).skip(2).u16();
+                while self.resized.front().is_some_and(|earlier| at - earlier >= 1.0) {
+                    self.resized.pop_front();
+                }
+                self.painter.begin();
+                self.state = State::Update(Box::new(Update::new(count, self.began, self.resized.len())));
+            }
+            COLOUR_MAP => {
+                let Some(header) = input.peek(6) else {
+                    return Ok(false);
+                };
+                let mut fields = Fields(header);
+                let (first, count) = (fields.skip(2).u16(), fields.u16());
+                limit("the last entry of the colour map", u64::from(first) + u64::from(count), 256)?;
+                let Some(wire) = input.take(6 + 6 * usize::from(count)) else {
+                    return Ok(false);
+                };
+                self.painter.map.set(first, &wire[6..])?;
+                self.recolour(at);
+            }
+            BELL => {
+                input.consume(1);
+                self.events.push(Event::Bell);
+            }
+            CUT_TEXT => {
+                let Some(header) = input.take(8) else {
+                    return Ok(false);
+                };
+                let len = Fields(header).skip(4).u32();
+                let extended = (len as i32) < 0 && self.offered.contains(&Encoding::Clipboard);
+                let len = if extended { (len as i32).unsigned_abs() } else { len };
+                let text =
+                    Collected::new("bytes of a clipboard", len.into(), self.limits.clipboard, self.limits.skipped)?;
+                self.state = State::CutText { text, extended };
+            }
+            CONTINUOUS_UPDATES_ENDED => {
+                input.consume(1);
+                self.continuous_updates_ended();
+            }
+            FENCE => {
+                let Some(header) = input.peek(9) else {
+                    return Ok(false);
+                };
+                let len = usize::from(header[8]);
+                limit("bytes of a fence's payload", len as u64, client::FENCE_PAYLOAD as u64)?;
+                let Some(wire) = input.take(9 + len) else {
+                    return Ok(false);
+                };
+                let flags = Fields(wire).skip(4).u32();
+                self.fence(flags, wire[9..].to_vec());
+            }
+            _ => return Err(value("the type of a message", kind, "0, 1, 2, 3, 150 or 248")),
+        }
+        Ok(true)
+    }
+
+    fn learn(&mut self, features: Features) {
+        if self.features != features {
+            self.features = features;
+            self.events.push(Event::Features(features));
+        }
+    }
+
+    fn fence(&mut self, flags: u32, payload: Vec<u8>) {
+        self.learn(Features { fence: true, ..self.features });
+        if flags & client::fence::REQUEST == 0 {
+            self.events.push(Event::Fence { flags, payload });
+            return;
+        }
+        // Everything before it is worked off when it is read, and nothing after it: all its conditions hold.
+        let known = client::fence::BLOCK_BEFORE | client::fence::BLOCK_AFTER | client::fence::SYNC_NEXT;
+        self.outgoing.extend(client::fence(flags & known, &payload));
+    }
+
+    fn continuous_updates_ended(&mut self) {
+        // The first one only says that the server knows them.
+        if self.features.continuous_updates {
+            self.events.push(Event::ContinuousUpdatesEnded);
+            if self.follow == Follow::Continuous {
+                self.follow = Follow::Asking;
+                self.request(true);
+            }
+            return;
+        }
+        self.learn(Features { continuous_updates: true, ..self.features });
+        self.go_continuous();
+    }
+
+    fn clipboard(&mut self, message: Clipboard) {
+        if matches!(message, Clipboard::Caps(_)) {
+            self.learn(Features { clipboard: true, ..self.features });
+            let room = u32::try_from(self.limits.clipboard).unwrap_or(u32::MAX);
+            self.outgoing.extend(client::clipboard_caps(room));
+        }
+        self.events.push(Event::Clipboard(message));
+    }
+
+    /// Shows what is painted in the colours of a changed map.
+    fn recolour(&mut self, at: f64) {
+        if self.painter.format.true_colour {
+            return;
+        }
+        self.painter.set_format(self.painter.format);
+        self.painter.canvas.recolour(&self.painter.map);
+        self.show(at);
+    }
+
+    fn finish_update(&mut self, outcome: Outcome, at: f64) {
+        let Outcome { events, cursor, resizes, qemu_key, mouse_buttons, set_desktop_size } = outcome;
+        let resized = resizes - self.resized.len();
+        self.resized.extend(std::iter::repeat_n(at, resized));
+        self.learn(Features {
+            qemu_key: self.features.qemu_key || qemu_key,
+            mouse_buttons: self.features.mouse_buttons || mouse_buttons,
+            set_desktop_size: self.features.set_desktop_size || set_desktop_size,
+            ..self.features
+        });
+        self.events.extend(events);
+        if let Some(shape) = cursor {
+            self.cursors += 1;
+            let cursor = match shape {
+                Shape::Hidden => None,
+                Shape::Image(cursor) => Some(Cursor { serial: self.cursors, ..cursor }),
+            };
+            self.events.push(Event::Cursor { visible: cursor.is_some() });
+            lock(&self.screen).set_cursor(cursor);
+        }
+        self.show(at);
+        match self.follow {
+            Follow::Asking => self.request(true),
+            // They come of the rectangle that was asked for.
+            Follow::Continuous if resized > 0 => self.go_continuous(),
+            Follow::Continuous | Follow::No => {}
+        }
+    }
+
+    /// Hands to the screen what has been painted.
+    fn show(&mut self, at: f64) {
+        let size = self.painter.canvas.size();
+        let mut rects = self.painter.canvas.painted();
+        let mut screen = lock(&self.screen);
+        let resized = screen.size() != size;
+        if resized {
+            screen.resize(size, at);
+            rects = vec![size.rect()];
+        }
+        let patches: Vec<_> = rects.iter().map(|rect| self.painter.canvas.patch(*rect)).collect();
+        let painted = screen.update(&patches, at).expect("patches of a canvas of the screen's size are inside");
+        let generation = screen.generation();
+        drop(screen);
+        self.events.push(Event::Updated { rects, changed: painted || resized, generation });
+    }
+}
+
+/// The types of messages.
+const UPDATE: u8 = 0;
+const COLOUR_MAP: u8 = 1;
+const BELL: u8 = 2;
+const CUT_TEXT: u8 = 3;
+const CONTINUOUS_UPDATES_ENDED: u8 = 150;
+const FENCE: u8 = 248;
+
+fn lock(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
+    // A screen is whole between two of its calls, whatever became of a thread that held it.
+    screen.lock().unwrap_or_else(PoisonError::into_inner)
+}
