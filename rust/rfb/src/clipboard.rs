@@ -89,14 +89,11 @@ impl Clipboard {
         Some(text.split('\0').next().unwrap_or_default().replace("\r\n", "\n"))
     }
 
-    /// Reads a message of which at most the end is missing.
+    /// Reads a message of at least four bytes of which at most the end is missing.
     ///
     /// # Errors
     /// When it is none.
     pub(crate) fn parse(message: &[u8], truncated: bool, room: usize) -> Result<Self, Problem> {
-        if message.len() < 4 {
-            return Err(value("the length of a clipboard message", message.len() as i64, "at least 4"));
-        }
         let mut fields = Fields(message);
         let flags = fields.u32();
         let formats = Formats(flags as u16);

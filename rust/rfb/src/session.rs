@@ -314,6 +314,9 @@ impl Session {
                 let len = Fields(header).skip(4).u32();
                 let extended = (len as i32) < 0 && self.offered.contains(&Encoding::Clipboard);
                 let len = if extended { (len as i32).unsigned_abs() } else { len };
+                if extended && len < 4 {
+                    return Err(value("bytes of a clipboard message", len, "at least 4"));
+                }
                 let text =
                     Collected::new("bytes of a clipboard", len.into(), self.limits.clipboard, self.limits.skipped)?;
                 self.state = State::CutText { text, extended };
