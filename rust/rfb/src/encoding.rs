@@ -86,8 +86,10 @@ impl Encoding {
         }
     }
 
-    /// The encoding of a number that can stand in a rectangle; `None` for others.
-    pub(crate) const fn of_rectangle(number: i32) -> Option<Self> {
+    /// The encoding of a number; `None` for those that are not known here.
+    #[must_use]
+    pub const fn of(number: i32) -> Option<Self> {
+        const CLIPBOARD: i32 = Encoding::Clipboard.number();
         Some(match number {
             0 => Self::Raw,
             1 => Self::CopyRect,
@@ -97,18 +99,31 @@ impl Encoding {
             6 => Self::Zlib,
             7 => Self::Tight,
             16 => Self::Zrle,
-            -260 => Self::TightPng,
+            -32..=-23 => Self::Quality((number + 32) as u8),
+            -256..=-247 => Self::Compression((number + 256) as u8),
             -223 => Self::DesktopSize,
             -224 => Self::LastRect,
             -239 => Self::Cursor,
             -240 => Self::XCursor,
             -258 => Self::QemuKey,
+            -260 => Self::TightPng,
             -261 => Self::QemuLeds,
             -307 => Self::DesktopName,
             -308 => Self::ExtendedDesktopSize,
+            -312 => Self::Fence,
+            -313 => Self::ContinuousUpdates,
             -314 => Self::CursorWithAlpha,
             -316 => Self::MouseButtons,
+            CLIPBOARD => Self::Clipboard,
             _ => return None,
         })
+    }
+
+    /// Whether it can stand in a rectangle. The others are offers only.
+    pub(crate) const fn is_of_rectangles(self) -> bool {
+        !matches!(
+            self,
+            Self::Quality(_) | Self::Compression(_) | Self::Fence | Self::ContinuousUpdates | Self::Clipboard
+        )
     }
 }

@@ -99,7 +99,8 @@ impl Update {
         let mut side = || u32::from(fields.u16());
         let rect = Rect { x: side(), y: side(), w: side(), h: side() };
         let number = fields.u32() as i32;
-        let encoding = Encoding::of_rectangle(number)
+        let encoding = Encoding::of(number)
+            .filter(|encoding| encoding.is_of_rectangles())
             .filter(|encoding| *encoding == Encoding::Raw || offered.contains(encoding))
             .ok_or_else(|| value("the encoding of a rectangle", number, "one that was offered"))?;
         self.reading = Some((encoding, rect));

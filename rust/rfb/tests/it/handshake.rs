@@ -97,13 +97,16 @@ fn refusals() {
     assert!(matches!(shaken(&server, Security::Vnc, NONE).0.last(), Some(Step::Refused(_))));
 }
 
+/// A subtype, what is said within it, the step that is, and what is answered.
+type Case = (VeNCrypt, &'static [u8], Option<Step>, &'static [u8]);
+
 #[test]
 fn vencrypt() {
     let types: Vec<u8> = [257_u32, 258, 262, 264].iter().flat_map(|number| number.to_be_bytes()).collect();
     let head = [&b"RFB 003.008\n"[..], &[1, 19], &[0, 2], &[0], &[4], &types].concat();
     let offered = Step::VeNCrypt(vec![VeNCrypt::TlsNone, VeNCrypt::TlsVnc, VeNCrypt::X509Plain, VeNCrypt::Other(264)]);
     let security = Step::Security(vec![Security::VeNCrypt]);
-    let cases: [(VeNCrypt, &[u8], Option<Step>, &[u8]); 3] = [
+    let cases: [Case; 3] = [
         (VeNCrypt::TlsNone, &[], None, &[]),
         (VeNCrypt::TlsVnc, &[9; 16], Some(Step::Challenge([9; 16])), &[246; 16]),
         (VeNCrypt::X509Plain, &[], Some(Step::WantsCredentials), b"\0\0\0\x02\0\0\0\x07mes\xC3\xA9cret"),

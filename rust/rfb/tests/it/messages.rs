@@ -52,7 +52,7 @@ fn fences_are_answered_at_once_and_ours_are_told() {
     let known = Event::Features(Features { fence: true, ..Features::default() });
     let request = [&[248, 0, 0, 0, 0x80, 0, 0x12, 0xF3, 5][..], b"12345"].concat();
     let (events, answer) = told(&request);
-    assert_eq!(events, [known.clone()]);
+    assert_eq!(events, std::slice::from_ref(&known));
     assert_eq!(
         answer,
         [&[248, 0, 0, 0, 0, 0, 0, 3, 5][..], b"12345"].concat(),
