@@ -33,7 +33,7 @@ macro_rules! fixtures {
     };
 }
 
-/// Recordings of Xvnc (TigerVNC 1.12) and x11vnc 0.9.16, each with what X itself said of the display at the end; and how far off
+/// Recordings of `Xvnc` (`TigerVNC` 1.12) and x11vnc 0.9.16, each with what X itself said of the display at the end; and how far off
 /// a sample may be at most, and on average.
 #[test]
 fn what_real_servers_sent_shows_what_x_showed() {
