@@ -164,3 +164,21 @@ fn pack<'a>(deflate: &mut Deflate, rows: &[u8], packed: &'a mut Vec<u8>) -> Resu
         packed.resize(packed.len() * 2, 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_video(changes: impl IntoIterator<Item = f64>) -> bool {
+        changes.into_iter().fold(Pace::default(), Pace::next).is_video()
+    }
+
+    #[test]
+    fn a_video_is_told_from_somebody_who_acts() {
+        let times = |period: f64| (1..20).map(move |i| 50.0 + f64::from(i) * period);
+        assert!(is_video(times(1.0 / 30.0)));
+        assert!(!is_video(times(0.12)));
+        assert!(!is_video(times(1.0 / 30.0).take(3)));
+        assert!(!is_video(times(1.0 / 30.0).chain([60.0])));
+    }
+}
