@@ -52,7 +52,7 @@ def wrong(seen: deskhand.Screenshot, later: deskhand.Screenshot) -> bool:
 
 
 def _keys(number: int) -> tuple[str, Action]:
-    name = "Return" if number % _LINE == _LINE - 1 else chr(ord("a") + number % 26)
+    name = "Return" if number and number % _LINE == 0 else chr(ord("a") + number % 26)
     return name, KeyPress((name,))
 
 
