@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import unicodedata
 from typing import TYPE_CHECKING
@@ -115,12 +116,14 @@ def layout(request: pytest.FixtureRequest, bench: Bench) -> Iterator[str]:
 @pytest.mark.usefixtures("layout")
 @pytest.mark.parametrize("name", APPS)
 def test_layout_does_not_matter(bench: Bench, name: str) -> None:
+    """F13: set before the text."""
     check(bench.app(name), MIXED)
 
 
 @pytest.mark.usefixtures("layout")
 @pytest.mark.parametrize("name", ["xterm", "mousepad"])
 def test_layout_does_not_matter_for_thousands_of_characters(bench: Bench, name: str) -> None:
+    """F13: 2,000 characters of the whole basic plane."""
     check(bench.app(name), _random_letters(2000, seed=13))
 
 
@@ -139,6 +142,7 @@ def test_second_group_does_not_matter(bench: Bench) -> None:
     [*((name, "") for name in APPS), *((name, SEVERAL_PAGES) for name in APPS if name != "chromium")],
 )
 def test_layout_changed_while_typing(bench: Bench, name: str, filler: str) -> None:
+    """F13: set in the middle of the text: it arrives exactly, or the caller is told."""
     text = "".join(f"{number} quick yellow zebras; {filler[number % 80 :][:1]}\n" for number in range(60))
     app = bench.app(name)
     change = threading.Thread(target=run, args=(bench.desktop, "setxkbmap", "-layout", "de"))
@@ -163,6 +167,7 @@ def test_layout_changed_while_typing(bench: Bench, name: str, filler: str) -> No
 
 @pytest.mark.parametrize("lock", ["Caps", "Num", "Scroll"])
 def test_locks_do_not_matter_and_stay(app: App, lock: str) -> None:
+    """F15."""
     before = locks(app.desktop)
     app.desktop.perform(KeyPress([f"{lock}_Lock"]))
     locked = locks(app.desktop)
@@ -174,6 +179,29 @@ def test_locks_do_not_matter_and_stay(app: App, lock: str) -> None:
     assert locks(app.desktop) == before
     if lock != "Scroll":
         assert locked[lock] == "on"
+
+
+# XkbChangeEnabledControls on the core keyboard, 0x100: XkbStickyKeysMask is 1 << 3 (X Keyboard Extension, §4.1).
+_STICKY_KEYS = """
+import ctypes, sys
+xlib = ctypes.CDLL("libX11.so.6")
+xlib.XOpenDisplay.restype = ctypes.c_void_p
+display = ctypes.c_void_p(xlib.XOpenDisplay(None))
+assert xlib.XkbChangeEnabledControls(display, 0x100, 1 << 3, int(sys.argv[1]) << 3)
+xlib.XCloseDisplay(display)
+"""
+
+
+def test_sticky_keys_do_not_matter(app: App) -> None:
+    """F15."""
+    run(app.desktop, sys.executable, "-c", _STICKY_KEYS, "1")
+    try:
+        check(app, MIXED)
+        check_again = "SHOUTING, and Ünder it: ÀÉ"
+        app.clear()
+        check(app, check_again)
+    finally:
+        run(app.desktop, sys.executable, "-c", _STICKY_KEYS, "0")
 
 
 @pytest.mark.parametrize("after", [0, 0.03])
@@ -190,6 +218,7 @@ def test_text_after_text(app: App) -> None:
 
 
 def test_a_thousand_symbols(app: App) -> None:
+    """F14."""
     text = _random_letters(1000, seed=14)
     check(app, text)
 
