@@ -7,10 +7,10 @@ SOURCES := $(shell find rust -path rust/fuzz -prune -o '(' -name '*.rs' -o -name
 PACKAGES := tools/packages.txt tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check generate blocks fuzz bench evidence wheel clean
+.PHONY: help setup demo demo-docker test check generate blocks fuzz bench evidence wheel clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(VENV)/.built ## Install the packages needed, make the virtual environment, build the extension
 
@@ -37,6 +37,11 @@ $(VENV)/.built: $(VENV)/.requirements $(SOURCES)
 demo: setup ## Drive real applications on a virtual display, and leave a page of the run in demo-out/
 	@$(BIN)/python demo/run.py
 
+demo-docker: setup ## The same in a hardened container, whose image it builds; frames in demo-docker-out/
+	@$(BIN)/deskhand image build desktop
+	@$(BIN)/python demo/run.py --docker deskhand/desktop demo-docker-out
+	@$(BIN)/python demo/container.py
+
 test: setup ## Run all tests
 	cargo test --workspace --quiet
 	$(BIN)/python -m pytest -q
@@ -58,7 +63,7 @@ blocks: ## Measure each building block of the imaging engine
 	cargo bench --package deskhand-imaging --bench blocks
 
 FUZZ_SECONDS ?= 60
-fuzz: setup ## Fuzz the imaging engine, FUZZ_SECONDS (60) for each target
+fuzz: setup ## Fuzz the imaging engine and the VNC parser, FUZZ_SECONDS (60) for each target
 	tools/fuzz $(FUZZ_SECONDS)
 
 bench: setup ## Measure beside all peers, which it installs; writes evidence/bench.* and the README's table
@@ -72,4 +77,4 @@ wheel: setup ## Build a wheel into dist/
 	$(BIN)/maturin build --release --quiet --out dist
 
 clean: ## Remove everything that was made
-	rm -rf $(VENV) target dist demo-out
+	rm -rf $(VENV) target dist demo-out demo-docker-out

@@ -42,6 +42,9 @@ _FORM = {
 }
 # The height of the file dialog's row of buttons, at its lower edge.
 _BUTTONS = 48
+# The last of them is the one that saves; within so many pixels of the right edge there is no other.
+_SAVE = 90
+_DARK = 100
 # In pixels. A browser that is busy takes several motions for one: its line then cuts a corner.
 _NEAR = 6
 _INK = (0x12, 0x30, 0x7A)
@@ -62,17 +65,17 @@ def write(run: Recorder, home: Path) -> Path:
 
     run.act("ask to save it", KeyPress(["ctrl+s"]))
     asked = dialog() or run.until("wait for the file dialog", dialog, "the file dialog")
-    x, _, width, _ = asked.rect
-    buttons = (x, asked.rect.bottom - _BUTTONS, width, _BUTTONS)
+    buttons = (asked.rect.right - _SAVE, asked.rect.bottom - _BUTTONS, _SAVE, _BUTTONS)
 
-    def look() -> bytes:
-        return run.desktop.screenshot(region=buttons, cursor=False).png
+    def available() -> bool | None:
+        """The words of a button that is not available are grey."""
+        pixels = run.desktop.screenshot(region=buttons, cursor=False).array()
+        return bool(pixels.max(axis=2).min() < _DARK) or None
 
-    before = look()
     run.act("type its path", Type(str(note)))
-    if look() == before:
+    if not available():
         # GTK takes Return only once it has made the Save button available, by a timer, some 150 ms after the last key.
-        run.until("wait for the Save button", lambda: look() != before or None, "the Save button to be available")
+        run.until("wait for the Save button", available, "the Save button to be available")
     run.act("confirm", KeyPress(["Return"]))
     if not saved():
         run.until("wait for the file", saved, f"{note.name} and the end of the dialog")
@@ -96,9 +99,9 @@ def read(run: Recorder, note: Path) -> None:
     run.check("the terminal printed the file", note.read_bytes(), printed.read_bytes())
 
 
-def browse(run: Recorder, site: Site, home: Path) -> None:
+def browse(run: Recorder, site: Site, home: Path, *, contained: bool) -> None:
     """Fill in a form and submit it."""
-    run.start("start the browser", _chromium(site.url, home), home)
+    run.start("start the browser", _chromium(site.url, home, contained=contained), home)
     where = run.until("wait for the form", lambda: site.layout("Harbour registration"), "the page to tell its layout")
     run.act("fill in the name", LeftClick(_centre(where, "ship")), Type(_FORM["ship"]))
     run.act("open the list", LeftClick(_centre(where, "port")))
@@ -139,14 +142,17 @@ def sign(run: Recorder, site: Site) -> None:
         run.check(f"stroke {number} passes by all of the drag's {len(wanted)} points", [], missed)
 
 
-def _chromium(url: str, home: Path) -> list[str]:
+def _chromium(url: str, home: Path, *, contained: bool) -> list[str]:
     command = ["chromium", f"--user-data-dir={home / 'chromium'}", "--window-position=150,30", "--window-size=980,720"]
     # Nothing but the page: no first run, no question, no bubble, no key ring, nothing fetched behind our back.
     command += ["--no-first-run", "--no-default-browser-check", "--password-store=basic", "--disable-sync"]
     command += ["--disable-features=Translate,OptimizationHints,MediaRouter,AutofillServerCommunication"]
     command += ["--disable-background-networking", "--disable-component-update", "--disable-extensions"]
     command += ["--lang=en-US", "--test-type"]
-    if os.geteuid() == 0:
+    if contained:
+        # All points of a stroke are told to secure pages only, as those of this machine itself are.
+        command.append(f"--unsafely-treat-insecure-origin-as-secure={url}")
+    elif os.geteuid() == 0:
         # Its sandbox refuses to run as root; the only page that it sees is ours.
         command.append("--no-sandbox")
     return [*command, url]

@@ -10,6 +10,7 @@ fonts-noto-color-emoji.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import sys
@@ -25,6 +26,7 @@ from rich.console import Console
 from webserver import Site
 
 import deskhand
+from deskhand import Mount
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "folder", nargs="?", type=Path, default=Path("demo-out"), help="where the pictures and the page go"
     )
-    folder: Path = parser.parse_args(arguments).folder
+    parser.add_argument("--docker", metavar="IMAGE", help="in a container of this image, which needs a bridge network")
+    given = parser.parse_args(arguments)
+    folder: Path = given.folder
     # Wide enough for the table also where there is no terminal.
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     _empty(folder)
@@ -56,10 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Chromium's helpers may still write to its profile while it is removed.
         with tempfile.TemporaryDirectory(prefix="deskhand-demo-", ignore_cleanup_errors=True) as directory:
             home = Path(directory)
-            with Site(home) as site, deskhand.launch(size=_SIZE, env=_environment(home)) as desktop:
-                console.print(f"desktop {desktop.display} is up after {time.monotonic() - begun:.2f} s")
+            with contextlib.ExitStack() as stack:
+                desktop = stack.enter_context(_launch(home, given.docker))
+                console.print(f"desktop {desktop.name or desktop.display} is up after {time.monotonic() - begun:.2f} s")
+                site = stack.enter_context(Site(home, _reachable(desktop) if given.docker else "127.0.0.1"))
                 recorder = Recorder(desktop, folder, console)
-                _play(recorder, site, home)
+                _play(recorder, site, home, contained=bool(given.docker))
     except KeyboardInterrupt:
         console.print("interrupted: everything is closed", style="yellow")
         return _INTERRUPTED
@@ -76,10 +82,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if run.ok else 1
 
 
-def _play(run: Recorder, site: Site, home: Path) -> None:
+def _launch(home: Path, image: str | None) -> deskhand.Desktop:
+    if image is None:
+        return deskhand.launch(size=_SIZE, env=_environment(home))
+    if os.geteuid() == 0:
+        # Nobody is root in a container.
+        os.chown(home, 1000, 1000)
+    mounts = [Mount(home, str(home), writable=True)]
+    return deskhand.launch("docker", image=image, size=_SIZE, env=_environment(home), network="bridge", mounts=mounts)
+
+
+def _reachable(desktop: deskhand.Desktop) -> str:
+    """This machine's address as the container sees it: its default route, in hexadecimal and turned round."""
+    routes = desktop.shell("cat /proc/net/route").stdout.splitlines()[1:]
+    gateway = next(line.split()[2] for line in routes if line.split()[1] == "00000000")
+    return ".".join(str(byte) for byte in reversed(bytes.fromhex(gateway)))
+
+
+def _play(run: Recorder, site: Site, home: Path, *, contained: bool) -> None:
     note = write(run, home)
     read(run, note)
-    browse(run, site, home)
+    browse(run, site, home, contained=contained)
     sign(run, site)
     run.check_steps()
 

@@ -1,4 +1,4 @@
-"""The pages of the demo and what the browser sends back, on a port of this machine that the system chose.
+"""The pages of the demo and what the browser sends back, on a port that the system chose.
 
 What arrives is written to files at once: the checks read those, so that nothing but the browser's request can make them right.
 """
@@ -40,15 +40,15 @@ class Site:
         strokes: The file that a finished signature goes to, as JSON: a list of strokes, each a list of screen positions.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: str = "127.0.0.1") -> None:
         self.form = folder / "form.json"
         self.strokes = folder / "strokes.json"
         self._lock = threading.Lock()
         self._layouts: dict[str, Layout] = {}
         prefix = f"/{secrets.token_urlsafe(12)}/"
         handler = type("Handler", (_Handler,), {"site": self, "prefix": prefix})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}{prefix}"
+        self._server = ThreadingHTTPServer((host, 0), handler)
+        self.url = f"http://{host}:{self._server.server_port}{prefix}"
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()

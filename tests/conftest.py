@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+pytest_plugins = ["integration.fixtures"]
+
 # The same examples in every run, and none fails because the machine is busy.
 hypothesis.settings.register_profile(
     "deskhand", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

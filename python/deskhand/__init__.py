@@ -54,12 +54,17 @@ from deskhand.errors import (
     LaunchFailed,
     OutOfBounds,
     PolicyDenied,
+    PoolExhausted,
     ProtocolViolation,
+    Reconnected,
     ShellError,
     UnsupportedAction,
     Untypable,
 )
 from deskhand.geometry import Point, Rect, Size, Viewport
+from deskhand.inside import CommandResult, Usage
+from deskhand.launch.docker import Limits, Mount
+from deskhand.launch.pool import AsyncPool, Pool, PoolStatus
 from deskhand.observation import Elapsed, Observation, Screenshot
 from deskhand.programs import Program
 from deskhand.settle import Reason, Settle
@@ -69,9 +74,11 @@ __all__ = [
     "Action",
     "ActionError",
     "AsyncDesktop",
+    "AsyncPool",
     "AuthFailed",
     "BackClick",
     "BackendError",
+    "CommandResult",
     "ConnectFailed",
     "CursorPosition",
     "DeskhandError",
@@ -89,7 +96,9 @@ __all__ = [
     "LeftClick",
     "LeftMouseDown",
     "LeftMouseUp",
+    "Limits",
     "MiddleClick",
+    "Mount",
     "MouseDown",
     "MouseUp",
     "Move",
@@ -97,10 +106,14 @@ __all__ = [
     "OutOfBounds",
     "Point",
     "PolicyDenied",
+    "Pool",
+    "PoolExhausted",
+    "PoolStatus",
     "PressKeys",
     "Program",
     "ProtocolViolation",
     "Reason",
+    "Reconnected",
     "Rect",
     "ReleaseKeys",
     "RightClick",
@@ -114,6 +127,7 @@ __all__ = [
     "Type",
     "UnsupportedAction",
     "Untypable",
+    "Usage",
     "Viewport",
     "Wait",
     "Window",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deskhand.events import ButtonDown, KeyDown
     from deskhand.formats import Format
     from deskhand.geometry import Point, Size
+    from deskhand.inside import CommandResult, Usage
     from deskhand.observation import Observation, Screenshot
     from deskhand.programs import Program
     from deskhand.settle import Settle
@@ -93,6 +94,11 @@ class AsyncDesktop:
             await asyncio.shield(asyncio.to_thread(self.desktop.close))
         finally:
             self._executor.shutdown(wait=False)
+
+    def detach(self) -> Desktop:
+        """The desktop itself, still open; this object cannot be used any more."""
+        self._executor.shutdown(wait=False)
+        return self.desktop
 
     @property
     def display(self) -> str | None:
@@ -181,6 +187,42 @@ class AsyncDesktop:
     ) -> Program:
         """Start a program and return when its window is up and drawn."""
         return await self._call(lambda: self.desktop.start(command, env=env, cwd=cwd, timeout=timeout))
+
+    async def shell(
+        self,
+        command: str,
+        *,
+        timeout: float = 60.0,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        limit: int = 1 << 20,
+    ) -> CommandResult:
+        """Run a command with bash in the desktop's container, beside whatever else happens there."""
+        return await self._call(lambda: self.desktop.shell(command, timeout=timeout, cwd=cwd, env=env, limit=limit))
+
+    async def read_file(self, path: str, *, limit: int = 64 << 20) -> bytes:
+        """A file of the desktop's container."""
+        return await self._call(lambda: self.desktop.read_file(path, limit=limit))
+
+    async def write_file(self, path: str, data: bytes | str) -> None:
+        """Write a file in the desktop's container, whole or not at all; directories are made."""
+        return await self._call(lambda: self.desktop.write_file(path, data))
+
+    async def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+        """Copy a file or a directory of this machine to the absolute path `target` in the container."""
+        return await self._call(lambda: self.desktop.copy_in(source, target))
+
+    async def copy_out(self, source: str, target: str | os.PathLike[str]) -> None:
+        """Copy a file or a directory, by its absolute path in the container, to `target` on this machine."""
+        return await self._call(lambda: self.desktop.copy_out(source, target))
+
+    async def logs(self, program: str | None = None) -> str:
+        """What the container said of itself (which parts ended and were started again), or a program's last output."""
+        return await self._call(lambda: self.desktop.logs(program))
+
+    async def usage(self) -> Usage:
+        """What the container uses just now."""
+        return await self._call(lambda: self.desktop.usage())
 
     async def get_clipboard(self) -> str | None:
         """The clipboard's text, None when it holds none."""

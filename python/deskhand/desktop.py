@@ -7,12 +7,14 @@ request, a rule of settling (see `deskhand.settle`), an event made by hand (see 
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import shlex
 import sys
 import threading
 import time
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from deskhand.actions import (
@@ -33,10 +35,19 @@ from deskhand.actions import (
     Wait,
     Zoom,
 )
-from deskhand.errors import ActionError, BackendError, DeskhandError, DesktopLost, UnsupportedAction
+from deskhand.errors import (
+    ActionError,
+    BackendError,
+    DeskhandError,
+    DesktopLost,
+    Reconnected,
+    UnsupportedAction,
+    Untypable,
+)
 from deskhand.events import ButtonDown, Event, KeyDown, Pause, PointerMove
 from deskhand.formats import check_format
-from deskhand.geometry import Point, Rect, Size
+from deskhand.geometry import Point, Size
+from deskhand.keys import char_keysym
 from deskhand.observation import Elapsed, Observation
 from deskhand.programs import Program, start_program
 from deskhand.settle import Settle
@@ -51,7 +62,8 @@ if TYPE_CHECKING:
 
     from deskhand.backends.base import Backend, Window
     from deskhand.formats import Format
-    from deskhand.launch.processes import Guard
+    from deskhand.inside import CommandResult, Inside, Usage
+    from deskhand.launch.processes import Programs
     from deskhand.observation import Screenshot
     from deskhand.sizes import PictureSize
 
@@ -82,6 +94,8 @@ _CLOSE_SLICE = 0.1
 _RELEASE_TRIES = 3
 # Terminals have their own chord for it, because Ctrl+V is a character to them.
 _PASTE_CHORDS = {"xterm": "shift+Insert", "uxterm": "shift+Insert"}
+# What editors and terminals alike take, where it is not known which of them has the keyboard.
+_COMMON_PASTE_CHORD = "shift+Insert"
 _TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
 
 
@@ -103,11 +117,13 @@ class Desktop:
         display: str | None = None,
         xauthority: Path | None = None,
         name: str | None = None,
-        guard: Callable[[], Guard] | None = None,
+        guard: Callable[[], Programs] | None = None,
         environment: Mapping[str, str] | None = None,
         owns_processes: bool = False,
+        inside: Inside | None = None,
         view_only: bool = False,
         on_close: Sequence[Callable[[], None]] = (),
+        renew: Callable[[], Desktop] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Drive `backend`; users call `launch` or `connect` instead.
@@ -120,16 +136,19 @@ class Desktop:
             guard: Gives the process that keeps this desktop's programs; called when first needed.
             environment: What programs started here get.
             owns_processes: Whether the display itself ends with this object.
+            inside: The machine that belongs to this desktop, where one does: a container.
             view_only: Refuse input.
             on_close: Called in order after the backend was closed.
+            renew: Makes the display as new and returns its next Desktop; see the method of that name.
             clock: Monotonic seconds; tests give their own.
         """
         self.display = display
         self.xauthority = xauthority
         self.name = name
+        self._inside = inside
         self._backend = backend
         self._make_guard = guard
-        self._guard: Guard | None = None
+        self._guard: Programs | None = None
         self._environment = dict(environment or {})
         self._view_only = view_only
         # Each step is taken off before it runs: after a close that was interrupted, the next one goes on with the rest.
@@ -139,6 +158,7 @@ class Desktop:
         self._programs = contextlib.ExitStack()
         self._ending.callback(self._programs.close)
         self._ending.callback(backend.close)
+        self._renew = renew
         self._clock = clock
         self._lock = threading.RLock()
         self._ledger = Ledger()
@@ -149,6 +169,9 @@ class Desktop:
         self._acting = False
         self._watched_over = owns_processes
         self._index: int | None = None
+        # Where our input has left the pointer; None until there was some.
+        self._left_pointer: tuple[int, int] | None = None
+        self._pointer_moved = False
 
     def __enter__(self) -> Self:
         return self
@@ -183,7 +206,7 @@ class Desktop:
     def pointer(self) -> Point:
         """Where the pointer is, in screen pixels."""
         with self._turn():
-            self._backend.look()
+            self._look()
             return Point(*self._backend.screen.pointer)
 
     @property
@@ -224,14 +247,16 @@ class Desktop:
 
         Raises:
             ActionError: An action is wrong (`OutOfBounds`, `Untypable`, `UnsupportedAction`...). Nothing was sent.
-            DesktopLost: The other side is gone.
+            DesktopLost: The other side is gone. A VNC server that does not answer is given up after 10 s, which may be
+                several calls: each returns at its timeout until then, `settled=False`.
+            Reconnected: The connection broke and was made anew: the action under way may have been done or not.
             BackendError: The other side refused something. Whatever was pressed has been released.
         """
         settings = _settings(settle)
         check_format(format, quality)
         picture_size(size, self.size)
         with self._turn():
-            planned = self._plan(actions)
+            planned = self._plan(actions, None if settings is None else settings.timeout)
             self._index = None
             self._acting = True
             try:
@@ -272,7 +297,7 @@ class Desktop:
         """
         check_format(format, quality)
         with self._turn():
-            self._backend.look()
+            self._look()
             return self._watch.picture(size, region, cursor=cursor, format=format, quality=quality)
 
     def release_all(self) -> None:
@@ -368,6 +393,101 @@ class Desktop:
             environment = {**self._environment, **(env or {})}
             return start_program(self._backend, self._watch, guard, argv, env=environment, cwd=cwd, timeout=timeout)
 
+    def shell(
+        self,
+        command: str,
+        *,
+        timeout: float = 60.0,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        limit: int = 1 << 20,
+    ) -> CommandResult:
+        """Run a command with bash in the desktop's container, beside whatever else happens there.
+
+        Args:
+            command: For `bash -c`. Its standard input is empty.
+            timeout: Seconds after which it is killed, with all that it started.
+            cwd: Where it runs; the home directory when not given.
+            env: Added to its environment.
+            limit: Bytes that are kept of its output, and of its errors; the rest is read and dropped.
+
+        Returns:
+            How it ended. What it leaves running in the background goes on, unless the time was up.
+
+        Raises:
+            ShellError: It could not be started.
+            UnsupportedAction: This desktop has no container.
+        """
+        return self._machine("shell").shell(command, timeout=timeout, cwd=cwd, env=env, limit=limit)
+
+    def read_file(self, path: str, *, limit: int = 64 << 20) -> bytes:
+        """A file of the desktop's container.
+
+        Args:
+            path: An absolute path.
+            limit: Bytes; a larger file is refused.
+
+        Raises:
+            BackendError: It cannot be read, or is too large.
+            ActionError: The path is not absolute.
+            UnsupportedAction: This desktop has no container.
+        """
+        return self._machine("read_file").read_file(path, limit=limit)
+
+    def write_file(self, path: str, data: bytes | str) -> None:
+        """Write a file in the desktop's container, whole or not at all; directories are made.
+
+        Args:
+            path: An absolute path.
+            data: Its content; text becomes UTF-8.
+
+        Raises:
+            BackendError: It cannot be written.
+            ActionError: The path is not absolute.
+            UnsupportedAction: This desktop has no container.
+        """
+        self._machine("write_file").write_file(path, data.encode() if isinstance(data, str) else data)
+
+    def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+        """Copy a file or a directory of this machine to the absolute path `target` in the container.
+
+        Raises:
+            BackendError: It cannot be written.
+            ActionError: There is no `source`, or `target` is not absolute.
+            UnsupportedAction: This desktop has no container.
+        """
+        self._machine("copy_in").copy_in(source, target)
+
+    def copy_out(self, source: str, target: str | os.PathLike[str]) -> None:
+        """Copy a file or a directory, by its absolute path in the container, to `target` on this machine.
+
+        Raises:
+            BackendError: It cannot be read.
+            ActionError: `source` is not absolute.
+            UnsupportedAction: This desktop has no container.
+        """
+        self._machine("copy_out").copy_out(source, target)
+
+    def logs(self, program: str | None = None) -> str:
+        """What the container said of itself (which parts ended and were started again), or a program's last output.
+
+        Args:
+            program: As it was started; also `x-server`, `window-manager`, `panel` and `bus`.
+
+        Raises:
+            UnsupportedAction: This desktop has no container.
+        """
+        return self._machine("logs").logs(program)
+
+    def usage(self) -> Usage:
+        """What the container uses just now.
+
+        Raises:
+            BackendError: The engine does not tell.
+            UnsupportedAction: This desktop has no container.
+        """
+        return self._machine("usage").usage()
+
     def get_clipboard(self) -> str | None:
         """The clipboard's text, None when it holds none.
 
@@ -402,11 +522,67 @@ class Desktop:
 
     def interrupt(self) -> None:
         """From another thread: stop the call under way. It releases what it holds and raises."""
+        if self._closed:
+            # Somebody else may have the connection by now; see `hand_over`.
+            return
         self._watch.stop = True
         self._backend.interrupt()
 
     def close(self) -> None:
         """Release everything, end the connection and what was launched. Again is harmless."""
+        with self._last_turn("close"):
+            self._closed = True
+            self._ledger.clear()
+            self._ending.close()
+
+    def renew(self) -> Desktop:
+        """Make the desktop as it was when it was launched, and return a new object for it; this one is closed.
+
+        What was started on it is ended, its home directory (where it has one of its own) is restored, the clipboard is empty,
+        nothing is pressed, the pointer is in the middle, the window manager is a new one, and whoever was connected is not.
+
+        Raises:
+            UnsupportedAction: Its launcher knows no way.
+            BackendError: It is closed.
+            DeskhandError: Any other: a part did not come up again; everything has been ended, as by `close`.
+        """
+        if self._renew is None:
+            raise UnsupportedAction(self._backend.name, "renew", "close it and launch another")
+        with self._last_turn("renew"):
+            if self._closed:
+                raise BackendError("this desktop is closed")
+            self._closed = True
+            self._ledger.clear()
+            try:
+                self._backend.close()
+                renewed = self._renew()
+            except BaseException:
+                self._ending.close()
+                raise
+            self._ending.pop_all()
+            return renewed
+
+    def hand_over(self) -> Desktop:
+        """Another object for this desktop as it is; with this one nobody can do anything any more.
+
+        Raises:
+            BackendError: It is closed.
+        """
+        with self._last_turn("hand_over"):
+            if self._closed:
+                raise BackendError("this desktop is closed")
+            self._release_strays()
+            other = copy.copy(self)
+            # A list of pressed keys, a memory of what was seen and a lock of its own; the rest is the desktop's.
+            vars(other).update(
+                _lock=threading.RLock(), _ledger=Ledger(), _watch=Watch(self._backend, self._clock), _closing=False
+            )
+            self._closed = True
+            self._ending = contextlib.ExitStack()
+            return other
+
+    @contextlib.contextmanager
+    def _last_turn(self, what: str) -> Iterator[None]:
         self._closing = True
         for _ in range(round(_CLOSE_LOCK_LIMIT / _CLOSE_SLICE)):
             # Asked again and again: a call that was just beginning has taken the first request as meant for the one before.
@@ -414,11 +590,9 @@ class Desktop:
             if self._lock.acquire(timeout=_CLOSE_SLICE):
                 break
         else:
-            raise BackendError("close: another thread is still in a call on this desktop")
+            raise BackendError(f"{what}: another thread is still in a call on this desktop")
         try:
-            self._closed = True
-            self._ledger.clear()
-            self._ending.close()
+            yield
         finally:
             self._lock.release()
 
@@ -451,12 +625,35 @@ class Desktop:
                 if self._acting:
                     self._release_strays()
                 yield
+            except Reconnected:
+                self._ledger.clear()
+                self._left_pointer = None
+                raise
+            except DesktopLost as lost:
+                if self._inside is None:
+                    raise
+                raise self._inside.cause(lost) from lost
             finally:
                 self._backend.end()
+
+    def _look(self) -> None:
+        """Looking again after a reconnection harms nobody."""
+        try:
+            self._backend.look()
+        except Reconnected:
+            self._ledger.clear()
+            self._left_pointer = None
+            self._backend.look()
 
     def _refuse_if_view_only(self, what: str) -> None:
         if self._view_only:
             raise UnsupportedAction(f"a desktop opened with view_only=True ({self._backend.name})", what)
+
+    def _machine(self, what: str) -> Inside:
+        if self._inside is None:
+            raise UnsupportedAction(self._backend.name, what, 'use deskhand.launch("docker")')
+        self._refuse_if_view_only(what)
+        return self._inside
 
     def _needs_windows(self, what: str) -> None:
         if not self._backend.has_windows:
@@ -468,7 +665,7 @@ class Desktop:
             titles = ", ".join(f"{w.id:#x} {w.title!r}" for w in windows) or "none"
             raise ActionError(f"there is no window {number:#x}; the windows are: {titles}")
 
-    def _own_guard(self) -> Guard:
+    def _own_guard(self) -> Programs:
         if self._guard is None:
             if self._make_guard is None:
                 raise UnsupportedAction(
@@ -486,10 +683,11 @@ class Desktop:
         format: Format,
         quality: int,
     ) -> Observation:
-        screen = self._backend.screen
         started = self._clock()
-        self._watch.catch_up()
-        before = screen.generation
+        limit = None if settings is None else settings.timeout
+        self._pointer_moved = False
+        self._watch.catch_up(limit)
+        self._notice_pointer()
         pasted = False
         for index, (action, events) in enumerate(planned):
             self._index = index
@@ -500,11 +698,16 @@ class Desktop:
                 self._send(events)
             if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
                 self._watch.settle(settings, at_pointer=not isinstance(action, _TO_FOCUS))
+                if not self._backend.lag.frame:
+                    self._backend.look()
+                # Where to look would take a round trip, the other side tells of the pointer by itself.
+                self._notice_pointer()
         sent = self._clock()
         verdict = self._watch.settle(settings, at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS))
         settled = self._clock()
-        self._backend.look()
-        changes = [Rect(*rect) for rect in screen.changes(before)]
+        self._backend.look(None if limit is None else max(0.0, sent + limit - settled))
+        self._notice_pointer()
+        changes = self._watch.changes()
         captured = self._clock()
         zooms = [action.region for action, _ in planned if isinstance(action, Zoom)]
         zoom = zooms[-1] if zooms else None
@@ -529,10 +732,11 @@ class Desktop:
                 encode=encoded - captured,
             ),
             pasted=pasted,
+            pointer_moved=self._pointer_moved,
         )
 
-    def _plan(self, actions: Sequence[Action]) -> list[tuple[Action, list[Event]]]:
-        """Translate everything before anything is sent."""
+    def _plan(self, actions: Sequence[Action], limit: float | None) -> list[tuple[Action, list[Event]]]:
+        """Translate everything before anything is sent; where the pointer is is asked for `limit` seconds at most."""
         planned: list[tuple[Action, list[Event]]] = []
         pointer: Point | None = None
         for index, action in enumerate(actions):
@@ -540,9 +744,11 @@ class Desktop:
                 if not isinstance(action, Action):
                     raise ActionError(f"perform takes actions, not {action!r}")
                 if isinstance(action, Drag) and pointer is None:
-                    self._backend.look()
+                    self._backend.look(limit)
                     pointer = Point(*self._backend.screen.pointer)
                 events = translate(action, size=self.size, pointer=pointer or Point(0, 0))
+                if isinstance(action, Type) and not action.paste and (missing := self._backend.untypable(events)):
+                    action = self._pasted_instead(action, missing)  # noqa: PLW2901 # the same text, brought another way
                 if events:
                     self._refuse_if_view_only(action.type)
             except DeskhandError as error:
@@ -552,6 +758,14 @@ class Desktop:
                     pointer = Point(event.x, event.y)
             planned.append((action, events))
         return planned
+
+    def _pasted_instead(self, action: Type, missing: set[int]) -> Type:
+        if self._backend.can_paste:
+            return replace(action, paste=True)
+        characters = [(at, char) for at, char in enumerate(action.text) if char_keysym(char) in missing]
+        raise Untypable(
+            characters, f"{self._backend.name} has no key left for them, and its clipboard cannot bring them"
+        )
 
     def _send(self, events: Sequence[Event]) -> None:
         """Send events; pauses that are long enough to be interrupted are spent here, keeping the screen current."""
@@ -575,6 +789,15 @@ class Desktop:
         self._backend.send(batch)
         for event in batch:
             self._ledger.note(event)
+            if isinstance(event, PointerMove):
+                self._left_pointer = event.x, event.y
+
+    def _notice_pointer(self) -> None:
+        """Note whether somebody else has moved the pointer since our last input, as far as the backend has been told."""
+        pointer = self._backend.screen.pointer
+        if self._left_pointer not in {None, pointer}:
+            self._pointer_moved = True
+            self._left_pointer = pointer
 
     def _watch_over(self) -> None:
         """Something is to be pressed: see to it that it is released even if this process is killed."""
@@ -588,7 +811,8 @@ class Desktop:
 
     def _release_after(self, error: BaseException) -> None:
         """Leave nothing pressed after a failure. The failure is what the caller hears of."""
-        if isinstance(error, DesktopLost):
+        if isinstance(error, DesktopLost | Reconnected):
+            self._acting = False
             return
         for _ in range(_RELEASE_TRIES):
             # A second Ctrl-C does not stop what the first one began; between these lines, it leaves that to the next call.
@@ -605,11 +829,7 @@ class Desktop:
         self._acting = False
 
     def _paste(self, text: str) -> None:
-        window = next((w for w in self._backend.windows() if w.active), None)
-        class_name = window.class_name.lower() if window else ""
-        chord = _PASTE_CHORDS.get(class_name)
-        if chord is None:
-            chord = "ctrl+shift+v" if any(word in class_name for word in _TERMINALS) else "ctrl+v"
+        chord = self._paste_chord()
         before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
         self._backend.write_clipboard(text, _CLIPBOARD_LIMIT)
         self._send(translate(KeyPress((chord,)), size=self.size, pointer=Point(0, 0)))
@@ -617,6 +837,15 @@ class Desktop:
         self._backend.wait_pasted(_PASTE_LIMIT)
         if before is not None:
             self._backend.write_clipboard(before, _CLIPBOARD_LIMIT)
+
+    def _paste_chord(self) -> str:
+        if not self._backend.has_windows:
+            return _COMMON_PASTE_CHORD
+        window = next((w for w in self._backend.windows() if w.active), None)
+        class_name = window.class_name.lower() if window else ""
+        if class_name in _PASTE_CHORDS:
+            return _PASTE_CHORDS[class_name]
+        return "ctrl+shift+v" if any(word in class_name for word in _TERMINALS) else "ctrl+v"
 
 
 def _settings(settle: Settle | bool) -> Settle | None:  # noqa: FBT001 # the public parameter has these types

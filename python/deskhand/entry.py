@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from deskhand.backends.vnc import VncBackend
+from deskhand.backends.vnc_target import is_vnc, parse_target
 from deskhand.backends.x11 import X11Backend
 from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
 from deskhand.launch import registry
+from deskhand.launch.docker import connect_docker, launch_docker
 from deskhand.launch.local import launch_local, program_environment
 from deskhand.launch.processes import Guard
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ["connect", "launch"]
 
 _RETRY_PERIOD = 0.02
+_DOCKER = "docker://"
 
 
 def launch(
@@ -35,28 +39,57 @@ def launch(
     env: Mapping[str, str] | None = None,
     dpi: int = 96,
     method: str | None = None,
+    home: bool | str | os.PathLike[str] = False,
     timeout: float = 20.0,
+    **options: Any,
 ) -> Desktop:
     """Start a desktop of our own and return it ready for use.
 
     Args:
-        backend: `"local"`: a virtual display (Xvfb) and a window manager on this machine.
+        backend: `"local"`: a virtual display (Xvfb) and a window manager on this machine. `"docker"`: the same in a container
+            without network, rights or a way to this machine's files (needs `pip install 'deskhand[docker]'` and an engine).
         size: Width and height in pixels, 1 to 16384 each.
         name: List it under this name, so that `connect(name)` and the command line find it.
         window_manager: A program, `"auto"` for the first known one that is installed, None for none.
         env: Added to the environment of programs started on it.
         dpi: Dots per inch that the display reports.
         method: Capture through `"shared-fd"`, `"shared-id"` or `"socket"` only; by default the fastest that works.
-        timeout: Seconds to wait for each of its parts.
+        home: Give its programs a home directory (and one for temporary files) of their own, which goes with the desktop: True
+            for an empty one, or a directory to copy. False leaves them ours; a container always has its own.
+        timeout: Seconds to wait for each of its parts; for all of them in a container.
+        options: For `"docker"`: `image`, `network`, `mounts`, `user`, `limits`, `vnc` and `labels`, which
+            `deskhand.launch.docker.launch_docker` explains.
 
     Raises:
         LaunchFailed: A part did not come up; the message has what it wrote and what to do.
         ActionError: An argument is impossible.
     """
+    if backend == "docker":
+        if not isinstance(home, bool):
+            raise ActionError("a container's home is its own: bring files with Desktop.copy_in, or mounts=")
+        return launch_docker(
+            size=size,
+            name=name,
+            window_manager=window_manager,
+            env=env,
+            dpi=dpi,
+            method=method,
+            timeout=timeout,
+            **options,
+        )
     if backend != "local":
-        raise UnsupportedAction("launch", backend, "this version launches 'local' desktops")
+        raise UnsupportedAction("launch", backend, "this version launches 'local' and 'docker' desktops")
+    if options:
+        raise ActionError(f"a local desktop has no such option: {', '.join(options)}")
     return launch_local(
-        size=size, name=name, window_manager=window_manager, env=env, dpi=dpi, method=method, timeout=timeout
+        size=size,
+        name=name,
+        window_manager=window_manager,
+        env=env,
+        dpi=dpi,
+        method=method,
+        home=home,
+        timeout=timeout,
     )
 
 
@@ -68,22 +101,48 @@ def connect(
     xauthority: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
     method: str | None = None,
+    username: str | None = None,
+    password: str | Callable[[], str] | None = None,
+    password_file: str | os.PathLike[str] | None = None,
+    certificates: str | os.PathLike[str] | None = None,
+    verify: bool = True,
 ) -> Desktop:
     """Drive a desktop that runs already. Closing the returned object leaves it running.
 
     Args:
-        url: `"x11::99"` (as `DISPLAY` names it, after `x11:`), or the name of a desktop that was launched with one.
-        timeout: Seconds to wait for a local display that is just starting.
+        url: `"x11::99"` (as `DISPLAY` names it, after `x11:`), the name of a desktop that was launched with one, or a VNC
+            server: `"vnc://host:1"` (display 1), `"vnc://host:5901"` or `"vnc://host::5901"` (port), `"vnc://[::1]:1"`,
+            `"vnc+unix:///path"`, each with `user:password@` where it is wanted, or a container: `"docker://name"`.
+        timeout: Seconds to wait for a local display that is just starting, or for a VNC server's first picture.
         view_only: Only look: any number may, while one driver acts.
         xauthority: Its cookie file; by default the one every X client would use.
         env: Added to the environment of programs started on it.
         method: See `launch`.
+        username: For VNC servers that ask for one.
+        password: The VNC server's password, or what returns it. Else it is the first line of `password_file`, the URL's,
+            `DESKHAND_VNC_PASSWORD` of the environment, or the first line of the file `DESKHAND_VNC_PASSWORD_FILE`.
+        password_file: See `password`.
+        certificates: A file with the authorities that may have signed a VNC server's certificate; by default those of the
+            system.
+        verify: Whether a VNC server's certificate is checked.
 
     Raises:
         ConnectFailed: It is not there, or another driver acts on it.
-        AuthFailed: It refused the cookie.
+        AuthFailed: It refused the cookie or the password, or cannot be trusted.
         ActionError: `url` is none.
     """
+    if is_vnc(url):
+        target = parse_target(
+            url,
+            username=username,
+            password=password,
+            password_file=password_file,
+            certificates=certificates,
+            verify=verify,
+        )
+        return Desktop(VncBackend(target, timeout=timeout), name=str(target), view_only=view_only)
+    if url.startswith(_DOCKER):
+        return connect_docker(url.removeprefix(_DOCKER), timeout=timeout, view_only=view_only, method=method)
     directory: Path | None = None
     socket = ""
     name = None
@@ -92,12 +151,18 @@ def connect(
         if ":" not in display:
             raise ActionError(f"{url!r} names no display: write 'x11:' and what DISPLAY would be, as in 'x11::99'")
     elif "://" in url or ":" in url:
-        raise ActionError(f"cannot connect to {url!r}: use 'x11::99', or the name of a launched desktop")
+        # Not the whole of it: whatever it was meant to be, it may hold a password.
+        scheme = url.partition(":")[0]
+        raise ActionError(
+            f"cannot connect to '{scheme}:...': use 'x11::99', 'vnc://host:1' or the name of a launched desktop"
+        )
     else:
         entry = registry.find(registry.check_name(url))
         if entry is None:
             known = ", ".join(e.name for e in registry.entries()) or "none"
             raise ConnectFailed(url, "no desktop of that name runs", f"running: {known}; start one with `deskhand up`")
+        if entry.container:
+            return connect_docker(entry.container, timeout=timeout, view_only=view_only, method=method)
         display, xauthority = entry.display, xauthority or entry.xauthority
         directory, socket, name = Path(entry.directory), entry.socket, entry.name
     backend = _open(display, xauthority, timeout, view_only=view_only, method=method)

@@ -11,10 +11,12 @@
     │   ├── ConnectFailed          carries the target, the reason and the next step to try
     │   ├── AuthFailed             carries the target, the reason and the next step to try
     │   ├── ProtocolViolation      malformed server data; the connection is closed
-    │   └── DesktopLost            carries the cause (x_server, container, oom, network, ...)
+    │   ├── DesktopLost            carries the cause (x_server, container, oom, network, ...)
+    │   └── Reconnected            the connection broke and was made anew; what was under way may have been done or not
     ├── LaunchFailed               what was awaited, how long, and the tail of the log
     ├── ImagingError               a frame could not be encoded, decoded or scaled
     ├── PolicyDenied               the action is valid, and not allowed here
+    ├── PoolExhausted              no desktop of a pool was free in time; a TimeoutError too
     └── ShellError                 could not start; a non-zero exit is a result
 
 This module owns the classes and the wording of their messages. It imports nothing of the project and does no
@@ -43,7 +45,9 @@ __all__ = [
     "LaunchFailed",
     "OutOfBounds",
     "PolicyDenied",
+    "PoolExhausted",
     "ProtocolViolation",
+    "Reconnected",
     "ShellError",
     "UnsupportedAction",
     "Untypable",
@@ -64,6 +68,8 @@ def shown(value: object) -> str:
 
 def _restore(cls: type[DeskhandError], args: tuple[object, ...], state: dict[str, object]) -> DeskhandError:
     error = cls.__new__(cls, *args)
+    # OSError's `__new__`, which a TimeoutError has, leaves them to `__init__`.
+    error.args = args
     error.__dict__.update(state)
     return error
 
@@ -267,6 +273,35 @@ class DesktopLost(BackendError):
         self.detail = detail
 
 
+class Reconnected(BackendError):
+    """The connection broke and was made anew: the desktop may be used, nothing is held any more.
+
+    An action that was under way may have been done or not, and was not sent again; those after it were not sent. Look before
+    going on: the size of the screen may be another too.
+
+    Attributes:
+        target: The display or URL, without any password.
+        reason: What broke.
+        epoch: The screen's epoch now.
+    """
+
+    def __init__(self, target: str, reason: str, epoch: int) -> None:
+        """Carry what broke.
+
+        Args:
+            target: The display or URL, without any password.
+            reason: What broke.
+            epoch: The screen's epoch now.
+        """
+        super().__init__(
+            f"the connection to {target} broke ({reason}) and was made anew; whether the action under way was done is unknown: "
+            "look before going on"
+        )
+        self.target = target
+        self.reason = reason
+        self.epoch = epoch
+
+
 class LaunchFailed(DeskhandError):
     """A desktop or a program in it did not come up.
 
@@ -314,6 +349,37 @@ class PolicyDenied(DeskhandError):
         super().__init__(f"the policy denies {action}: {reason}")
         self.action = action
         self.reason = reason
+
+
+class PoolExhausted(DeskhandError, TimeoutError):
+    """No desktop of a pool was free in time, or more callers than allowed were waiting already.
+
+    Where launches failed meanwhile, the last failure is the ``__cause__``, and the message has it.
+
+    Attributes:
+        waited: How many seconds the caller waited; 0.0 when it was turned away at once.
+        size: How many desktops the pool may have.
+        used: How many of them were in use.
+        waiting: How many other callers were waiting.
+    """
+
+    def __init__(self, waited: float, size: int, used: int, waiting: int, hint: str = "") -> None:
+        """Carry what the pool was busy with.
+
+        Args:
+            waited: Seconds.
+            size: How many desktops the pool may have.
+            used: How many of them were in use.
+            waiting: How many other callers were waiting.
+            hint: What to do next, or why there were not more.
+        """
+        others = f", {waiting} others waiting" if waiting else ""
+        what = f"no desktop became free in {waited:.3g} s" if waited else "too many callers wait for a desktop"
+        super().__init__(_with_hint(f"{what} ({used} of {size} in use{others})", hint))
+        self.waited = waited
+        self.size = size
+        self.used = used
+        self.waiting = waiting
 
 
 class ShellError(DeskhandError):

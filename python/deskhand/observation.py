@@ -89,7 +89,8 @@ class Elapsed:
     """Where the time of one `perform` went, in seconds.
 
     Attributes:
-        input: Sending the input, until the other side had processed it.
+        input: Looking at the screen and at what applications do before anything is sent, then sending the input, until the
+            other side had processed it. Of several actions, also the waits between them.
         reaction: From there to the first change of the screen; 0 when nothing changed.
         settle: From there until the screen counted as settled.
         capture: Bringing the frame up to date.
@@ -119,6 +120,8 @@ class Observation(Screenshot):
         busy: Regions that were changing on their own before the actions (a caret, a clock, a video), in screen pixels.
         elapsed: Where the time went.
         pasted: Whether any text went through the clipboard (`Type(..., paste=True)`).
+        pointer_moved: Whether the pointer was found elsewhere than our last input had left it: somebody else has moved it, or a
+            program has. Over VNC as far as the server tells (README, "Servers"); `cursor` is where it is now.
     """
 
     settled: bool
@@ -127,6 +130,7 @@ class Observation(Screenshot):
     busy: tuple[Rect, ...]
     elapsed: Elapsed
     pasted: bool = False
+    pointer_moved: bool = False
 
     @property
     def changed(self) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deskhand.errors import LaunchFailed
-from deskhand.launch.processes import descends, tail
 from deskhand.settle import Settle
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deskhand.backends.base import Backend, Window
-    from deskhand.launch.processes import Guard
+    from deskhand.launch.processes import Programs
     from deskhand.watch import Watch
 
 __all__ = ["Program", "start_program"]
@@ -48,7 +47,7 @@ class Program:
 def start_program(
     backend: Backend,
     watch: Watch,
-    guard: Guard,
+    keeper: Programs,
     argv: Sequence[str],
     *,
     env: Mapping[str, str],
@@ -63,17 +62,17 @@ def start_program(
     before = {window.id for window in backend.windows()} if managed else set()
     generation = backend.screen.generation
     begun = watch.clock()
-    pid, _ = guard.spawn(argv, env=env, cwd=cwd)
+    pid, _ = keeper.spawn(argv, env=env, cwd=cwd)
     window: Window | None = None
     status: int | None = None
 
     def over() -> bool:
         nonlocal window, status
-        status = guard.exit_status(pid)
+        status = keeper.exit_status(pid)
         if managed:
             # A program may hand over to an instance that runs already, and end well: then any new window is its.
             new = [w for w in backend.windows() if w.id not in before]
-            window = next((w for w in new if status == 0 or w.pid is None or descends(w.pid, pid)), None)
+            window = next((w for w in new if status == 0 or w.pid is None or keeper.descends(w.pid, pid)), None)
             return window is not None or status not in {None, 0}
         return backend.screen.generation != generation or status not in {None, 0}
 
@@ -81,11 +80,11 @@ def start_program(
         watch.until(over, timeout, "its window")
     if managed and window is None:
         ended = "" if status is None else f"it ended with status {status}"
-        raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, tail(guard.log_of(argv[0])), ended)
+        raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, keeper.tail(argv[0]), ended)
     if window is not None:
         window = _await_focus(backend, watch, window)
     watch.settle(_DRAWN, window=window.id if window is not None else None)
-    return Program(pid, window, guard.log_of(argv[0]))
+    return Program(pid, window, keeper.log_of(argv[0]))
 
 
 def _await_focus(backend: Backend, watch: Watch, window: Window) -> Window:

@@ -6,6 +6,7 @@ here: input, a lock (callers hold the desktop's), a rule of settling (see `deskh
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from deskhand._native import Interrupted
@@ -33,6 +34,7 @@ class Watch:
 
     Attributes:
         clock: Monotonic seconds.
+        before: The screen's generation before what was sent since `catch_up`, as far as that is known.
         stop: Set from another thread to end the wait under way with `Interrupted`.
     """
 
@@ -45,27 +47,53 @@ class Watch:
         self._ambient = Ambient()
         self._seen = self._screen.generation
         self._epoch = self._screen.epoch
+        self._mark: int | None = None
+        self.before = self._seen
 
     def check_stop(self) -> None:
         """Raise `Interrupted` if a stop was asked for."""
         if self.stop:
             raise Interrupted("this call was stopped")
 
-    def catch_up(self) -> None:
-        """Look, and learn what changed on its own since the last call."""
-        self._backend.look()
+    def catch_up(self, limit: float | None = None) -> None:
+        """Tell what follows from what was before, and learn what changed on its own since the last call; see `Backend.mark`."""
+        self._mark = self._backend.mark(limit)
         self._backend.take_stock()
+        self.before = self._screen.generation
         if self._screen.epoch != self._epoch:
             self._epoch = self._screen.epoch
             self._ambient.forget()
         for at, rects in self._news():
             self._ambient.feed(at, rects)
 
+    def changes(self) -> list[Rect]:
+        """What changed since `catch_up`."""
+        self._find_mark(self._screen.generation)
+        return [Rect(*rect) for rect in self._screen.changes(self.before)]
+
+    def _find_mark(self, seen: int) -> None:
+        """What was seen before the mark came is from before. `seen` must be known before this is called."""
+        if self._mark is not None:
+            marked = self._backend.marked(self._mark)
+            self.before = seen if marked is None else marked
+            if marked is not None:
+                self._mark = None
+
     def _news(self) -> list[tuple[float, list[Rect]]]:
+        """What changed since the last time; what is from before the mark is the desktop's own."""
+        seen = [
+            (generation, at, [Rect(*rect) for rect in rects])
+            for generation, at, rects in self._screen.history(self._seen)
+        ]
+        if seen:
+            self._seen = seen[-1][0]
+        self._find_mark(self._seen)
         news = []
-        for generation, at, rects in self._screen.history(self._seen):
-            self._seen = generation
-            news.append((at, [Rect(*rect) for rect in rects]))
+        for generation, at, rects in seen:
+            if generation > self.before:
+                news.append((at, rects))
+            else:
+                self._ambient.feed(at, rects)
         return news
 
     def pause(self, seconds: float) -> None:
@@ -101,16 +129,24 @@ class Watch:
             return Verdict(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
         now = self.clock()
         probe = self._backend.probe(at_pointer=at_pointer, window=window)
-        machine = Machine(settings, now=now, ambient=self._ambient.regions(now), can_probe=probe is not None)
+        machine = Machine(
+            settings, now=now, ambient=self._ambient.regions(now), can_probe=probe is not None, lag=self._backend.lag
+        )
         machine.probed(now)
+        unanswered = deque([] if probe is None else [probe])
         relevant: list[tuple[float, list[Rect]]] = []
         while True:
+            # Asked before the changes are: what came before an answer must not be reported after it.
+            answers = 0
+            while unanswered and self._backend.answered(unanswered[0]):
+                unanswered.popleft()
+                answers += 1
             self._report(machine, relevant)
-            if probe is not None and self._backend.answered(probe):
-                machine.answered(self.clock())
             now = self.clock()
+            for _ in range(answers):
+                machine.answered(now)
             if machine.wants_look(now):
-                (machine.computing if self._backend.computing() else machine.resting)(now)
+                machine.looked(now, self._backend.activity())
             verdict = machine.verdict(now)
             if verdict is not None:
                 break
@@ -119,6 +155,8 @@ class Watch:
                 machine.probed(now)
                 if probe is None:
                     machine.unprobeable()
+                else:
+                    unanswered.append(probe)
             else:
                 self.check_stop()
                 self._backend.wait(machine.wait(now))

@@ -194,6 +194,8 @@ def pressed(desktop: deskhand.Desktop) -> tuple[list[int], list[int]]:
     """Keycodes and buttons that the server reports as pressed, asked through the driver's own connection."""
     backend = desktop._backend
     assert isinstance(backend, X11Backend)
+    # A stop that came when its call was over is forgotten by the next call of the desktop, which this is not.
+    backend.clear_interrupt()
     keys, buttons = backend.pressed()
     return keys, buttons
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +20,19 @@ from deskhand import (
     LeftMouseDown,
     Move,
     PressKeys,
+    Reason,
     Scroll,
     Settle,
     Type,
     Wait,
     Zoom,
 )
-from faults.helpers import driver, until, xclient
+from faults.helpers import driver, pid_of, until, xclient
+from integration.apps import Mousepad
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 NAN = math.nan
 BAD: list[Callable[[], Any]] = [
@@ -121,6 +126,35 @@ def test_open_menu(desktop: deskhand.Desktop) -> None:
         seen = desktop.perform(LeftClick((100, 100)))
         assert seen.settled
         assert until(lambda: client.ask("seen"), 5, "the menu's events") == ["ButtonPress"]
+
+
+def test_a_click_comes_before_the_keys_after_it(mark: str, desktop: deskhand.Desktop, home: Path) -> None:
+    """A window manager holds clicks back until it has looked at them; here it takes its time."""
+    app = Mousepad(desktop, home)
+    app.focus()
+    desktop.perform(Type("one\ntwo"), KeyPress(["ctrl+Home"]))
+    x, y, width, height = app.window.rect
+    manager = pid_of(mark, "openbox")
+    os.kill(manager, signal.SIGSTOP)
+    timer = threading.Timer(0.3, os.kill, (manager, signal.SIGCONT))
+    timer.start()
+    desktop.perform(LeftClick((x + width // 2, y + height * 3 // 4)), Type("!"))
+    timer.join()
+    assert app.text("one\ntwo!") == "one\ntwo!"
+
+
+def test_a_window_manager_that_hangs_is_named_busy(mark: str, desktop: deskhand.Desktop) -> None:
+    window = desktop.start("xterm").window
+    assert window is not None
+    click = LeftClick((window.rect.x + 20, window.rect.y + 20))
+    manager = pid_of(mark, "openbox")
+    os.kill(manager, signal.SIGSTOP)
+    try:
+        seen = desktop.perform(click, settle=Settle(timeout=0.5))
+    finally:
+        os.kill(manager, signal.SIGCONT)
+    assert (seen.settled, seen.reason) == (False, Reason.WINDOW_BUSY)
+    assert desktop.perform(click).settled
 
 
 def test_one_driver_at_a_time(desktop: deskhand.Desktop, driver_environment: dict[str, str]) -> None:

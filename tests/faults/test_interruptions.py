@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import queue
 import random
 import signal
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -32,6 +34,7 @@ from faults.scale import CANCELLATIONS, SIGNALS, THREAD_EXCEPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType, FunctionType
 
     from faults.helpers import Lines
 
@@ -52,6 +55,18 @@ class _Stopped(BaseException):
     """Injected."""
 
 
+def _ctrl_c_within(call: FunctionType) -> Callable[[int, FrameType | None], None]:
+    """A handler of signals that interrupts ``call`` alone: one that comes late must not stop the test's own clean-up."""
+
+    def handler(_: int, frame: FrameType | None) -> None:
+        while frame is not None:
+            if frame.f_code is call.__code__:
+                raise KeyboardInterrupt
+            frame = frame.f_back
+
+    return handler
+
+
 def _check(desktop: deskhand.Desktop, witness: Lines, trial: int) -> None:
     assert desktop.held == (), trial
     assert pressed(desktop) == ([], []), trial
@@ -70,10 +85,7 @@ def test_signals(launch: Callable[..., deskhand.Desktop]) -> None:
     chance = random.Random(11)
     stopped = 0
 
-    def handler(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, handler)
+    before = signal.signal(signal.SIGALRM, _ctrl_c_within(deskhand.Desktop.perform))
     try:
         with xclient(desktop) as witness:
             for trial in range(SIGNALS):
@@ -97,13 +109,18 @@ def test_signals(launch: Callable[..., deskhand.Desktop]) -> None:
     assert stopped >= SIGNALS // 4
 
 
-def test_exceptions_raised_in_a_thread(launch: Callable[..., deskhand.Desktop]) -> None:
+def test_exceptions_raised_in_a_thread(
+    launch: Callable[..., deskhand.Desktop], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An exception that another thread injects (PyThreadState_SetAsyncExc) between any two bytecodes."""
     desktop = launch(size=(400, 300), window_manager=None)
     chance = random.Random(12)
     inject = ctypes.pythonapi.PyThreadState_SetAsyncExc
     inject.argtypes = [ctypes.c_ulong, ctypes.py_object]
     stopped = 0
+    lost: queue.SimpleQueue[object] = queue.SimpleQueue()
+    # One that Python raises in a callback of the garbage collector ends there: nobody can be stopped by it.
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: lost.put(args.exc_value))
     with xclient(desktop) as witness:
         for trial in range(THREAD_EXCEPTIONS):
             actions = chance.choice(WORK)
@@ -125,13 +142,19 @@ def test_exceptions_raised_in_a_thread(launch: Callable[..., deskhand.Desktop]) 
                 except BaseException as error:  # noqa: BLE001 # it is what this is about
                     outcome.append(error)
 
-            thread = threading.Thread(target=work)
+            # A daemon: one that nothing stops must not keep the run of the tests from ending.
+            thread = threading.Thread(target=work, daemon=True)
             thread.start()
             assert working.wait(5)
             assert not safe.wait(chance.uniform(0, LONGEST))
             assert thread.ident is not None
             assert inject(thread.ident, ctypes.py_object(_Stopped)) == 1
-            thread.join(10)
+            deadline = time.monotonic() + 10
+            while thread.is_alive() and time.monotonic() < deadline:
+                thread.join(0.05)
+                if not lost.empty():
+                    assert isinstance(lost.get(), _Stopped), trial
+                    inject(thread.ident, ctypes.py_object(_Stopped))
             assert not thread.is_alive(), trial
             assert isinstance(outcome[0], _Stopped), (trial, outcome)
             stopped += 1
@@ -189,10 +212,7 @@ def test_interrupted_close_can_be_repeated(launch: Callable[..., deskhand.Deskto
     """Ctrl-C while closing: what remains is closed by the next close()."""
     chance = random.Random(14)
 
-    def handler(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, handler)
+    before = signal.signal(signal.SIGALRM, _ctrl_c_within(deskhand.Desktop.close))
     try:
         for _ in range(10):
             desktop = launch(size=(200, 100), window_manager=None)

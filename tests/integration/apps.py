@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from deskhand.backends.base import Window
 
 _PERIOD = 0.005
+# Ten thousand keys keep a browser busy for long where others keep the processors busy.
+PATIENCE = 60.0
 
 
-def until(condition: Callable[[], bool], timeout: float = 10.0) -> bool:
+def until(condition: Callable[[], bool], timeout: float = PATIENCE) -> bool:
     """Wait until a condition holds; False when it does not in time."""
     deadline = time.monotonic() + timeout
     while not condition():
@@ -230,7 +232,7 @@ class Chromium(_Managed):
     def ask(self, order: str = "read", value: str = "") -> dict[str, Any]:
         """Have the page do something, and get its `value`, `log` of clicks, `chosen` text, and `origin` on the screen."""
         self._orders.put({"do": order, "value": value})
-        return self._answers.get(timeout=20)
+        return self._answers.get(timeout=PATIENCE)
 
     def focus(self) -> None:
         super().focus()

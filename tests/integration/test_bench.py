@@ -92,6 +92,33 @@ def test_a_short_run_reports_what_it_saw(tmp_path: Path, scratch: Path, environm
     assert left(scratch) == []
 
 
+@pytest.mark.timeout(300)
+def test_vnc_is_measured_too(tmp_path: Path, scratch: Path, environment: dict[str, str]) -> None:
+    for program, package in {"Xvnc": "tigervnc-standalone-server", "xauth": "xauth"}.items():
+        need(program, package)
+    document = tmp_path / "bench.json"
+    ran = subprocess.run(
+        [PROGRAM, "bench", "--quick", "--only", "vnc/*", "--rounds", "1", "--json", str(document)],
+        env={**os.environ, **environment, "TMPDIR": str(scratch)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    rows = json.loads(document.read_text())["rows"]
+    ours = {(row["section"], row["case"]): row for row in rows if row["who"] == "deskhand"}
+    assert {section for section, _ in ours} == {"vnc/decode", "vnc/screen", "vnc/key"}
+    assert all(row["n"] >= 1 and row["median"] > 0 for row in ours.values())
+    assert ours["vnc/key", "key press, xterm over Xvnc"]["counts"]["wrong_frames"] == 0
+    # Raw is the screen as it is; all of it was sent twice, and the second picture is what counts.
+    assert ours["vnc/decode", "whole screen, raw"]["size"] >= 1920 * 1080 * 4
+    decoders = {row["case"]: row for row in rows if row["who"] == "vncdotool's decoders"}
+    for case in ("raw", "hextile", "zrle"):
+        assert decoders[f"whole screen, {case}"]["median"] > 0
+    assert left(scratch) == []
+
+
 def test_a_report_can_be_shown_again(tmp_path: Path, environment: dict[str, str]) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

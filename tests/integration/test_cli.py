@@ -296,6 +296,15 @@ def test_screenshots(shell: Shell, up: dict[str, Any]) -> None:
     written = shell.run("screenshot", "-o", "-")
     with Image.open(io.BytesIO(written.stdout)) as image:
         assert image.size == (800, 600)
+    for size, name, kind, pixels in (
+        ("0.5", "half.jpg", "JPEG", (400, 300)),
+        ("openai", "whole.webp", "WEBP", (800, 600)),
+    ):
+        assert shell.json("screenshot", "--size", size, "-o", name)["format"] == kind.lower()
+        with Image.open(shell.directory / name) as image:
+            assert (image.size, image.format) == (pixels, kind)
+    shell("screenshot", "--format", "raw", "-o", "pixels.png")
+    assert (shell.directory / "pixels.png").stat().st_size == 800 * 600 * 3
     assert written.stderr == b""
     assert up["name"] == "desktop"
 
@@ -491,8 +500,11 @@ def test_every_command_helps(shell: Shell) -> None:
         "do",
         "doctor",
         "down",
+        "image",
         "key",
         "ls",
+        "record",
+        "replay",
         "screenshot",
         "start",
         "type",

@@ -21,6 +21,8 @@ from .stage import ANSWER, SCENES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
 STAGE = Path(__file__).with_name("stage.py")
 # Nobody waits this long; it only ends a test that would hang.
 PATIENCE = 20.0
@@ -36,6 +38,12 @@ def start_stage(desktop: deskhand.Desktop, *scenes: str) -> Point:
 def on_screen(corner: Point, rect: tuple[int, int, int, int]) -> Rect:
     x, y, width, height = rect
     return Rect(corner.x + x, corner.y + y, width, height)
+
+
+def assert_same_but_for_a_caret(seen: NDArray[np.uint8], later: NDArray[np.uint8]) -> None:
+    different = np.argwhere((seen != later).any(axis=2))
+    # A caret is two pixels wide.
+    assert different.size == 0 or different[:, 1].max() - different[:, 1].min() < 3
 
 
 def until_busy(desktop: deskhand.Desktop, count: int) -> deskhand.Observation:
@@ -118,10 +126,21 @@ def test_a_thousand_keys_are_drawn_when_it_returns(desktop: deskhand.Desktop) ->
     seen = desktop.perform(Type("lorem ipsum dolor " * 50 + "\n"))
     assert seen.settled
     desktop._watch.pause(1.0)
-    later = desktop.screenshot()
-    different = np.argwhere((seen.array() != later.array()).any(axis=2))
-    # The caret may blink meanwhile; it is two pixels wide.
-    assert different.size == 0 or different[:, 1].max() - different[:, 1].min() < 3
+    assert_same_but_for_a_caret(seen.array(), desktop.screenshot().array())
+
+
+def test_an_animation_that_slows_down_is_waited_out(desktop: deskhand.Desktop) -> None:
+    """GTK scrolls a line that outgrows its window for 0.2 s, and moves it for the last time long after the time before."""
+    window = desktop.start("mousepad").window
+    assert window is not None
+    # The scroll bar below is not looked at: it fades out by a timer.
+    text = slice(window.rect.y, window.rect.y + window.rect.height // 2)
+    desktop.perform(Type("abcdefghij" * 12))
+    for letter in "klmnopqrst":
+        seen = desktop.perform(KeyPress((letter,)))
+        assert (seen.settled, seen.reason) == (True, Reason.QUIET)
+        desktop._watch.pause(0.5)
+        assert_same_but_for_a_caret(seen.array()[text], desktop.screenshot().array()[text])
 
 
 def test_a_dialog_that_closes_on_its_key_is_not_waited_for(desktop: deskhand.Desktop) -> None:

@@ -235,7 +235,7 @@ def test_a_section_that_is_not_there_is_named_beside_those_that_are() -> None:
 
 
 def test_every_peer_has_its_way_to_look() -> None:
-    assert {peer.look for peer in peers.PEERS} == set(LOOKS)
+    assert {peer.look for peer in (*peers.PEERS, *peers.VNC_PEERS)} == set(LOOKS)
 
 
 def test_a_peer_that_is_missing_says_how_to_get_it() -> None:

@@ -304,9 +304,9 @@ def test_the_async_surface_is_the_same() -> None:
         return {name: value for name, value in vars(cls).items() if not name.startswith("_")}
 
     sync, coroutines = public(Desktop), public(AsyncDesktop)
-    by_nature = {"clipboard", "interrupt", "leave"}
+    by_nature = {"clipboard", "interrupt", "leave", "renew", "hand_over"}
     instance_only = {"display", "xauthority", "name"}
-    assert set(sync) - by_nature == set(coroutines) - instance_only - {"launch", "connect"}
+    assert set(sync) - by_nature == set(coroutines) - instance_only - {"launch", "connect", "detach"}
     for name, function in sync.items():
         if inspect.isfunction(function) and name in coroutines and name != "close":
             theirs = coroutines[name]

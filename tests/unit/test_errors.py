@@ -19,7 +19,9 @@ from deskhand.errors import (
     LaunchFailed,
     OutOfBounds,
     PolicyDenied,
+    PoolExhausted,
     ProtocolViolation,
+    Reconnected,
     ShellError,
     UnsupportedAction,
     Untypable,
@@ -43,6 +45,7 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
         {"target": "vnc://h:5901", "reason": "wrong password", "hint": ""},
     ),
     (ProtocolViolation("m"), BackendError, {"message": "m"}),
+    (Reconnected("vnc://h:5901", "reset", 2), BackendError, {"target": "vnc://h:5901", "reason": "reset", "epoch": 2}),
     (DesktopLost("oom", "killed"), BackendError, {"cause": "oom", "detail": "killed"}),
     (
         LaunchFailed("the X server", 10.0, "bad font path\n"),
@@ -51,6 +54,7 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
     ),
     (ImagingError("m"), DeskhandError, {"message": "m"}),
     (PolicyDenied("type", "no keyboard"), DeskhandError, {"action": "type", "reason": "no keyboard"}),
+    (PoolExhausted(2.5, 4, 3, 1, "wait"), TimeoutError, {"waited": 2.5, "size": 4, "used": 3, "waiting": 1}),
     (ShellError("bash", "not found"), DeskhandError, {"command": "bash", "reason": "not found"}),
 ]
 IDS = [type(error).__name__ for error, _, _ in SAMPLES]
@@ -106,6 +110,11 @@ def test_round_trip(error: DeskhandError, failed_at: int | None, through: object
         ),
         (LaunchFailed("Xvfb", 2.0, "x\n"), "Xvfb did not come up in 2 s\n--- last output ---\nx"),
         (DesktopLost("oom", "killed"), "desktop lost (oom): killed: launch or connect again"),
+        (
+            PoolExhausted(2.5, 4, 4, 1, "make the pool larger"),
+            "no desktop became free in 2.5 s (4 of 4 in use, 1 others waiting): make the pool larger",
+        ),
+        (PoolExhausted(0.0, 4, 4, 0), "too many callers wait for a desktop (4 of 4 in use)"),
         (UnsupportedAction("vnc", "zoom"), "vnc does not support the action 'zoom'"),
     ],
 )

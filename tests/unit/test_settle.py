@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deskhand.errors import ActionError
 from deskhand.geometry import Rect
-from deskhand.settle import Ambient, Machine, Reason, Settle
+from deskhand.settle import Activity, Ambient, Lag, Machine, Reason, Settle
 
 WORD = Rect(100, 100, 60, 16)
 CARET = Rect(300, 100, 1, 16)
@@ -97,34 +97,123 @@ def test_no_probe_is_sent_before_it_can_decide() -> None:
 
 def test_a_computing_application_is_looked_at_again_every_half_quiet() -> None:
     m = machine()
-    m.computing(0.1)
+    m.looked(0.1, Activity.COMPUTING)
     assert m.verdict(0.12) is None
     assert m.wait(0.1) == pytest.approx(0.025)
-    m.computing(0.126)
+    m.looked(0.126, Activity.COMPUTING)
     assert m.verdict(0.15) is None
     m.changed(0.14, [WORD])
     assert m.verdict(0.189) is None
     assert reason(m, 0.191) is Reason.QUIET
 
 
+def test_an_animation_that_moves_no_pixel_is_waited_for() -> None:
+    m = machine()
+    m.changed(0.07, [WORD])
+    m.changed(0.09, [WORD])
+    m.looked(0.14, Activity.TICKING)
+    assert m.verdict(0.16) is None
+    assert m.wants_look(0.166)
+    m.looked(0.166, Activity.TICKING)
+    m.changed(0.18, [WORD])
+    assert m.verdict(0.229) is None
+    m.looked(0.231, Activity.RESTING)
+    assert reason(m, 0.231) is Reason.QUIET
+
+
+def test_a_lone_change_by_an_application_that_rests_needs_less_silence() -> None:
+    m = machine(can_probe=True)
+    m.probed(0.0)
+    m.answered(0.001)
+    m.changed(0.01, [WORD])
+    assert m.wait(0.01) == pytest.approx(0.035)
+    assert not m.wants_look(0.044)
+    assert m.wants_look(0.046)
+    m.looked(0.046, Activity.RESTING)
+    assert m.verdict(0.046) is None, "the answer was sent before the change"
+    assert m.wants_probe(0.046)
+    m.probed(0.046)
+    m.answered(0.047)
+    assert reason(m, 0.047) is Reason.QUIET
+
+
+@pytest.mark.parametrize("activity", [Activity.UNKNOWN, Activity.TICKING, Activity.COMPUTING])
+def test_nothing_is_spared_where_an_application_is_not_known_to_rest(activity: Activity) -> None:
+    m = machine()
+    m.changed(0.01, [WORD])
+    m.looked(0.046, activity)
+    assert m.wait(0.046) == pytest.approx(0.014)
+    assert m.verdict(0.059) is None
+    assert m.wants_look(0.061)
+    m.looked(0.061, Activity.RESTING)
+    assert reason(m, 0.061) is Reason.QUIET
+
+
+def test_nothing_is_spared_after_a_second_change() -> None:
+    m = machine()
+    m.changed(0.01, [WORD])
+    m.changed(0.03, [WORD])
+    assert not m.wants_look(0.079)
+    m.looked(0.066, Activity.RESTING)
+    assert m.verdict(0.066) is None
+    assert reason(m, 0.081) is Reason.QUIET
+
+
+def test_nothing_is_spared_of_a_shorter_quiet_nor_where_the_picture_lags() -> None:
+    short = machine(settings=Settle(quiet=0.03))
+    lagging = Machine(Settle(), now=0.0, can_probe=False, lag=Lag(frame=0.01))
+    for m, quiet in ((short, 0.03), (lagging, 0.06)):
+        m.changed(0.01, [WORD])
+        assert not m.wants_look(0.009 + quiet)
+        assert m.wants_look(0.011 + quiet)
+
+
+def test_nothing_is_spared_once_an_answer_came_late() -> None:
+    m = machine(can_probe=True)
+    m.probed(0.0)
+    m.answered(0.03)
+    m.changed(0.08, [WORD])
+    assert not m.wants_look(0.129)
+    assert m.wants_look(0.131)
+
+
+def test_a_clock_that_runs_on_after_a_single_change_is_no_animation() -> None:
+    m = machine()
+    m.changed(0.01, [WORD])
+    m.looked(0.061, Activity.TICKING)
+    assert reason(m, 0.061) is Reason.QUIET
+
+
+def test_what_ticks_for_ever_is_not_waited_for() -> None:
+    m = machine()
+    m.changed(0.09, [WORD])
+    m.changed(0.1, [WORD])
+    m.looked(0.34, Activity.TICKING)
+    assert m.wants_look(0.366)
+    m.looked(0.366, Activity.TICKING)
+    assert not m.wants_look(0.367)
+    assert reason(m, 0.367) is Reason.QUIET
+
+
 def test_the_application_is_looked_at_once_for_each_silence() -> None:
     m = machine(can_probe=True)
     m.probed(0.0)
+    m.changed(0.005, [WORD])
     m.changed(0.01, [WORD])
     assert not m.wants_look(0.05)
     assert m.wants_look(0.061)
-    m.resting(0.061)
+    m.looked(0.061, Activity.RESTING)
     assert not m.wants_look(0.07)
     m.changed(0.08, [WORD])
     assert m.wants_look(0.131)
-    m.computing(0.131)
+    m.looked(0.131, Activity.COMPUTING)
     assert not m.wants_look(0.14)
     assert m.wants_look(0.157)
 
 
 def test_an_application_that_computes_to_the_end_is_named_busy() -> None:
     m = machine()
-    m.computing(2.99)
+    m.looked(2.99, Activity.COMPUTING)
     verdict = m.verdict(3.0)
     assert verdict is not None
     assert (verdict.settled, verdict.reason) == (False, Reason.WINDOW_BUSY)
@@ -248,3 +337,125 @@ def test_forgetting() -> None:
     ambient = fed(*((0.6 * n, CARET) for n in range(6)))
     ambient.forget()
     assert ambient.regions(3.1) == ()
+
+
+LAG = Lag(frame=0.02, trip=0.2)
+
+
+def lagging() -> Machine:
+    m = Machine(Settle(), now=0.0, can_probe=True, lag=LAG)
+    m.probed(0.0)
+    m.answered(0.2)
+    return m
+
+
+def test_behind_a_slow_link_the_proof_is_asked_for_early() -> None:
+    m = lagging()
+    # An answer that took one trip is not late.
+    assert not m.wants_probe(0.119)
+    assert m.wait(0.1) == pytest.approx(0.02)
+    assert m.wants_probe(0.121)
+    m.probed(0.121)
+    assert m.verdict(0.3) is None
+    m.answered(0.321)
+    assert reason(m, 0.321) is Reason.UNCHANGED
+
+
+def test_behind_a_slow_link_silence_lasts_a_frame_longer() -> None:
+    m = lagging()
+    m.changed(0.21, [WORD])
+    # The probe of the beginning proves nothing of what came after.
+    assert reason(m, 0.29) is None
+    assert m.wants_probe(0.211)
+    m.probed(0.211)
+    m.answered(0.411)
+    assert reason(m, 0.411) is Reason.QUIET
+
+
+STEADY = Lag(frame=0.02, trip=0.2, steady=0.19)
+
+
+def test_behind_a_steady_link_silence_is_proved_one_trip_after_the_change() -> None:
+    m = Machine(Settle(), now=0.0, can_probe=True, lag=STEADY)
+    sent, now = [], 0.0
+    while now < 0.4:
+        if m.wants_probe(now):
+            m.probed(now)
+            sent.append(now)
+        if sent and now >= sent[0] + 0.2:
+            sent.pop(0)
+            m.answered(now)
+        if now == pytest.approx(0.21):
+            m.changed(now, [WORD])
+        if reason(m, now):
+            break
+        now += 0.001
+    # 0.07 s of silence, 0.01 that are not sure, and the interval of the probes.
+    assert reason(m, now) is Reason.QUIET
+    assert 0.28 <= now <= 0.312
+
+
+def test_behind_a_steady_link_a_probe_that_left_too_early_proves_nothing() -> None:
+    m = Machine(Settle(), now=0.0, can_probe=True, lag=STEADY)
+    m.probed(0.0)
+    m.probed(0.08)
+    m.changed(0.21, [WORD])
+    m.answered(0.2)
+    m.answered(0.28)
+    # The change may have left the server at 0.02 after the second probe was there, so that 0.06 of 0.07 s are proved.
+    assert reason(m, 0.29) is None
+    m.probed(0.1)
+    m.answered(0.3)
+    assert reason(m, 0.3) is Reason.QUIET
+
+
+def test_a_change_behind_a_probe_under_way_has_its_own() -> None:
+    m = Machine(Settle(), now=0.0, can_probe=True, lag=Lag(frame=0.02, trip=0.05))
+    m.probed(0.0)
+    m.answered(0.05)
+    m.changed(0.06, [WORD])
+    m.probed(0.08)
+    m.changed(0.082, [WORD])
+    assert not m.wants_probe(0.1)
+    assert m.wants_probe(0.103)
+    m.probed(0.103)
+    assert not m.wants_probe(0.12)
+    m.answered(0.13)
+    m.answered(0.153)
+    assert reason(m, 0.153) is Reason.QUIET
+
+
+def test_on_a_line_that_stopped_probes_do_not_pile_up() -> None:
+    m = Machine(Settle(), now=0.0, can_probe=True, lag=STEADY)
+    sent = 0
+    for step in range(3000):
+        if m.wants_probe(step / 1000):
+            m.probed(step / 1000)
+            sent += 1
+    assert 10 <= sent <= 32
+    verdict = m.verdict(3.0)
+    assert verdict is not None
+    assert (verdict.settled, verdict.reason) == (False, Reason.SERVER_SILENT)
+
+
+def test_input_that_the_line_held_up_is_given_its_time() -> None:
+    m = Machine(Settle(), now=0.0, can_probe=True, lag=Lag(frame=0.02, trip=0.02))
+    m.probed(0.0)
+    m.probed(0.12)
+    m.answered(0.059)
+    m.answered(0.14)
+    assert reason(m, 0.178) is None
+    assert reason(m, 0.18) is Reason.UNCHANGED
+
+
+def test_a_change_that_comes_with_the_answer_is_waited_out() -> None:
+    m = lagging()
+    m.changed(0.21, [WORD])
+    m.probed(0.22)
+    m.changed(0.415, [WORD])
+    m.answered(0.42)
+    assert reason(m, 0.42) is None
+    assert m.wants_probe(0.42)
+    m.probed(0.42)
+    m.answered(0.62)
+    assert reason(m, 0.62) is Reason.QUIET

@@ -198,25 +198,24 @@ APPLICATIONS: dict[str, Callable[[deskhand.Desktop, Path], list[Scene]]] = {
 }
 
 
-def run_application(desktop: deskhand.Desktop, name: str, home: Path, rounds: int, match: str) -> Iterator[Result]:
-    """All scenes of one application, so many times."""
+def run_application(desktop: deskhand.Desktop, name: str, home: Path, match: str) -> Iterator[Result]:
+    """All scenes of one application."""
     scenes = APPLICATIONS[name](desktop, home)
     keep = {window.id for window in desktop.windows()}
     # Away from what scenes click at, and from anything that lights up under it.
     rest = Move((desktop.size.width - 2, desktop.size.height - 2))
-    for _ in range(rounds):
-        for scene in scenes:
-            if match not in f"{name} {scene.name}":
-                continue
-            desktop.perform(rest, settle=_CALM)
-            yield measure(
-                desktop,
-                scene.act,
-                name=f"{name}: {scene.name}",
-                group=scene.group or f"{name} (application)",
-                sign=scene.sign,
-                caret=True,
-                later=_LATER,
-            )
-            desktop.perform(*scene.undo, settle=_CALM)
-            _close_others(desktop, keep)
+    for scene in scenes:
+        if match not in f"{name} {scene.name}":
+            continue
+        desktop.perform(rest, settle=_CALM)
+        yield measure(
+            desktop,
+            scene.act,
+            name=f"{name}: {scene.name}",
+            group=scene.group or f"{name} (application)",
+            sign=scene.sign,
+            caret=True,
+            later=_LATER,
+        )
+        desktop.perform(*scene.undo, settle=_CALM)
+        _close_others(desktop, keep)

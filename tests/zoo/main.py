@@ -1,18 +1,16 @@
-"""The zoo's command: run cases, print the table, write the results."""
+"""The zoo's command: run cases and print the table, or run the whole in parts and write the report."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from platform import freedesktop_os_release
 from typing import TYPE_CHECKING
 
 import deskhand
@@ -20,8 +18,9 @@ import deskhand
 from .applications import APPLICATIONS, run_application
 from .cases import cases
 from .measure import Result, run
-from .score import report, table
-from .stages import STAGES, Stage
+from .parts import KINDS, Folder, MixedRevisionsError, plan, revision, write_report
+from .score import table
+from .stages import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 # An ambient region is known after three changes, and the clock makes one a second.
 _LEARNT = 4.0
 _SIZE = (1280, 800)
+# As sysexits.h has it: try again.
+_PARTS_LEFT = 75
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def own_desktop() -> Iterator[tuple[deskhand.Desktop, Path]]:
             yield desktop, Path(home)
 
 
-def run_stage(kind: str, chosen: Sequence[Case], rounds: int) -> list[Result]:
+def run_stage(kind: str, chosen: Sequence[Case]) -> list[Result]:
     """These cases of one stage, on a desktop of its own."""
     results = []
     with own_desktop() as (desktop, home):
@@ -63,19 +64,18 @@ def run_stage(kind: str, chosen: Sequence[Case], rounds: int) -> list[Result]:
             if case.beside != stage.beside:
                 stage.show(case.beside)
                 time.sleep(_LEARNT)
-            for _ in range(rounds):
-                result = run(stage, case)
-                results.append(result)
-                note(result)
+            result = run(stage, case)
+            results.append(result)
+            note(result)
         stage.close()
     return results
 
 
-def run_applications(name: str, rounds: int, match: str) -> list[Result]:
+def run_applications(name: str, match: str) -> list[Result]:
     """The scenes of one application, on a desktop of its own."""
     results = []
     with own_desktop() as (desktop, home):
-        for result in run_application(desktop, name, home, rounds, match):
+        for result in run_application(desktop, name, home, match):
             results.append(result)
             note(result)
     return results
@@ -90,41 +90,66 @@ def note(result: Result) -> None:
     print(f"{mark} {over} {logged}  {result.name}: {result.reason}{missed} {result.error}", flush=True)
 
 
-def keep(results: list[Result], path: Path, options: argparse.Namespace) -> None:
-    """Write these results, beside those of other kinds that are there already, and the report of all."""
-    file = path.with_suffix(".json")
-    ran = {result.kind for result in results}
-    before = json.loads(file.read_text())["results"] if file.exists() else []
-    everything = [*(old for old in (Result(**plain) for plain in before) if old.kind not in ran), *results]
-    about = {"machine": machine(), "busy loops beside it": options.load}
-    file.write_text(json.dumps({**about, "results": [asdict(result) for result in everything]}, indent=1) + "\n")
-    path.with_suffix(".md").write_text(report(everything, about))
+def run_kind(kind: str, match: str) -> list[Result]:
+    """One stage or application, once."""
+    if kind in APPLICATIONS:
+        ran = run_applications(kind, match)
+    else:
+        stage = kind.removeprefix("stage-")
+        ran = run_stage(stage, [case for case in cases(stage) if match in case.name])
+    return [replace(result, kind=kind) for result in ran]
 
 
-def machine() -> str:
-    """What it ran on."""
-    model = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
-    return f"{model.partition(':')[2].strip()}, {os.cpu_count()} cores, {freedesktop_os_release()['PRETTY_NAME']}"
+def run_parts(path: Path, out: Path, kinds: Sequence[str], rounds: int, *, one: bool) -> int:
+    """Run what is missing of the whole, or only the next part of it; at the end write the report.
+
+    Returns:
+        How many parts are still missing.
+    """
+    folder = Folder(path, revision())
+    whole = plan((0, os.cpu_count() or 1), rounds, kinds)
+    missing = folder.missing(whole)
+    for part in missing[:1] if one else missing:
+        print(f"== {part.name}, one of {len(folder.missing(whole))} to come", flush=True)
+        with busy_machine(part.load):
+            folder.run(part, lambda part=part: run_kind(part.kind, ""))
+    left = len(folder.missing(whole))
+    if left:
+        print(f"{left} parts are still to be run")
+    else:
+        write_report(folder, whole, out)
+        print(f"wrote {out.with_suffix('.md')} and {out.with_suffix('.json')}")
+    return left
 
 
 def main() -> None:
-    everything = [*(f"stage-{kind}" for kind in STAGES), *APPLICATIONS]
     parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
-    parser.add_argument("--kinds", default=",".join(everything), help="stages and applications, separated by commas")
-    parser.add_argument("--match", default="", help="only cases whose name contains this")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="stages and applications, separated by commas")
     parser.add_argument("--rounds", type=int, default=1, help="how often each case is run")
-    parser.add_argument("--load", type=int, default=0, help="busy loops beside the zoo")
-    parser.add_argument("--out", type=Path, help="write this .json and .md; results of other kinds in it are kept")
+    tried = parser.add_argument_group("to try something: the table is printed and nothing is kept")
+    tried.add_argument("--match", default="", help="only cases whose name contains this")
+    tried.add_argument("--load", type=int, default=0, help="busy loops beside the zoo")
+    kept = parser.add_argument_group(
+        "the whole, alone and beside as many busy loops as there are processors",
+        f"a part is one kind under one load in one round and takes some minutes; exit status {_PARTS_LEFT}: parts are left",
+    )
+    kept.add_argument("--parts", type=Path, help="a folder of parts of this revision; run those that it lacks")
+    kept.add_argument("--next", action="store_true", help="run one of them and leave the rest to the next call")
+    kept.add_argument(
+        "--out", type=Path, default=Path("evidence/settle"), help="once all are there, write this .md and .json"
+    )
     options = parser.parse_args()
-    results: list[Result] = []
+    kinds = options.kinds.split(",")
+    if unknown := set(kinds) - set(KINDS):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    if options.parts:
+        if options.match or options.load:
+            parser.error("--parts runs everything; --match and --load are for trying")
+        try:
+            left = run_parts(options.parts, options.out, kinds, options.rounds, one=options.next)
+        except MixedRevisionsError as error:
+            parser.exit(1, f"{parser.prog}: {error}\n")
+        parser.exit(_PARTS_LEFT if left else 0)
     with busy_machine(options.load):
-        for kind in options.kinds.split(","):
-            if kind in APPLICATIONS:
-                ran = run_applications(kind, options.rounds, options.match)
-            else:
-                stage = kind.removeprefix("stage-")
-                ran = run_stage(stage, [case for case in cases(stage) if options.match in case.name], options.rounds)
-            results += [replace(result, kind=kind) for result in ran]
+        results = [result for _ in range(options.rounds) for kind in kinds for result in run_kind(kind, options.match)]
     print(table(results))
-    if options.out:
-        keep(results, options.out, options)

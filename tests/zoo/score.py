@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
     from .measure import Result
 
-__all__ = ["report", "row", "table"]
+__all__ = ["HEADER", "Section", "report", "row", "table"]
 
 HEADER = [
     "what",
@@ -73,40 +74,81 @@ def table(results: Iterable[Result]) -> str:
 PARTS = ("input", "reaction", "settle", "capture", "encode")
 
 
-def report(results: Sequence[Result], about: Mapping[str, object]) -> str:
-    """The table with its machine, where the milliseconds went, and every frame that was not final."""
+@dataclass(frozen=True)
+class Section:
+    """Frames that were taken under the same circumstances.
+
+    Attributes:
+        name: The circumstances, as a heading.
+        how: More about them, a sentence or two.
+        results: The frames.
+    """
+
+    name: str
+    how: str
+    results: Sequence[Result]
+
+
+def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [head, ["---:"] * len(head), *rows]
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
+
+
+def _split(results: Sequence[Result]) -> list[str]:
+    """Where the milliseconds went."""
     medians = [statistics.median(1000 * result.elapsed[part] for result in results) for part in PARTS]
     rest = sorted(1000 * (result.wall - sum(result.elapsed.values())) for result in results)
-    split = [f"{value:.2f}" for value in (*medians, statistics.median(rest), rest[-1])]
-    wrong = [
+    return [f"{value:.2f}" for value in (*medians, statistics.median(rest), rest[-1])]
+
+
+def _not_final(results: Iterable[Result]) -> list[str]:
+    return [
         f"- {result.name}: {result.reason}"
         + (f", {1000 * result.missed:.0f} ms too soon" if result.missed is not None else "")
         + ("" if result.sign else " (no sign)")
         for result in results
         if not result.final
     ]
-    return "\n".join(
-        [
-            "# The settle zoo",
-            "",
-            *(f"{name[0].upper()}{name[1:]}: {value}." for name, value in about.items()),
-            "",
-            "A frame is final when it shows what the screen shows a second or more later, but for what moves on its own.",
-            "A sign is work of any process behind the window, an unanswered ping, or changes less than 50 ms apart; without",
-            "one (a timer, a wait for the network) nobody can know what is still to come. Overshoot is the time from the last",
-            "change of the screen to the return, and by the log from the moment at which the program made it.",
-            "",
-            table(results),
+
+
+def _errors(results: Iterable[Result]) -> list[str]:
+    return [f"- {result.name}: {result.error}" for result in results if result.error]
+
+
+def report(sections: Sequence[Section], about: Mapping[str, str], failures: Sequence[str] = ()) -> str:
+    """The tables with their machine and revision, where the milliseconds went, and everything that went wrong.
+
+    Args:
+        sections: The frames, by circumstances.
+        about: What else is to be known, each a line.
+        failures: Parts of the run that had to be repeated.
+    """
+    lines = [
+        "# The settle zoo",
+        "",
+        *(f"{name[0].upper()}{name[1:]}: {value}." for name, value in about.items()),
+        "",
+        "A frame is final when it shows what the screen shows a second or more later, but for what moves on its own.",
+        "A sign is work of any process behind the window, an unanswered ping, or changes less than 50 ms apart; without",
+        "one (a timer, a wait for the network) nobody can know what is still to come. Overshoot is the time from the last",
+        "change of the screen to the return, and by the log from the moment at which the program made it.",
+    ]
+    for section in sections:
+        lines += ["", f"## {section.name}", "", section.how, "", table(section.results)]
+        lines += [
             "",
             "Where the time went, medians in ms; the rest is what is left of the time that the caller waited:",
             "",
-            "| " + " | ".join([*PARTS, "rest", "rest, most"]) + " |",
-            "| " + " | ".join(["---:"] * (len(PARTS) + 2)) + " |",
-            "| " + " | ".join(split) + " |",
-            "",
-            "## Frames that were not final",
-            "",
-            *(wrong or ["None."]),
-            "",
         ]
-    )
+        lines += _markdown([*PARTS, "rest", "rest, most"], [_split(section.results)])
+    for section in sections:
+        lines += [
+            "",
+            f"## Frames that were not final: {section.name.lower()}",
+            "",
+            *(_not_final(section.results) or ["None."]),
+        ]
+    lines += ["", "## What went wrong otherwise", ""]
+    wrong = [f"- {line} (the part was run again)" for line in failures]
+    wrong += [line for section in sections for line in _errors(section.results)]
+    return "\n".join([*lines, *(wrong or ["Nothing."]), ""])

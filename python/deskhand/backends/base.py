@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deskhand._native import Screen
     from deskhand.events import Event
     from deskhand.geometry import Rect, Size
+    from deskhand.settle import Activity, Lag
 
 __all__ = ["Backend", "Window"]
 
@@ -43,7 +44,8 @@ class Window:
 class Backend(Protocol):
     """One connection to one desktop. Calls come from one thread at a time, but `interrupt` from any.
 
-    Every method may raise `DesktopLost` when the other side is gone.
+    Every method may raise `DesktopLost` when the other side is gone, and `Reconnected` when it was gone and is back: nothing is
+    held then, and a call that only looks or waits may be repeated.
     """
 
     name: str
@@ -63,6 +65,17 @@ class Backend(Protocol):
     def status(self) -> Sequence[str]:
         """Why slower paths are in use, a sentence each; empty when none is."""
 
+    @property
+    def lag(self) -> Lag:
+        """How far behind what is seen may be."""
+
+    @property
+    def can_paste(self) -> bool:
+        """Whether `wait_pasted` can prove that a text was taken."""
+
+    def untypable(self, events: Sequence[Event]) -> set[int]:
+        """The keysyms among these that no key can bring, as far as that is known before they are sent."""
+
     def begin(self) -> None:
         """Several calls follow in a row; whatever the backend does meanwhile on its own may rest until `end`."""
 
@@ -75,8 +88,20 @@ class Backend(Protocol):
     def release(self, events: Sequence[Event]) -> None:
         """Release what these events name, then whatever else the other side reports as pressed."""
 
-    def look(self) -> None:
-        """Bring the screen and the pointer up to date with the other side as it is now."""
+    def look(self, limit: float | None = None) -> None:
+        """Bring the screen and the pointer up to date with the other side as it is now.
+
+        Where the other side is far, what is known after `limit` seconds is all there is.
+        """
+
+    def mark(self, limit: float | None = None) -> int | None:
+        """Tell apart what changed before and what changes because of what is sent from now on.
+
+        Either all that was before is on the screen now (None), or a mark is under way. Waits for `limit` seconds at most.
+        """
+
+    def marked(self, mark: int) -> int | None:
+        """The screen's generation when the latest mark came; None before. What is newer came of what was sent after it."""
 
     def wait(self, timeout: float) -> bool:
         """Wait until pixels changed, a probe was answered or the windows changed; False after `timeout` seconds."""
@@ -91,12 +116,12 @@ class Backend(Protocol):
         """Whether that probe, or a later one, was answered."""
 
     def take_stock(self) -> None:
-        """An action is about to begin: what applications have been computing since the last wait they do on their own."""
+        """An action is about to begin: what applications have been doing since the last wait they do on their own."""
 
-    def computing(self) -> bool:
-        """Whether the application that `probe` asked, or what it started, is computing now, more than it does on its own.
+    def activity(self) -> Activity:
+        """What the application that `probe` asked, or what it started, does now beyond what it does on its own.
 
-        False where that cannot be known.
+        Unknown where it runs on another machine.
         """
 
     def has_window_manager(self) -> bool:

@@ -18,6 +18,7 @@ from deskhand._native import Interrupted, Screen
 from deskhand.errors import UnsupportedAction
 from deskhand.events import Event, Pause, PointerMove
 from deskhand.geometry import Size
+from deskhand.settle import Activity, Lag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +39,8 @@ class MemoryBackend:
 
     name = "memory"
     has_windows = False
+    lag = Lag()
+    can_paste = True
 
     def __init__(self, size: tuple[int, int] = (1280, 800), *, clock: Callable[[], float] = time.monotonic) -> None:
         """A black screen.
@@ -71,6 +74,11 @@ class MemoryBackend:
         red, green, blue = rgb
         self.screen.update(rect, bytes((blue, green, red, 0)) * (rect[2] * rect[3]), self._clock())
 
+    def untypable(self, events: Sequence[Event]) -> set[int]:
+        """Any keysym will do."""
+        del events
+        return set()
+
     def begin(self) -> None:
         """Nothing runs beside the caller."""
 
@@ -91,8 +99,16 @@ class MemoryBackend:
         """Record the releases."""
         self.events.extend(events)
 
-    def look(self) -> None:
+    def look(self, limit: float | None = None) -> None:
         """The screen is always current."""
+
+    def mark(self, limit: float | None = None) -> int | None:
+        """The screen is always current."""
+
+    def marked(self, mark: int) -> int | None:
+        """There are no marks."""
+        del mark
+        return None
 
     def wait(self, timeout: float) -> bool:
         """Let `on_wait` pass the time."""
@@ -115,9 +131,9 @@ class MemoryBackend:
     def take_stock(self) -> None:
         """There is no application."""
 
-    def computing(self) -> bool:
+    def activity(self) -> Activity:
         """There is no application."""
-        return False
+        return Activity.UNKNOWN
 
     def has_window_manager(self) -> bool:
         """There is none."""

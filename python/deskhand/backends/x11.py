@@ -18,6 +18,7 @@ from deskhand.backends.base import Window
 from deskhand.errors import ConnectFailed
 from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove
 from deskhand.geometry import Rect, Size
+from deskhand.settle import Activity, Lag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,6 +103,8 @@ class X11Backend:
 
     name = "x11"
     has_windows = True
+    lag = Lag()
+    can_paste = True
 
     def __init__(
         self,
@@ -133,11 +136,9 @@ class X11Backend:
         # The methods that are the native ones as they are.
         self.begin = self._x11.begin
         self.end = self._x11.end
-        self.look = self._x11.look
         self.wait = self._x11.wait
         self.answered = self._x11.answered
         self.take_stock = self._x11.take_stock
-        self.computing = self._x11.computing
         self.activate = self._x11.activate
         self.close_window = self._x11.close_window
         self.has_window_manager = self._x11.has_window_manager
@@ -159,6 +160,11 @@ class X11Backend:
         """Why slower paths are in use."""
         return self._x11.status
 
+    def untypable(self, events: Sequence[Event]) -> set[int]:
+        """Which keycodes are free is known when the text is sent."""
+        del events
+        return set()
+
     def send(self, events: Sequence[Event]) -> None:
         """Send events; see `Backend.send`."""
         self._x11.send(encode(events))
@@ -167,9 +173,29 @@ class X11Backend:
         """Release; see `Backend.release`."""
         self._x11.release(encode(events))
 
+    def look(self, limit: float | None = None) -> None:
+        """Look: one round trip, which a stopped server is given 10 s for."""
+        del limit
+        self._x11.look()
+
+    def mark(self, limit: float | None = None) -> int | None:
+        """Look: what was before is on the screen then."""
+        del limit
+        self._x11.look()
+        return None
+
+    def marked(self, mark: int) -> int | None:
+        """There are no marks."""
+        del mark
+        return None
+
     def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int | None:
         """Ping; see `Backend.probe`."""
         return self._x11.ping(at_pointer, window)
+
+    def activity(self) -> Activity:
+        """As this machine's processes show it; see `Backend.activity`."""
+        return Activity(self._x11.activity())
 
     def windows(self) -> list[Window]:
         """The managed windows, bottom to top."""

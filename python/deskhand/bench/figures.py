@@ -210,6 +210,10 @@ TARGETS = (
     Target("16 idle desktops together, CPU", "idle", "CPU of 16 idle desktops", "median", 0.5, "%"),
     Target("memory of each of 16 desktops beyond Xvfb", "idle", "memory of each of 16 desktops", "median", 40.0, "MB"),
     Target("key press in xterm → settled frame", "act/xterm", "key press", "median", 75.0),
+    Target("VNC: key press in xterm → settled frame", "vnc/key", "key press, xterm over Xvnc", "median", 90.0),
+    Target("VNC: look, nothing changed", "vnc/screen", "nothing changed", "median", 0.15),
+    Target("VNC: look, one line has arrived", "vnc/screen", "one line changed", "median", 1.0),
+    Target("VNC: a whole screen decoded, Raw", "vnc/decode", "whole screen, raw", "median", 4.0),
     Target("type 1,000 characters into xterm", "type/xterm", "1,000 ASCII characters, sent", "median", 25.0),
     Target("desktop ready", "launch", "desktop ready", "median", 500.0),
 )

@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import importlib.util
+import re
 import shutil
 import subprocess
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop import Desktop
 
-__all__ = ["PEERS", "Crew", "Peer", "package_version"]
+__all__ = ["PEERS", "VNCDOTOOL", "VNC_PEERS", "Crew", "Peer", "package_version"]
 
 NATIVE = "_modal_computer_use_x11_shm"
 _START_LIMIT = 60.0
@@ -74,6 +76,7 @@ class Peer:
             yield package, package_version(package)
 
 
+VNCDOTOOL, _ASYNCVNC = ("vncdotool", "vncdotool"), ("asyncvnc", "asyncvnc")
 _MSS, _PIL, _XLIB = ("mss", "mss"), ("PIL", "pillow"), ("Xlib", "python-xlib")
 _GUI_HINT = "pip install --no-deps PyAutoGUI PyScreeze PyMsgBox pytweening MouseInfo pyperclip"
 _X11VNC = ("x11vnc", "x11vnc")
@@ -100,7 +103,7 @@ PEERS = (
     Peer(
         "vncdotool captureScreen over x11vnc",
         "vncdotool",
-        modules=(("vncdotool", "vncdotool"),),
+        modules=(VNCDOTOOL,),
         programs=(_X11VNC,),
         sleeps=True,
     ),
@@ -108,7 +111,7 @@ PEERS = (
         "asyncvnc screenshot over x11vnc, array only",
         "asyncvnc",
         "array",
-        modules=(("asyncvnc", "asyncvnc"),),
+        modules=(_ASYNCVNC,),
         programs=(_X11VNC,),
         sleeps=True,
     ),
@@ -120,6 +123,12 @@ PEERS = (
         programs=(("scrot", "scrot"), ("convert", "imagemagick")),
     ),
 )
+
+VNC_PEERS = (
+    Peer("vncdotool captureScreen over Xvnc", "vncdotool_xvnc", modules=(VNCDOTOOL,)),
+    Peer("asyncvnc screenshot over Xvnc, array only", "asyncvnc_xvnc", "array", modules=(_ASYNCVNC,)),
+)
+"""Those that look through a VNC server of the desktop's own."""
 
 
 def package_version(package: str) -> str:
@@ -212,7 +221,8 @@ class Crew:
             return ask(*arguments, **message)
         except ChildError as error:
             failures = self.failures.setdefault(name, [])
-            failures.append(str(error))
+            # One line of a table; where a peer is installed says nothing to who reads it.
+            failures.append(textwrap.shorten(re.sub(r"\S*/site-packages/", "", str(error)), 160))
             self._children.pop(name).close(limit=0)
         if len(failures) < _FAILURES:
             self._start(name)

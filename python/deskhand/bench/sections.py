@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deskhand.bench import acts, looks, machine, resources, texts
+from deskhand.bench import acts, looks, machine, resources, texts, vnc
 from deskhand.bench.context import Context
 from deskhand.bench.figures import Report, Row
 from deskhand.bench.scenes import Missing
@@ -61,6 +61,9 @@ SECTIONS = (
     Section("act/chromium", acts.chromium, quick=False),
     Section("type/xterm", texts.xterm),
     Section("type/mousepad", texts.mousepad, quick=False),
+    Section("vnc/decode", vnc.decode),
+    Section("vnc/screen", vnc.look),
+    Section("vnc/key", vnc.act),
     Section("video", resources.video),
     Section("rate", resources.rate, quick=False),
     Section("idle", resources.idle),

@@ -77,6 +77,7 @@ def block(report: Report, *, plot: str | None = None) -> str:
         ("**A look in numbers that are the same on every machine**", _counts(report)),
         ("**Other sizes and scenes**", _scenes(report)),
         ("**Acting and typing**", _acts(report)),
+        ("**VNC**", _vnc(report)),
         ("**Resources**", _resources(report)),
     ]
     return "\n\n".join([how, *(text for title, part in parts if part for text in (title, part) if text)])
@@ -175,6 +176,19 @@ def _acts(report: Report) -> str:
         what = f"{row.case}, {row.section.partition('/')[2]}"
         rows.append([what, amount(row.median), amount(row.p95), _exactness(row).lstrip(", "), "; ".join(peers)])
     return _table(["what", "median", "p95", "", "others"], "lrrll", rows) if rows else ""
+
+
+def _vnc(report: Report) -> str:
+    rows = []
+    for row in report.rows:
+        if row.section.startswith("vnc/"):
+            name = f"{row.case}{'' if row.who == OURS else f', {row.who}'}"
+            about = row.missing or "; ".join(part for part in (_exactness(row).lstrip(", "), row.note) if part)
+            ours = report.find(row.section, row.case)
+            rows.append(
+                [name, amount(row.median), _size(row), "" if row.who == OURS else times(ratio(row, ours)), about]
+            )
+    return _table(["what", "median", "bytes", "×", ""], "lrrrl", rows) if rows else ""
 
 
 def _exactness(row: Row) -> str:

@@ -242,48 +242,76 @@ def _warm_up(look: Callable[[], object]) -> None:
 
 
 @contextlib.contextmanager
-def vncdotool(_size: _Size) -> Iterator[Eye]:
+def _vncdotool(server: str, password: str | None = None) -> Iterator[Callable[[], bytes]]:
     from vncdotool import api  # noqa: PLC0415
 
-    with _x11vnc() as server:
-        client = api.connect(f"127.0.0.1::{server.port}", password=server.password, timeout=30)
+    client = api.connect(server, password=password, timeout=30)
 
-        def look() -> bytes:
-            buffer = io.BytesIO()
-            client.captureScreen(buffer, format="PNG")
-            return buffer.getvalue()
+    def look() -> bytes:
+        buffer = io.BytesIO()
+        client.captureScreen(buffer, format="PNG")
+        return buffer.getvalue()
 
+    yield look
+    client.disconnect()
+    api.shutdown()
+
+
+@contextlib.contextmanager
+def vncdotool(_size: _Size) -> Iterator[Eye]:
+    with _x11vnc() as server, _vncdotool(f"127.0.0.1::{server.port}", server.password) as look:
         _warm_up(look)
         yield Eye(look, before=server.calm, after=server.rest, wake=server.wake)
         server.wake()
-        client.disconnect()
-        api.shutdown()
+
+
+@contextlib.contextmanager
+def vncdotool_xvnc(_size: _Size) -> Iterator[Eye]:
+    with _vncdotool(_xvnc()) as look:
+        yield Eye(look)
+
+
+def _xvnc() -> str:
+    """The socket of the Xvnc that `vnc` has started, in the directory of this run."""
+    return str(Path(os.environ["TMPDIR"]) / "xvnc.sock")
+
+
+@contextlib.contextmanager
+def _asyncvnc(**how: Any) -> Iterator[Callable[[], Any]]:
+    import asyncvnc as vnc  # noqa: PLC0415
+
+    async def opened(stack: contextlib.AsyncExitStack) -> Any:
+        return await stack.enter_async_context(vnc.connect(**how))
+
+    with asyncio.Runner() as runner:
+        stack = contextlib.AsyncExitStack()
+        client = runner.run(opened(stack))
+        yield lambda: runner.run(client.screenshot())
+        runner.run(stack.aclose())
 
 
 @contextlib.contextmanager
 def asyncvnc(_size: _Size) -> Iterator[Eye]:
-    import asyncvnc as vnc  # noqa: PLC0415
-
-    async def opened(stack: contextlib.AsyncExitStack, server: _Server) -> Any:
-        return await stack.enter_async_context(vnc.connect("127.0.0.1", server.port, password=server.password))
-
-    with _x11vnc() as server, asyncio.Runner() as runner:
-        stack = contextlib.AsyncExitStack()
-        client = runner.run(opened(stack, server))
-
-        def look() -> Any:
-            return runner.run(client.screenshot())
-
+    with _x11vnc() as server, _asyncvnc(host="127.0.0.1", port=server.port, password=server.password) as look:
         _warm_up(look)
         yield Eye(look, before=server.calm, after=server.rest, wake=server.wake)
         server.wake()
-        runner.run(stack.aclose())
+
+
+@contextlib.contextmanager
+def asyncvnc_xvnc(_size: _Size) -> Iterator[Eye]:
+    def opener(host: str, _port: int) -> Any:
+        return asyncio.open_unix_connection(host)
+
+    with _asyncvnc(host=_xvnc(), opener=opener) as look:
+        yield Eye(look)
 
 
 LOOKS = {
     look.__name__: look
     for look in (
         asyncvnc,
+        asyncvnc_xvnc,
         imagemagick,
         modal,
         mss_1,
@@ -295,6 +323,7 @@ LOOKS = {
         scrot,
         scrot_scaled,
         vncdotool,
+        vncdotool_xvnc,
         xlib_1,
         xlib_6,
         xlib_raw,

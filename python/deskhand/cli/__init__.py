@@ -1,4 +1,4 @@
-"""The command line: `deskhand up | ls | down | start | screenshot | do | type | key | click | windows | doctor | bench`.
+"""The command line: `deskhand up | ls | down | start | image | screenshot | do | type | key | click | ...`.
 
 This package owns words and their spelling: arguments in, one line or one JSON document out, and the exit code (0 done, 1 it
 failed, 2 the command is wrong, 128 and the signal's number when it was ended). What must never appear here: a wait, a

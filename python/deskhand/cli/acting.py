@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import click
 
@@ -41,13 +42,16 @@ from deskhand.cli.common import (
 )
 from deskhand.entry import connect
 from deskhand.errors import ActionError, BackendError, DeskhandError
+from deskhand.formats import Format
 from deskhand.settle import Settle
+from deskhand.sizes import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deskhand.backends.base import Window
     from deskhand.observation import Observation
+    from deskhand.sizes import PictureSize
 
 __all__ = ["COMMANDS"]
 
@@ -68,6 +72,32 @@ def _frame_file(ctx: click.Context, param: click.Parameter, value: str | None) -
     if value == "-":
         raise click.BadParameter("standard output has the answer; only `deskhand screenshot` writes there", param=param)
     return file_to_write(ctx, param, value)
+
+
+def _picture_size(value: object) -> PictureSize:
+    """The type of `--size`: a picture's pixels, a factor, or a model's name."""
+    text = str(value)
+    if text in MODELS:
+        return text
+    try:
+        return numbers("WxH", "x", 2, 1)(text) if "x" in text else float(text)  # type: ignore[return-value] # two numbers
+    except (ValueError, click.BadParameter):
+        raise click.BadParameter(f"{text!r} is not WxH, a factor or one of {', '.join(MODELS)}") from None
+
+
+def _format(name: str | None, file: str) -> Format:
+    """The format that was asked for, else the one that the file's ending names, else PNG."""
+    ending = Path(file).suffix.lower().removeprefix(".")
+    wanted = name or {"jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}.get(ending, "png")
+    return cast("Format", wanted)
+
+
+_size_option = click.option(
+    "--size",
+    type=_picture_size,
+    metavar="SIZE",
+    help=f"Scale the picture: WxH, a factor, or what a model takes unscaled ({', '.join(MODELS)}).",
+)
 
 
 def _acting(command: _F) -> _F:
@@ -98,7 +128,7 @@ def _act(
     timeout: float,
     as_json: bool,
     text: Callable[[Observation], str] = describe,
-    size: tuple[int, int] | None = None,
+    size: PictureSize | None = None,
     wait: bool = True,
 ) -> None:
     settle = Settle(timeout=timeout) if wait else False
@@ -119,6 +149,8 @@ def _standard_input(what: str) -> str:
         "deskhand screenshot",
         "deskhand screenshot -o - | pngcheck",
         "deskhand screenshot --region 0,0,400,300 --size 200x150 -o corner.png",
+        "deskhand screenshot --size anthropic -o for-claude.png",
+        "deskhand screenshot --quality 60 -o small.jpg",
         "deskhand screenshot --no-cursor --json",
     )
 )
@@ -138,7 +170,19 @@ def _standard_input(what: str) -> str:
     metavar="X,Y,W,H",
     help="Only this part of the screen, in screen pixels.",
 )
-@click.option("--size", type=numbers("WxH", "x", 2, 1), metavar="WxH", help="Scale the picture to this size.")
+@_size_option
+@click.option(
+    "--format",
+    type=click.Choice(get_args(Format)),
+    help="What the file holds; by default what its name ends in, else PNG.",
+)
+@click.option(
+    "--quality",
+    type=click.IntRange(1, 100),
+    default=80,
+    show_default=True,
+    help="Of jpeg and webp: the higher, the larger.",
+)
 @click.option("--cursor/--no-cursor", default=True, help="Whether the pointer is in the picture.")
 @json_option
 def screenshot(
@@ -146,7 +190,9 @@ def screenshot(
     desktop: str | None,
     output: str,
     region: tuple[int, int, int, int] | None,
-    size: tuple[int, int] | None,
+    size: PictureSize | None,
+    format: str | None,
+    quality: int,
     cursor: bool,
     as_json: bool,
 ) -> None:
@@ -159,17 +205,18 @@ def screenshot(
     if output == "-" and sys.stdout.isatty():
         raise click.UsageError("a picture is not for a terminal: redirect standard output, or use -o FILE")
     with connect(chosen(desktop), view_only=True) as target:
-        shot = target.screenshot(size, region, cursor=cursor)
+        shot = target.screenshot(size, region, cursor=cursor, format=_format(format, output), quality=quality)
         screen = target.size
     if output == "-":
-        sys.stdout.buffer.write(shot.png)
+        sys.stdout.buffer.write(shot.data)
         return
-    write_file(output, shot.png)
+    write_file(output, shot.data)
     if as_json:
         show_json(
             {
                 "file": output,
-                "bytes": len(shot.png),
+                "format": shot.format,
+                "bytes": len(shot.data),
                 "size": list(shot.size),
                 "screen": list(screen),
                 "region": list(region) if region is not None else [0, 0, *screen],
@@ -177,7 +224,7 @@ def screenshot(
             }
         )
     else:
-        click.echo(f"{output}: {shot.size.width}x{shot.size.height}, {len(shot.png)} bytes")
+        click.echo(f"{output}: {shot.size.width}x{shot.size.height}, {len(shot.data)} bytes")
 
 
 def _parse_actions(text: str) -> list[Action]:
@@ -207,7 +254,7 @@ def _parse_actions(text: str) -> list[Action]:
 )
 @click.argument("actions")
 @_acting
-@click.option("--size", type=numbers("WxH", "x", 2, 1), metavar="WxH", help="Scale the saved frame to this size.")
+@_size_option
 @click.option("--no-wait", is_flag=True, help="Do not wait for the screen to settle.")
 def do(
     *,
@@ -216,7 +263,7 @@ def do(
     output: str | None,
     timeout: float,
     as_json: bool,
-    size: tuple[int, int] | None,
+    size: PictureSize | None,
     no_wait: bool,
 ) -> None:
     """Carry out ACTIONS and print what the screen answered.

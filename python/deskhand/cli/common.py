@@ -90,8 +90,8 @@ desktop_option = click.option(
     "--desktop",
     envvar="DESKHAND_DESKTOP",
     metavar="NAME",
-    help="The desktop: a name of `deskhand ls`, or a display such as x11::99. By default DESKHAND_DESKTOP, or the only one"
-    " that runs.",
+    help="The desktop: a name of `deskhand ls`, a display such as x11::99, or a VNC server such as vnc://host:1. By default"
+    " DESKHAND_DESKTOP, or the only one that runs.",
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 import deskhand
-from deskhand.cli import acting, health, lifecycle, measuring
+from deskhand.cli import acting, health, image, lifecycle, measuring, recording
 from deskhand.cli.common import clean, examples
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ def commands() -> None:
     """Act on a Linux desktop, wait until the screen has answered, see what changed."""
 
 
-for _command in (*lifecycle.COMMANDS, *acting.COMMANDS, *health.COMMANDS, *measuring.COMMANDS):
-    commands.add_command(_command)
+for _module in (lifecycle, acting, health, measuring, recording, image):
+    for _command in _module.COMMANDS:
+        commands.add_command(_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import shlex
@@ -30,9 +31,13 @@ from deskhand.cli.common import (
 from deskhand.entry import connect
 from deskhand.errors import ActionError, BackendError
 from deskhand.launch import registry
+from deskhand.launch.docker import DEFAULT_IMAGE, launch_docker, remove_container
+from deskhand.launch.engine import connect_engine
 from deskhand.launch.local import launch_local, leave_running
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deskhand.desktop import Desktop
     from deskhand.geometry import Size
 
@@ -53,16 +58,34 @@ _PEER = struct.Struct("3i")
         "deskhand up",
         "deskhand up --name big --size 1920x1080",
         'eval "$(deskhand up)"                # and join it: DISPLAY and XAUTHORITY are set for any X client',
+        "deskhand up --docker                 # in a container without network or rights",
         "deskhand up --json",
     )
 )
 @click.option("--name", help="How to call it; by default `desktop`, `desktop-2`, ...")
 @click.option("--size", type=numbers("WxH", "x", 2, 1), metavar="WxH", default="1280x800", show_default=True)
+@click.option("--docker", is_flag=True, help="In a container; `deskhand image build` makes its image.")
+@click.option("--image", help=f"The container's image; {DEFAULT_IMAGE} if not given.")
+@click.option("--network", type=click.Choice(["none", "bridge"]), help="The container's network; none if not given.")
+@click.option("--vnc", is_flag=True, help="Serve VNC too, at a Unix socket in the container's directory.")
 @json_option
-def up(*, name: str | None, size: tuple[int, int], as_json: bool) -> None:
+def up(
+    *,
+    name: str | None,
+    size: tuple[int, int],
+    docker: bool,
+    image: str | None,
+    network: str | None,
+    vnc: bool,
+    as_json: bool,
+) -> None:
     """Start a desktop that stays until `deskhand down`."""
     begun = time.monotonic()
-    desktop = _launch(name, size)
+    if not docker and (image or network or vnc):
+        raise click.UsageError("--image, --network and --vnc are for containers: add --docker")
+    options: dict[str, Any] = {"image": image or DEFAULT_IMAGE, "network": network or "none", "vnc": vnc}
+    start_one = functools.partial(launch_docker, **options) if docker else launch_local
+    desktop = _launch(start_one, name, size)
     try:
         entry = leave_running(desktop)
     except BaseException:
@@ -76,6 +99,7 @@ def up(*, name: str | None, size: tuple[int, int], as_json: bool) -> None:
             "size": list(size),
             "pid": entry.pid,
             "directory": entry.directory,
+            "container": entry.container,
             "seconds": round(time.monotonic() - begun, 3),
         }
         show_json(data)
@@ -84,7 +108,7 @@ def up(*, name: str | None, size: tuple[int, int], as_json: bool) -> None:
     click.echo(f"export DISPLAY={entry.display} XAUTHORITY={shlex.quote(entry.xauthority)}")
 
 
-def _launch(name: str | None, size: tuple[int, int]) -> Desktop:
+def _launch(start_one: Callable[..., Desktop], name: str | None, size: tuple[int, int]) -> Desktop:
     for _ in range(_NAME_ATTEMPTS):
         candidate = name if name is not None else registry.free_name()
         # Before a launch, not after it: that it is taken is the likeliest mistake.
@@ -93,7 +117,7 @@ def _launch(name: str | None, size: tuple[int, int]) -> Desktop:
                 f"there is a desktop named {name!r} already; choose another name, or `deskhand down {name}`"
             )
         try:
-            return launch_local(size=size, name=candidate)
+            return start_one(size=size, name=candidate)
         except ActionError:
             # Somebody who started at the same moment was given the same name.
             if name is not None or registry.find(candidate) is None:
@@ -113,7 +137,7 @@ def ls(*, as_json: bool) -> None:
     rows = [
         (
             entry.name,
-            entry.display,
+            f"docker://{entry.name}" if entry.container else entry.display,
             f"{seen[0].width}x{seen[0].height}" if seen is not None else "?",
             _age(now - entry.created),
             "does not answer" if seen is None else seen[1] or "nobody",
@@ -145,6 +169,7 @@ def _entry_data(entry: registry.Entry, seen: tuple[Size, str | None] | None, now
         "stays": bool(entry.socket),
         "pid": entry.pid,
         "directory": entry.directory,
+        "container": entry.container,
     }
 
 
@@ -199,6 +224,13 @@ def _end(entry: registry.Entry) -> None:
     Raises:
         BackendError: It does not end, or left something behind.
     """
+    if entry.container and not entry.socket:
+        # Its driver runs on, and is told that its desktop is lost.
+        engine = connect_engine()
+        remove_container(engine, entry.container)
+        engine.close()
+        registry.remove(entry)
+        return
     server = _lock_holder(entry.display)
     try:
         # From here on the number cannot come to mean another process.

@@ -5,6 +5,8 @@ It reads one JSON object a line from standard input and writes the same to stand
 - `{"op": "spawn", "id": 1, "argv": [...], "env": {...}, "cwd": ..., "log": path}` answers `{"id": 1, "pid": 42}` or
   `{"id": 1, "error": "..."}`. With `"x_server": 99` the program is the X server of display :99: it tells that it is ready with
   `{"id": 1, "ready": true}`, is ended after all others, and its lock and socket are removed should it not do that itself.
+- `{"op": "renew", "id": 1, "grace": 0.25}`: end every program but the X server, then let that begin anew, without clients and
+  with what its cookie file says by now; answers `{"id": 1, "ready": true}`, or `{"id": 1, "ready": false}` when there is none.
 - `{"op": "detach", "socket": path}`: from now on the end of standard input ends nothing; requests come to that socket.
 - `{"op": "at_end", "argv": [...], "env": {...}}`: run this when whoever asks for it vanishes without `{"op": "bye"}`, with
   `DESKHAND_DRIVER` set to its process id.
@@ -126,10 +128,22 @@ class Guard:
             self.x_server = (request["id"], answer_to)
         self.say(answer_to, id=request["id"], pid=process.pid)
 
+    def renew(self, request: Request, answer_to: int) -> None:
+        self.finish(request["grace"], lambda: [pid for pid in _descendants() if pid not in self.last])
+        if not self.last:
+            self.say(answer_to, id=request["id"], ready=False)
+            return
+        self.x_server, self.x_server_ready = (request["id"], answer_to), False
+        for pid in self.last:
+            # "... the server to close all existing connections, free all resources, and restore all defaults" (Xserver(1)).
+            os.kill(pid, signal.SIGHUP)
+
     def handle(self, request: Request, answer_to: int) -> None:
         op = request["op"]
         if op == "spawn":
             self.spawn(request, answer_to)
+        elif op == "renew":
+            self.renew(request, answer_to)
         elif op == "directory":
             self.directories.append(request["path"])
             with contextlib.suppress(OSError):
@@ -278,6 +292,12 @@ class Guard:
         for pid in list(self.last):
             self.clean_up_after(pid)
         for directory in self.directories:
+            # A cache may be in directories that its program made read-only (Go does): in those nothing can be removed.
+            for root, names, _files in os.walk(directory):
+                for path in (os.path.join(root, name) for name in names):
+                    if not os.path.islink(path):
+                        with contextlib.suppress(OSError):
+                            os.chmod(path, 0o700)
             shutil.rmtree(directory, ignore_errors=True)
 
     def finish(self, grace: float, remaining: Callable[[], list[int]]) -> None:

@@ -36,6 +36,10 @@ _READY_LIMIT = 20.0
 _FAMILY_LOCAL = 256
 _FAMILY_WILD = 65535
 _COOKIE_BYTES = 16
+# Time enough to remove a lock or shared memory; what somebody has not saved is lost in any case.
+_RENEW_GRACE = 0.25
+# Of a desktop's directory when it is renewed: the guard's lock and the logs that are being written, and the cookie.
+_KEPT = {".guard", "guard.log", "Xvfb.log", "xauthority"}
 _LARGEST = 16384
 _LC_CTYPE_MASK = 1
 # Above those that people give to displays of their own.
@@ -143,6 +147,7 @@ def launch_local(
     env: Mapping[str, str] | None = None,
     dpi: int = 96,
     method: str | None = None,
+    home: bool | str | os.PathLike[str] = False,
     timeout: float = _READY_LIMIT,
 ) -> Desktop:
     """Start a desktop here; see `deskhand.launch`.
@@ -154,11 +159,13 @@ def launch_local(
         env: Added to what programs on it get.
         dpi: Dots per inch that the server reports.
         method: Use this capture method or fail (`shared-fd`, `shared-id`, `socket`).
+        home: Give its programs a home directory (and one for temporary files) of their own, which goes with the desktop: True
+            for an empty one, or a directory to copy. False leaves them ours.
         timeout: Seconds to wait for each part.
 
     Raises:
         LaunchFailed: A part did not come up; carries what it wrote.
-        ActionError: The size or the name is impossible.
+        ActionError: The size, the name or `home` is impossible.
     """
     width, height = size
     if not (isinstance(width, int) and isinstance(height, int) and 1 <= width <= _LARGEST and 1 <= height <= _LARGEST):
@@ -167,43 +174,128 @@ def launch_local(
         registry.check_name(name)
     xvfb = _find("Xvfb", "xvfb")
     manager = _window_manager(window_manager)
+    template = None if home is True or home is False else Path(home)
+    if template is not None and not template.is_dir():
+        raise ActionError(f"home: there is no directory {template} to copy")
     _check_socket_directory()
     guard = Guard.start(registry.private_directory())
-    directory = guard.directory
-    backend = None
     try:
-        bus = _start_bus(guard)
-        server = _start_server(guard, xvfb, f"{width}x{height}x24", dpi, timeout)
-        environment = program_environment(server.display, server.xauthority, None, env)
-        managed = None
-        if manager is not None:
-            managed = _start_manager(guard, manager, environment)
-        backend = X11Backend(server.display, xauthority=server.xauthority, method=method)
-        if manager is not None and managed is not None:
-            _await_manager(guard, backend, manager, managed, timeout)
-        if bus is not None:
-            _await_bus(guard, bus, timeout)
-        on_close: list[Callable[[], None]] = [guard.close]
-        if name is not None:
-            directories = (str(server.xauthority), str(directory))
-            entry = registry.Entry(name, server.display, *directories, server.pid, "", time.time())
-            registry.add(entry)
-            on_close.append(lambda: registry.remove(entry))
-        return Desktop(
-            backend,
-            display=server.display,
-            xauthority=server.xauthority,
-            name=name,
-            guard=lambda: guard,
-            environment=program_environment(server.display, server.xauthority, directory, env),
-            owns_processes=True,
-            on_close=on_close,
-        )
+        here = _Home(guard.directory, template) if home is not False else None
+        programs = {**(here.environment() if here is not None else {}), **(env or {})}
+        session = _Session(guard, manager, programs, here, method, timeout, name)
+        return session.begin(lambda: _start_server(guard, xvfb, f"{width}x{height}x24", dpi, timeout))
     except BaseException:
-        if backend is not None:
-            backend.close()
         guard.close()
         raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """The home directory of one desktop, and its directory for temporary files."""
+
+    directory: Path
+    template: Path | None
+
+    def environment(self) -> dict[str, str]:
+        """What points programs here; ours might point elsewhere."""
+        home = self.directory / "home"
+        folders = {"CONFIG": ".config", "CACHE": ".cache", "DATA": ".local/share", "STATE": ".local/state"}
+        where = {f"XDG_{kind}_HOME": str(home / folder) for kind, folder in folders.items()}
+        return {"HOME": str(home), "TMPDIR": str(self.directory / "tmp"), **where}
+
+    def fill(self) -> None:
+        """Make both, the home as a copy of the template."""
+        (self.directory / "tmp").mkdir(mode=0o700)
+        if self.template is None:
+            (self.directory / "home").mkdir(mode=0o700)
+        else:
+            shutil.copytree(self.template, self.directory / "home", symlinks=True)
+
+
+@dataclass(slots=True)
+class _Session:
+    """What runs on one X server from one renewal to the next."""
+
+    guard: Guard
+    manager: str | None
+    env: Mapping[str, str]
+    home: _Home | None
+    method: str | None
+    timeout: float
+    name: str | None
+    entry: registry.Entry | None = None
+
+    def begin(self, start_server: Callable[[], _Server]) -> Desktop:
+        """Start everything; the server after what needs none."""
+        if self.home is not None:
+            self.home.fill()
+        bus = _start_bus(self.guard, self.env)
+        return self._on(start_server(), bus)
+
+    def renew(self, server: _Server) -> Desktop:
+        """End everything but the server, restore the home, make the server forget, and start the rest again."""
+        begun = time.monotonic()
+        # Whoever kept the old cookie stays outside; its owner's programs have ended before the server reads the new one.
+        _write_cookies(server.xauthority, server.display.removeprefix(":"))
+        request = self.guard.renew(_RENEW_GRACE)
+        if not self.guard.is_ready(request, server.pid, self.timeout):
+            log = tail(self.guard.log_of("Xvfb"))
+            raise LaunchFailed("the X server, begun anew,", time.monotonic() - begun, log)
+        _empty(self.guard.directory)
+        if self.home is not None:
+            self.home.fill()
+        return self._on(server, _start_bus(self.guard, self.env))
+
+    def _on(self, server: _Server, bus: int | None) -> Desktop:
+        guard = self.guard
+        environment = program_environment(server.display, server.xauthority, None, self.env)
+        managed = None
+        if self.manager is not None:
+            managed = _start_manager(guard, self.manager, environment)
+        backend = X11Backend(server.display, xauthority=server.xauthority, method=self.method)
+        try:
+            if self.manager is not None and managed is not None:
+                _await_manager(guard, backend, self.manager, managed, self.timeout)
+            if bus is not None:
+                _await_bus(guard, bus, self.timeout)
+            on_close: list[Callable[[], None]] = [guard.close]
+            if self.name is not None and self.entry is None:
+                directories = (str(server.xauthority), str(guard.directory))
+                self.entry = registry.Entry(self.name, server.display, *directories, server.pid, "", time.time())
+                registry.add(self.entry)
+            if (entry := self.entry) is not None:
+                on_close.append(lambda: registry.remove(entry))
+            return Desktop(
+                backend,
+                display=server.display,
+                xauthority=server.xauthority,
+                name=self.name,
+                guard=lambda: guard,
+                environment=program_environment(server.display, server.xauthority, guard.directory, self.env),
+                owns_processes=True,
+                on_close=on_close,
+                renew=lambda: self.renew(server),
+            )
+        except BaseException:
+            backend.close()
+            raise
+
+
+def _empty(directory: Path) -> None:
+    """Remove what programs left in a desktop's directory; all of them have ended."""
+    for root, directories, _files in os.walk(directory):
+        for name in directories:
+            path = Path(root, name)
+            if not path.is_symlink():
+                # As the guard does in the end: a read-only directory cannot be emptied.
+                path.chmod(0o700)
+    for path in directory.iterdir():
+        if path.name in _KEPT:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def leave_running(desktop: Desktop) -> registry.Entry:
@@ -264,15 +356,23 @@ def _cookie_entry(family: int, address: bytes, number: bytes, cookie: bytes) -> 
     return struct.pack(">H", family) + b"".join(struct.pack(">H", len(part)) + part for part in fields)
 
 
+def _write_cookies(xauthority: Path, number: str) -> None:
+    cookie = secrets.token_bytes(_COOKIE_BYTES)
+    # For any host, whose name may change or differ in a container; and for this one, because not every client knows wildcards
+    # (python-xlib does not, and with it PyAutoGUI and pynput).
+    xauthority.write_bytes(
+        _cookie_entry(_FAMILY_WILD, b"", b"", cookie)
+        + _cookie_entry(_FAMILY_LOCAL, socket.gethostname().encode(), number.encode(), cookie)
+    )
+
+
 def _start_server(guard: Guard, xvfb: str, screen: str, dpi: int, timeout: float) -> _Server:
     xauthority = guard.directory / "xauthority"
-    cookie = secrets.token_bytes(_COOKIE_BYTES)
     xauthority.touch(mode=0o600)
-    # For any host and any display: its number is not known yet, and the host's name may change or differ in a container.
-    xauthority.write_bytes(_cookie_entry(_FAMILY_WILD, b"", b"", cookie))
     begun = time.monotonic()
     while True:
         number = _free_number()
+        _write_cookies(xauthority, str(number))
         argv = [xvfb, f":{number}", "-screen", "0", screen, "-auth", str(xauthority), "-dpi", str(dpi)]
         # Without -noreset the server starts anew, with a blank screen, whenever its last client leaves.
         argv += ["-nolisten", "tcp", "-nolisten", "local", "-noreset", "-s", "0", "-maxclients", "512"]
@@ -283,9 +383,6 @@ def _start_server(guard: Guard, xvfb: str, screen: str, dpi: int, timeout: float
         # Another server took the number since we looked.
         if guard.exit_status(pid) is None or "already active" not in log or time.monotonic() - begun >= timeout:
             raise LaunchFailed("the X server", time.monotonic() - begun, log)
-    # Not every client knows wildcards (python-xlib does not, and with it PyAutoGUI and pynput).
-    with xauthority.open("ab") as file:
-        file.write(_cookie_entry(_FAMILY_LOCAL, socket.gethostname().encode(), str(number).encode(), cookie))
     return _Server(f":{number}", pid, xauthority)
 
 
@@ -300,13 +397,13 @@ def _free_number() -> int:
             return number
 
 
-def _start_bus(guard: Guard) -> int | None:
+def _start_bus(guard: Guard, extra: Mapping[str, str]) -> int | None:
     program = shutil.which("dbus-daemon")
     if program is None:
         return None
     address = f"unix:path={guard.directory / 'bus'}"
     argv = [program, "--session", "--nofork", "--nopidfile", "--nosyslog", f"--address={address}"]
-    return guard.spawn(argv, env=dict(os.environ))[0]
+    return guard.spawn(argv, env={**os.environ, **extra})[0]
 
 
 def _await_bus(guard: Guard, pid: int, timeout: float) -> None:

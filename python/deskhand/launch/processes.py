@@ -16,19 +16,61 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from deskhand.errors import BackendError, ShellError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Guard", "descends", "tail"]
+__all__ = ["Guard", "Programs", "descends", "tail"]
 
 _SCRIPT = Path(__file__).with_name("guard.py")
 _ANSWER_LIMIT = 10.0
 _END_LIMIT = 15.0
 _LOG_TAIL = 4000
+
+
+class Programs(Protocol):
+    """Keeps the programs of a desktop, wherever it is; `Guard` does it on this machine."""
+
+    def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | os.PathLike[str] | None = None
+    ) -> tuple[int, int]:
+        """Start a program; returns its process id first."""
+        ...
+
+    def log_of(self, program: str) -> Path:
+        """The file that the program's output is appended to."""
+        ...
+
+    def tail(self, program: str) -> str:
+        """The last lines of it."""
+        ...
+
+    def exit_status(self, pid: int) -> int | None:
+        """How a program ended, None while it runs."""
+        ...
+
+    def descends(self, pid: int, ancestor: int) -> bool:
+        """Whether a process is `ancestor`, or was started by it, directly or through others."""
+        ...
+
+    def at_end(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        """Run this should the driver vanish without closing."""
+        ...
+
+    def detach(self, path: str) -> int:
+        """Leave everything running after us; returns the process id of the guard, to be reached at `path`."""
+        ...
+
+    def abandon(self) -> None:
+        """After `detach`: let go without waiting."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is ours."""
+        ...
 
 
 class Guard:
@@ -171,12 +213,29 @@ class Guard:
         """The file that the program's output is appended to."""
         return self.directory / f"{Path(program).name}.log"
 
+    def renew(self, grace: float) -> int:
+        """End every program but the X server, those that have not after `grace` seconds by SIGKILL; let that begin anew.
+
+        Returns:
+            The number for `is_ready`.
+        """
+        return self._tell(op="renew", grace=grace)
+
+    def tail(self, program: str) -> str:
+        """The last lines of a program's output."""
+        return tail(self.log_of(program))
+
+    def descends(self, pid: int, ancestor: int) -> bool:
+        """See `descends`."""
+        return descends(pid, ancestor)
+
     def is_ready(self, request: int, pid: int, timeout: float) -> bool:
         """Wait until an X server says that it is ready; False when it ended or the time is up."""
         deadline = time.monotonic() + timeout
         while True:
-            if self._answer(request, ("ready",), min(0.05, max(0.0, deadline - time.monotonic()))) is not None:
-                return True
+            answer = self._answer(request, ("ready",), min(0.05, max(0.0, deadline - time.monotonic())))
+            if answer is not None:
+                return bool(answer[1])
             if self.exit_status(pid) is not None or self._ended or time.monotonic() >= deadline:
                 return False
 
@@ -188,6 +247,11 @@ class Guard:
         """How a program ended (negative: the signal), None while it runs."""
         with self._condition:
             return self._exits.get(pid)
+
+    @property
+    def pid(self) -> int:
+        """Its process id; 0 for one that was joined."""
+        return 0 if self._process is None else self._process.pid
 
     def detach(self, path: str) -> int:
         """Leave the guard running after us, to be reached at `path`; returns its process id."""

@@ -39,6 +39,7 @@ class Entry:
         pid: The process whose end is the desktop's end.
         socket: Where its guard listens; empty when it belongs to a running driver.
         created: Seconds since 1970.
+        container: The id of its container; empty for one of this machine's own.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Entry:
     pid: int
     socket: str
     created: float
+    container: str = ""
 
     @property
     def alive(self) -> bool:

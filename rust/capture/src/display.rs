@@ -24,6 +24,7 @@ use crate::state::State;
 use crate::stream::Interrupt;
 use crate::watcher::{Shared, locked, watch};
 use crate::windows::WindowInfo;
+use crate::work::Activity;
 
 /// How to open a [`Display`].
 #[derive(Clone, Debug, Default)]
@@ -66,7 +67,7 @@ impl Display {
         conn.xfixes_create_region(region, &[])?;
         conn.damage_create(damage, server.root, damage::ReportLevel::NON_EMPTY)?;
         let size = server.size()?;
-        let grabber = Grabber::new(&server, size, options.method)?;
+        let grabber = Grabber::new(&server, options.method)?;
         let notes = grabber.reasons().iter().map(|reason| format!("slower capture ({:?}): {reason}", grabber.method()));
         let notes = Mutex::new(notes.collect());
         let state = State::new(grabber, region, damage);
@@ -239,14 +240,20 @@ impl Display {
         })
     }
 
-    /// True when the application that [`Display::ping`] looked at, or what it started, was computing just now, more than it does
-    /// on its own, as far as this machine can tell: a toolkit may answer a ping before it has drawn what came before it.
+    /// What the application that [`Display::ping`] looked at, and what it started, did just now beyond what it does on its own, as far
+    /// as this machine can tell: a toolkit may answer a ping before it has drawn what came before it. A window manager that holds a
+    /// click back is at work too.
     ///
     /// # Errors
     ///
+    /// [`Error::LayoutChanged`] when somebody changed the layout since keys were typed into a window that cannot be pinged, once;
     /// [`Error::Lost`].
-    pub fn computing(&self) -> Result<bool> {
-        self.with(|state, _| Ok(state.work.busy()))
+    pub fn activity(&self) -> Result<Activity> {
+        self.with(|state, shared| {
+            state.check_unproved(shared)?;
+            let held_back = state.is_held_back(shared)?;
+            Ok(if held_back { Activity::Computing } else { state.work.activity() })
+        })
     }
 
     /// The managed windows.

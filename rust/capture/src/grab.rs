@@ -1,21 +1,26 @@
 //! Pixels of the root window: shared memory by file descriptor, else by segment id, else copied through the socket.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 
-use imaging::{Patch, Rect, Size};
+use imaging::{Patch, Rect};
 use rustix::mm::{MapFlags, ProtFlags};
 use x11rb::connection::{Connection, RequestConnection};
+use x11rb::cookie::Cookie;
 use x11rb::protocol::shm::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{ConnectionExt as _, ImageFormat};
 
 use crate::error::{Error, Result};
-use crate::server::Server;
+use crate::server::{Conn, Server};
 
 const BYTES_PER_PIXEL: usize = 4;
 const ALL_PLANES: u32 = !0;
 /// Bigger than this, a `GetImage` reply may exceed what a server sends in one piece.
-const SOCKET_ROWS: u32 = 256;
+const SOCKET_BYTES: usize = 2 << 20;
+
+/// A half of the shared memory. The server writes one while we read the other; both stay in the processor's caches.
+const HALF: usize = 2 << 20;
 
 /// How pixels come from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,38 +37,39 @@ pub enum Method {
 struct Segment {
     seg: shm::Seg,
     address: NonNull<u8>,
-    len: usize,
-    detach: fn(NonNull<u8>, usize),
+    detach: fn(NonNull<u8>),
 }
 
 // SAFETY: the mapping belongs to this value alone and is only read through `&self` methods below.
 unsafe impl Send for Segment {}
 
 impl Segment {
-    fn shared_fd(server: &Server, len: usize) -> Result<Self> {
+    const LEN: usize = 2 * HALF;
+
+    fn shared_fd(server: &Server) -> Result<Self> {
         let seg = server.conn.generate_id()?;
-        let reply = server.conn.shm_create_segment(seg, len as u32, false)?.reply()?;
+        let reply = server.conn.shm_create_segment(seg, Self::LEN as u32, false)?.reply()?;
         let fd: OwnedFd = reply.shm_fd;
         // SAFETY: a new private address range is asked for, of the length the server was asked to give the segment.
-        let address = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, &fd, 0) }
-            .map_err(|errno| Error::Unsupported(format!("shared memory cannot be mapped: {errno}")))?;
+        let address =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), Self::LEN, ProtFlags::READ, MapFlags::SHARED, &fd, 0) }
+                .map_err(|errno| Error::Unsupported(format!("shared memory cannot be mapped: {errno}")))?;
         let address = NonNull::new(address.cast()).expect("mmap never returns null");
         Ok(Self {
             seg,
             address,
-            len,
-            detach: |address, len| {
+            detach: |address| {
                 // SAFETY: exactly the range that mmap returned, unmapped once, in Drop.
-                let _ = unsafe { rustix::mm::munmap(address.as_ptr().cast(), len) };
+                let _ = unsafe { rustix::mm::munmap(address.as_ptr().cast(), Self::LEN) };
             },
         })
     }
 
-    fn shared_id(server: &Server, len: usize) -> Result<Self> {
+    fn shared_id(server: &Server) -> Result<Self> {
         let seg = server.conn.generate_id()?;
         // SAFETY: plain system calls; their results are checked before use.
         let (id, address) = unsafe {
-            let id = libc::shmget(libc::IPC_PRIVATE, len, libc::IPC_CREAT | 0o600);
+            let id = libc::shmget(libc::IPC_PRIVATE, Self::LEN, libc::IPC_CREAT | 0o600);
             if id < 0 {
                 return Err(Error::Unsupported(format!("shmget: {}", std::io::Error::last_os_error())));
             }
@@ -82,24 +88,51 @@ impl Segment {
         Ok(Self {
             seg,
             address,
-            len,
-            detach: |address, _| {
+            detach: |address| {
                 // SAFETY: the address that shmat returned, detached once, in Drop.
                 unsafe { libc::shmdt(address.as_ptr().cast()) };
             },
         })
     }
 
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: `address..address + len` is mapped for as long as `self` lives. The server writes into it only while it
-        // answers a ShmGetImage of ours, and all of those have been answered when this is called.
-        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.len) }
+    /// Asks for `rects`, which fit a half, into that half from `offset` on; returns where each will be.
+    fn request<'a>(&self, server: &'a Server, rects: &[Rect], mut offset: usize) -> Result<Vec<Requested<'a>>> {
+        let mut requested = Vec::with_capacity(rects.len());
+        for &rect in rects {
+            let cookie = server.conn.shm_get_image(
+                server.root,
+                rect.x as i16,
+                rect.y as i16,
+                rect.w as u16,
+                rect.h as u16,
+                ALL_PLANES,
+                ImageFormat::Z_PIXMAP.into(),
+                self.seg,
+                offset as u32,
+            )?;
+            let end = offset + byte_len(rect);
+            requested.push((rect, offset..end, cookie));
+            offset = end;
+        }
+        server.conn.flush()?;
+        Ok(requested)
+    }
+
+    fn bytes(&self, range: Range<usize>) -> &[u8] {
+        assert!(range.start <= range.end && range.end <= Self::LEN);
+        // SAFETY: the range is within what is mapped for as long as `self` lives. The server writes into a half only while it
+        // answers requests for that half, in the order that they were sent in; here, all of them have been answered, and the
+        // next are sent when nobody reads the half any more.
+        unsafe { std::slice::from_raw_parts(self.address.as_ptr().add(range.start), range.len()) }
     }
 }
 
+/// Pixels that were asked for, and where they will be.
+type Requested<'a> = (Rect, Range<usize>, Cookie<'a, Conn, shm::GetImageReply>);
+
 impl Drop for Segment {
     fn drop(&mut self) {
-        (self.detach)(self.address, self.len);
+        (self.detach)(self.address);
     }
 }
 
@@ -107,7 +140,6 @@ impl Drop for Segment {
 pub struct Grabber {
     method: Method,
     segment: Option<Segment>,
-    size: Size,
     reasons: Vec<String>,
 }
 
@@ -117,14 +149,13 @@ impl Grabber {
     /// # Errors
     ///
     /// [`Error::Unsupported`] when `only` does not work here, [`Error::Lost`].
-    pub fn new(server: &Server, size: Size, only: Option<Method>) -> Result<Self> {
+    pub fn new(server: &Server, only: Option<Method>) -> Result<Self> {
         if !server.bgrx {
             return Err(Error::Unsupported(format!(
                 "the screen of {} is not 24 bit colour in 32 bit little-endian pixels: start it with depth 24",
                 server.display
             )));
         }
-        let len = size.w as usize * size.h as usize * BYTES_PER_PIXEL;
         let mut reasons = Vec::new();
         let has_shm = server.conn.extension_information(shm::X11_EXTENSION_NAME)?.is_some();
         let version = if has_shm { Some(server.conn.shm_query_version()?.reply()?) } else { None };
@@ -137,25 +168,17 @@ impl Grabber {
                 (Some(version), Method::SharedFd) if (version.major_version, version.minor_version) < (1, 2) => {
                     Err(Error::Unsupported("the server's MIT-SHM is older than 1.2".into()))
                 }
-                (_, Method::SharedFd) => Segment::shared_fd(server, len),
-                _ => Segment::shared_id(server, len),
+                (_, Method::SharedFd) => Segment::shared_fd(server),
+                _ => Segment::shared_id(server),
             };
             match made {
-                Ok(segment) => return Ok(Self { method, segment: Some(segment), size, reasons }),
+                Ok(segment) => return Ok(Self { method, segment: Some(segment), reasons }),
                 Err(error @ (Error::Lost(_) | Error::Interrupted)) => return Err(error),
                 Err(error) if only.is_some() => return Err(error),
                 Err(error) => reasons.push(format!("{method:?}: {error}")),
             }
         }
-        Ok(Self { method: Method::Socket, segment: None, size, reasons })
-    }
-
-    /// Gives the segment back to the server; the memory itself goes with this value.
-    pub fn detach(&self, server: &Server) {
-        if let Some(segment) = &self.segment {
-            // A connection that is gone has given it back already.
-            let _ = server.conn.shm_detach(segment.seg);
-        }
+        Ok(Self { method: Method::Socket, segment: None, reasons })
     }
 
     /// Why each faster method is not in use.
@@ -170,80 +193,97 @@ impl Grabber {
         self.method
     }
 
-    /// Hands the pixels of `rects` (inside the screen, disjoint) to `use_patches`, all at once.
+    /// Hands the pixels of `rects` (inside the screen, disjoint), piece by piece, to `take`: while it works on some, the server
+    /// writes the next.
     ///
     /// # Errors
     ///
-    /// [`Error::Request`] when the screen has just become smaller than `rects`; [`Error::Lost`].
-    pub fn read<T>(
-        &self,
-        server: &Server,
-        rects: &[Rect],
-        use_patches: impl FnOnce(&[Patch<'_>]) -> Result<T>,
-    ) -> Result<T> {
+    /// [`Error::Request`] when the screen has just become smaller than `rects`; [`Error::Lost`]; what `take` returns.
+    pub fn read(&self, server: &Server, rects: &[Rect], mut take: impl FnMut(&Patch<'_>) -> Result<()>) -> Result<()> {
         let Some(segment) = &self.segment else {
-            return read_socket(server, rects, use_patches);
+            return read_socket(server, rects, take);
         };
-        let needed: u64 = rects.iter().map(|rect| rect.area()).sum();
-        if needed > u64::from(self.size.w) * u64::from(self.size.h) {
-            let whole = [Rect { x: 0, y: 0, w: self.size.w, h: self.size.h }];
-            return self.read(server, &whole, use_patches);
+        let mut batches = batches(rects, HALF);
+        // After the last one there is nothing left to ask for.
+        batches.push(Vec::new());
+        let mut requested: Vec<Requested<'_>> = Vec::new();
+        for (batch, half) in batches.iter().zip([0, HALF].into_iter().cycle()) {
+            let mut arrived = Vec::with_capacity(requested.len());
+            for (rect, range, cookie) in requested {
+                cookie.reply()?;
+                arrived.push((rect, range));
+            }
+            requested = segment.request(server, batch, half)?;
+            for (rect, range) in arrived {
+                take(&patch(rect, segment.bytes(range)))?;
+            }
         }
-        let mut offset = 0_usize;
-        let mut cookies = Vec::with_capacity(rects.len());
-        let mut offsets = Vec::with_capacity(rects.len());
-        for rect in rects {
-            offsets.push(offset);
-            cookies.push(server.conn.shm_get_image(
-                server.root,
-                rect.x as i16,
-                rect.y as i16,
-                rect.w as u16,
-                rect.h as u16,
-                ALL_PLANES,
-                ImageFormat::Z_PIXMAP.into(),
-                segment.seg,
-                offset as u32,
-            )?);
-            offset += rect.w as usize * rect.h as usize * BYTES_PER_PIXEL;
-        }
-        for cookie in cookies {
-            cookie.reply()?;
-        }
-        let bytes = segment.bytes();
-        let patches: Vec<Patch<'_>> = rects
-            .iter()
-            .zip(offsets)
-            .map(|(&rect, offset)| Patch { rect, pixels: &bytes[offset..], stride: rect.w as usize * BYTES_PER_PIXEL })
-            .collect();
-        use_patches(&patches)
+        Ok(())
     }
 }
 
-fn read_socket<T>(server: &Server, rects: &[Rect], use_patches: impl FnOnce(&[Patch<'_>]) -> Result<T>) -> Result<T> {
-    let mut pieces = Vec::new();
+fn read_socket(server: &Server, rects: &[Rect], mut take: impl FnMut(&Patch<'_>) -> Result<()>) -> Result<()> {
+    let mut requested = Vec::new();
+    for rect in batches(rects, SOCKET_BYTES).concat() {
+        let cookie = server.conn.get_image(
+            ImageFormat::Z_PIXMAP,
+            server.root,
+            rect.x as i16,
+            rect.y as i16,
+            rect.w as u16,
+            rect.h as u16,
+            ALL_PLANES,
+        )?;
+        requested.push((rect, cookie));
+    }
+    requested.into_iter().try_for_each(|(rect, cookie)| take(&patch(rect, &cookie.reply()?.data)))
+}
+
+fn byte_len(rect: Rect) -> usize {
+    rect.area() as usize * BYTES_PER_PIXEL
+}
+
+fn patch(rect: Rect, pixels: &[u8]) -> Patch<'_> {
+    Patch { rect, pixels, stride: rect.w as usize * BYTES_PER_PIXEL }
+}
+
+/// Cuts rectangles, between rows, in batches of at most so many bytes, which a row never exceeds.
+fn batches(rects: &[Rect], most: usize) -> Vec<Vec<Rect>> {
+    let (mut batches, mut batch, mut room) = (Vec::new(), Vec::new(), most);
     for rect in rects {
+        let row = rect.w as usize * BYTES_PER_PIXEL;
         let mut y = rect.y;
         while y < rect.bottom() {
-            let piece = Rect { x: rect.x, y, w: rect.w, h: SOCKET_ROWS.min(rect.bottom() - y) };
-            let cookie = server.conn.get_image(
-                ImageFormat::Z_PIXMAP,
-                server.root,
-                piece.x as i16,
-                piece.y as i16,
-                piece.w as u16,
-                piece.h as u16,
-                ALL_PLANES,
-            )?;
-            pieces.push((piece, cookie));
-            y += piece.h;
+            if room < row {
+                batches.push(std::mem::take(&mut batch));
+                room = most;
+            }
+            let piece = Rect { y, h: ((room / row) as u32).min(rect.bottom() - y), ..*rect };
+            batch.push(piece);
+            (y, room) = (piece.bottom(), room - byte_len(piece));
         }
     }
-    let replies =
-        pieces.into_iter().map(|(piece, cookie)| Ok((piece, cookie.reply()?.data))).collect::<Result<Vec<_>>>()?;
-    let patches: Vec<Patch<'_>> = replies
-        .iter()
-        .map(|(rect, data)| Patch { rect: *rect, pixels: data, stride: rect.w as usize * BYTES_PER_PIXEL })
-        .collect();
-    use_patches(&patches)
+    batches.push(batch);
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_hold_every_row_once() {
+        let (wide, small) = (Rect { x: 3, y: 5, w: 100, h: 50 }, Rect { x: 0, y: 60, w: 20, h: 2 });
+        let cases = [
+            (vec![], vec![vec![]]),
+            (vec![small, small], vec![vec![(60, 2), (60, 2)]]),
+            (vec![wide], vec![vec![(5, 20)], vec![(25, 20)], vec![(45, 10)]]),
+            (vec![small, wide, small], vec![vec![(60, 2), (5, 19)], vec![(24, 20)], vec![(44, 11), (60, 2)]]),
+        ];
+        for (rects, expected) in cases {
+            let rows = |batch: &Vec<Rect>| batch.iter().map(|piece| (piece.y, piece.h)).collect();
+            let found: Vec<Vec<(u32, u32)>> = batches(&rects, 8000).iter().map(rows).collect();
+            assert_eq!(found, expected);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Sends input: plans pages (`keyboard.rs`), and proves that each was consumed before its keycodes are used again.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,10 @@ use crate::watcher::Shared;
 pub(crate) const CONSUME_LIMIT: Duration = Duration::from_secs(10);
 /// How long the end of an action waits before it leaves the restoration of the keymap to the watcher.
 const RESTORE_LIMIT: Duration = Duration::from_secs(1);
+/// A window manager that has not looked at a click in this time hangs.
+const CLICK_LIMIT: Duration = Duration::from_secs(1);
+/// It mostly has after half a millisecond.
+const CLICK_PERIOD: Duration = Duration::from_micros(200);
 /// Where consumption cannot be proved: enough for Swing (measured: 200 of 200 characters).
 const BLIND_PAUSE: Duration = Duration::from_millis(40);
 /// XTEST delays hold the server's side of this connection up; a round trip after this much keeps every wait short.
@@ -119,6 +123,7 @@ impl State {
         if read {
             self.restore_keymap(shared)?;
         }
+        self.await_releases(shared, events)?;
         self.errors.drain(..).next().map_or(Ok(()), Err)
     }
 
@@ -178,11 +183,10 @@ impl State {
         }
     }
 
-    /// Notes which ping is answered after the keys typed so far were read; without one it cannot be known.
-    pub(crate) fn note_ping(&mut self, token: Option<u32>) {
-        match (&mut self.unread, token) {
-            (Some(unread), Some(token)) => unread.ping = unread.ping.or(Some(token)),
-            _ => self.unread = None,
+    /// Notes which ping is answered after the keys typed so far were read.
+    pub(crate) fn note_ping(&mut self, token: u32) {
+        if let Some(unread) = &mut self.unread {
+            unread.ping = unread.ping.or(Some(token));
         }
     }
 
@@ -203,8 +207,20 @@ impl State {
         let Some(read) = self.unread.take_if(|unread| unread.ping.is_some_and(|ping| ping <= answered)) else {
             return Ok(());
         };
+        self.check_layout(shared, &read)
+    }
+
+    /// The same where no ping can prove that they are read: for as long as the screen was waited for, they count as unread.
+    pub(crate) fn check_unproved(&mut self, shared: &Shared) -> Result<()> {
+        match self.unread.take_if(|unread| unread.ping.is_none()) {
+            Some(unread) if unread.map_changed => self.check_layout(shared, &unread),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_layout(&mut self, shared: &Shared, typed: &Unread) -> Result<()> {
         let map = self.keymap(shared)?;
-        if read.planned.differs_for(&map, &read.typed) { Err(Error::LayoutChanged) } else { Ok(()) }
+        if typed.planned.differs_for(&map, &typed.typed) { Err(Error::LayoutChanged) } else { Ok(()) }
     }
 
     /// The new layout, unless it may have changed the meaning of what was typed.
@@ -474,16 +490,42 @@ impl State {
 
     /// Keycodes and buttons (1–5) that the server reports as pressed.
     pub(crate) fn pressed(shared: &Shared) -> Result<(Vec<u8>, Vec<u8>)> {
-        let keys = shared.server.conn.query_keymap()?;
-        let pointer = shared.server.conn.query_pointer(shared.server.root)?;
-        let keys = keys.reply()?.keys;
-        let mask = pointer.reply()?.mask;
+        let keys = shared.server.conn.query_keymap()?.reply()?.keys;
         let keys = (8..=255_u8).filter(|&keycode| keys[usize::from(keycode / 8)] >> (keycode % 8) & 1 == 1).collect();
+        Ok((keys, Self::pressed_buttons(shared)?))
+    }
+
+    fn pressed_buttons(shared: &Shared) -> Result<Vec<u8>> {
+        let mask = shared.server.conn.query_pointer(shared.server.root)?.reply()?.mask;
         let masks =
             [KeyButMask::BUTTON1, KeyButMask::BUTTON2, KeyButMask::BUTTON3, KeyButMask::BUTTON4, KeyButMask::BUTTON5];
-        let buttons =
-            (1..=5).zip(masks).filter(|&(_, button)| mask.contains(button)).map(|(number, _)| number).collect();
-        Ok((keys, buttons))
+        Ok((1..=5).zip(masks).filter(|&(_, button)| mask.contains(button)).map(|(number, _)| number).collect())
+    }
+
+    /// Waits until released buttons are released for the server too. A window manager that raises a window on a click holds the
+    /// pointer back from the press on until it has looked at it; keys sent meanwhile would arrive before the click.
+    fn await_releases(&mut self, shared: &Shared, events: &[Event]) -> Result<()> {
+        let buttons = events.iter().filter_map(|event| match *event {
+            Event::Button(button, pressed) => Some((button, pressed)),
+            _ => None,
+        });
+        let down: HashMap<u8, bool> = buttons.collect();
+        self.released.retain(|button| !down.contains_key(button));
+        self.released.extend(down.iter().filter(|&(_, &pressed)| !pressed).map(|(&button, _)| button));
+        let deadline = Instant::now() + CLICK_LIMIT;
+        while self.is_held_back(shared)? && Instant::now() < deadline {
+            shared.pause(CLICK_PERIOD)?;
+        }
+        Ok(())
+    }
+
+    /// True while somebody holds clicks back that were sent.
+    pub(crate) fn is_held_back(&mut self, shared: &Shared) -> Result<bool> {
+        if !self.released.is_empty() {
+            let pressed = Self::pressed_buttons(shared)?;
+            self.released.retain(|button| pressed.contains(button));
+        }
+        Ok(!self.released.is_empty())
     }
 }
 

@@ -32,3 +32,4 @@ pub use lease::{Glance, glance};
 pub use server::Target;
 pub use stream::{Interrupt, SILENCE_LIMIT};
 pub use windows::WindowInfo;
+pub use work::Activity;

@@ -1,5 +1,6 @@
 //! One opened connection: the root window, the atoms, the extensions, and nothing that changes afterwards.
 
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use x11rb::atom_manager;
@@ -45,7 +46,7 @@ atom_manager! {
 /// How to open a display.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// As `DISPLAY` would name it, such as `:99`.
+    /// As `DISPLAY` would name it, such as `:99`, or `unix:/path` for a socket anywhere.
     pub display: String,
     /// Name and data of the cookie; empty for none.
     pub auth: (Vec<u8>, Vec<u8>),
@@ -77,6 +78,15 @@ pub(crate) fn open_connection(
     let screen = usize::from(parsed.screen);
     let mut tried = Vec::new();
     let local = parsed.host.is_empty();
+    // x11rb reads a path and then connects to display 0. And it looks in the abstract namespace first, where a path is anybody's.
+    if parsed.host.starts_with('/') {
+        return UnixStream::connect(&parsed.host)
+            .and_then(DefaultStream::from_unix_stream)
+            .map_err(|error| failed(error.to_string()))
+            .and_then(|(stream, _)| {
+                greet(target, BoundedStream::new(stream, interrupt.clone(), silence_limit), screen)
+            });
+    }
     for address in parsed.connect_instruction() {
         // A local display that is gone is not looked for behind a TCP port: whoever listens there would be sent its cookie.
         if local && matches!(address, ConnectAddress::Hostname(..)) {
@@ -89,12 +99,16 @@ pub(crate) fn open_connection(
                 continue;
             }
         };
-        let (name, data) = target.auth.clone();
-        return RustConnection::connect_to_stream_with_auth_info(stream, screen, name, data)
-            .map(|conn| (conn, screen))
-            .map_err(|error| connect_error(&target.display, error));
+        return greet(target, stream, screen);
     }
     Err(failed(tried.join("; ")))
+}
+
+fn greet(target: &Target, stream: BoundedStream, screen: usize) -> Result<(Conn, usize)> {
+    let (name, data) = target.auth.clone();
+    RustConnection::connect_to_stream_with_auth_info(stream, screen, name, data)
+        .map(|conn| (conn, screen))
+        .map_err(|error| connect_error(&target.display, error))
 }
 
 impl Server {

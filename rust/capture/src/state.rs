@@ -17,7 +17,7 @@ use crate::input::Unread;
 use crate::keyboard::{Keyboard, Keymap};
 use crate::server::Server;
 use crate::watcher::{Shared, locked};
-use crate::work::Work;
+use crate::work::{LATELY, Work};
 
 /// The applications' work is looked at after so long a time without news.
 const BREATH: Duration = Duration::from_millis(8);
@@ -50,6 +50,8 @@ pub(crate) struct State {
     pinged: Window,
     /// The window that the latest input went to, and what is done behind it.
     input: Window,
+    /// Buttons that were released, and are pressed for the server still.
+    pub(crate) released: Vec<u8>,
     pub(crate) work: Work,
     pub(crate) pings_answered: u32,
     /// Counts what a waiting caller wants to hear of: answered pings, changed window lists.
@@ -79,6 +81,7 @@ impl State {
             pings_sent: 0,
             pinged: x11rb::NONE,
             input: x11rb::NONE,
+            released: Vec::new(),
             work: Work::default(),
             pings_answered: 0,
             signals: 0,
@@ -190,12 +193,25 @@ impl State {
         if rects.is_empty() {
             return Ok(());
         }
-        let read = self.grabber.read(server, &rects, |patches| Ok(locked(&shared.screen).update(patches, now())?));
-        match read {
+        match self.capture(shared, &rects) {
             // The screen became smaller between the event and the request: the notification is on its way.
             Err(Error::Request { .. }) if server.size()? != (Size { w, h }) => self.follow_size(shared),
-            other => other.map(|_| ()),
+            other => other,
         }
+    }
+
+    /// Brings `rects` of the screen up to date, as one step.
+    fn capture(&self, shared: &Shared, rects: &[Rect]) -> Result<()> {
+        // Not before there is something to write: a server may be slow, and others want to look meanwhile.
+        let mut screen = None;
+        let read = self.grabber.read(&shared.server, rects, |patch| {
+            Ok(screen.get_or_insert_with(|| locked(&shared.screen)).write(patch)?)
+        });
+        // What came before a failure has been written, too.
+        if let Some(mut screen) = screen {
+            screen.commit(now());
+        }
+        read
     }
 
     fn follow_size(&mut self, shared: &Shared) -> Result<()> {
@@ -203,9 +219,6 @@ impl State {
         if size == locked(&shared.screen).size() {
             return Ok(());
         }
-        let grabber = Grabber::new(&shared.server, size, Some(self.grabber.method()))?;
-        self.grabber.detach(&shared.server);
-        self.grabber = grabber;
         self.pending.everything = true;
         locked(&shared.screen).resize(size, now());
         self.fetch_all(shared)?;
@@ -216,8 +229,7 @@ impl State {
     pub(crate) fn fetch_all(&mut self, shared: &Shared) -> Result<()> {
         let Size { w, h } = locked(&shared.screen).size();
         let whole = [Rect { x: 0, y: 0, w, h }];
-        self.grabber.read(&shared.server, &whole, |patches| Ok(locked(&shared.screen).update(patches, now())?))?;
-        Ok(())
+        self.capture(shared, &whole)
     }
 
     fn fetch_cursor(shared: &Shared) -> Result<()> {
@@ -264,7 +276,11 @@ impl State {
             // Within an animation nobody asks what else is done.
             if !shared.wait_readable(left.min(BREATH))? && left > BREATH {
                 self.work.sample();
-                shared.wait_readable(left.saturating_sub(BREATH))?;
+                let lately = left.saturating_sub(BREATH + LATELY);
+                if !shared.wait_readable(lately)? {
+                    self.work.sample();
+                    shared.wait_readable(deadline.saturating_duration_since(Instant::now()))?;
+                }
             }
         }
     }
@@ -286,11 +302,10 @@ impl State {
         for window in candidates.into_iter().flatten() {
             if let Some(window) = server.pingable(window)? {
                 let token = self.next_ping(shared, window)?;
-                self.note_ping(Some(token));
+                self.note_ping(token);
                 return Ok(Some(token));
             }
         }
-        self.note_ping(None);
         Ok(None)
     }
 }

@@ -7,9 +7,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
-use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::process;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
 
 /// Time not asleep above what is usual, as a share of the time that passed, from which on a family is at work. Measured: an idle
 /// browser is below 3 %, a thread that computes near 100 %, whatever else runs.
@@ -21,6 +24,15 @@ const AMBIENT_TOLERANCE: f64 = 1.5;
 const RESTING_SHARE: f64 = 0.5;
 /// How far one look back goes: as long as the screen must be quiet, so that the work that led to its last change is over.
 const LOOKBACK: Duration = Duration::from_millis(50);
+/// How often in a second a thread wakes at least while it animates, though no pixel changes: the clock of an animation ticks with
+/// every frame, 60 times a second. Measured beside it: at most 40, a browser's after a key.
+const TICKS: f64 = 45.0;
+/// Over a shorter time ticks cannot be counted.
+const COUNTABLE: Duration = Duration::from_millis(40);
+/// What animates wakes at least once in this time.
+const FRAME: Duration = Duration::from_millis(17);
+/// When a wait is about to end so soon, there must be a sample, for what has been done lately.
+pub(crate) const LATELY: Duration = Duration::from_millis(20);
 /// Over a shorter time the answer to our own ping weighs too much.
 const SHORTEST_SPAN: Duration = Duration::from_millis(5);
 /// Over a shorter time it cannot be told what is usual.
@@ -29,13 +41,48 @@ const MAX_SAMPLES: usize = 16;
 /// Parents are remembered, for they may be gone when they are asked for; not for ever.
 const MAX_PARENTS: usize = 1 << 16;
 const INIT: u32 = 1;
+/// Files of `/proc` that are kept open, of all desktops together: a quarter of what a process may open without being configured.
+const MAX_OPEN: usize = 256;
+/// A process that has a number already may not be listed yet; so long after its number was given, it is.
+const LISTED_AFTER: Duration = Duration::from_millis(20);
 
-/// How long one thread has not been asleep since it began: running, or waiting for a processor. The latter counts, for on a
-/// loaded machine an application at work gets little of one.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// What the processes behind a window do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// They do not run on this machine, or there is no saying which they are.
+    Unknown,
+    /// Nothing, or what they do while nobody acts.
+    Resting,
+    /// A thread wakes as often as frames are shown: an animation goes on, even if no pixel changes just now.
+    Ticking,
+    /// They compute, or wait for a processor.
+    Computing,
+}
+
+/// What one thread has done since it began.
 struct Thread {
     process: u32,
     id: u32,
+    done: Done,
+}
+
+/// Time not asleep: running, or waiting for a processor. The latter counts, for on a loaded machine an application at work gets
+/// little of one. And how often it was given a processor.
+#[derive(Clone, Copy, Default)]
+struct Done {
     awake: Duration,
+    wakes: u32,
+}
+
+/// What one process did over a time.
+#[derive(Clone, Copy, Default)]
+struct Rate {
+    /// How long its threads together were awake, as a share of the time that passed.
+    share: f64,
+    /// How often in a second the thread that woke most often did.
+    wakes: f64,
 }
 
 /// A family's threads, by process and thread id in ascending order.
@@ -45,28 +92,25 @@ struct Sample {
 }
 
 impl Sample {
-    fn take(processes: &[u32]) -> Self {
-        let mut threads: Vec<Thread> = processes.iter().flat_map(|&process| threads_of(process)).collect();
-        threads.sort_unstable_by_key(|thread| (thread.process, thread.id));
-        Self { at: Instant::now(), threads }
-    }
-
-    fn awake(&self, process: u32, id: u32) -> Duration {
+    fn done(&self, process: u32, id: u32) -> Done {
         let found = self.threads.binary_search_by_key(&(process, id), |thread| (thread.process, thread.id));
-        found.map_or(Duration::ZERO, |index| self.threads[index].awake)
+        found.map_or_else(|_| Done::default(), |index| self.threads[index].done)
     }
 
-    /// How long each process's threads together were awake since `earlier`, as a share of the time that passed.
-    fn shares_since(&self, earlier: &Self) -> HashMap<u32, f64> {
+    /// What each process that was awake did since `earlier`.
+    fn rates_since(&self, earlier: &Self) -> HashMap<u32, Rate> {
         let span = self.at.duration_since(earlier.at).as_secs_f64();
-        let mut shares = HashMap::new();
-        for &Thread { process, id, awake } in &self.threads {
-            let awake = awake.saturating_sub(earlier.awake(process, id));
+        let mut rates: HashMap<u32, Rate> = HashMap::new();
+        for &Thread { process, id, done } in &self.threads {
+            let before = earlier.done(process, id);
+            let awake = done.awake.saturating_sub(before.awake);
             if !awake.is_zero() {
-                *shares.entry(process).or_default() += awake.as_secs_f64() / span;
+                let rate = rates.entry(process).or_default();
+                rate.share += awake.as_secs_f64() / span;
+                rate.wakes = rate.wakes.max(f64::from(done.wakes.saturating_sub(before.wakes)) / span);
             }
         }
-        shares
+        rates
     }
 }
 
@@ -76,19 +120,102 @@ fn numbers(directory: &str) -> impl Iterator<Item = u32> + use<> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-fn threads_of(process: u32) -> impl Iterator<Item = Thread> {
-    numbers(&format!("/proc/{process}/task")).filter_map(move |id| {
-        Some(Thread { process, id, awake: awake(&format!("/proc/{process}/task/{id}/schedstat"))? })
-    })
+/// The three numbers of a `schedstat`: nanoseconds on a processor, nanoseconds waiting for one, and how often it got one.
+fn done(file: &File) -> Option<Done> {
+    let mut text = [0; 64];
+    let length = file.read_at(&mut text, 0).ok()?;
+    let mut words = str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace();
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let awake = Duration::from_nanos(number()?) + Duration::from_nanos(number()?);
+    Some(Done { awake, wakes: u32::try_from(number()?).unwrap_or(u32::MAX) })
 }
 
-/// The first two numbers of a `schedstat`: nanoseconds on a processor, and waiting for one.
-fn awake(path: &str) -> Option<Duration> {
-    let mut text = [0; 64];
-    let length = File::open(path).ok()?.read(&mut text).ok()?;
-    let mut words = str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace();
-    let mut nanoseconds = || words.next()?.parse().ok().map(Duration::from_nanos);
-    Some(nanoseconds()? + nanoseconds()?)
+/// A file that counts among those kept open.
+struct Kept(File);
+
+impl Kept {
+    /// `Err` with the file when there are enough.
+    fn new(file: File) -> Result<Self, File> {
+        let room =
+            OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < MAX_OPEN).then_some(open + 1));
+        if room.is_ok() { Ok(Self(file)) } else { Err(file) }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A thread of the family, and where the kernel tells what it has done.
+struct Member {
+    process: u32,
+    id: u32,
+    schedstat: Option<Kept>,
+}
+
+impl Member {
+    fn new(process: u32, id: u32) -> Self {
+        Self { process, id, schedstat: None }
+    }
+
+    /// What it has done; `None` once it is gone.
+    fn done(&mut self) -> Option<Done> {
+        if let Some(Kept(file)) = &self.schedstat {
+            return done(file);
+        }
+        let file = File::open(format!("/proc/{}/task/{}/schedstat", self.process, self.id)).ok()?;
+        let done = done(&file);
+        self.schedstat = Kept::new(file).ok();
+        done
+    }
+}
+
+/// Tells whether processes or threads were started: the kernel gives each a number, and says which was the last.
+#[derive(Default)]
+struct Births {
+    loads: Option<Kept>,
+    /// The last number given, and when it was first seen.
+    latest: Option<(u32, Instant)>,
+    listed_at: Option<Instant>,
+}
+
+impl Births {
+    fn new() -> Self {
+        // A container's own `/proc/loadavg` (lxcfs) is seconds behind.
+        let genuine = |file: &File| fstatfs(file).is_ok_and(|fs| fs.f_type == PROC_SUPER_MAGIC);
+        let loads = File::open("/proc/loadavg").ok().filter(genuine).and_then(|file| Kept::new(file).ok());
+        Self { loads, latest: None, listed_at: None }
+    }
+
+    /// Whether all that live now were listed by whoever listed them when this was asked before.
+    fn none_since_listed(&mut self) -> bool {
+        let now = Instant::now();
+        let Some(number) = self.loads.as_ref().and_then(|Kept(file)| last_number(file)) else { return false };
+        match self.latest {
+            Some((latest, seen)) if latest == number => {
+                let listed = self.listed_at.is_some_and(|at| at.duration_since(seen) >= LISTED_AFTER);
+                if !listed {
+                    self.listed_at = Some(now);
+                }
+                listed
+            }
+            _ => {
+                self.latest = Some((number, now));
+                self.listed_at = Some(now);
+                false
+            }
+        }
+    }
+}
+
+/// The last of the numbers in `/proc/loadavg`; one that is always 0 is not the kernel's.
+fn last_number(loads: &File) -> Option<u32> {
+    let mut text = [0; 128];
+    let length = loads.read_at(&mut text, 0).ok()?;
+    let number = str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()?;
+    (number != 0).then_some(number)
 }
 
 /// The work of one connection's applications.
@@ -97,15 +224,22 @@ pub(crate) struct Work {
     /// The highest process of the family that is looked at.
     root: Option<u32>,
     parents: HashMap<u32, u32>,
+    /// The family's threads, by process and id in ascending order.
+    members: Vec<Member>,
+    births: Option<Births>,
     samples: VecDeque<Sample>,
-    /// How much of the time each process's threads are awake while nobody acts.
-    ambient: HashMap<u32, f64>,
+    /// What each process does while nobody acts.
+    ambient: HashMap<u32, Rate>,
 }
 
 impl Work {
     /// From now on, look at the family of this process; of none when it does not run on this machine.
     pub(crate) fn follow(&mut self, pid: Option<u32>) {
-        self.root = pid.map(|pid| self.root_of(pid));
+        let root = pid.map(|pid| self.root_of(pid));
+        if self.root != root {
+            (self.root, self.births) = (root, None);
+            self.members.clear();
+        }
     }
 
     /// Takes note of what the family has done so far.
@@ -117,9 +251,34 @@ impl Work {
     }
 
     fn take(&mut self) -> Sample {
-        let Some(root) = self.root else { return Sample::take(&[]) };
-        let family: Vec<u32> = numbers("/proc").filter(|&pid| self.descends(pid, root)).collect();
-        Sample::take(&family)
+        if let Some(root) = self.root
+            && !self.births.get_or_insert_with(Births::new).none_since_listed()
+        {
+            self.list(root);
+        }
+        let mut threads = Vec::with_capacity(self.members.len());
+        self.members.retain_mut(|member| {
+            let done = member.done();
+            threads.extend(done.map(|done| Thread { process: member.process, id: member.id, done }));
+            done.is_some()
+        });
+        Sample { at: Instant::now(), threads }
+    }
+
+    /// Finds the family's threads; those known before stay as they are.
+    fn list(&mut self, root: u32) {
+        let mut family: Vec<u32> = numbers("/proc").filter(|&pid| self.descends(pid, root)).collect();
+        family.sort_unstable();
+        let mut known = std::mem::take(&mut self.members).into_iter().peekable();
+        for process in family {
+            let mut ids: Vec<u32> = numbers(&format!("/proc/{process}/task")).collect();
+            ids.sort_unstable();
+            for id in ids {
+                while known.next_if(|member| (member.process, member.id) < (process, id)).is_some() {}
+                let member = known.next_if(|member| (member.process, member.id) == (process, id));
+                self.members.push(member.unwrap_or_else(|| Member::new(process, id)));
+            }
+        }
     }
 
     fn push(&mut self, sample: Sample) {
@@ -136,31 +295,59 @@ impl Work {
         }
         let now = self.take();
         if let Some(last) = self.samples.back() {
-            self.ambient = now.shares_since(last);
+            self.ambient = now.rates_since(last);
         }
         self.push(now);
     }
 
-    /// Whether the family was at work just now.
-    pub(crate) fn busy(&mut self) -> bool {
-        let now = self.take();
-        let recent = self.samples.iter().find(|sample| now.at.duration_since(sample.at) <= LOOKBACK);
-        let Some(earlier) = recent.or(self.samples.back()) else { return false };
-        if now.at.duration_since(earlier.at) < SHORTEST_SPAN {
-            return false;
+    /// What the family did just now.
+    pub(crate) fn activity(&mut self) -> Activity {
+        if self.root.is_none() {
+            return Activity::Unknown;
         }
-        let usual = |process| self.ambient.get(&process).copied().unwrap_or(0.0);
-        let shares = now.shares_since(earlier);
-        let unusual: f64 =
-            shares.iter().map(|(&process, share)| (share - AMBIENT_TOLERANCE * usual(process)).max(0.0)).sum();
-        let mut resting = now.threads.iter().filter(|thread| usual(thread.process) < RESTING_SHARE);
-        let busy = unusual > BUSY_SHARE || {
-            // Where nobody waits for a processor, only a wait for a disk is left to be found; it is the main thread that starts.
-            let contended = is_contended();
-            resting.any(|thread| (contended || thread.id == thread.process) && is_awake(thread))
+        let now = self.take();
+        let activity = if self.computes(&now) {
+            Activity::Computing
+        } else if self.ticks(&now) {
+            Activity::Ticking
+        } else {
+            Activity::Resting
         };
         self.push(now);
-        busy
+        activity
+    }
+
+    fn computes(&self, now: &Sample) -> bool {
+        let age = |sample: &&Sample| now.at.duration_since(sample.at);
+        // On a busy machine we are late too: the last sample may be of just now, and the one before of long ago.
+        let mut earlier = self.samples.iter().filter(|sample| age(sample) >= SHORTEST_SPAN);
+        let recent = earlier.clone().find(|sample| age(sample) <= LOOKBACK).or_else(|| earlier.next_back());
+        let beyond = |(&process, rate): (&u32, &Rate)| rate.share - AMBIENT_TOLERANCE * self.usual(process).share;
+        if let Some(recent) = recent
+            && now.rates_since(recent).iter().map(|process| beyond(process).max(0.0)).sum::<f64>() > BUSY_SHARE
+        {
+            return true;
+        }
+        let mut resting = now.threads.iter().filter(|thread| self.usual(thread.process).share < RESTING_SHARE);
+        // Where nobody waits for a processor, only a wait for a disk is left to be found; it is the main thread that starts.
+        let contended = is_contended();
+        resting.any(|thread| (contended || thread.id == thread.process) && is_awake(thread))
+    }
+
+    /// What had something to do when the screen changed has done it; what ticks has woken lately too.
+    fn ticks(&self, now: &Sample) -> bool {
+        let before = |time| self.samples.iter().rev().find(|sample| now.at.duration_since(sample.at) >= time);
+        let (Some(lately), Some(earlier)) = (before(FRAME), before(COUNTABLE)) else { return false };
+        let span = now.at.duration_since(earlier.at).as_secs_f64();
+        now.threads.iter().any(|&Thread { process, id, done }| {
+            let wakes_since = |sample: &Sample| done.wakes.saturating_sub(sample.done(process, id).wakes);
+            let rate = f64::from(wakes_since(earlier)) / span;
+            rate - AMBIENT_TOLERANCE * self.usual(process).wakes > TICKS && wakes_since(lately) > 0
+        })
+    }
+
+    fn usual(&self, process: u32) -> Rate {
+        self.ambient.get(&process).copied().unwrap_or_default()
     }
 
     fn parent(&mut self, pid: u32) -> Option<u32> {
@@ -221,7 +408,8 @@ fn stat(path: &str) -> Option<(char, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
+    use std::io::Write;
+    use std::process::{Child, Command, Stdio};
     use std::thread::sleep;
 
     use super::*;
@@ -231,7 +419,12 @@ mod tests {
 
     impl Program {
         fn run(script: &str) -> Self {
-            Self(Command::new("sh").args(["-c", script]).spawn().expect("a shell"))
+            Self(Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().expect("a shell"))
+        }
+
+        /// Lets a `read` in the script return.
+        fn go_on(&mut self) {
+            self.0.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("a reader");
         }
 
         fn work(&self) -> Work {
@@ -248,39 +441,113 @@ mod tests {
         }
     }
 
-    fn busy_in_the_next(span: Duration, work: &mut Work) -> bool {
+    fn activity_of_the_next(span: Duration, work: &mut Work) -> Activity {
         work.sample();
         sleep(span);
-        work.busy()
+        work.activity()
     }
 
     /// Until it is, or long after it should have been.
-    fn becomes_busy(work: &mut Work, busy: bool) -> bool {
-        (0..200).any(|_| busy_in_the_next(LOOKBACK, work) == busy)
+    fn becomes(work: &mut Work, activity: Activity) -> bool {
+        (0..200).any(|_| activity_of_the_next(LOOKBACK, work) == activity)
     }
 
     #[test]
     fn a_program_that_sleeps_is_not_busy() {
         let program = Program::run("exec sleep 60");
-        assert!(becomes_busy(&mut program.work(), false));
+        assert!(becomes(&mut program.work(), Activity::Resting));
+    }
+
+    #[test]
+    fn of_what_does_not_run_here_nothing_is_known() {
+        let mut work = Work::default();
+        work.follow(None);
+        assert_eq!(activity_of_the_next(LOOKBACK, &mut work), Activity::Unknown);
+    }
+
+    #[test]
+    fn a_sample_of_just_now_hides_no_work() {
+        let program = Program::run("while :; do :; done");
+        let mut work = program.work();
+        for _ in 0..10 {
+            let long_ago = work.take();
+            work.samples = VecDeque::from([long_ago]);
+            sleep(2 * LOOKBACK);
+            let just_now = work.take();
+            work.push(just_now);
+            assert_eq!(work.activity(), Activity::Computing);
+        }
     }
 
     #[test]
     fn what_a_program_started_counts_until_it_is_over() {
         let program = Program::run("sh -c 'i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done'; exec sleep 60");
         let mut work = program.work();
-        assert!(becomes_busy(&mut work, true));
-        assert!(becomes_busy(&mut work, false));
+        assert!(becomes(&mut work, Activity::Computing));
+        assert!(becomes(&mut work, Activity::Resting));
+    }
+
+    #[test]
+    fn what_is_started_after_the_family_was_listed_is_found() {
+        let mut program =
+            Program::run("read -r _; sh -c 'i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done'; exec sleep 60");
+        let mut work = program.work();
+        assert!(becomes(&mut work, Activity::Resting));
+        // Listed once more, for what has a number and is not listed yet; from here on nothing is until something starts.
+        sleep(LISTED_AFTER);
+        work.take();
+        program.go_on();
+        assert!(becomes(&mut work, Activity::Computing));
+    }
+
+    #[test]
+    fn files_beyond_the_limit_are_opened_each_time() {
+        let program = Program::run("exec sleep 60");
+        let open = || File::open("/proc/self/schedstat").expect("a file of ours");
+        let kept: Vec<Kept> = std::iter::from_fn(|| Kept::new(open()).ok()).collect();
+        assert!(kept.len() <= MAX_OPEN);
+        let mut member = Member::new(program.0.id(), program.0.id());
+        assert!(member.done().is_some());
+        assert!(member.schedstat.is_none());
+        drop(kept);
+        assert!(member.done().is_some());
+        assert!(member.schedstat.is_some());
+    }
+
+    #[test]
+    fn a_thread_that_is_gone_is_told_from_one_that_sleeps() {
+        let mut program = Program::run("read -r _");
+        let mut member = Member::new(program.0.id(), program.0.id());
+        assert!(member.done().is_some());
+        program.go_on();
+        program.0.wait().expect("a child");
+        assert!(member.done().is_none());
     }
 
     #[test]
     fn what_it_does_while_nobody_acts_does_not_count() {
         let program = Program::run("while :; do :; done");
         let mut work = program.work();
-        assert!(becomes_busy(&mut work, true));
+        assert!(becomes(&mut work, Activity::Computing));
         sleep(SHORTEST_REST);
         work.take_stock();
-        assert!(!busy_in_the_next(LOOKBACK, &mut work));
+        assert_ne!(activity_of_the_next(LOOKBACK, &mut work), Activity::Computing);
+    }
+
+    #[test]
+    fn a_program_that_wakes_with_every_frame_ticks() {
+        let program = Program::run("exec python3 -c 'import time\nwhile True: time.sleep(0.016)'");
+        assert!(becomes(&mut program.work(), Activity::Ticking));
+    }
+
+    #[test]
+    fn ticks_while_nobody_acts_do_not_count() {
+        let program = Program::run("exec python3 -c 'import time\nwhile True: time.sleep(0.016)'");
+        let mut work = program.work();
+        assert!(becomes(&mut work, Activity::Ticking));
+        sleep(SHORTEST_REST);
+        work.take_stock();
+        assert!(becomes(&mut work, Activity::Resting));
     }
 
     #[test]
@@ -291,8 +558,9 @@ mod tests {
 
     #[test]
     fn the_numbers_of_proc_are_read() {
-        assert!(awake(&format!("/proc/{}/schedstat", process::id())).is_some());
+        let read = |path: &str| done(&File::open(path).expect("a file of ours"));
+        assert!(read("/proc/self/schedstat").is_some());
         assert_eq!(stat("/proc/self/stat").map(|(_, parent)| parent), Some(std::os::unix::process::parent_id()));
-        assert_eq!(awake("/proc/self/comm"), None);
+        assert!(read("/proc/self/comm").is_none());
     }
 }

@@ -21,11 +21,17 @@ const NEAR: u32 = 32;
 /// When `rect` is not inside the frame or `src` is too short for it; [`Screen::update`](crate::Screen::update) checks
 /// both.
 pub fn blit(frame: &mut Frame, rect: Rect, src: &[u8], stride: usize) -> Vec<Rect> {
+    let mut boxes = Vec::new();
+    write(frame, rect, src, stride, &mut boxes);
+    group(boxes)
+}
+
+/// The same, but only gathers boxes around what changed, for [`group`].
+pub(crate) fn write(frame: &mut Frame, rect: Rect, src: &[u8], stride: usize, boxes: &mut Vec<Rect>) {
     assert!(frame.size().rect().contains(rect), "{rect} is not inside the frame of {}", frame.size());
     if rect.is_empty() {
-        return Vec::new();
+        return;
     }
-    let mut boxes = Vec::new();
     let mut band = vec![None; rect.w.div_ceil(TILE_W) as usize];
     let mut rows = src.chunks(stride);
     for top in (rect.y..rect.bottom()).step_by(TILE_H as usize) {
@@ -36,9 +42,8 @@ pub fn blit(frame: &mut Frame, rect: Rect, src: &[u8], stride: usize) -> Vec<Rec
                 write_row(held, row, y, &mut band);
             }
         }
-        join_band(&mut band, rect.x, &mut boxes);
+        join_band(&mut band, rect.x, boxes);
     }
-    group(&boxes)
 }
 
 /// Copies the tiles of a row that differ, and grows each tile's box by the pixels that changed. Boxes are relative to
@@ -61,11 +66,19 @@ fn write_row(held: &mut [u8], row: &[u8], y: u32, band: &mut [Option<Rect>]) {
 
 /// The first and the last pixel that differ in colour.
 fn changed_span(a: &[u8], b: &[u8]) -> Option<(u32, u32)> {
-    let pixel = |bytes: &[u8]| [bytes[0], bytes[1], bytes[2]];
-    let mut pairs = a.chunks_exact(PIXEL).zip(b.chunks_exact(PIXEL)).map(|(a, b)| pixel(a) != pixel(b));
-    let first = pairs.clone().position(|differs| differs)?;
-    let last = pairs.rposition(|differs| differs)?;
-    Some((first as u32, last as u32))
+    const WORD: usize = 2 * PIXEL;
+    // Two pixels at a time, without their padding.
+    let differing =
+        |(a, b): (&[u8; WORD], &[u8; WORD])| (u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b)) & 0x00FF_FFFF_00FF_FFFF;
+    let mut pairs = a.as_chunks().0.iter().zip(b.as_chunks().0).map(differing).enumerate();
+    let first = pairs.clone().find(|(_, bits)| *bits != 0).map(|(i, bits)| 2 * i as u32 + bits.trailing_zeros() / 32);
+    let last = pairs.rfind(|(_, bits)| *bits != 0).map(|(i, bits)| 2 * i as u32 + 1 - bits.leading_zeros() / 32);
+    if a.len().is_multiple_of(WORD) || a[a.len() - PIXEL..][..3] == b[b.len() - PIXEL..][..3] {
+        return first.zip(last);
+    }
+    // The pixel that has no second.
+    let alone = (a.len() / PIXEL - 1) as u32;
+    Some((first.unwrap_or(alone), alone))
 }
 
 /// Joins the boxes of a band's tiles that are near each other, and empties the band for the next rows.
@@ -87,13 +100,12 @@ fn join_band(band: &mut [Option<Rect>], offset: u32, boxes: &mut Vec<Rect>) {
 
 /// Groups boxes by distance and gives each group its bounding box, unless that box would be mostly unchanged pixels (a
 /// window's frame, a diagonal): then the boxes are only merged.
-///
-/// `boxes` come in bands from top to bottom.
-fn group(boxes: &[Rect]) -> Vec<Rect> {
+pub(crate) fn group(mut boxes: Vec<Rect>) -> Vec<Rect> {
+    boxes.sort_unstable_by_key(|rect| (rect.y, rect.x));
     let mut groups = Groups::new(boxes.len());
     let mut oldest = 0;
     for (i, rect) in boxes.iter().enumerate() {
-        // A band is 16 rows, so tops within the list differ by less than that from being in order.
+        // No box is higher than a band, so one that is too far above is too far above all that follow.
         while boxes[oldest].bottom() + NEAR + TILE_H < rect.y {
             oldest += 1;
         }
@@ -225,5 +237,22 @@ mod tests {
         let rects = changed(&specks);
         assert!(rects.len() <= 64);
         assert!(specks.iter().all(|speck| rects.iter().any(|rect| rect.contains(*speck))));
+    }
+
+    #[test]
+    fn spans_of_every_length_without_padding() {
+        for width in 1..6_u32 {
+            for first in 0..width {
+                for last in first..width {
+                    let a = vec![7; width as usize * PIXEL];
+                    let mut b: Vec<u8> =
+                        a.iter().enumerate().map(|(i, byte)| if i % 4 == 3 { i as u8 } else { *byte }).collect();
+                    assert_eq!(changed_span(&a, &b), None);
+                    b[first as usize * PIXEL] = 9;
+                    b[last as usize * PIXEL + 2] = 9;
+                    assert_eq!(changed_span(&a, &b), Some((first, last)));
+                }
+            }
+        }
     }
 }

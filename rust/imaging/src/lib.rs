@@ -26,6 +26,7 @@
 )]
 
 mod cursor;
+mod deflate;
 mod diff;
 mod error;
 mod filter;
@@ -34,6 +35,7 @@ mod geometry;
 mod hash;
 mod huffman;
 mod indexed;
+mod matches;
 mod png;
 mod scale;
 mod screen;

@@ -164,10 +164,11 @@ impl Encoder {
         picture.rgb(&mut rgb)?;
         let width = target.size.w as usize;
         let Some(Indexed { palette, rows }) = Indexed::of(&rgb, width) else { return Ok(None) };
+        let row_len = FILTER_BYTE + width;
         let strips: Vec<Strip> = rows
-            .par_chunks(STRIP_ROWS as usize * (width + FILTER_BYTE))
-            .map(|rows| self.workers.with(|worker| worker.plain(rows, validity)))
-            .collect::<Result<_, ImagingError>>()?;
+            .par_chunks(STRIP_ROWS as usize * row_len)
+            .map(|rows| self.workers.with(|worker| worker.indexed(rows, row_len, validity)))
+            .collect();
         self.stats.strips_deflated += strips.len() as u64;
         self.stats.bytes_deflated += rows.len() as u64;
         self.files += 1;

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::cursor::Cursor;
-use crate::diff::blit;
+use crate::diff::{group, write};
 use crate::error::ImagingError;
 use crate::frame::{Frame, PIXEL};
 use crate::geometry::{Rect, Size, merge};
@@ -69,6 +69,8 @@ pub struct Screen {
     generation: u64,
     epoch: u64,
     log: VecDeque<Change>,
+    /// Where pixels were written that are not in the log yet.
+    written: Vec<Rect>,
     hashes: Hashes,
     hashed_at: u64,
 }
@@ -83,6 +85,7 @@ impl Screen {
             generation: 0,
             epoch: 0,
             log: VecDeque::new(),
+            written: Vec::new(),
             hashes: Hashes::default(),
             hashed_at: 0,
         }
@@ -120,13 +123,26 @@ impl Screen {
     pub fn update(&mut self, patches: &[Patch<'_>], at: f64) -> Result<bool, ImagingError> {
         let screen = self.size();
         patches.iter().try_for_each(|patch| patch.check(screen))?;
-        let mut rects = Vec::new();
-        for patch in patches {
-            self.encoder.stats.patches += 1;
-            self.encoder.stats.bytes_compared += patch.rect.area() * PIXEL as u64;
-            rects.extend(blit(&mut self.scene.frame, patch.rect, patch.pixels, patch.stride));
-        }
-        Ok(self.record(rects, at))
+        patches.iter().try_for_each(|patch| self.write(patch))?;
+        Ok(self.commit(at))
+    }
+
+    /// Writes new pixels as a part of a step that [`Self::commit`] ends. Nobody may look at the screen before that.
+    ///
+    /// # Errors
+    /// When the patch is not inside the screen or has too few bytes.
+    pub fn write(&mut self, patch: &Patch<'_>) -> Result<(), ImagingError> {
+        patch.check(self.size())?;
+        self.encoder.stats.patches += 1;
+        self.encoder.stats.bytes_compared += patch.rect.area() * PIXEL as u64;
+        write(&mut self.scene.frame, patch.rect, patch.pixels, patch.stride, &mut self.written);
+        Ok(())
+    }
+
+    /// Makes what was written a step of the generation; whether any colour differs from what was there.
+    pub fn commit(&mut self, at: f64) -> bool {
+        let rects = group(std::mem::take(&mut self.written));
+        self.record(rects, at)
     }
 
     /// Copies pixels within the screen to where `to` is their new top left corner; both places may overlap.
@@ -140,8 +156,8 @@ impl Screen {
             return Err(ImagingError::CopyOutside { src, to, screen });
         }
         let pixels = self.scene.frame.copy_of(src);
-        let rects = blit(&mut self.scene.frame, target, &pixels, src.w as usize * PIXEL);
-        Ok(self.record(rects, at))
+        write(&mut self.scene.frame, target, &pixels, src.w as usize * PIXEL, &mut self.written);
+        Ok(self.commit(at))
     }
 
     fn record(&mut self, rects: Vec<Rect>, at: f64) -> bool {
@@ -163,6 +179,7 @@ impl Screen {
     pub fn resize(&mut self, size: Size, at: f64) {
         self.epoch += 1;
         self.generation += 1;
+        self.written.clear();
         let scene = Scene::new(size, self.generation);
         self.scene.frame = scene.frame;
         self.scene.changed_at = scene.changed_at;

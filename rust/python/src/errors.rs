@@ -14,6 +14,7 @@ mod python {
     pyo3::import_exception!(deskhand.errors, ConnectFailed);
     pyo3::import_exception!(deskhand.errors, DesktopLost);
     pyo3::import_exception!(deskhand.errors, ImagingError);
+    pyo3::import_exception!(deskhand.errors, ProtocolViolation);
     pyo3::import_exception!(deskhand.errors, UnsupportedAction);
     pyo3::import_exception!(deskhand.errors, Untypable);
 }
@@ -22,25 +23,37 @@ pyo3::create_exception!(
     deskhand._native,
     Interrupted,
     PyBaseException,
-    "A wait was stopped through X11.interrupt(). Like asyncio's CancelledError it is no Exception: nobody handles it by accident."
+    "A wait was stopped through interrupt(). Like asyncio's CancelledError it is no Exception: nobody handles it by accident."
 );
 
 /// The exception of a signal handler that ran during a wait, until the wait has come back with it.
 static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
 
-/// Lets a signal (Ctrl-C) end a wait: only the main thread runs signal handlers, so only it ever stores an exception here.
-pub(crate) fn interrupt() -> Interrupt {
-    Interrupt::new(|| {
-        // At interpreter shutdown there is nothing to attach to, and nobody to tell.
-        Python::try_attach(|py| match py.check_signals() {
-            Ok(()) => false,
-            Err(error) => {
-                *RAISED.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                true
-            }
-        })
-        .unwrap_or(false)
+/// Whether a signal (Ctrl-C) wants a wait to end: only the main thread runs signal handlers, so only it ever stores an exception
+/// here.
+pub(crate) fn signalled() -> bool {
+    // At interpreter shutdown there is nothing to attach to, and nobody to tell.
+    Python::try_attach(|py| match py.check_signals() {
+        Ok(()) => false,
+        Err(error) => {
+            *RAISED.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            true
+        }
     })
+    .unwrap_or(false)
+}
+
+/// What ends a wait: a request from another thread, or a signal.
+pub(crate) fn interrupt() -> Interrupt {
+    Interrupt::new(signalled)
+}
+
+fn interrupted() -> PyErr {
+    RAISED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take()
+        .unwrap_or_else(|| Interrupted::new_err("the wait was stopped"))
 }
 
 pub(crate) fn imaging(error: &ImagingError) -> PyErr {
@@ -69,14 +82,27 @@ pub(crate) fn capture(error: Error) -> PyErr {
             let hint = "this server's keymap has no free keycode; use paste=True";
             python::Untypable::new_err((vec![(0, char)], hint))
         }
-        Error::Interrupted => RAISED
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-            .unwrap_or_else(|| Interrupted::new_err("the wait was stopped")),
+        Error::Interrupted => interrupted(),
         Error::Timeout { .. } => PyTimeoutError::new_err(message),
         Error::Imaging(error) => imaging(&error),
         // Non-exhaustive: whatever else the connection reports is the other side's refusal of one call.
+        _ => python::BackendError::new_err(message),
+    }
+}
+
+pub(crate) fn violation(violation: &rfb::Violation) -> PyErr {
+    let hint = "the connection was closed; the server is broken, or no VNC server";
+    python::ProtocolViolation::new_err(format!("{violation}: {hint}"))
+}
+
+pub(crate) fn vnc(error: vnc::Error) -> PyErr {
+    let message = error.to_string();
+    match error {
+        vnc::Error::Lost(detail) => python::DesktopLost::new_err(("network", detail)),
+        vnc::Error::Violation(broken) => violation(&broken),
+        vnc::Error::Interrupted => interrupted(),
+        vnc::Error::Timeout { .. } => PyTimeoutError::new_err(message),
+        // Non-exhaustive: whatever else there is, the connection is fine.
         _ => python::BackendError::new_err(message),
     }
 }

@@ -1,7 +1,9 @@
 //! `deskhand._native`: converts arguments, releases the GIL, calls the crates below, maps their errors. No algorithm lives here.
 
 mod errors;
+mod parser;
 mod screen;
+mod vnc;
 mod x11;
 
 use pyo3::prelude::*;
@@ -17,6 +19,9 @@ fn base64(data: &[u8]) -> String {
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<screen::Screen>()?;
+    module.add_class::<vnc::Vnc>()?;
+    module.add_class::<vnc::VncHandshake>()?;
+    module.add_class::<parser::VncParser>()?;
     module.add_class::<x11::X11>()?;
     module.add_function(wrap_pyfunction!(x11::glance, module)?)?;
     module.add_function(wrap_pyfunction!(base64, module)?)?;

@@ -25,6 +25,19 @@ fn view(size: Option<SizeTuple>, region: Option<RectTuple>, cursor: bool) -> Vie
     View { size: size.map(|(w, h)| Size { w, h }), region: region.map(rect), cursor }
 }
 
+/// New `bytes` that `write` writes every byte of. `PyBytes::new_with` would fill them with zeros first, which takes a third as long
+/// as the pixels themselves.
+fn bytes_of(py: Python<'_>, len: usize, write: impl FnOnce(&mut [u8]) -> PyResult<()>) -> PyResult<Bound<'_, PyBytes>> {
+    // SAFETY: without a pointer Python only takes the memory: `len` bytes that nobody else knows of yet.
+    let bytes = unsafe {
+        let object = pyo3::ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
+        Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyBytes>()
+    };
+    // SAFETY: the memory just taken, which `write` only writes to; where it fails, the object goes unseen.
+    write(unsafe { std::slice::from_raw_parts_mut(pyo3::ffi::PyBytes_AsString(bytes.as_ptr()).cast(), len) })?;
+    Ok(bytes)
+}
+
 /// Framebuffer, generation counter, and what changed since a generation.
 #[pyclass(frozen, module = "deskhand._native")]
 pub(crate) struct Screen {
@@ -36,6 +49,10 @@ pub(crate) struct Screen {
 impl Screen {
     pub(crate) fn of(screen: Arc<Mutex<imaging::Screen>>) -> Self {
         Self { screen, file: Mutex::default() }
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Mutex<imaging::Screen>> {
+        Arc::clone(&self.screen)
     }
 
     fn locked(&self) -> MutexGuard<'_, imaging::Screen> {
@@ -144,7 +161,7 @@ impl Screen {
     ) -> PyResult<(u32, u32, Bound<'py, PyBytes>)> {
         let view = view(size, region, cursor);
         let size = self.with(py, |screen| screen.size_of(&view)).map_err(|e| errors::imaging(&e))?;
-        let bytes = PyBytes::new_with(py, size.w as usize * size.h as usize * 3, |out| {
+        let bytes = bytes_of(py, size.w as usize * size.h as usize * 3, |out| {
             self.with(py, |screen| screen.rgb_into(&view, out)).map_err(|e| errors::imaging(&e))
         })?;
         Ok((size.w, size.h, bytes))

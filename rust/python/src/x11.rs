@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use capture::{Clipboard, Display, Error, Event, Interrupt, Method, Options, Target};
+use capture::{Activity, Clipboard, Display, Error, Event, Interrupt, Method, Options, Target};
 use imaging::Size;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -176,8 +176,14 @@ impl X11 {
         self.call(py, Display::take_stock)
     }
 
-    fn computing(&self, py: Python<'_>) -> PyResult<bool> {
-        self.call(py, Display::computing)
+    fn activity(&self, py: Python<'_>) -> PyResult<&'static str> {
+        let activity = self.call(py, Display::activity)?;
+        Ok(match activity {
+            Activity::Unknown => "unknown",
+            Activity::Resting => "resting",
+            Activity::Ticking => "ticking",
+            Activity::Computing => "computing",
+        })
     }
 
     fn windows(&self, py: Python<'_>) -> PyResult<Vec<WindowTuple>> {

@@ -3,8 +3,7 @@
 //!
 //! `cargo run --release -p deskhand-rfb --example replay -- recordings...`
 //!
-//! A recording is one line, `rfb-recording width height format encodings` (the format's 16 bytes in hexadecimal, the
-//! encodings' numbers with commas), and the bytes that followed `ServerInit`.
+//! `deskhand record` makes them; see [`Recording::parse`].
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -21,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for path in std::env::args().skip(1) {
         let file = std::fs::read(&path)?;
         let recording = Recording::parse(&file)?;
+        let stream = recording.stream();
         let mut painted = 0;
         let mut times: Vec<f64> = Vec::new();
         let screen = Arc::new(Mutex::new(Screen::new(recording.size)));
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             session.start(&recording.format, &recording.encodings)?;
             painted = 0;
             let began = Instant::now();
-            for piece in recording.stream.chunks(PIECE) {
+            for piece in stream.chunks(PIECE) {
                 for event in session.feed(piece, 1.0)? {
                     if let Event::Updated { rects, .. } = event {
                         painted += rects.iter().map(|rect| rect.area()).sum::<u64>();
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             recording.size,
             median * 1e3,
             painted as f64 / median / 1e6,
-            recording.stream.len()
+            stream.len()
         );
     }
     Ok(())

@@ -50,6 +50,10 @@ pub enum Encoding {
     QemuLeds,
     /// Mouse buttons 8 and 9.
     MouseButtons,
+    /// Where the pointer is when somebody else has moved it, as libvncserver tells it.
+    PointerPos,
+    /// The same, as `VMware` and `TigerVNC` tell it: where a program at the server has put it.
+    CursorPosition,
     /// Clipboard formats beyond Latin-1 text.
     Clipboard,
 }
@@ -82,6 +86,8 @@ impl Encoding {
             Self::ContinuousUpdates => -313,
             Self::CursorWithAlpha => -314,
             Self::MouseButtons => -316,
+            Self::PointerPos => -232,
+            Self::CursorPosition => 0x574D_5666,
             Self::Clipboard => 0xC0A1_E5CE_u32 as i32,
         }
     }
@@ -114,6 +120,8 @@ impl Encoding {
             -313 => Self::ContinuousUpdates,
             -314 => Self::CursorWithAlpha,
             -316 => Self::MouseButtons,
+            -232 => Self::PointerPos,
+            0x574D_5666 => Self::CursorPosition,
             CLIPBOARD => Self::Clipboard,
             _ => return None,
         })

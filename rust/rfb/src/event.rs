@@ -36,6 +36,15 @@ pub enum Event {
         /// Whether there is one.
         visible: bool,
     },
+    /// The pointer is there, and we did not put it there: somebody else has moved it, or a program has.
+    ///
+    /// It may be about an earlier place than the one that we have asked for since; and it may be outside of the framebuffer.
+    Pointer {
+        /// Pixels from the left.
+        x: u32,
+        /// Pixels from the top.
+        y: u32,
+    },
     /// The bell.
     Bell,
     /// The server has new text in its clipboard: Latin-1, told in the old way.

@@ -47,7 +47,9 @@ impl Security {
         }
     }
 
-    const fn of(number: u8) -> Self {
+    /// The security of a number.
+    #[must_use]
+    pub const fn of(number: u8) -> Self {
         match number {
             1 => Self::None,
             2 => Self::Vnc,
@@ -94,7 +96,9 @@ impl VeNCrypt {
         }
     }
 
-    const fn of(number: u32) -> Self {
+    /// The subtype of a number.
+    #[must_use]
+    pub const fn of(number: u32) -> Self {
         match number {
             256 => Self::Plain,
             257 => Self::TlsNone,

@@ -55,6 +55,6 @@ pub use event::{Event, Features, Leds, Monitor, ResizedBy};
 pub use handshake::{Handshake, Security, ServerInit, Step, VeNCrypt, Version};
 pub use limits::Limits;
 pub use pixel::PixelFormat;
-pub use recording::{NotARecording, Recording};
+pub use recording::{NotARecording, Piece, Recording};
 pub use session::Session;
 pub use violation::{Problem, Violation};

@@ -5,7 +5,7 @@
 
 use imaging::Size;
 
-use crate::violation::{Problem, limit};
+use crate::violation::{Problem, limit, value};
 
 /// What a server may ask for; beyond it is a [`Violation`](crate::Violation), unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,9 @@ impl Default for Limits {
 impl Limits {
     /// Checks a framebuffer's size.
     pub(crate) fn framebuffer(&self, size: Size) -> Result<(), Problem> {
+        if size.rect().is_empty() {
+            return Err(value("the framebuffer's shorter side", 0, "a size with pixels"));
+        }
         limit("the framebuffer's longer side", size.w.max(size.h).into(), self.side.into())?;
         limit("pixels of the framebuffer", size.rect().area(), self.pixels)
     }

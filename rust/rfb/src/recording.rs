@@ -3,10 +3,11 @@
 use imaging::Size;
 
 use crate::encoding::Encoding;
+use crate::input::Fields;
 use crate::pixel::PixelFormat;
 
 /// What a server sent after its description of itself, and what it had been asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Recording<'a> {
     /// The framebuffer's size at the beginning.
     pub size: Size,
@@ -14,8 +15,17 @@ pub struct Recording<'a> {
     pub format: PixelFormat,
     /// What was offered.
     pub encodings: Vec<Encoding>,
+    /// The bytes, as they came.
+    pub pieces: Vec<Piece<'a>>,
+}
+
+/// Bytes that came at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Piece<'a> {
+    /// When they came, in seconds since the recording began.
+    pub at: f64,
     /// The bytes.
-    pub stream: &'a [u8],
+    pub bytes: &'a [u8],
 }
 
 /// Why a file is not a recording.
@@ -23,11 +33,21 @@ pub struct Recording<'a> {
 #[error("not a recording: {0}")]
 pub struct NotARecording(&'static str);
 
-const MAGIC: &str = "rfb-recording";
+/// The first word of a file with times.
+const MAGIC: &str = "rfb-recording-2";
+
+/// The first word of a file without.
+const UNTIMED: &str = "rfb-recording";
+
+/// Bytes before each piece: microseconds in eight, the length in four.
+const HEAD: usize = 12;
 
 impl<'a> Recording<'a> {
-    /// Reads a file: a line of `rfb-recording`, width, height, the format's 16 bytes in hexadecimal, and the numbers of the
-    /// encodings with commas between them; then the bytes.
+    /// Reads a file: a line of `rfb-recording-2`, width, height, the format's 16 bytes in hexadecimal, and the numbers of the
+    /// encodings with commas between them; then the pieces, each after its time in microseconds (64 bits) and its length (32
+    /// bits, both big-endian). What was cut off within a piece is read as far as it goes.
+    ///
+    /// After `rfb-recording` there are no times, and the bytes follow the line as they are.
     ///
     /// # Errors
     /// When the line is not such a line.
@@ -35,29 +55,60 @@ impl<'a> Recording<'a> {
         let end =
             file.iter().take(4096).position(|byte| *byte == b'\n').ok_or(NotARecording("it has no first line"))?;
         let line = std::str::from_utf8(&file[..end]).map_err(|_| NotARecording("its first line is not text"))?;
-        let [MAGIC, width, height, format, encodings] = line.split(' ').collect::<Vec<_>>()[..] else {
+        let [magic @ (MAGIC | UNTIMED), width, height, format, encodings] = line.split(' ').collect::<Vec<_>>()[..]
+        else {
             return Err(NotARecording("its first line does not begin with `rfb-recording` and four fields"));
         };
         let side = |text: &str| text.parse().map_err(|_| NotARecording("its width or height is not a number"));
         let number = |text: &str| text.parse().ok().and_then(Encoding::of);
         let encodings = encodings.split(',').map(number).collect::<Option<_>>();
+        let stream = &file[end + 1..];
         Ok(Self {
             size: Size { w: side(width)?, h: side(height)? },
             format: PixelFormat::parse(
                 bytes(format).ok_or(NotARecording("its format is not 16 bytes in hexadecimal"))?,
             ),
             encodings: encodings.ok_or(NotARecording("it has an encoding that is not known"))?,
-            stream: &file[end + 1..],
+            pieces: if magic == MAGIC { timed(stream) } else { vec![Piece { at: 0.0, bytes: stream }] },
         })
     }
 
-    /// The file's first line.
+    /// All the bytes.
     #[must_use]
-    pub fn line(&self) -> String {
-        let format = format!("{:032x}", u128::from_be_bytes(self.format.to_bytes()));
-        let numbers: Vec<String> = self.encodings.iter().map(|encoding| encoding.number().to_string()).collect();
-        format!("{MAGIC} {} {} {format} {}\n", self.size.w, self.size.h, numbers.join(","))
+    pub fn stream(&self) -> Vec<u8> {
+        self.pieces.iter().flat_map(|piece| piece.bytes).copied().collect()
     }
+
+    /// The first line of a file with times.
+    #[must_use]
+    pub fn line(size: Size, format: &PixelFormat, encodings: &[Encoding]) -> String {
+        let format = format!("{:032x}", u128::from_be_bytes(format.to_bytes()));
+        let numbers: Vec<String> = encodings.iter().map(|encoding| encoding.number().to_string()).collect();
+        format!("{MAGIC} {} {} {format} {}\n", size.w, size.h, numbers.join(","))
+    }
+}
+
+impl Piece<'_> {
+    /// What stands before its bytes in a file.
+    #[must_use]
+    pub fn head(&self) -> [u8; HEAD] {
+        let mut head = [0; HEAD];
+        head[..8].copy_from_slice(&((self.at * 1e6) as u64).to_be_bytes());
+        head[8..].copy_from_slice(&(self.bytes.len() as u32).to_be_bytes());
+        head
+    }
+}
+
+fn timed(mut stream: &[u8]) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    while let Some((head, rest)) = stream.split_at_checked(HEAD) {
+        let mut fields = Fields(head);
+        let micros = u64::from(fields.u32()) << 32 | u64::from(fields.u32());
+        let (bytes, rest) = rest.split_at((fields.u32() as usize).min(rest.len()));
+        pieces.push(Piece { at: micros as f64 / 1e6, bytes });
+        stream = rest;
+    }
+    pieces
 }
 
 fn bytes(hex: &str) -> Option<[u8; 16]> {
@@ -70,14 +121,45 @@ fn bytes(hex: &str) -> Option<[u8; 16]> {
 mod tests {
     use super::*;
 
+    const SIZE: Size = Size { w: 3, h: 2 };
+
     #[test]
-    fn the_first_line_can_be_read_again() {
+    fn what_was_written_can_be_read_again() {
         let encodings = vec![Encoding::Zrle, Encoding::Quality(3), Encoding::Clipboard, Encoding::Fence];
-        let recording =
-            Recording { size: Size { w: 3, h: 2 }, format: PixelFormat::BGRX, encodings, stream: b"\n bytes" };
-        let file = [recording.line().as_bytes(), recording.stream].concat();
-        assert_eq!(Recording::parse(&file), Ok(recording));
-        for wrong in ["", "rfb-recording 3 2\n", "rfb-recording 3 2 zz 0\n", "rfb-recording 3 -2 00 0\n"] {
+        let line = Recording::line(SIZE, &PixelFormat::BGRX, &encodings);
+        let pieces =
+            vec![Piece { at: 0.0, bytes: b"" }, Piece { at: 0.25, bytes: b"\n bytes" }, Piece { at: 5e3, bytes: b"!" }];
+        let mut file = line.clone().into_bytes();
+        for piece in &pieces {
+            file.extend(piece.head());
+            file.extend(piece.bytes);
+        }
+        let recording = Recording { size: SIZE, format: PixelFormat::BGRX, encodings, pieces };
+        assert_eq!(Recording::parse(&file).as_ref(), Ok(&recording));
+        assert_eq!(recording.stream(), b"\n bytes!");
+        let bytes = |len: usize| Recording::parse(&file[..len]).map(|read| read.stream().len());
+        for cut in line.len()..file.len() {
+            let ends = [line.len() + 2 * HEAD, line.len() + 2 * HEAD + 7];
+            assert_eq!(bytes(cut), Ok(cut.clamp(ends[0], ends[1]) - ends[0]), "{cut}");
+        }
+    }
+
+    #[test]
+    fn files_without_times_are_one_piece() {
+        let line = Recording::line(SIZE, &PixelFormat::BGRX, &[Encoding::Raw]).replace(MAGIC, UNTIMED);
+        let file = [line.as_bytes(), b"\n bytes"].concat();
+        assert_eq!(Recording::parse(&file).unwrap().pieces, [Piece { at: 0.0, bytes: b"\n bytes" }]);
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        for wrong in [
+            "",
+            "rfb-recording 3 2\n",
+            "rfb-recording 3 2 zz 0\n",
+            "rfb-recording-2 3 -2 00 0\n",
+            "rfb-recording-3 3 2 00 0\n",
+        ] {
             assert!(Recording::parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use imaging::{Cursor, Screen, Size};
+use imaging::{Cursor, Rect, Screen, Size};
 
 use crate::canvas::Canvas;
 use crate::client;
@@ -20,7 +20,7 @@ use crate::limits::Limits;
 use crate::message::{Collected, latin1};
 use crate::pace::Pace;
 use crate::pixel::PixelFormat;
-use crate::update::{Outcome, Update};
+use crate::update::{Outcome, Tally, Update};
 use crate::violation::{Problem, Violation, limit, value};
 
 /// The client's side of a connection that is past its handshake.
@@ -41,8 +41,13 @@ pub struct Session {
     pace: Pace,
     /// When the framebuffer's size was changed, within the second before the last update.
     resized: VecDeque<f64>,
-    /// Cursor images so far.
+    /// Cursor images so far, the latest, and whether the cursor is hidden now.
     cursors: u64,
+    cursor: Option<Cursor>,
+    hidden: bool,
+    /// Complete updates so far, and their rectangles.
+    updates: u64,
+    rectangles: Tally,
     /// Whether updates are asked for, or come by themselves.
     follow: Follow,
     broken: Option<Violation>,
@@ -104,6 +109,10 @@ impl Session {
             pace: Pace::default(),
             resized: VecDeque::new(),
             cursors: 0,
+            cursor: None,
+            hidden: false,
+            updates: 0,
+            rectangles: Tally::default(),
             follow: Follow::No,
             broken: None,
         })
@@ -118,11 +127,19 @@ impl Session {
         let context = "the form of pixels asked for".to_owned();
         format.check().map_err(|problem| Violation { offset: self.consumed, context, problem })?;
         self.painter.set_format(*format);
-        self.painter.jpeg = encodings.iter().any(|encoding| matches!(encoding, Encoding::Quality(_)));
-        self.offered = encodings.to_vec();
         self.outgoing.extend(client::set_pixel_format(format));
-        self.outgoing.extend(client::set_encodings(encodings));
+        self.offered.clear();
+        self.offer(encodings);
         Ok(())
+    }
+
+    /// Tells the server the encodings anew; at any time.
+    pub fn offer(&mut self, encodings: &[Encoding]) {
+        self.painter.jpeg = encodings.iter().any(|encoding| matches!(encoding, Encoding::Quality(_)));
+        // What is under way may still use what was offered before.
+        self.offered.retain(|encoding| !encodings.contains(encoding));
+        self.offered.extend(encodings);
+        self.outgoing.extend(client::set_encodings(encodings));
     }
 
     /// Asks for an update of the whole framebuffer: of what has changed, or of everything.
@@ -172,6 +189,18 @@ impl Session {
     #[must_use]
     pub const fn features(&self) -> Features {
         self.features
+    }
+
+    /// Complete updates so far.
+    #[must_use]
+    pub const fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// How many rectangles of each encoding these had.
+    #[must_use]
+    pub fn rectangles(&self) -> &[(Encoding, u64)] {
+        &self.rectangles.0
     }
 
     /// The screen that is kept current.
@@ -288,7 +317,8 @@ impl Session {
                     self.resized.pop_front();
                 }
                 self.painter.begin();
-                self.state = State::Update(Box::new(Update::new(count, self.began, self.resized.len())));
+                self.state =
+                    State::Update(Box::new(Update::new(count, self.began, self.resized.len(), self.drawable())));
             }
             COLOUR_MAP => {
                 let Some(header) = input.peek(6) else {
@@ -394,7 +424,21 @@ impl Session {
     }
 
     fn finish_update(&mut self, outcome: Outcome, at: f64) {
-        let Outcome { events, cursor, resizes, qemu_key, mouse_buttons, set_desktop_size } = outcome;
+        let Outcome {
+            events,
+            cursor,
+            resizes,
+            qemu_key,
+            mouse_buttons,
+            set_desktop_size,
+            rectangles,
+            drawn,
+            drawable: _,
+        } = outcome;
+        self.updates += 1;
+        for (encoding, count) in rectangles.0 {
+            self.rectangles.add(encoding, count);
+        }
         let resized = resizes - self.resized.len();
         self.resized.extend(std::iter::repeat_n(at, resized));
         self.learn(Features {
@@ -411,7 +455,14 @@ impl Session {
                 Shape::Image(cursor) => Some(Cursor { serial: self.cursors, ..cursor }),
             };
             self.events.push(Event::Cursor { visible: cursor.is_some() });
+            self.hidden = cursor.is_none();
+            if cursor.is_some() {
+                self.cursor.clone_from(&cursor);
+            }
             lock(&self.screen).set_cursor(cursor);
+        }
+        if let Some(rect) = drawn {
+            self.find_pointer(rect);
         }
         self.show(at);
         match self.follow {
@@ -419,6 +470,34 @@ impl Session {
             // They come of the rectangle that was asked for.
             Follow::Continuous if resized > 0 => self.go_continuous(),
             Follow::Continuous | Follow::No => {}
+        }
+    }
+
+    /// The size of the cursor that the server may be drawing into the picture.
+    fn drawable(&self) -> Option<Size> {
+        self.cursor.as_ref().filter(|_| self.hidden).map(|cursor| cursor.size)
+    }
+
+    /// `TigerVNC` does not tell who has moved the pointer away from where we put it, or where to: it hides our cursor, and draws it
+    /// into the picture, in a rectangle of its own. That it is the cursor is seen by each pixel that it covers.
+    fn find_pointer(&mut self, rect: Rect) {
+        let Some(cursor) = self.cursor.as_ref().filter(|_| self.hidden) else { return };
+        let canvas = &mut self.painter.canvas;
+        if rect.size() != cursor.size || !canvas.size().rect().contains(rect) {
+            return;
+        }
+        // A cursor of which nothing is opaque is found nowhere.
+        let mut found = false;
+        for (y, argb) in (0..rect.h).zip(cursor.argb.chunks(rect.w as usize)) {
+            for (pixel, argb) in canvas.row(rect, y).iter().zip(argb).filter(|(_, argb)| **argb >> 24 == 255) {
+                if argb.to_le_bytes()[..3] != pixel[..3] {
+                    return;
+                }
+                found = true;
+            }
+        }
+        if found {
+            self.events.push(Event::Pointer { x: rect.x + cursor.hot.0, y: rect.y + cursor.hot.1 });
         }
     }
 

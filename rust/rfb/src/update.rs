@@ -35,6 +35,24 @@ pub(crate) struct Outcome {
     pub qemu_key: bool,
     pub mouse_buttons: bool,
     pub set_desktop_size: bool,
+    /// The encodings of its rectangles, and how many of each.
+    pub rectangles: Tally,
+    /// The size that a cursor drawn into the picture would have, and the latest rectangle of that size.
+    pub drawable: Option<Size>,
+    pub drawn: Option<Rect>,
+}
+
+/// How many rectangles of each encoding.
+#[derive(Default)]
+pub(crate) struct Tally(pub Vec<(Encoding, u64)>);
+
+impl Tally {
+    pub(crate) fn add(&mut self, encoding: Encoding, count: u64) {
+        match self.0.iter_mut().find(|(known, _)| *known == encoding) {
+            Some((_, known)) => *known += count,
+            None => self.0.push((encoding, count)),
+        }
+    }
 }
 
 /// What a rectangle's header is followed by.
@@ -49,9 +67,10 @@ enum Part {
 }
 
 impl Update {
-    /// An update of at most `count` rectangles, after `resizes` changes of the size within the last second.
-    pub(crate) fn new(count: u16, began: u64, resizes: usize) -> Self {
-        let outcome = Outcome { resizes, ..Outcome::default() };
+    /// An update of at most `count` rectangles, after `resizes` changes of the size within the last second. `drawable`: see
+    /// [`Outcome::drawable`].
+    pub(crate) fn new(count: u16, began: u64, resizes: usize, drawable: Option<Size>) -> Self {
+        let outcome = Outcome { resizes, drawable, ..Outcome::default() };
         Self { left: count, part: None, reading: None, began, outcome }
     }
 
@@ -70,6 +89,9 @@ impl Update {
                 }
                 if let (Some(Part::Pixels(_)), Some((_, rect))) = (&self.part, self.reading) {
                     painter.canvas.touch(rect);
+                    if self.outcome.drawable == Some(rect.size()) {
+                        self.outcome.drawn = Some(rect);
+                    }
                 }
                 (self.part, self.reading) = (None, None);
             }
@@ -104,6 +126,7 @@ impl Update {
             .filter(|encoding| *encoding == Encoding::Raw || offered.contains(encoding))
             .ok_or_else(|| value("the encoding of a rectangle", number, "one that was offered"))?;
         self.reading = Some((encoding, rect));
+        self.outcome.rectangles.add(encoding, 1);
         self.part = match encoding {
             Encoding::LastRect => return Ok(true),
             Encoding::DesktopSize => {
@@ -121,6 +144,10 @@ impl Update {
             }
             Encoding::MouseButtons => {
                 self.outcome.mouse_buttons = true;
+                None
+            }
+            Encoding::PointerPos | Encoding::CursorPosition => {
+                self.outcome.events.push(Event::Pointer { x: rect.x, y: rect.y });
                 None
             }
             Encoding::ExtendedDesktopSize => Some(Part::Layout(rect)),

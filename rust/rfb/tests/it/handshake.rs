@@ -3,6 +3,8 @@
 use imaging::Size;
 use rfb::{Handshake, Limits, PixelFormat, Security, ServerInit, Step, VeNCrypt};
 
+use crate::seeds;
+
 /// What a caller answers to a step.
 fn answer(handshake: &mut Handshake, step: &Step, security: Security, subtype: VeNCrypt) {
     match step {
@@ -30,6 +32,8 @@ fn shaken(server: &[u8], security: Security, subtype: VeNCrypt) -> (Vec<Step>, V
         }
         (steps, sent, handshake.rest())
     };
+    seeds::handshake(0, server);
+    seeds::handshake(1, server);
     let whole = run(server.len());
     assert_eq!(whole, run(1));
     whole

@@ -7,4 +7,5 @@ mod handshake;
 mod malformed;
 mod messages;
 mod recorded;
+mod seeds;
 mod wire;

@@ -1,6 +1,9 @@
 //! What a malicious or broken server may send: each case ends in a violation that names it, whole and byte by byte.
 
-use rfb::{Encoding, Event, PixelFormat, Problem};
+use std::sync::{Arc, Mutex};
+
+use imaging::{Screen, Size};
+use rfb::{Encoding, Event, Limits, PixelFormat, Problem, Session};
 
 use crate::encoders::deflated;
 use crate::wire::{ALL, INDEXED, counted, fed, header, one, pixels, rect, session, update};
@@ -193,7 +196,7 @@ fn pictures() {
 
 #[test]
 fn sizes_of_the_framebuffer() {
-    for (w, h) in [(65_535, 65_535), (16_385, 1), (1, 16_385), (16_384, 4097)] {
+    for (w, h) in [(0, 0), (W, 0), (65_535, 65_535), (16_385, 1), (1, 16_385), (16_384, 4097)] {
         let place = rect(0, 0, w, h);
         refused("a size", &one(place, Encoding::DesktopSize, &[]), "the framebuffer");
         refused("a size", &one(place, Encoding::ExtendedDesktopSize, &[0; 4]), "the framebuffer");
@@ -282,7 +285,8 @@ fn what_was_never_offered() {
     for encoding in [3, 8, 15, 17, 21, 50, -1, -260 + 1, 0x574d_5664] {
         refused("an encoding", &update(&[(rect(0, 0, 1, 1), encoding, vec![0; 9])]), "the encoding of a rectangle");
     }
-    let mut session = session(W, H, &PixelFormat::BGRX);
+    let screen = Arc::new(Mutex::new(Screen::new(Size { w: W, h: H })));
+    let mut session = Session::new(Size { w: W, h: H }, screen, Limits::default(), 0.0).unwrap();
     session.start(&PixelFormat::BGRX, &[Encoding::Raw]).unwrap();
     let violation = session.feed(&one(rect(0, 0, 1, 1), Encoding::CopyRect, &[0; 4]), 0.0).unwrap_err();
     assert!(matches!(violation.problem, Problem::Value { got: 1, .. }), "{violation}");

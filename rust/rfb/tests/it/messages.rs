@@ -283,3 +283,30 @@ fn text_that_is_provided_can_be_read_by_the_other_side() {
     let [Event::Clipboard(message)] = &events[..] else { panic!("{events:?}") };
     assert_eq!(message.text().unwrap(), text.replace("\r\n", "\n"));
 }
+
+#[test]
+fn where_somebody_else_has_put_the_pointer() {
+    for encoding in [Encoding::PointerPos, Encoding::CursorPosition] {
+        let (events, _) = told(&one(rect(3, 1, 0, 0), encoding, &[]));
+        assert_eq!(events, [Event::Pointer { x: 3, y: 1 }, nothing_painted()]);
+    }
+}
+
+#[test]
+fn a_cursor_drawn_into_the_picture_tells_where_the_pointer_is() {
+    let (black, white) = ([0, 0, 0, 0], [255, 255, 255, 0]);
+    // Two pixels, of which the second is see-through; its hotspot is the second.
+    let cursor = one(rect(1, 0, 2, 1), Encoding::Cursor, &[&white[..], &black, &[0x80]].concat());
+    let hidden = one(NOWHERE, Encoding::Cursor, &[]);
+    let drawn = |pixels: [[u8; 4]; 2]| one(rect(2, 1, 2, 1), Encoding::Raw, &pixels.concat());
+    let places = |stream: &[&[u8]]| -> Vec<Event> {
+        told(&stream.concat()).0.into_iter().filter(|event| matches!(event, Event::Pointer { .. })).collect()
+    };
+    let at = Event::Pointer { x: 3, y: 1 };
+    assert_eq!(places(&[&cursor, &hidden, &drawn([white, white])]), std::slice::from_ref(&at));
+    assert_eq!(places(&[&cursor, &hidden, &drawn([white, black])]), [at]);
+    // Something else of that size; our own cursor is not hidden; there was none.
+    assert_eq!(places(&[&cursor, &hidden, &drawn([black, white])]), []);
+    assert_eq!(places(&[&cursor, &drawn([white, white])]), []);
+    assert_eq!(places(&[&hidden, &drawn([white, white])]), []);
+}

@@ -1,8 +1,9 @@
 //! What real servers sent.
 
 use imaging::Size;
-use rfb::{Event, Features, Recording};
+use rfb::{Event, Features, PixelFormat, Recording};
 
+use crate::seeds;
 use crate::wire::{fed, pixels, session};
 
 /// The size and the RGB bytes of a PNG file.
@@ -55,10 +56,19 @@ fn what_real_servers_sent_shows_what_x_showed() {
         let recording = Recording::parse(file).unwrap();
         let (size, expected) = rgb(png);
         assert_eq!(size, recording.size, "{name}");
+        let stream = recording.stream();
+        seeds::session(
+            match recording.format {
+                PixelFormat { bits_per_pixel: 16, .. } => 2,
+                PixelFormat { bits_per_pixel: 8, .. } => 3,
+                PixelFormat { big_endian, .. } => u8::from(big_endian),
+            },
+            &stream,
+        );
         for piece in [1, 1460, file.len()] {
             let mut session = session(size.w, size.h, &recording.format);
             session.start(&recording.format, &recording.encodings).unwrap();
-            let (events, violation) = fed(&mut session, recording.stream, &[piece]);
+            let (events, violation) = fed(&mut session, &stream, &[piece]);
             assert_eq!(violation, None, "{name}");
             assert!(events.iter().any(|event| matches!(event, Event::Updated { changed: true, .. })), "{name}");
             let got = pixels(&session).into_iter().flat_map(|pixel| pixel.to_be_bytes()[1..].to_vec());
@@ -76,7 +86,7 @@ fn what_servers_told_besides_pixels() {
         let recording = Recording::parse(file).unwrap();
         let mut session = session(recording.size.w, recording.size.h, &recording.format);
         session.start(&recording.format, &recording.encodings).unwrap();
-        let (events, violation) = fed(&mut session, recording.stream, &[recording.stream.len()]);
+        let (events, violation) = fed(&mut session, &recording.stream(), &[file.len()]);
         assert_eq!(violation, None);
         (events, session.features())
     };

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 use imaging::{Rect, Screen, Size};
 use rfb::{Encoding, Event, Limits, PixelFormat, Session, Violation};
 
+use crate::seeds;
+
 /// Every encoding there is.
 pub const ALL: &[Encoding] = &[
     Encoding::Raw,
@@ -30,6 +32,8 @@ pub const ALL: &[Encoding] = &[
     Encoding::QemuKey,
     Encoding::QemuLeds,
     Encoding::MouseButtons,
+    Encoding::PointerPos,
+    Encoding::CursorPosition,
     Encoding::Clipboard,
 ];
 
@@ -101,6 +105,7 @@ pub fn counted(head: &[u8], data: &[u8]) -> Vec<u8> {
 
 /// Feeds pieces of the given sizes, the last one repeated, and returns all events and the violation at the end, if any.
 pub fn fed(session: &mut Session, stream: &[u8], pieces: &[usize]) -> (Vec<Event>, Option<Violation>) {
+    seeds::session(0, stream);
     let (mut events, mut rest) = (Vec::new(), stream);
     let mut sizes = pieces.iter().chain(std::iter::repeat(pieces.last().unwrap()));
     while !rest.is_empty() {

@@ -1,0 +1,257 @@
+"""VNC: the thin side of `_native.Vnc`, and the way back to a server that went away.
+
+This module owns the order of things on one connection and between two. What must never appear here: a byte of the protocol, a
+password, a wait without a limit.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from deskhand import _native
+from deskhand.backends.vnc_keyboard import BUDGET, Keyboard
+from deskhand.backends.vnc_login import enter
+from deskhand.backends.x11 import encode
+from deskhand.errors import ConnectFailed, DesktopLost, Reconnected, UnsupportedAction
+from deskhand.events import ButtonDown, ButtonUp, KeyUp
+from deskhand.geometry import Size
+from deskhand.settle import Activity, Lag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from deskhand.backends.base import Window
+    from deskhand.backends.vnc_target import VncTarget
+    from deskhand.events import Event
+
+__all__ = ["VncBackend"]
+
+T = TypeVar("T")
+
+# A server that comes back does so within a supervisor's restart.
+_RECONNECT_LIMIT = 10.0
+_ENTRY_LIMIT = 3.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_SILENT = 1.0
+
+
+class VncBackend:
+    """One VNC server."""
+
+    name = "vnc"
+    has_windows = False
+
+    def __init__(self, target: VncTarget, *, timeout: float) -> None:
+        """Connect, and wait for the first picture.
+
+        Args:
+            target: Where, and who.
+            timeout: Seconds for all of it.
+
+        Raises:
+            ConnectFailed: Nobody is there, or it did not answer in time.
+            AuthFailed: The server wants something else, or its certificate is not to be trusted.
+            ProtocolViolation: It does not speak RFB as it should.
+        """
+        self._target = target
+        self._keyboard = Keyboard()
+        self._stop = threading.Event()
+        self._closed = False
+        self._vnc = self._connect(timeout, None)
+        self.screen = self._vnc.screen
+
+    def __repr__(self) -> str:
+        return f"<VncBackend {self._target}>"
+
+    def _connect(self, timeout: float, screen: _native.Screen | None) -> _native.Vnc:
+        deadline = time.monotonic() + timeout
+        # While it is entered again, nobody can stop that.
+        entered = enter(self._target, timeout if screen is None else min(timeout, _ENTRY_LIMIT))
+        vnc = _native.Vnc(entered.fd, entered.size, entered.rest, local=entered.local, screen=screen)
+        try:
+            vnc.wait_first(max(0.0, deadline - time.monotonic()))
+        except (DesktopLost, TimeoutError) as error:
+            vnc.close()
+            hint = "check that the desktop behind it runs"
+            raise ConnectFailed(str(self._target), f"it sent no picture: {error}", hint) from error
+        except BaseException:
+            vnc.close()
+            raise
+        return vnc
+
+    def _do(self, work: Callable[[_native.Vnc], T]) -> T:
+        """Do it; where the connection breaks, make a new one and say so."""
+        try:
+            return work(self._vnc)
+        except DesktopLost as lost:
+            if self._closed:
+                raise
+            self._reconnect(lost)
+            raise Reconnected(str(self._target), lost.detail, self.screen.epoch) from lost
+
+    def _reconnect(self, lost: DesktopLost) -> None:
+        deadline = time.monotonic() + _RECONNECT_LIMIT
+        keys, buttons = self._vnc.pressed()
+        self._vnc.close()
+        pause, reason = _FIRST_PAUSE, "no time was left to try"
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                self._vnc = self._connect(left, self.screen)
+            except ConnectFailed as error:
+                reason = error.reason
+            else:
+                break
+            if self._stop.wait(min(pause * random.uniform(0.5, 1.0), left)):  # noqa: S311 # only spreads the attempts
+                raise _native.Interrupted("this call was stopped")
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        else:
+            detail = f"{lost.detail}; for {_RECONNECT_LIMIT:g} s it did not come back: {reason}"
+            raise DesktopLost("network", detail) from lost
+        self._keyboard.forget()
+        # Most servers release what a client held that went away; x11vnc (known by what it can) does not, and has forgotten the
+        # buttons: only what it thinks is pressed it releases. To X, pressing what is pressed is nothing.
+        features = self._vnc.features
+        forgetful = "fence" not in features and "set_desktop_size" in features
+        again = map(ButtonDown, buttons) if forgetful else ()
+        self._vnc.release(encode([*again, *map(ButtonUp, buttons), *map(KeyUp, reversed(keys))]))
+
+    @property
+    def size(self) -> Size:
+        """Size of the screen in pixels."""
+        return Size(*self.screen.size)
+
+    @property
+    def lag(self) -> Lag:
+        """How far behind what is seen may be; see `Backend.lag`."""
+        return Lag(*self._vnc.lag)
+
+    @property
+    def status(self) -> Sequence[str]:
+        """What this server cannot do, and whether it owes an answer."""
+        features = self._vnc.features
+        notes = []
+        if (silent := self._vnc.silent) > _SILENT:
+            notes.append(f"the server has not answered for {silent:.0f} s")
+        if "fence" not in features:
+            notes.append("the server knows no fences: a picture may be one of its frames old (about 40 ms)")
+        if "mouse_buttons" not in features:
+            notes.append("the server knows no buttons 8 and 9: the keys Back and Forward are pressed for them")
+        if not self.can_paste:
+            notes.append("the server's clipboard takes only Latin-1 text, and nothing tells when it is pasted")
+        return notes
+
+    def begin(self) -> None:
+        """The reader never rests."""
+
+    def end(self) -> None:
+        """The reader never rests."""
+
+    def untypable(self, events: Sequence[Event]) -> set[int]:
+        """See `Backend.untypable`."""
+        # wayvnc, known by what it cannot do, drops what is on no key.
+        finds_keys = {"fence", "set_desktop_size"} & set(self._vnc.features)
+        return self._keyboard.untypable(events, BUDGET if finds_keys else 0)
+
+    @property
+    def can_paste(self) -> bool:
+        """Whether a paste can be proved."""
+        return "clipboard" in self._vnc.features
+
+    def send(self, events: Sequence[Event]) -> None:
+        """Send events; see `Backend.send`."""
+        planned = encode(self._keyboard.plan(events, side_buttons="mouse_buttons" in self._vnc.features))
+        self._do(lambda vnc: vnc.send(planned))
+
+    def release(self, events: Sequence[Event]) -> None:
+        """Release; see `Backend.release`."""
+        planned = encode(self._keyboard.plan(events, side_buttons="mouse_buttons" in self._vnc.features))
+        self._keyboard.forget()
+        self._do(lambda vnc: vnc.release(planned))
+
+    def pressed(self) -> tuple[list[int], list[int]]:
+        """Keysyms and buttons that this connection holds."""
+        keys, buttons = self._vnc.pressed()
+        return keys, list(buttons)
+
+    def look(self, limit: float | None = None) -> None:
+        """Look; see `Backend.look`."""
+        self._do(lambda vnc: vnc.look(limit))
+
+    def mark(self, limit: float | None = None) -> int | None:
+        """A probe is a mark: its answer comes between what was sent before and after; see `Backend.mark`."""
+        return self._do(lambda vnc: vnc.mark(limit))
+
+    def marked(self, mark: int) -> int | None:
+        """Where it came; see `Backend.marked`."""
+        return self._do(lambda vnc: vnc.marked(mark))
+
+    def wait(self, timeout: float) -> bool:
+        """Wait; see `Backend.wait`."""
+        return self._do(lambda vnc: vnc.wait(timeout))
+
+    def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int | None:
+        """Ask the server itself: it answers after all that it had to send before."""
+        del at_pointer, window
+        return self._do(lambda vnc: vnc.probe())
+
+    def answered(self, probe: int) -> bool:
+        """Whether that probe, or a later one, was answered."""
+        return self._do(lambda vnc: vnc.answered(probe))
+
+    def take_stock(self) -> None:
+        """A server does not tell what its applications compute."""
+
+    def activity(self) -> Activity:
+        """A server does not tell what its applications compute."""
+        return Activity.UNKNOWN
+
+    def has_window_manager(self) -> bool:
+        """A server does not tell."""
+        return False
+
+    def windows(self) -> list[Window]:
+        """A server does not tell."""
+        raise UnsupportedAction(self.name, "windows")
+
+    def activate(self, window: int) -> None:
+        """A server cannot."""
+        raise UnsupportedAction(self.name, f"activate {window}")
+
+    def close_window(self, window: int) -> None:
+        """A server cannot."""
+        raise UnsupportedAction(self.name, f"close_window {window}")
+
+    def resize(self, size: Size) -> None:
+        """Change the size; see `Backend.resize`."""
+        self._do(lambda vnc: vnc.resize(*size))
+
+    def read_clipboard(self, timeout: float) -> str | None:
+        """The clipboard's text, as far as the server has told of it."""
+        return self._do(lambda vnc: vnc.read_clipboard(timeout))
+
+    def write_clipboard(self, text: str, timeout: float) -> None:
+        """Put text on the clipboard; see `Backend.write_clipboard`."""
+        del timeout
+        self._do(lambda vnc: vnc.write_clipboard(text))
+
+    def wait_pasted(self, timeout: float) -> None:
+        """Wait until the server has fetched the text; see `Backend.wait_pasted`."""
+        self._do(lambda vnc: vnc.wait_pasted(timeout))
+
+    def interrupt(self) -> None:
+        """Stop; see `Backend.interrupt`."""
+        self._stop.set()
+        self._vnc.interrupt()
+
+    def clear_interrupt(self) -> None:
+        """Take it back; see `Backend.clear_interrupt`."""
+        self._stop.clear()
+        self._vnc.clear_interrupt()
+
+    def close(self) -> None:
+        """Release everything and end the connection; again is harmless."""
+        self._closed = True
+        self._vnc.close()

@@ -1,0 +1,53 @@
+"""The commands for images of containers: `image build`, `image check`."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from deskhand.cli.common import examples, json_option, show_json, table
+from deskhand.launch.docker import DEFAULT_IMAGE
+from deskhand.launch.image import STAGES, build_image, check_image
+
+__all__ = ["COMMANDS"]
+
+_FAILED = 1
+
+
+@click.group(epilog=examples("deskhand image build", "deskhand image build desktop", "deskhand image check"))
+def image() -> None:
+    """Build the images that `deskhand up --docker` starts, and check them."""
+
+
+@image.command(epilog=examples("deskhand image build", "deskhand image build desktop"))
+@click.argument("stage", type=click.Choice(STAGES), default="minimal")
+def build(*, stage: str) -> None:
+    """Build an image; what is built already is not built again.
+
+    `minimal` has a window manager and a terminal, `desktop` a panel, editors, a file manager, a browser and an office.
+    """
+    begun = time.monotonic()
+
+    def tell(line: str) -> None:
+        click.echo(f"{time.monotonic() - begun:6.1f} s  {line}", err=True)
+
+    name = build_image(stage, tell=tell)
+    click.echo(f"{name} is there after {time.monotonic() - begun:.1f} s: deskhand up --docker --image {name}")
+
+
+@image.command(epilog=examples("deskhand image check", "deskhand image check my/desktop"))
+@click.argument("name", default=DEFAULT_IMAGE)
+@json_option
+def check(*, name: str, as_json: bool) -> None:
+    """Start a desktop from an image and check that nothing in it has rights that it should not have."""
+    findings = check_image(name)
+    if as_json:
+        show_json([{"name": f.name, "ok": f.ok, "found": f.found} for f in findings])
+    else:
+        table(("", "check", "found"), [("ok" if f.ok else "FAILED", f.name, f.found) for f in findings])
+    if not all(f.ok for f in findings):
+        raise click.exceptions.Exit(_FAILED)
+
+
+COMMANDS = (image,)

@@ -1,0 +1,172 @@
+"""The images that containers are started from: how they are built, and whether they are as safe as they should be.
+
+This module owns the build and the list of checks. What must never appear here: a test's own judgement; tests run these checks.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deskhand.errors import ActionError, AuthFailed, ConnectFailed, LaunchFailed
+from deskhand.launch.docker import launch_docker
+from deskhand.launch.engine import connect_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from deskhand.desktop import Desktop
+
+__all__ = ["STAGES", "Finding", "build_image", "check_image", "context", "examine_container"]
+
+STAGES = ("minimal", "desktop")
+BASE = "debian:bookworm-slim"
+_LOG_LINES = 30
+_SHELL_LIMIT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check of a running container.
+
+    Attributes:
+        name: What must hold.
+        ok: Whether it does.
+        found: What was seen.
+    """
+
+    name: str
+    ok: bool
+    found: str
+
+
+def context() -> Path:
+    """The directory with the Dockerfile, the base's script and what goes into the images."""
+    return Path(str(resources.files("deskhand") / "image"))
+
+
+def build_image(stage: str = "minimal", *, tell: Callable[[str], object] = lambda _: None) -> str:
+    """Build a stage, or find that it is built already; returns the image's name.
+
+    Args:
+        stage: `minimal` or `desktop`.
+        tell: Called with a line for each step.
+
+    Raises:
+        ActionError: There is no such stage.
+        LaunchFailed: It cannot be built; carries the end of the build's output.
+    """
+    if stage not in STAGES:
+        raise ActionError(f"there is no stage {stage!r}: {' or '.join(STAGES)}")
+    engine = connect_engine(timeout=3600)
+    try:
+        _ensure_base(tell)
+        name = f"deskhand/{stage}"
+        lines: list[str] = []
+        with engine.translated(f"the image {name}"):
+            steps = engine.api.build(path=str(context()), tag=name, target=stage, rm=True, forcerm=True, decode=True)
+            for message in steps:
+                text = message.get("stream", "").rstrip()
+                lines += text.splitlines()
+                if text.startswith("Step "):
+                    tell(text.splitlines()[0][:120])
+                if "error" in message:
+                    full = "no space left" in message["error"]
+                    hint = "remove what is not needed: docker system prune" if full else message["error"].strip()
+                    raise LaunchFailed(f"the image {name}", 0.0, "\n".join(lines[-_LOG_LINES:]), hint)
+        return name
+    finally:
+        engine.close()
+
+
+def _ensure_base(tell: Callable[[str], object]) -> None:
+    tell(f"Base image {BASE}: pulled, or made from Debian's packages")
+    made = subprocess.run(["bash", str(context() / "base"), BASE], capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        raise LaunchFailed(f"the image {BASE}", 0.0, made.stderr, "it cannot be pulled, and not be made here")
+
+
+def check_image(image: str) -> list[Finding]:
+    """Start a desktop from it, look at it from inside and outside, and end it again.
+
+    Raises:
+        LaunchFailed: It does not come up.
+    """
+    with launch_docker(image=image) as desktop:
+        return list(examine_container(desktop))
+
+
+# What must hold, a command that prints what is, and what it must print. Section 6 of the security notes calls these C6.
+_INSIDE = (
+    ("nobody in it is root", "id -u", lambda text: text.strip() not in {"", "0"}),
+    (
+        "no capability, in force or to be had",
+        "grep ^Cap /proc/self/status",
+        lambda text: len(text.splitlines()) == 5 and all(int(line.split()[1], 16) == 0 for line in text.splitlines()),
+    ),
+    ("no new rights (NoNewPrivs)", "grep NoNewPrivs /proc/self/status", lambda text: text.split()[-1:] == ["1"]),
+    (
+        "system calls are filtered (Seccomp)",
+        "grep -E '^Seccomp:' /proc/self/status",
+        lambda text: text.split()[-1:] == ["2"],
+    ),
+    ("no setuid or setgid file", "find / -xdev -type f -perm /6000 2>/dev/null", lambda text: not text.strip()),
+    (
+        "nothing outside of its own directories can be written",
+        (
+            "for d in / /etc /usr /usr/local/bin /usr/local/lib/deskhand /var /opt /srv; do "
+            "touch $d/.probe 2>/dev/null && echo $d; done"
+        ),
+        lambda text: not text.strip(),
+    ),
+    (
+        "its root is mounted read-only",
+        "awk '$2 == \"/\" {print $4}' /proc/mounts",
+        lambda text: "ro" in text.strip().split(","),
+    ),
+    ("no core dumps", "ulimit -Hc", lambda text: text.strip() == "0"),
+    ("no engine socket", "ls /run/docker.sock /var/run/docker.sock 2>/dev/null", lambda text: not text.strip()),
+    ("no device but the harmless ones", "find /dev -type b", lambda text: not text.strip()),
+    ("no mount can be made", "mount -t tmpfs none /mnt 2>/dev/null && echo mounted", lambda text: not text.strip()),
+    (
+        "no TCP or UDP port is open",
+        # State 0A is LISTEN; the first line is a heading.
+        (
+            "for f in tcp tcp6; do awk 'NR > 1 && $4 == \"0A\"' /proc/net/$f; done; "
+            "for f in udp udp6; do awk 'NR > 1' /proc/net/$f; done"
+        ),
+        lambda text: not text.strip(),
+    ),
+    (
+        "the packages are those that were recorded",
+        r"""dpkg-query -W -f '${Package} ${Version} ${Architecture}\n' | diff - /usr/local/lib/deskhand/packages""",
+        lambda text: not text.strip(),
+    ),
+    ("a UTF-8 locale", "locale charmap", lambda text: text.strip() == "UTF-8"),
+)
+
+
+def examine_container(desktop: Desktop) -> Iterator[Finding]:
+    """The checks of section 6 (C6, C11) on a running desktop."""
+    for name, command, judge in _INSIDE:
+        result = desktop.shell(command, timeout=_SHELL_LIMIT)
+        text = result.stdout
+        yield Finding(name, judge(text) and not result.timed_out, text.strip()[:200] or result.stderr.strip()[:200])
+    yield _refuses_without_cookie(desktop)
+
+
+def _refuses_without_cookie(desktop: Desktop) -> Finding:
+    from deskhand.backends.x11 import X11Backend  # noqa: PLC0415 # the one check that needs a connection
+
+    name = "X refuses who has no cookie"
+    assert desktop.display is not None  # noqa: S101 # a container's always has one
+    try:
+        X11Backend(desktop.display, xauthority="/dev/null", view_only=True).close()
+    except AuthFailed as error:
+        return Finding(name, ok=True, found=error.reason)
+    except ConnectFailed as error:
+        return Finding(name, ok=False, found=error.reason)
+    return Finding(name, ok=False, found="it let us in")

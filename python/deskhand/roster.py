@@ -1,0 +1,243 @@
+"""Who gets which desktop of a pool, and when one is started, checked or ended.
+
+This module owns those rules. What must never appear here: a thread, a desktop, a clock. Callers tell what happened, with the
+time where it matters, and carry out the orders of `Roster.plan`.
+
+Rule 1: who asked first is served first. Rule 2: there are never more desktops than the size, in whatever state, those that are
+just ending included. Rule 3: while somebody waits something is tried for him, and nothing that fails is tried in a tight loop.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+__all__ = ["Check", "End", "Order", "Refuse", "Reset", "Roster", "Serve", "Start", "State"]
+
+FAILURES_TO_REFUSE = 3
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+
+
+class State(Enum):
+    """What one desktop of a pool is just doing."""
+
+    STARTING = auto()
+    READY = auto()
+    CHECKING = auto()
+    USED = auto()
+    RESETTING = auto()
+    ENDING = auto()
+
+
+_TO_COME = (State.STARTING, State.READY, State.CHECKING, State.RESETTING)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Launch a desktop for this slot, then tell `started` or `failed`."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """See whether it lives, then tell `checked`."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Make it as new, then tell `started`, or call `end`."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Close it, then tell `ended`."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Give the desktop to whoever holds the ticket."""
+
+    ticket: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Tell whoever holds the ticket that no desktop comes up."""
+
+    ticket: int
+
+
+Order: TypeAlias = Start | Check | Reset | End | Serve | Refuse
+
+
+class Roster:
+    """The state of one pool.
+
+    Attributes:
+        states: What the desktop of each slot is doing.
+        queue: The tickets that wait, first come first.
+        failures: How many launches have failed since the last that did not.
+    """
+
+    def __init__(self, size: int, warm: int, *, parallel: int, period: float) -> None:
+        """A pool without desktops.
+
+        Args:
+            size: How many desktops there may be.
+            warm: How many are kept ready beyond those that are asked for.
+            parallel: How many may be starting at once for those who wait; for the spare ones it is one.
+            period: Seconds after which an idle desktop is checked.
+        """
+        self.size = size
+        self.warm = warm
+        self.states: dict[int, State] = {}
+        self.queue: deque[int] = deque()
+        self.failures = 0
+        self._parallel = parallel
+        self._period = period
+        # Ready ones, longest idle first, with the time of their last sign of life.
+        self._idle: dict[int, float] = {}
+        self._retry_at = 0.0
+        self._slots = 0
+        self._orders: list[Order] = []
+        self._closing = False
+
+    def count(self, *states: State) -> int:
+        """How many desktops are in one of these states."""
+        return sum(state in states for state in self.states.values())
+
+    @property
+    def over(self) -> bool:
+        """Whether it was closed, and the last desktop has ended."""
+        return self._closing and not self.states
+
+    # --- what callers of the pool do ---
+
+    def ask(self, ticket: int, *, again: bool = False) -> None:
+        """Somebody wants a desktop; `again` after one that proved dead when it was handed over: he keeps his place."""
+        if again:
+            self.queue.appendleft(ticket)
+        else:
+            self.queue.append(ticket)
+
+    def withdraw(self, ticket: int) -> bool:
+        """Somebody does not wait any longer; False when he does not wait (any more)."""
+        if ticket not in self.queue:
+            return False
+        self.queue.remove(ticket)
+        return True
+
+    def give_back(self, slot: int, *, reset: bool) -> None:
+        """A desktop is not used any more; `reset` it for the next user, or end it."""
+        if self.states.get(slot) is State.USED:
+            if reset and not self._closing:
+                self.states[slot] = State.RESETTING
+                self._orders.append(Reset(slot))
+            else:
+                self.end(slot)
+
+    def close(self) -> list[int]:
+        """End everything; what is starting, checked or reset is ended when that is done.
+
+        Returns:
+            The tickets that were waiting.
+        """
+        self._closing = True
+        waiting = list(self.queue)
+        self.queue.clear()
+        for slot, state in self.states.items():
+            if state in {State.READY, State.USED}:
+                self.end(slot)
+        return waiting
+
+    # --- what has become of orders ---
+
+    def started(self, slot: int, now: float) -> None:
+        """A launch or a reset has succeeded."""
+        self.failures = 0
+        self._retry_at = now
+        self._become_ready(slot, now)
+
+    def failed(self, slot: int, now: float) -> None:
+        """A launch has failed, and left nothing; after a reset that failed the desktop is ended (see `end`)."""
+        self.failures += 1
+        self._retry_at = now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self.failures - 1, 10))
+        del self.states[slot]
+
+    def checked(self, slot: int, now: float, *, alive: bool) -> None:
+        """A check is done."""
+        if alive:
+            self._become_ready(slot, now)
+        else:
+            self.end(slot)
+
+    def ended(self, slot: int) -> None:
+        """A desktop is no more."""
+        del self.states[slot]
+
+    def _become_ready(self, slot: int, now: float) -> None:
+        if self._closing:
+            self.end(slot)
+        else:
+            self.states[slot] = State.READY
+            self._idle[slot] = now
+
+    def end(self, slot: int) -> None:
+        """It is dead, or not wanted any more."""
+        self.states[slot] = State.ENDING
+        self._idle.pop(slot, None)
+        self._orders.append(End(slot))
+
+    # --- what is to be done ---
+
+    def plan(self, now: float) -> list[Order]:
+        """What is to be done now; each order is given once."""
+        orders, self._orders = self._orders, []
+        if self._closing:
+            return orders
+        while self.queue and self._idle:
+            slot = next(iter(self._idle))
+            del self._idle[slot]
+            self.states[slot] = State.USED
+            orders.append(Serve(self.queue.popleft(), slot))
+        while self._should_start(now):
+            self._slots += 1
+            self.states[self._slots] = State.STARTING
+            orders.append(Start(self._slots))
+        if self.failures >= FAILURES_TO_REFUSE and not self.states:
+            orders += [Refuse(ticket) for ticket in self.queue]
+            self.queue.clear()
+        for slot, seen in list(self._idle.items()):
+            if now - seen >= self._period:
+                del self._idle[slot]
+                self.states[slot] = State.CHECKING
+                orders.append(Check(slot))
+        return orders
+
+    def _should_start(self, now: float) -> bool:
+        to_come = self.count(*_TO_COME)
+        if len(self.states) >= self.size or to_come >= len(self.queue) + self.warm:
+            return False
+        # Spare ones are not to take the processors from those in use, and after a failure one try at a time is enough.
+        one_by_one = to_come >= len(self.queue) or self.failures
+        starting = self.count(State.STARTING)
+        return starting < (1 if one_by_one else self._parallel) and (not self.failures or now >= self._retry_at)
+
+    def pause(self, now: float) -> float | None:
+        """Seconds after which `plan` may have orders though nothing happens until then; None: never."""
+        due = [seen + self._period for seen in self._idle.values()]
+        # When that is past, something else holds the start back, and its end will be told.
+        if self.failures and now < self._retry_at:
+            due.append(self._retry_at)
+        return max(0.0, min(due) - now) if due else None

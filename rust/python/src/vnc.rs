@@ -1,0 +1,245 @@
+//! `_native.Vnc` and `_native.VncHandshake`: see `vnc::Connection` and `rfb::Handshake`.
+
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use imaging::Size;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rfb::{Handshake, Limits, Security, Step, VeNCrypt};
+use vnc::{Connection, Error, Event, Interrupt};
+
+use crate::errors;
+use crate::screen::Screen;
+
+/// `(kind, a, b)`: the numbers of [`event`].
+type EventTuple = (u8, i64, i64);
+
+fn event((kind, a, b): EventTuple) -> PyResult<Event> {
+    Ok(match kind {
+        0 => Event::Move(a as u16, b as u16),
+        1 => Event::Button(a as u8, b != 0),
+        2 => Event::Key(a as u32, b != 0),
+        3 => Event::Pause(a as u32),
+        _ => return Err(PyValueError::new_err(format!("no event of kind {kind}"))),
+    })
+}
+
+fn events(events: Vec<EventTuple>) -> PyResult<Vec<Event>> {
+    events.into_iter().map(event).collect()
+}
+
+/// One desktop over VNC, from the end of the handshake on.
+#[pyclass(frozen, module = "deskhand._native")]
+pub(crate) struct Vnc {
+    connection: Connection,
+}
+
+impl Vnc {
+    fn call<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Connection) -> Result<T, Error> + Send) -> PyResult<T> {
+        py.detach(|| work(&self.connection)).map_err(errors::vnc)
+    }
+}
+
+#[pymethods]
+impl Vnc {
+    #[new]
+    #[pyo3(signature = (fd, size, rest, *, local, screen=None))]
+    fn new(
+        py: Python<'_>,
+        fd: RawFd,
+        size: (u32, u32),
+        rest: Vec<u8>,
+        local: bool,
+        screen: Option<&Screen>,
+    ) -> PyResult<Self> {
+        if fd < 0 {
+            return Err(PyValueError::new_err("no file descriptor"));
+        }
+        // SAFETY: the caller gives the descriptor up (`socket.detach`), so nobody else closes or uses it.
+        #[allow(unsafe_code)]
+        let stream = unsafe { OwnedFd::from_raw_fd(fd) };
+        let (screen, interrupt) = (screen.map(Screen::shared), Interrupt::new(errors::signalled));
+        let size = Size { w: size.0, h: size.1 };
+        let connection =
+            py.detach(|| Connection::new(stream, size, rest, local, screen, interrupt)).map_err(errors::vnc)?;
+        Ok(Self { connection })
+    }
+
+    #[getter]
+    fn screen(&self) -> Screen {
+        Screen::of(self.connection.screen())
+    }
+
+    /// Which extensions the server has shown to know.
+    #[getter]
+    fn features(&self) -> Vec<&'static str> {
+        let features = self.connection.features();
+        [
+            (features.fence, "fence"),
+            (features.continuous_updates, "continuous_updates"),
+            (features.mouse_buttons, "mouse_buttons"),
+            (features.set_desktop_size, "set_desktop_size"),
+            (features.clipboard, "clipboard"),
+        ]
+        .into_iter()
+        .filter_map(|(known, name)| known.then_some(name))
+        .collect()
+    }
+
+    #[getter]
+    fn lag(&self) -> (f64, f64, f64, f64) {
+        self.connection.lag().into()
+    }
+
+    #[getter]
+    fn silent(&self) -> f64 {
+        self.connection.silent()
+    }
+
+    fn wait_first(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        self.call(py, |connection| connection.wait_first(timeout))
+    }
+
+    fn send(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<()> {
+        let events = self::events(events)?;
+        self.call(py, |connection| connection.send(&events))
+    }
+
+    fn release(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<()> {
+        let events = self::events(events)?;
+        self.call(py, |connection| connection.release(&events))
+    }
+
+    fn pressed(&self) -> (Vec<u32>, Vec<u8>) {
+        self.connection.pressed()
+    }
+
+    #[pyo3(signature = (limit=None))]
+    fn look(&self, py: Python<'_>, limit: Option<f64>) -> PyResult<()> {
+        self.call(py, |connection| connection.look(limit))
+    }
+
+    #[pyo3(signature = (limit=None))]
+    fn mark(&self, py: Python<'_>, limit: Option<f64>) -> PyResult<Option<u32>> {
+        self.call(py, |connection| connection.mark(limit))
+    }
+
+    fn marked(&self, py: Python<'_>, mark: u32) -> PyResult<Option<u64>> {
+        self.call(py, |connection| connection.marked(mark))
+    }
+
+    fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        self.call(py, |connection| connection.wait(timeout))
+    }
+
+    fn probe(&self, py: Python<'_>) -> PyResult<u32> {
+        self.call(py, Connection::probe)
+    }
+
+    fn answered(&self, py: Python<'_>, probe: u32) -> PyResult<bool> {
+        self.call(py, |connection| connection.answered(probe))
+    }
+
+    fn resize(&self, py: Python<'_>, width: u32, height: u32) -> PyResult<()> {
+        self.call(py, |connection| connection.resize(Size { w: width, h: height }))
+    }
+
+    fn read_clipboard(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
+        self.call(py, |connection| connection.read_clipboard(timeout))
+    }
+
+    fn write_clipboard(&self, py: Python<'_>, text: &str) -> PyResult<()> {
+        self.call(py, |connection| connection.write_clipboard(text))
+    }
+
+    fn wait_pasted(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        self.call(py, |connection| connection.wait_pasted(timeout))
+    }
+
+    fn interrupt(&self) {
+        self.connection.interrupt().set();
+    }
+
+    fn clear_interrupt(&self) {
+        self.connection.interrupt().clear();
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.connection.close());
+    }
+}
+
+/// `(what, numbers, bytes, text)`: see [`VncHandshake::feed`].
+type StepTuple = (&'static str, Vec<u32>, Vec<u8>, String);
+
+/// The client's side of a handshake, without any I/O.
+#[pyclass(frozen, module = "deskhand._native")]
+pub(crate) struct VncHandshake {
+    handshake: Mutex<Handshake>,
+}
+
+impl VncHandshake {
+    fn locked(&self) -> MutexGuard<'_, Handshake> {
+        self.handshake.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl VncHandshake {
+    /// Other clients of the server stay.
+    #[new]
+    fn new() -> Self {
+        Self { handshake: Mutex::new(Handshake::new(true, Limits::default())) }
+    }
+
+    fn feed(&self, data: &[u8]) -> PyResult<Option<StepTuple>> {
+        let step = self.locked().feed(data).map_err(|violation| errors::violation(&violation))?;
+        let none = || (Vec::new(), Vec::new(), String::new());
+        Ok(step.and_then(|step| {
+            let (what, (numbers, bytes, text)) = match step {
+                Step::Security(types) => {
+                    ("security", (types.iter().map(|kind| kind.number().into()).collect(), Vec::new(), String::new()))
+                }
+                Step::VeNCrypt(types) => {
+                    ("vencrypt", (types.iter().map(|kind| kind.number()).collect(), Vec::new(), String::new()))
+                }
+                Step::Challenge(challenge) => ("challenge", (Vec::new(), challenge.to_vec(), String::new())),
+                Step::WantsCredentials => ("credentials", none()),
+                Step::StartTls => ("tls", none()),
+                Step::Refused(reason) => ("refused", (Vec::new(), Vec::new(), reason)),
+                Step::Ready(init) => ("ready", (vec![init.size.w, init.size.h], Vec::new(), init.name)),
+                _ => return None,
+            };
+            Some((what, numbers, bytes, text))
+        }))
+    }
+
+    fn to_send(&self) -> Vec<u8> {
+        self.locked().to_send()
+    }
+
+    fn rest(&self) -> Vec<u8> {
+        self.locked().rest()
+    }
+
+    fn choose(&self, number: u8) {
+        self.locked().choose(Security::of(number));
+    }
+
+    fn choose_vencrypt(&self, number: u32) {
+        self.locked().choose_vencrypt(VeNCrypt::of(number));
+    }
+
+    fn respond(&self, response: [u8; 16]) {
+        self.locked().respond(response);
+    }
+
+    fn credentials(&self, name: &str, password: &str) {
+        self.locked().credentials(name, password);
+    }
+
+    fn resume(&self) {
+        self.locked().resume();
+    }
+}

@@ -1,0 +1,547 @@
+//! What callers see of one connection.
+//!
+//! The rule: every wait has a limit, and can be interrupted; a wait that ends early leaves the connection whole.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use imaging::{Screen, Size};
+use rfb::{Encoding, Formats, Limits, Monitor, PixelFormat, Session, client};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::reader::{self, SILENCE_LIMIT, Shared, locked, now};
+use crate::state::State;
+use crate::{Error, Result};
+
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// At the end of a connection, what is held is released and the server given this long to have read it.
+const CLOSE_LIMIT: f64 = 1.0;
+/// Servers without fences give no proof that they have looked at their screen since some input. Measured: x11vnc, which naps when
+/// nothing happens, up to 328 ms.
+const NAP: f64 = 0.3;
+const RESIZE_LIMIT: f64 = 5.0;
+/// A proof that came this recently still holds.
+const FRESH: f64 = 0.001;
+/// For so long it is believed of a server at rest that it lives, without asking, where answers take less than [`FRESH`]. The reader asks
+/// twice as often while somebody looks.
+const ALIVE: f64 = 0.1;
+
+/// What is offered, the best first. No JPEG: a picture must show what the screen shows.
+///
+/// The extended clipboard is for servers with fences: libvncserver knows its messages, but sets no clipboard with them, and with
+/// those clients it does not use the old ones.
+#[must_use]
+pub fn encodings(local: bool, fences: bool) -> Vec<Encoding> {
+    use Encoding::{CopyRect, Hextile, Raw, Tight, Zlib, Zrle};
+    let pixels: &[Encoding] = if local { &[CopyRect, Raw] } else { &[CopyRect, Tight, Zrle, Hextile, Zlib, Raw] };
+    let clipboard: &[Encoding] = if fences { &[Encoding::Clipboard] } else { &[] };
+    let extensions = [
+        Encoding::CursorWithAlpha,
+        Encoding::Cursor,
+        Encoding::DesktopSize,
+        Encoding::ExtendedDesktopSize,
+        Encoding::LastRect,
+        Encoding::Fence,
+        Encoding::ContinuousUpdates,
+        Encoding::MouseButtons,
+        Encoding::PointerPos,
+        Encoding::CursorPosition,
+    ];
+    [pixels, &extensions, clipboard].concat()
+}
+
+/// An input event; keys are keysyms, positions screen pixels.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// Put the pointer there.
+    Move(u16, u16),
+    /// A button, 1 to 9, down or up.
+    Button(u8, bool),
+    /// A key, down or up.
+    Key(u32, bool),
+    /// Let so many milliseconds pass.
+    Pause(u32),
+}
+
+/// Asks whether the caller wants to stop waiting: a flag set from another thread, or a check of its own (signals).
+pub struct Interrupt {
+    flag: AtomicBool,
+    check: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Interrupt {
+    /// `check` is called now and then from the waiting thread.
+    pub fn new(check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { flag: AtomicBool::new(false), check: Box::new(check) }
+    }
+
+    /// Makes the wait that is under way, or the next one, stop; [`Interrupt::clear`] takes it back.
+    pub fn set(&self) {
+        self.flag.store(true, Ordering::SeqCst);
+    }
+
+    /// Forgets an earlier [`Interrupt::set`].
+    pub fn clear(&self) {
+        self.flag.store(false, Ordering::SeqCst);
+    }
+
+    fn requested(&self) -> bool {
+        self.flag.load(Ordering::SeqCst) || (self.check)()
+    }
+}
+
+/// One VNC connection that is past its handshake.
+pub struct Connection {
+    shared: Arc<Shared>,
+    interrupt: Interrupt,
+    reader: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Connection {
+    /// Takes over a connected stream socket, and begins to follow what the server shows. `rest` came after the handshake.
+    ///
+    /// `local`: bytes cost nothing on the way, so pixels are asked for as they are; else deflated, without loss either way.
+    ///
+    /// The screen starts anew, also when it is the one of an earlier connection.
+    ///
+    /// # Errors
+    /// When the framebuffer is too large, or the system refuses a descriptor or a thread.
+    pub fn new(
+        stream: OwnedFd,
+        size: Size,
+        rest: Vec<u8>,
+        local: bool,
+        screen: Option<Arc<Mutex<Screen>>>,
+        interrupt: Interrupt,
+    ) -> Result<Self> {
+        let system = |error: rustix::io::Errno| Error::Lost(format!("the system refused: {error}"));
+        rustix::fs::fcntl_getfl(&stream)
+            .and_then(|flags| rustix::fs::fcntl_setfl(&stream, flags | rustix::fs::OFlags::NONBLOCK))
+            .map_err(system)?;
+        let nudge = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
+        let mut state = State::new(size);
+        let screen = match screen {
+            None => Arc::new(Mutex::new(Screen::new(size))),
+            Some(screen) => {
+                let mut earlier = locked(&screen);
+                let (x, y) = earlier.pointer();
+                // Where it was, as far as that is still there: a server does not tell.
+                state.pointer = (x.clamp(0, size.w as i32 - 1) as u16, y.clamp(0, size.h as i32 - 1) as u16);
+                earlier.resize(size, now());
+                earlier.set_cursor(None);
+                drop(earlier);
+                screen
+            }
+        };
+        let mut session = Session::new(size, Arc::clone(&screen), Limits::default(), now())?;
+        session.start(&PixelFormat::BGRX, &encodings(local, false))?;
+        session.request(false);
+        session.follow();
+        let state = Mutex::new(state);
+        let (told, called) = (std::sync::Condvar::new(), Mutex::default());
+        let shared = Arc::new(Shared { stream, nudge, screen, state, told, reading: AtomicBool::new(false), called });
+        let connection = Self { shared: Arc::clone(&shared), interrupt, reader: Mutex::default() };
+        connection.point();
+        let thread = std::thread::Builder::new().name("deskhand-vnc".into());
+        let reader = thread
+            .spawn(move || reader::read(&shared, &mut session, &rest, local))
+            .map_err(|error| Error::Lost(format!("the system refused a thread: {error}")))?;
+        *locked(&connection.reader) = Some(reader);
+        Ok(connection)
+    }
+
+    /// The screen that is kept current.
+    #[must_use]
+    pub fn screen(&self) -> Arc<Mutex<Screen>> {
+        Arc::clone(&self.shared.screen)
+    }
+
+    /// What ends the waits of this connection.
+    #[must_use]
+    pub const fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// What the server has shown to know.
+    #[must_use]
+    pub fn features(&self) -> rfb::Features {
+        locked(&self.shared.state).features
+    }
+
+    /// How far behind what is seen may be, in seconds: the server's frame interval, the least time that an answer takes, for how long it
+    /// may not look at its screen, and how much of an answer's time is sure.
+    #[must_use]
+    pub fn lag(&self) -> [f64; 4] {
+        let state = locked(&self.shared.state);
+        let (fences, trip) = (state.features.fence, state.pacing.trip());
+        let (nap, steady) = if fences { (0.0, state.pacing.steady()) } else { (NAP, 0.0) };
+        [state.pacing.frame(fences), trip, nap, steady]
+    }
+
+    /// Seconds for which the server has owed an answer.
+    #[must_use]
+    pub fn silent(&self) -> f64 {
+        locked(&self.shared.state).waiting_since().map_or(0.0, |since| now() - since)
+    }
+
+    fn state(&self) -> Result<MutexGuard<'_, State>> {
+        *locked(&self.shared.called) = Some(Instant::now());
+        let state = locked(&self.shared.state);
+        state.check()?;
+        Ok(state)
+    }
+
+    /// Waits until `done`, for at most so many seconds; returns whether it was.
+    fn wait_until(&self, seconds: f64, done: impl FnMut(&mut State) -> bool) -> Result<bool> {
+        self.wait_for(seconds, Some(&self.interrupt), done)
+    }
+
+    /// The same; `interrupt` may end it early.
+    fn wait_for(
+        &self,
+        seconds: f64,
+        interrupt: Option<&Interrupt>,
+        mut done: impl FnMut(&mut State) -> bool,
+    ) -> Result<bool> {
+        let deadline = now() + seconds;
+        let mut state = self.state()?;
+        loop {
+            if done(&mut state) {
+                return Ok(true);
+            }
+            state.check()?;
+            if state.waiting_since().is_some_and(|since| now() - since > SILENCE_LIMIT) {
+                let lost = Error::Lost(format!("the server has not answered for {SILENCE_LIMIT:.0} s"));
+                state.ended = Some(lost.clone());
+                self.shared.nudge();
+                return Err(lost);
+            }
+            let left = deadline - now();
+            if left <= 0.0 {
+                return Ok(false);
+            }
+            let slice = Duration::from_secs_f64(left).min(WAIT_SLICE);
+            let (woken, elapsed) = self.shared.told.wait_timeout(state, slice).unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            if elapsed.timed_out() {
+                drop(state);
+                if interrupt.is_some_and(Interrupt::requested) {
+                    return Err(Error::Interrupted);
+                }
+                state = locked(&self.shared.state);
+            }
+        }
+    }
+
+    /// Waits until the whole screen has been sent once, and what the server can do is known.
+    ///
+    /// # Errors
+    /// When it is not within so many seconds.
+    pub fn wait_first(&self, seconds: f64) -> Result<()> {
+        let complete = |state: &mut State| {
+            state.painted >= state.size.rect().area() && (state.offered_all || !state.features.fence)
+        };
+        if self.wait_until(seconds, complete)? {
+            // A server with fences says what else it can do before it answers one; others have said it with the picture.
+            return if self.features().fence { self.sync(Some(&self.interrupt), None).map(|_| ()) } else { Ok(()) };
+        }
+        Err(Error::Timeout { what: "the first picture of the screen", seconds })
+    }
+
+    /// Waits until pixels changed or a probe was answered, since the last time it was asked; returns whether.
+    ///
+    /// # Errors
+    /// When the connection has ended, or the wait was interrupted.
+    pub fn wait(&self, seconds: f64) -> Result<bool> {
+        if self.interrupt.requested() {
+            return Err(Error::Interrupted);
+        }
+        self.wait_until(seconds, |state| std::mem::replace(&mut state.told, state.ticks) != state.ticks)
+    }
+
+    /// Asks the server for an answer that comes after all that it had to send before; gives the number of the probe.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub fn probe(&self) -> Result<u32> {
+        let mut state = self.state()?;
+        let id = state.probe(now());
+        self.shared.flush(&mut state)?;
+        Ok(id)
+    }
+
+    /// Whether that probe, or a later one, was answered.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub fn answered(&self, probe: u32) -> Result<bool> {
+        Ok(self.state()?.answered >= probe)
+    }
+
+    /// Waits until the server has worked off all it was sent, or for so many seconds; returns whether it has.
+    fn sync(&self, interrupt: Option<&Interrupt>, limit: Option<f64>) -> Result<bool> {
+        let probe = self.probe()?;
+        // The silence that ends the connection is counted there.
+        let limit = limit.unwrap_or(2.0 * SILENCE_LIMIT);
+        self.wait_for(limit, interrupt, |state| state.answered >= probe)
+    }
+
+    /// Asks for a place in what the server sends: what comes before it was there before whatever is sent from now on.
+    ///
+    /// Where input was just sent or the screen is changing, a frame interval is waited first. A server without fences is looked at
+    /// instead, for at most `limit` seconds, and `None` returned.
+    ///
+    /// # Errors
+    /// When the connection has ended, or the wait was interrupted.
+    pub fn mark(&self, limit: Option<f64>) -> Result<Option<u32>> {
+        let rest = {
+            let state = self.state()?;
+            let frame = state.pacing.frame(state.features.fence);
+            state.features.fence.then(|| state.active() + frame - now())
+        };
+        let Some(rest) = rest else { return self.look(limit).map(|()| None) };
+        if rest > 0.0 {
+            self.wait_until(limit.map_or(rest, |limit| rest.min(limit)), |_| false)?;
+        }
+        let mut state = self.state()?;
+        let id = state.probe(now());
+        state.mark = (id, None);
+        self.shared.flush(&mut state)?;
+        Ok(Some(id))
+    }
+
+    /// The screen's generation at a mark; `None` while the server has not come to it. Only of the latest mark.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub fn marked(&self, mark: u32) -> Result<Option<u64>> {
+        let state = self.state()?;
+        Ok(if state.mark.0 == mark { state.mark.1 } else { None })
+    }
+
+    /// Sees to it that the screen shows what it showed at the server when this was called, but for changes that the server has not
+    /// looked at yet. Where input was just sent or the screen is changing, one frame interval is waited for those too.
+    ///
+    /// A server without fences is asked only after input: its proof takes it a frame interval. One at rest that is near, and has
+    /// answered a moment ago, is not asked: what it has sent is here at once, and what it has not, no answer would bring.
+    ///
+    /// After `limit` seconds, what is known is all there is.
+    ///
+    /// # Errors
+    /// When the connection has ended, or the wait was interrupted.
+    pub fn look(&self, limit: Option<f64>) -> Result<()> {
+        let (begun, due) = {
+            let mut state = self.state()?;
+            let (begun, trip) = (now(), state.pacing.trip());
+            let (sent, came) = state.proved;
+            let due = state.active() + state.pacing.frame(state.features.fence) + trip;
+            let near = trip < FRESH && due <= begun && self.shared.drained();
+            let age = if near { ALIVE } else { trip.max(FRESH) };
+            let believed = !state.features.fence && !self.shared.hung_up();
+            let proved = sent > state.input && (begun - came < age || believed);
+            state.looked = begun;
+            (begun, if proved { None } else { Some(due) })
+        };
+        let Some(due) = due else { return Ok(()) };
+        if self.sync(Some(&self.interrupt), limit)? && due > begun {
+            let left = limit.map_or(f64::INFINITY, |limit| begun + limit - now());
+            self.wait_until(left.min(due - now()), |_| false)?;
+        }
+        Ok(())
+    }
+
+    /// Sends input. Pauses are waited for; what comes after them may not be sent when that is interrupted.
+    ///
+    /// # Errors
+    /// When the connection has ended, or a pause was interrupted.
+    pub fn send(&self, events: &[Event]) -> Result<()> {
+        for batch in events.chunk_by(|event, _| !matches!(event, Event::Pause(_))) {
+            let mut state = self.state()?;
+            for event in batch {
+                push(&mut state, *event);
+            }
+            state.input = now();
+            self.shared.flush(&mut state)?;
+            drop(state);
+            if let Some(Event::Pause(milliseconds)) = batch.last() {
+                self.wait_until(f64::from(*milliseconds) / 1000.0, |_| false)?;
+            }
+        }
+        self.point();
+        Ok(())
+    }
+
+    fn point(&self) {
+        locked(&self.shared.state).point(&self.shared.screen);
+    }
+
+    /// Releases these, and everything else that is held, and waits until the server has read it.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub fn release(&self, events: &[Event]) -> Result<()> {
+        let mut state = self.state()?;
+        for event in events {
+            push(&mut state, *event);
+        }
+        release_held(&mut state);
+        self.shared.flush(&mut state)?;
+        drop(state);
+        // Nobody stops this: a key must not stay held because of a signal. Twice, because x0vncserver hands input on to X only after
+        // it has answered.
+        self.sync(None, None).and_then(|_| self.sync(None, None)).map(|_| ())
+    }
+
+    /// Keysyms and buttons that are held.
+    #[must_use]
+    pub fn pressed(&self) -> (Vec<u32>, Vec<u8>) {
+        let state = locked(&self.shared.state);
+        (state.keys.clone(), held_buttons(state.buttons).collect())
+    }
+
+    /// Asks for another size of the screen and waits for it.
+    ///
+    /// # Errors
+    /// When the server cannot, or refuses.
+    pub fn resize(&self, size: Size) -> Result<()> {
+        let mut state = self.state()?;
+        if !state.features.set_desktop_size {
+            return Err(Error::Refused("this server cannot change the size of its screen".into()));
+        }
+        let first = state.monitors.first().copied();
+        let (id, flags) = first.map_or((0, 0), |monitor| (monitor.id, monitor.flags));
+        state.resized = None;
+        state.push(&client::set_desktop_size(size, &[Monitor { id, rect: size.rect(), flags }]));
+        self.shared.flush(&mut state)?;
+        drop(state);
+        let mut status = None;
+        self.wait_until(RESIZE_LIMIT, |state| {
+            status = state.resized;
+            status.is_some()
+        })?;
+        let why = match status {
+            Some(0) => return Ok(()),
+            Some(1) => "it is prohibited",
+            Some(2) => "it is out of resources",
+            Some(3) => "it does not take this size",
+            Some(_) => "it gave no known reason",
+            None => "it did not answer",
+        };
+        Err(Error::Refused(format!("the server did not change its screen to {}x{}: {why}", size.w, size.h)))
+    }
+
+    /// The clipboard's text, `None` when it holds none that the server has told of.
+    ///
+    /// # Errors
+    /// When the server has announced text and does not deliver it within so many seconds.
+    pub fn read_clipboard(&self, seconds: f64) -> Result<Option<String>> {
+        let mut state = self.state()?;
+        if state.clipboard.announced {
+            state.push(&client::clipboard_request(Formats::TEXT));
+            self.shared.flush(&mut state)?;
+        }
+        drop(state);
+        if !self.wait_until(seconds, |state| !state.clipboard.announced)? {
+            return Err(Error::Timeout { what: "the clipboard's text", seconds });
+        }
+        let board = &self.state()?.clipboard;
+        if board.truncated {
+            return Err(Error::Refused("the clipboard's text is longer than 1 MiB".into()));
+        }
+        Ok(board.ours.as_ref().or(board.theirs.as_ref()).cloned())
+    }
+
+    /// Puts text on the clipboard, and serves it while the connection lasts.
+    ///
+    /// # Errors
+    /// When the text is not Latin-1 and the server takes only that.
+    pub fn write_clipboard(&self, text: &str) -> Result<()> {
+        let mut state = self.state()?;
+        let message = if state.features.clipboard {
+            client::clipboard_notify(Formats::TEXT)
+        } else {
+            client::cut_text(text)
+                .ok_or_else(|| Error::Refused("this server's clipboard takes only Latin-1 text".into()))?
+        };
+        state.clipboard = crate::state::Board { ours: Some(text.to_owned()), ..Default::default() };
+        state.push(&message);
+        self.shared.flush(&mut state)
+    }
+
+    /// Waits until the server has fetched the text last written.
+    ///
+    /// # Errors
+    /// When it has not within so many seconds.
+    pub fn wait_pasted(&self, seconds: f64) -> Result<()> {
+        if self.wait_until(seconds, |state| state.clipboard.served > 0)? {
+            return Ok(());
+        }
+        Err(Error::Timeout { what: "somebody to paste the text", seconds })
+    }
+
+    /// Releases everything and ends the connection; again is harmless.
+    pub fn close(&self) {
+        let Some(reader) = locked(&self.reader).take() else { return };
+        if let Ok(mut state) = self.state() {
+            release_held(&mut state);
+            if self.shared.flush(&mut state).is_ok() {
+                let probe = state.probe(now());
+                let _ = self.shared.flush(&mut state);
+                drop(state);
+                let _ = self.wait_for(CLOSE_LIMIT, None, |state| state.answered >= probe);
+            }
+        }
+        locked(&self.shared.state).ended.get_or_insert(Error::Lost("this connection was closed".into()));
+        let _ = rustix::net::shutdown(&self.shared.stream, rustix::net::Shutdown::Both);
+        self.shared.nudge();
+        let _ = reader.join();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn push(state: &mut State, event: Event) {
+    match event {
+        Event::Move(x, y) => state.pointer = (x, y),
+        Event::Button(button, down) => {
+            let bit = 1 << (button - 1);
+            state.buttons = if down { state.buttons | bit } else { state.buttons & !bit };
+        }
+        Event::Key(keysym, down) => {
+            state.keys.retain(|held| *held != keysym);
+            if down {
+                state.keys.push(keysym);
+            }
+            return state.push(&client::key(keysym, down));
+        }
+        Event::Pause(_) => return,
+    }
+    let ((x, y), buttons) = (state.pointer, state.buttons);
+    // Without the extension the ninth bit would be taken for a mark.
+    let message = if state.features.mouse_buttons {
+        client::pointer_extended(x, y, buttons)
+    } else {
+        client::pointer(x, y, buttons)
+    };
+    state.push(&message);
+}
+
+fn held_buttons(mask: u16) -> impl Iterator<Item = u8> {
+    (1..=9).filter(move |button| mask >> (button - 1) & 1 == 1)
+}
+
+fn release_held(state: &mut State) {
+    for button in held_buttons(state.buttons) {
+        push(state, Event::Button(button, false));
+    }
+    for keysym in state.keys.clone().into_iter().rev() {
+        push(state, Event::Key(keysym, false));
+    }
+}

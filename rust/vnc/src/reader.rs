@@ -1,0 +1,226 @@
+//! The thread that reads: whatever the server sends is taken in at once, and waiting callers are told.
+
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use imaging::{ImagingError, Screen};
+use rfb::Session;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::connection::encodings;
+use crate::state::State;
+use crate::{Error, Result};
+
+/// A server that answers nothing for this long is not coming back: one that was stopped for five seconds must be waited for.
+pub(crate) const SILENCE_LIMIT: f64 = 10.0;
+/// How often a message under way is checked to go on, and a server to take what it is sent.
+const CHECK_PERIOD: Duration = Duration::from_millis(500);
+/// Nobody who has not called for this long is about to: there is time to make the files that were looked at smaller.
+const TIGHTEN_AFTER: Duration = Duration::from_millis(300);
+/// While somebody looks again and again, the server is asked this often whether it lives, and until so long after.
+const HEARTBEAT: f64 = 0.05;
+const HEARTBEAT_UNTIL: f64 = 0.5;
+/// As much as a socket's buffer usually holds.
+const PIECE: usize = 256 << 10;
+
+pub(crate) struct Shared {
+    pub(crate) stream: OwnedFd,
+    pub(crate) nudge: OwnedFd,
+    pub(crate) screen: Arc<Mutex<Screen>>,
+    pub(crate) state: Mutex<State>,
+    pub(crate) told: Condvar,
+    /// Bytes have been, or are about to be, taken from the socket that are not on the screen yet.
+    pub(crate) reading: AtomicBool,
+    /// When the latest call began, until the reader has done all there was to do after it.
+    pub(crate) called: Mutex<Option<Instant>>,
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Seconds of the monotonic clock, which is Python's `time.monotonic` too.
+pub(crate) fn now() -> f64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    tv_sec as f64 + tv_nsec as f64 * 1e-9
+}
+
+impl Shared {
+    pub(crate) fn nudge(&self) {
+        // It can only fail when the counter is full, and then the reader has been nudged.
+        let _ = rustix::io::write(&self.nudge, &1_u64.to_ne_bytes());
+    }
+
+    /// Sends what has gathered; what the socket does not take now is the reader's.
+    pub(crate) fn flush(&self, state: &mut State) -> Result<()> {
+        if state.flush(&self.stream)? {
+            self.nudge();
+        }
+        Ok(())
+    }
+
+    /// Whether all that the server has sent is on the screen.
+    pub(crate) fn drained(&self) -> bool {
+        // In this order: the reader says that it reads before it takes anything away.
+        !self.has(PollFlags::IN) && !self.reading.load(Ordering::SeqCst)
+    }
+
+    /// Whether the server has gone, also when the reader has not noticed yet.
+    pub(crate) fn hung_up(&self) -> bool {
+        self.has(PollFlags::RDHUP)
+    }
+
+    fn has(&self, happened: PollFlags) -> bool {
+        let mut fds = [PollFd::new(&self.stream, happened)];
+        !matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
+    }
+
+    /// Asks the server for a sign of life when it is time to; returns for how long it is not.
+    fn beat(&self) -> Result<Duration> {
+        let mut state = locked(&self.state);
+        let at = now();
+        if !state.features.fence || at - state.looked > HEARTBEAT_UNTIL {
+            return Ok(CHECK_PERIOD);
+        }
+        if state.waiting_since().is_some() {
+            return Ok(CHECK_PERIOD);
+        }
+        if at - state.probed >= HEARTBEAT {
+            state.probe(at);
+            state.flush(&self.stream)?;
+        }
+        Ok(Duration::from_secs_f64((state.probed + HEARTBEAT - at).clamp(0.0, HEARTBEAT)))
+    }
+
+    fn end(&self, error: Error) {
+        let mut state = locked(&self.state);
+        state.ended.get_or_insert(error);
+        state.ticks += 1;
+        drop(state);
+        self.told.notify_all();
+    }
+}
+
+/// The reader's life, from the bytes that came with the handshake to the end of the connection.
+pub(crate) fn read(shared: &Shared, session: &mut Session, rest: &[u8], local: bool) {
+    let result = feed(shared, session, rest).and_then(|()| {
+        let mut buffer = vec![0; PIECE];
+        while !session.features().fence {
+            turn(shared, session, &mut buffer)?;
+        }
+        session.offer(&encodings(local, true));
+        feed(shared, session, &[])?;
+        locked(&shared.state).offered_all = true;
+        shared.told.notify_all();
+        loop {
+            turn(shared, session, &mut buffer)?;
+        }
+    });
+    if let Err::<(), Error>(error) = result {
+        shared.end(error);
+    }
+}
+
+fn turn(shared: &Shared, session: &mut Session, buffer: &mut [u8]) -> Result<()> {
+    let mut wanted = PollFlags::IN;
+    {
+        let state = locked(&shared.state);
+        state.check()?;
+        if state.stuck().is_some_and(|since| since.elapsed().as_secs_f64() > SILENCE_LIMIT) {
+            return Err(Error::Lost(format!("the server has taken no input for {SILENCE_LIMIT:.0} s")));
+        }
+        wanted.set(PollFlags::OUT, state.has_output());
+    }
+    let rest = tighten(shared).min(shared.beat()?);
+    let timeout = Timespec { tv_sec: 0, tv_nsec: rest.subsec_nanos().into() };
+    let (came, takes) = {
+        let mut fds = [PollFd::new(&shared.stream, wanted), PollFd::new(&shared.nudge, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Error::Lost(format!("the connection broke: {error}"))),
+        }
+        let happened = fds[0].revents();
+        if !fds[1].revents().is_empty() {
+            let _ = rustix::io::read(&shared.nudge, &mut [0; 8]);
+        }
+        (happened.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR), happened.contains(PollFlags::OUT))
+    };
+    if came {
+        shared.reading.store(true, Ordering::SeqCst);
+        match rustix::io::read(&shared.stream, &mut *buffer) {
+            Ok(0) => return Err(Error::Lost("the server closed the connection".into())),
+            Ok(count) => feed(shared, session, &buffer[..count])?,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                return Err(Error::Lost("the server's machine does not answer any more".into()));
+            }
+            Err(error) => return Err(Error::Lost(format!("the connection broke: {error}"))),
+        }
+        shared.reading.store(false, Ordering::SeqCst);
+    } else {
+        session.check(now())?;
+    }
+    if takes {
+        locked(&shared.state).flush(&shared.stream)?;
+    }
+    Ok(())
+}
+
+fn feed(shared: &Shared, session: &mut Session, bytes: &[u8]) -> Result<()> {
+    let at = now();
+    // What the server said before it broke the protocol counts too.
+    let (events, broken) = match session.feed(bytes, at) {
+        Ok(events) => (events, None),
+        Err(violation) => (session.unread(), Some(violation)),
+    };
+    let answers = session.to_send();
+    let mut state = locked(&shared.state);
+    let (before, pointer) = (state.ticks, state.pointer);
+    for event in events {
+        state.absorb(event, at);
+    }
+    state.answer_with(&answers);
+    if state.has_output() {
+        shared.flush(&mut state)?;
+        state.check_unread()?;
+    }
+    let news = state.ticks != before;
+    if state.pointer != pointer {
+        state.point(&shared.screen);
+    }
+    drop(state);
+    if news {
+        shared.told.notify_all();
+    }
+    broken.map_or(Ok(()), |violation| Err(violation.into()))
+}
+
+/// Makes the files that were looked at smaller, when nobody has called for a while: one strip at a time, without the screen's lock.
+/// Returns for how long there is nothing to do.
+fn tighten(shared: &Shared) -> Duration {
+    let Some(called) = *locked(&shared.called) else { return CHECK_PERIOD };
+    let rest = TIGHTEN_AFTER.saturating_sub(called.elapsed());
+    if !rest.is_zero() {
+        return rest.min(CHECK_PERIOD);
+    }
+    if tighten_one(&shared.screen).unwrap_or(false) {
+        return Duration::ZERO;
+    }
+    let mut latest = locked(&shared.called);
+    if *latest == Some(called) {
+        *latest = None;
+        locked(&shared.screen).rest();
+    }
+    CHECK_PERIOD
+}
+
+fn tighten_one(screen: &Mutex<Screen>) -> std::result::Result<bool, ImagingError> {
+    let Some(slack) = locked(screen).slack()? else { return Ok(false) };
+    let strip = slack.tighten()?;
+    locked(screen).install(strip);
+    Ok(true)
+}

@@ -1,0 +1,3 @@
+from conformance.table import write
+
+write()

@@ -1,0 +1,358 @@
+"""The desktops that the conformance tests run on: how each is started, and what it cannot do.
+
+Each gives a `Place`: a URL to connect to, and, where an X server is behind it, what lets an X client look at it from the other
+side.
+`LACKS` is the one table of what a server cannot do; the documents print it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand.backends.memory import MemoryBackend
+from deskhand.desktop import Desktop
+from deskhand.launch.docker import launch_docker
+from deskhand.launch.image import build_image
+from deskhand.launch.local import leave_running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+SIZE = (640, 480)
+# The flag of /proc/net/unix.
+_LISTENING = "00010000"
+
+# What the tests ask for, as the documents call it.
+FEATURES = {
+    "side_buttons": "buttons 8 and 9",
+    "horizontal_wheel": "scrolling sideways",
+    "any_key": "characters that are on no key",
+    "any_text": "more than 12 of them, by pasting",
+    "clipboard_in": "setting the clipboard",
+    "clipboard": "the clipboard in any script",
+    "clipboard_out": "the clipboard as others set it",
+    "resize": "changing the size of the screen",
+    "cursor": "the cursor's image",
+    "windows": "windows: list, activate, close",
+    "start": "starting programs",
+    "told_pointer": "tells where somebody else put the pointer",
+    "dead_client": "releases what a client held that went away",
+}
+
+_KEYS_INSTEAD = "the keys Back and Forward are pressed instead"
+_ONLY_X11 = "only X11 tells about windows"
+_ELSEWHERE = "a VNC server starts no programs"
+_VNC = {"windows": _ONLY_X11, "start": _ELSEWHERE}
+
+LACKS: dict[str, dict[str, str]] = {
+    "memory": {
+        "windows": "there are none",
+        "start": "there is no machine behind it",
+        "cursor": "there is none",
+        "told_pointer": "nobody else is there",
+    },
+    "x11": {},
+    "docker": {},
+    "docker-vnc": {"side_buttons": f"TigerVNC before 1.15: {_KEYS_INSTEAD}", **_VNC},
+    "xvnc": {"side_buttons": f"TigerVNC before 1.15: {_KEYS_INSTEAD}", **_VNC},
+    "x11vnc": {
+        "side_buttons": _KEYS_INSTEAD,
+        "horizontal_wheel": "x11vnc 0.9.16 drops it without a word",
+        "any_text": "`Untypable`",
+        "clipboard_in": "Latin-1 only, `BackendError` beyond; x11vnc 0.9.16 takes it and sets no selection",
+        "clipboard": "none",
+        "clipboard_out": "x11vnc 0.9.16 tells of none",
+        "resize": "`BackendError`",
+        "dead_client": "released by us after the reconnection",
+        **_VNC,
+    },
+    "wayvnc": {
+        "side_buttons": _KEYS_INSTEAD,
+        "horizontal_wheel": "wayvnc 0.5 drops it without a word",
+        "any_key": "`Untypable`",
+        "any_text": "`Untypable`",
+        "clipboard_in": "Latin-1 only, `BackendError` beyond",
+        "clipboard": "none",
+        "clipboard_out": "Latin-1 only",
+        "resize": "`BackendError`",
+        "told_pointer": "wayvnc 0.5 only shows it in the picture",
+        **_VNC,
+    },
+    "x0tigervnc": {
+        "side_buttons": f"TigerVNC before 1.15: {_KEYS_INSTEAD}",
+        "any_key": "TigerVNC 1.12 drops them without a word",
+        "any_text": "the paste ends in `TimeoutError`",
+        "clipboard_in": "TigerVNC 1.12 has none here, and does not say so",
+        "clipboard": "none",
+        "clipboard_out": "none",
+        "resize": "`BackendError`",
+        **_VNC,
+    },
+}
+
+
+@dataclass
+class Place:
+    """One desktop to test.
+
+    Attributes:
+        name: As in `LACKS`.
+        connect: Opens one more connection to it.
+        environment: For X clients; None where there is no X server.
+        corner: Where the first window comes up.
+        picture: A command that writes a picture of the screen, taken without us, to its standard output.
+        processes: What may be killed or stopped: the VNC server first.
+    """
+
+    name: str
+    connect: Callable[..., Desktop]
+    environment: dict[str, str] | None
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    url: str = ""
+    corner: tuple[int, int] = (100, 100)
+    picture: tuple[str, ...] = ("import", "-window", "root", "ppm:-")
+
+    def has(self, feature: str) -> bool:
+        """Whether the table says that it can."""
+        assert feature in FEATURES
+        return feature not in LACKS[self.name]
+
+
+def need(program: str, package: str) -> str:
+    """The path of a program; tests never skip for a missing one."""
+    path = shutil.which(program)
+    if path is None:
+        pytest.fail(f"{program} is not installed: apt-get install {package}")
+    return path
+
+
+def _wait_for(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> bool:
+    deadline = time.monotonic() + 20
+    while not ready():
+        if process.poll() is not None:
+            return False
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.01)
+    return True
+
+
+def _answers(path: Path) -> bool:
+    """Whether a file is there, and somebody listens if it is a socket.
+
+    Not by connecting: wayvnc 0.5 dies of who hangs up at once.
+    """
+    if not path.is_socket():
+        return path.exists()
+    lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()]
+    return any(fields[-1] == str(path) and fields[3] == _LISTENING for fields in lines)
+
+
+@contextlib.contextmanager
+def running(argv: Sequence[str], environment: dict[str, str] | None, socket: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that listens at a Unix socket."""
+    log = socket.with_suffix(".log")
+    with log.open("ab") as out:
+        process = subprocess.Popen(argv, env=environment, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+    try:
+        assert _wait_for(lambda: _answers(socket), process, log), log.read_text()
+        yield process
+    finally:
+        # Politely, for a compositor then takes its X server's files away; a stopped or dead one is past that.
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+        process.kill()
+        process.wait()
+        socket.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _display(
+    folder: Path, argv: Callable[[int], Sequence[str]], *files: Path
+) -> Iterator[tuple[dict[str, str], subprocess.Popen[bytes]]]:
+    """An X server on a free display; `files` are there when it is ready."""
+    log = folder / "server.log"
+    for number in range(100, 200):
+        made = (Path(f"/tmp/.X11-unix/X{number}"), *files)
+        lock = Path(f"/tmp/.X{number}-lock")
+        if lock.exists():
+            continue
+        with log.open("ab") as out:
+            process = subprocess.Popen(argv(number), stdout=out, stderr=out)
+        # Another server may have taken the number just before.
+        if not _wait_for(lambda: all(map(_answers, made)), process, log):  # noqa: B023 # called at once
+            continue
+        try:
+            yield {**os.environ, "DISPLAY": f":{number}"}, process
+        finally:
+            process.kill()
+            process.wait()
+            for path in (lock, *made):
+                path.unlink(missing_ok=True)
+        return
+    pytest.fail(log.read_text())
+
+
+@contextlib.contextmanager
+def xvnc(folder: Path, *options: str, size: tuple[int, int] = SIZE) -> Iterator[Place]:
+    """TigerVNC's own X server."""
+    program = need("Xvnc", "tigervnc-standalone-server")
+    socket = folder / "xvnc.sock"
+    given = ["-geometry", "{}x{}".format(*size), "-rfbunixpath", str(socket), "-ac", "-noreset", *options]
+    if "-SecurityTypes" not in options:
+        given += ["-SecurityTypes", "None"]
+    if "-rfbport" not in options:
+        given += ["-rfbport", "-1"]
+    with _display(folder, lambda number: [program, f":{number}", *given], socket) as (environment, process):
+        url = f"vnc+unix://{socket}"
+        yield Place("xvnc", lambda **how: deskhand.connect(url, **how), environment, [process], url)
+
+
+@contextlib.contextmanager
+def xvfb(folder: Path) -> Iterator[tuple[dict[str, str], subprocess.Popen[bytes]]]:
+    """An X server without a screen of glass."""
+    program = need("Xvfb", "xvfb")
+    screen = "{}x{}x24".format(*SIZE)
+    options = ["-screen", "0", screen, "-nolisten", "tcp", "-noreset", "-ac"]
+    with _display(folder, lambda number: [program, f":{number}", *options]) as running_server:
+        yield running_server
+
+
+@contextlib.contextmanager
+def x11(folder: Path) -> Iterator[Place]:
+    """Xvfb, without a VNC server."""
+    with xvfb(folder) as (environment, process):
+        url = f"x11:{environment['DISPLAY']}"
+        yield Place("x11", lambda **how: deskhand.connect(url, **how), environment, [process], url)
+
+
+def _x11vnc(display: str, socket: Path) -> list[str]:
+    return [
+        *(need("x11vnc", "x11vnc"), "-display", display, "-forever", "-shared", "-nopw", "-quiet", "-noxdamage"),
+        *("-rfbport", "0", "-unixsock", str(socket)),
+    ]
+
+
+def _x0tigervnc(display: str, socket: Path) -> list[str]:
+    return [
+        *(need("X0tigervnc", "tigervnc-scraping-server"), "-display", display, "-SecurityTypes", "None"),
+        *("-rfbport", "-1", "-rfbunixpath", str(socket)),
+    ]
+
+
+@contextlib.contextmanager
+def _scraping(name: str, argv: Callable[[str, Path], list[str]], folder: Path) -> Iterator[Place]:
+    """A VNC server that shows a running X display."""
+    socket = folder / f"{name}.sock"
+    with xvfb(folder) as (environment, _):
+        url = f"vnc+unix://{socket}"
+        with running(argv(environment["DISPLAY"], socket), environment, socket) as process:
+            yield Place(name, lambda **how: deskhand.connect(url, **how), environment, [process], url)
+
+
+@contextlib.contextmanager
+def wayvnc(folder: Path, settings: str = "") -> Iterator[Place]:
+    """A Wayland compositor without a screen of glass, its X server for X clients, and wayvnc.
+
+    Args:
+        folder: An empty one.
+        settings: wayvnc's configuration.
+    """
+    # As root sway refuses to run.
+    nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
+    home, socket, told, config = folder / "home", folder / "way.sock", folder / "display", folder / "sway"
+    need("Xwayland", "xwayland")
+    # X clients of other users may join.
+    config.write_text(
+        "output HEADLESS-1 resolution {}x{} position 0 0\ndefault_border none\n".format(*SIZE)
+        + f"exec sh -c 'xhost +local: && echo $DISPLAY >{told}.new && mv {told}.new {told}'\n"
+    )
+    home.mkdir(mode=0o700)
+    (folder / "wayvnc").write_text(settings)
+    serve = ["-C", str(folder / "wayvnc"), "-u", str(socket)]
+    for path in (home, folder):
+        if nobody:
+            shutil.chown(path, "nobody")
+    environment = {name: value for name, value in os.environ.items() if name not in {"DISPLAY", "XAUTHORITY"}}
+    environment |= {"HOME": str(home), "XDG_RUNTIME_DIR": str(home), "WAYLAND_DISPLAY": "wayland-1"}
+    environment |= {"WLR_BACKENDS": "headless", "WLR_LIBINPUT_NO_DEVICES": "1", "WLR_RENDERER": "pixman"}
+    with (
+        running([*nobody, need("sway", "sway"), "-c", str(config)], environment, told) as _,
+        running([*nobody, need("wayvnc", "wayvnc"), *serve], environment, socket) as process,
+    ):
+        url = f"vnc+unix://{socket}"
+        environment["DISPLAY"] = told.read_text().strip()
+        yield Place(
+            "wayvnc",
+            lambda **how: deskhand.connect(url, **how),
+            environment,
+            [process],
+            url,
+            (0, 0),
+            (*nobody, need("grim", "grim"), "-t", "ppm", "-"),
+        )
+
+
+@contextlib.contextmanager
+def container(name: str) -> Iterator[Place]:
+    """A container without a window manager, reached through its X socket or over VNC."""
+    vnc = name == "docker-vnc"
+    image = build_image("minimal")
+    launched = launch_docker(
+        image=image, size=SIZE, name=f"conformance-{secrets.token_hex(4)}", window_manager=None, vnc=vnc
+    )
+    entry = leave_running(launched)
+    url = f"vnc+unix://{Path(entry.xauthority).with_name('vnc')}" if vnc else f"docker://{entry.name}"
+    environment = {**os.environ, "DISPLAY": entry.display, "XAUTHORITY": entry.xauthority}
+    try:
+        yield Place(name, lambda **how: deskhand.connect(url, **how), environment, [], url)
+    finally:
+        subprocess.run(
+            [Path(sys.executable).with_name("deskhand"), "down", entry.name], check=True, capture_output=True
+        )
+
+
+@contextlib.contextmanager
+def memory(folder: Path) -> Iterator[Place]:
+    """The public fake."""
+    del folder
+    yield Place("memory", lambda **how: Desktop(MemoryBackend(SIZE), **how), None)
+
+
+@contextlib.contextmanager
+def serving(name: str) -> Iterator[Place]:
+    """The desktop of that name, running."""
+    with tempfile.TemporaryDirectory(prefix="deskhand-") as folder:
+        path = Path(folder)
+        match name:
+            case "memory":
+                place = memory(path)
+            case "x11":
+                place = x11(path)
+            case "xvnc":
+                place = xvnc(path)
+            case "x11vnc":
+                place = _scraping(name, _x11vnc, path)
+            case "wayvnc":
+                place = wayvnc(path)
+            case "x0tigervnc":
+                place = _scraping(name, _x0tigervnc, path)
+            case "docker" | "docker-vnc":
+                place = container(name)
+            case _:
+                pytest.fail(f"no server {name}")
+        with place as found:
+            yield found

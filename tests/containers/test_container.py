@@ -1,0 +1,159 @@
+"""What a desktop in a container can do: act, start programs, run commands, move files, tell what it uses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand import Type
+from faults.helpers import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from deskhand.launch.engine import Engine
+
+
+def test_it_acts_and_looks_through_shared_memory(desktop: deskhand.Desktop) -> None:
+    assert desktop.status == ()
+    program = desktop.start(["xterm", "-xrm", "*allowTitleOps: false", "-T", "words"])
+    assert program.window is not None
+    assert program.window.title == "words"
+    seen = desktop.perform(Type("printf 'naïve ☕' >/tmp/typed\n"))
+    assert seen.settled
+    assert until(lambda: desktop.shell("cat /tmp/typed").stdout == "naïve ☕", 10, "what was typed")
+    assert desktop.close_window(program.window)
+
+
+def test_a_program_that_cannot_start_says_why(desktop: deskhand.Desktop) -> None:
+    with pytest.raises(deskhand.ShellError, match="not found"):
+        desktop.start("no-such-program")
+    with pytest.raises(deskhand.LaunchFailed, match="open display") as failed:
+        desktop.start(["xterm", "-display", ":7"])
+    assert "status 1" in str(failed.value)
+
+
+def test_a_window_of_a_child_is_its_programs(desktop: deskhand.Desktop) -> None:
+    program = desktop.start(["sh", "-c", "xterm -T child & wait"])
+    assert program.window is not None
+    assert program.window.pid != program.pid
+    desktop.close_window(program.window)
+
+
+def test_a_command_tells_how_it_ended(desktop: deskhand.Desktop) -> None:
+    result = desktop.shell("echo out; echo err >&2; exit 3")
+    assert (result.stdout, result.stderr, result.exit_code) == ("out\n", "err\n", 3)
+    assert not result.timed_out
+    assert not result.truncated
+    assert desktop.shell("kill -9 $$").exit_code == 137
+    assert (
+        desktop.shell('echo "$GREETING" in "$PWD"', env={"GREETING": "hello"}, cwd="/tmp").stdout == "hello in /tmp\n"
+    )
+    assert desktop.shell("cat").stdout == ""
+
+
+def test_output_is_bounded(desktop: deskhand.Desktop) -> None:
+    result = desktop.shell("yes | head -c 20000000; yes | head -c 20000000 >&2", limit=1000)
+    assert result.truncated
+    assert (len(result.stdout), len(result.stderr), result.exit_code) == (1000, 1000, 0)
+
+
+def test_a_command_in_the_background_does_not_hold_it_up(desktop: deskhand.Desktop) -> None:
+    result = desktop.shell("sleep 7001 & echo started", timeout=30)
+    assert (result.stdout, result.timed_out) == ("started\n", False)
+    assert desktop.shell("pkill -f 'sleep 7001'").exit_code == 0
+
+
+def test_at_the_timeout_everything_goes(desktop: deskhand.Desktop) -> None:
+    """Also who ignores signals, left the process group, or was adopted by init."""
+    mess = (
+        "trap '' TERM INT HUP; sleep 7002 & setsid sleep 7002 & (setsid sh -c 'sleep 7002 & sleep 7002' &); sleep 7002"
+    )
+    result = desktop.shell(mess, timeout=0.5)
+    assert result.timed_out
+    assert result.exit_code is None
+    assert desktop.shell("pgrep -f 'sleep 700[2]'").stdout == ""
+
+
+def test_files_go_in_and_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    data = bytes(range(256)) * 5000
+    desktop.write_file("/home/user/new folder/a", data)
+    assert desktop.read_file("/home/user/new folder/a") == data
+    desktop.write_file("/home/user/empty", "")
+    assert desktop.read_file("/home/user/empty") == b""
+    with pytest.raises(deskhand.BackendError, match="larger than"):
+        desktop.read_file("/home/user/new folder/a", limit=1000)
+    with pytest.raises(deskhand.BackendError, match="No such file"):
+        desktop.read_file("/nowhere")
+    with pytest.raises(deskhand.BackendError, match="Read-only"):
+        desktop.write_file("/etc/passwd", "")
+    with pytest.raises(deskhand.ActionError, match="absolute"):
+        desktop.read_file("relative")
+    tree = tmp_path / "tree"
+    (tree / "sub").mkdir(parents=True)
+    (tree / "sub" / "naïve ☕").write_bytes(data)
+    desktop.copy_in(tree, "/home/user/there")
+    desktop.copy_out("/home/user/there", tmp_path / "back")
+    assert (tmp_path / "back" / "sub" / "naïve ☕").read_bytes() == data
+    with pytest.raises(deskhand.ActionError, match="there is no"):
+        desktop.copy_in(tmp_path / "missing", "/home/user/x")
+
+
+def test_what_comes_out_cannot_lead_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    desktop.shell("mkdir -p ~/trap && ln -sfn /etc ~/trap/link")
+    with pytest.raises(Exception, match="link"):
+        desktop.copy_out("/home/user/trap", tmp_path / "trap")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_tells_what_it_uses(desktop: deskhand.Desktop) -> None:
+    usage = desktop.usage()
+    assert 1 << 20 < usage.memory < usage.memory_limit == 2 << 30
+    assert 4 <= usage.processes < 512 == usage.processes_limit
+    assert usage.cpu_seconds > 0
+    assert usage.oom_kills == 0
+
+
+def test_another_process_drives_what_was_left_running(
+    contained: Callable[..., deskhand.Desktop], engine: Engine
+) -> None:
+    with pytest.raises(deskhand.ConnectFailed, match="no such container"):
+        deskhand.connect("docker://no-such-desktop")
+    desktop = contained()
+    watcher = deskhand.connect(f"docker://{desktop.name}", view_only=True)
+    with watcher:
+        assert watcher.size == desktop.size
+        with pytest.raises(deskhand.UnsupportedAction):
+            watcher.shell("true")
+    with pytest.raises(deskhand.ConnectFailed, match="one driver at a time"):
+        deskhand.connect(f"docker://{desktop.name}")
+    assert engine.api.inspect_container(desktop.name)["State"]["Running"]
+
+
+def test_it_serves_rfb_beside_x(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
+    desktop = contained(vnc=True)
+    assert desktop.xauthority is not None
+    socket = desktop.xauthority.with_name("vnc")
+    with deskhand.connect(f"vnc+unix://{socket}") as viewer:
+        assert viewer.size == desktop.size
+    assert engine.api.inspect_container(desktop.name)["NetworkSettings"]["Ports"] in ({}, None)
+
+
+def test_the_sdk_is_imported_only_where_it_is_needed() -> None:
+    code = "import sys, deskhand, deskhand.entry; sys.exit('docker' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_the_sdk_it_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['docker'] = None\n"
+        "import deskhand\n"
+        "try: deskhand.launch('docker')\n"
+        "except deskhand.LaunchFailed as error: sys.exit(0 if \"pip install 'deskhand[docker]'\" in str(error) else 1)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,223 @@
+"""What breaks containers: F1, F3, F4, F5, F20, F22, F26, F27 and F28 of the list of faults, each with its bound."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from containers.helpers import containers
+from deskhand import LeftClick, Type
+from deskhand.launch.docker import Limits, reap
+from faults.helpers import driver, until, within
+from faults.scale import EVIDENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deskhand.launch.engine import Engine
+
+RESTARTS = 20 if EVIDENCE else 3
+KILLED = 50 if EVIDENCE else 3
+# The promises are for a machine that has nothing else to do; these allow for one that has.
+LOST_LIMIT, READY_LIMIT, REMOVED_LIMIT = 3.0, 20.0, 30.0
+
+
+def in_container(engine: Engine, desktop: deskhand.Desktop, *argv: str) -> None:
+    """Run something that is not a command of the desktop's own."""
+    made = engine.api.exec_create(desktop.name, list(argv))
+    engine.api.exec_start(made["Id"], detach=True)
+
+
+def test_the_death_of_x_is_told(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
+    desktop = contained()
+    desktop.start("xterm")
+    in_container(engine, desktop, "pkill", "-KILL", "Xvfb")
+    until(lambda: not engine.api.inspect_container(desktop.name)["State"]["Running"], LOST_LIMIT, "the container's end")
+    with within(LOST_LIMIT, "telling"), pytest.raises(deskhand.DesktopLost) as lost:
+        desktop.perform(Type("x"))
+    assert lost.value.cause == "x_server"
+    assert "the X server ended with status 137" in engine.api.logs(desktop.name).decode()
+
+
+def test_the_death_of_x_while_it_types_is_told(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
+    desktop = contained()
+    desktop.start("xterm")
+    in_container(engine, desktop, "sh", "-c", "pkill -KILL Xvfb")
+    with pytest.raises(deskhand.DesktopLost) as lost:
+        _type_on(desktop)
+    assert lost.value.cause == "x_server"
+
+
+def _type_on(desktop: deskhand.Desktop) -> None:
+    for _ in range(1000):
+        desktop.perform(Type("words and words and words\n" * 20), settle=False)
+
+
+def test_a_container_that_was_killed_or_removed_is_told(
+    contained: Callable[..., deskhand.Desktop], engine: Engine
+) -> None:
+    desktop = contained()
+    engine.api.kill(desktop.name)
+    with within(LOST_LIMIT, "telling"), pytest.raises(deskhand.DesktopLost, match="it was killed") as lost:
+        desktop.perform()
+    assert lost.value.cause == "container"
+    desktop = contained()
+    engine.api.remove_container(desktop.name, force=True)
+    with pytest.raises(deskhand.DesktopLost, match="was removed"):
+        desktop.perform()
+
+
+def test_the_window_manager_is_started_again(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
+    desktop = contained()
+    program = desktop.start(["xterm", "-xrm", "*allowTitleOps: false", "-T", "kept"])
+    in_container(engine, desktop, "pkill", "-KILL", "openbox")
+    until(lambda: "restarted window-manager" in desktop.logs(), READY_LIMIT, "the window manager")
+    until(desktop._backend.has_window_manager, READY_LIMIT, "its rule")
+    until(lambda: [w.title for w in desktop.windows()] == ["kept"], READY_LIMIT, "the window")
+    window = next(iter(desktop.windows()))
+    assert program.window is not None
+    assert window.id == program.window.id
+    x, y = window.rect.x + window.rect.width // 2, window.rect.y + window.rect.height // 2
+    seen = desktop.perform(LeftClick((x, y)), Type("echo still >/tmp/still\n"))
+    assert seen.settled
+    until(lambda: desktop.shell("cat /tmp/still").stdout == "still\n", 10, "what was typed")
+
+
+def test_a_part_that_dies_again_and_again_is_the_end(
+    contained: Callable[..., deskhand.Desktop], engine: Engine
+) -> None:
+    desktop = contained()
+    in_container(engine, desktop, "sh", "-c", "while :; do pkill -KILL dbus-daemon; done")
+    until(
+        lambda: not engine.api.inspect_container(desktop.name)["State"]["Running"], READY_LIMIT, "the container's end"
+    )
+    with pytest.raises(deskhand.DesktopLost) as lost:
+        desktop.perform()
+    assert lost.value.cause == "supervisor"
+    assert engine.api.logs(desktop.name).decode().count("restarted bus") == 4
+
+
+def test_a_restarted_container_comes_back(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
+    desktop = contained()
+    for _ in range(RESTARTS):
+        engine.api.restart(desktop.name, timeout=5)
+        with (
+            within(READY_LIMIT, "being ready again"),
+            deskhand.connect(f"docker://{desktop.name}", timeout=20) as again,
+        ):
+            assert again.perform().settled
+            assert again.shell("cat /proc/1/comm").stdout == "tini\n"
+    with pytest.raises(deskhand.DesktopLost):
+        desktop.perform()
+
+
+def test_asked_to_end_it_ends_at_once(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
+    desktop = contained()
+    desktop.start("xterm")
+    with within(REMOVED_LIMIT, "stopping"):
+        engine.api.stop(desktop.name, timeout=60)
+    assert engine.api.inspect_container(desktop.name)["State"]["ExitCode"] == 0
+
+
+def test_a_program_without_memory_is_not_the_end(contained: Callable[..., deskhand.Desktop]) -> None:
+    desktop = contained(limits=Limits(memory=256 << 20))
+    result = desktop.shell("tail /dev/zero", timeout=60)
+    assert result.exit_code == 137
+    kills = desktop.usage().oom_kills
+    assert kills is not None
+    assert kills >= 1
+    assert desktop.perform().settled
+
+
+def test_a_server_without_memory_is_the_end(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
+    """A client has X itself hold pictures until the container's memory is used up."""
+    desktop = contained(limits=Limits(memory=192 << 20), size=(4000, 4000))
+    # Started around us, so that it is not the first to be killed; each window keeps its picture in the server.
+    in_container(
+        engine, desktop, "sh", "-c", "while :; do xsetroot -bitmap /dev/null; xterm -geometry 600x200 -sl 1 & done"
+    )
+    with pytest.raises(deskhand.DesktopLost) as lost:
+        until(lambda: desktop.perform(settle=False) is None, 60, "the loss")
+    assert lost.value.cause == "oom"
+
+
+def test_orphans_leave_no_zombies(desktop: deskhand.Desktop) -> None:
+    desktop.shell("for i in $(seq 300); do (setsid true &); done")
+    until(lambda: desktop.shell("ps -eo stat | grep -c '^Z'").stdout == "0\n", 10, "the end of all zombies")
+
+
+def test_a_full_disk_is_told(desktop: deskhand.Desktop) -> None:
+    with pytest.raises(deskhand.BackendError, match="No space left"):
+        desktop.write_file("/run/deskhand/large", bytes(80 << 20))
+    assert desktop.perform().settled
+
+
+LAUNCHING = """
+import deskhand
+desktop = deskhand.launch("docker")
+say(directory=str(desktop.xauthority.parent.parent), name=desktop.name)
+wait_forever()
+"""
+
+
+def test_a_killed_driver_leaves_nothing(engine: Engine, driver_environment: Mapping[str, str]) -> None:
+    for _ in range(KILLED):
+        with driver(LAUNCHING, driver_environment) as lines:
+            told = lines.read()
+            assert containers(engine, told["directory"]) == [told["name"]]
+            lines.process.kill()
+            until(lambda: containers(engine, told["directory"]) == [], REMOVED_LIMIT, "the container's removal")  # noqa: B023
+            until(lambda: not Path(told["directory"]).exists(), REMOVED_LIMIT, "the directory's removal")  # noqa: B023
+
+
+def test_who_is_killed_with_his_guard_is_cleared_up_after(
+    engine: Engine, driver_environment: Mapping[str, str], contained: Callable[..., deskhand.Desktop]
+) -> None:
+    mine = contained()
+    with driver(LAUNCHING, driver_environment) as lines:
+        told = lines.read()
+        guards = _guards(lines.process.pid)
+        assert guards
+        for pid in (lines.process.pid, *guards):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: told["name"] in reap(engine), REMOVED_LIMIT, "the reaper")
+    assert containers(engine, told["directory"]) == []
+    # One whose driver lives is left alone.
+    assert mine.perform().settled
+
+
+def _guards(pid: int) -> list[int]:
+    """The guard processes that a driver has started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children if b"guard.py" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def test_an_interrupted_launch_leaves_nothing(engine: Engine, driver_environment: Mapping[str, str]) -> None:
+    code = "import deskhand\nsay(ready=1)\ndesktop = deskhand.launch('docker')\nsay(up=1)\nwait_forever()\n"
+    before = set(containers(engine))
+    for delay in (0.2, 0.6, 1.0):
+        with driver(code, driver_environment) as lines:
+            lines.read()
+            # Ctrl-C may come at any moment of a launch; this is about time, and needs no exact one.
+            time.sleep(delay)
+            lines.process.send_signal(signal.SIGINT)
+            lines.process.wait(30)
+            until(lambda: set(containers(engine)) <= before, REMOVED_LIMIT, "nothing to be left")
+
+
+def test_many_start_at_once(contained: Callable[..., deskhand.Desktop]) -> None:
+    """F30: nothing of theirs is shared, so nothing can collide."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 # only here
+
+    count = 12 if EVIDENCE else 4
+    with ThreadPoolExecutor(count) as pool:
+        desktops = list(pool.map(lambda _: contained(timeout=120), range(count)))
+    assert len({desktop.display for desktop in desktops}) == count
+    for desktop in desktops:
+        assert desktop.perform().settled

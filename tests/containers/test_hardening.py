@@ -1,0 +1,143 @@
+"""What a container may not do. C5, C6, C7 and C11 of the security checks; C14 needs a browser and is part of the evidence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deskhand.launch.image import examine_container
+from faults.helpers import need
+from faults.scale import EVIDENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import deskhand
+    from deskhand.launch.engine import Engine
+
+LISTEN = "0A"
+# What a program that wants out would try: addresses of all kinds, the metadata service, the host, and names.
+TARGETS = [
+    *(
+        f"{host}/{port}"
+        for host in ("1.1.1.1", "8.8.8.8", "169.254.169.254", "172.17.0.1", "10.0.0.1")
+        for port in (22, 53, 80, 443)
+    ),
+    *(f"{host}/{port}" for host in ("192.168.0.1", "192.0.2.1", "224.0.0.251") for port in (80, 5353)),
+    *(
+        f"{host}/443"
+        for host in ("example.com", "www.debian.org", "host.docker.internal", "gateway.docker.internal", "localhost.")
+    ),
+    *(f"{host}/443" for host in ("2606:4700:4700::1111", "fe80::1", "::ffff:1.1.1.1", "ff02::1")),
+]
+
+
+def test_the_products_own_checks_hold(desktop: deskhand.Desktop) -> None:
+    findings = list(examine_container(desktop))
+    assert len(findings) > 10
+    assert [finding for finding in findings if not finding.ok] == []
+
+
+def test_the_checks_see_what_is_wrong(contained: Callable[..., deskhand.Desktop]) -> None:
+    desktop = contained()
+    desktop.shell(
+        "(Xvnc :5 -rfbport 5905 -SecurityTypes None &) ; while ! xprop -display :5 -root >/dev/null 2>&1; do :; done"
+    )
+    failed = [finding.name for finding in examine_container(desktop) if not finding.ok]
+    assert failed == ["no TCP or UDP port is open"]
+
+
+def listening() -> set[tuple[str, str]]:
+    """TCP ports that this machine listens at, and its UDP sockets."""
+    found = set()
+    for kind in ("tcp", "tcp6", "udp", "udp6"):
+        for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTEN or kind.startswith("udp"):
+                found.add((kind, fields[1]))
+    return found
+
+
+def owned_by(sockets: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of them that belong to a Docker process; other tests run on this machine too."""
+    # Docker's proxy listens for a published port.
+    proxies = subprocess.run(["pgrep", "-fa", "docker-proxy"], capture_output=True, text=True, check=False).stdout
+    return {(kind, place) for kind, place in sockets if str(int(place.rpartition(":")[2], 16)) in proxies.split()}
+
+
+@pytest.mark.parametrize("network", ["none", "bridge"])
+def test_no_port_is_opened(contained: Callable[..., deskhand.Desktop], engine: Engine, network: str) -> None:
+    before = listening()
+    desktop = contained(network=network, vnc=True)
+    state = engine.api.inspect_container(desktop.name)
+    assert state["HostConfig"]["PortBindings"] in ({}, None)
+    assert not state["HostConfig"]["PublishAllPorts"]
+    assert owned_by(listening() - before) == set()
+    inside = desktop.shell("cat /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6").stdout.splitlines()
+    assert [line for line in inside if " 0A " in line or line.startswith("udp")] == []
+    if network == "bridge":
+        address = state["NetworkSettings"]["IPAddress"]
+        assert address
+        # As a neighbour sees it: every port refuses.
+        script = (
+            "import socket, sys\n"
+            "open_ports = []\n"
+            "for port in range(1, 65536):\n"
+            "    s = socket.socket(); s.settimeout(2)\n"
+            f"    if s.connect_ex(({address!r}, port)) == 0: open_ports.append(port)\n"
+            "    s.close()\n"
+            "print(open_ports)"
+        )
+        found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        assert found.stdout.strip() == "[]"
+
+
+def test_without_a_network_nothing_gets_out(desktop: deskhand.Desktop) -> None:
+    targets = TARGETS * (5 if EVIDENCE else 1)
+    script = "".join(
+        f"(echo x >/dev/{kind}/{target}) 2>/dev/null && echo 'out: {kind} {target}'\n"
+        for target in targets
+        for kind in ("tcp", "udp")
+    )
+    result = desktop.shell(script, timeout=100)
+    assert not result.timed_out
+    assert result.stdout == ""
+    assert desktop.shell("cat /proc/net/route | tail -n +2; ls /sys/class/net").stdout.split() == ["lo"]
+
+
+def test_the_display_refuses_others(desktop: deskhand.Desktop) -> None:
+    assert desktop.display is not None
+    assert desktop.xauthority is not None
+    xprop = need("xprop", "x11-utils")
+    ask = [xprop, "-root", "_NET_SUPPORTING_WM_CHECK"]
+    environment = {**os.environ, "DISPLAY": desktop.display, "XAUTHORITY": str(desktop.xauthority)}
+    # With the cookie any client of this machine may join.
+    assert subprocess.run(ask, env=environment, capture_output=True, check=False).returncode == 0
+    wrong = subprocess.run(
+        ask, env={**environment, "XAUTHORITY": "/dev/null"}, capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode != 0
+    assert "uthorization required" in wrong.stderr
+    # Another user does not even reach the socket.
+    directory = desktop.xauthority.parent.parent
+    assert directory.stat().st_mode & 0o077 == 0
+    if os.getuid() == 0:
+        other = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *ask]
+        refused = subprocess.run(other, env=environment, capture_output=True, check=False)
+        assert refused.returncode != 0
+    # Nor is there a way through the abstract namespace; TCP ports have a test of their own.
+    assert f"@/tmp/.X11-unix/X{desktop.display.removeprefix(':')}" not in Path("/proc/net/unix").read_text()
+
+
+def test_a_fork_bomb_harms_nobody(desktop: deskhand.Desktop) -> None:
+    """F21: at the limit of processes, the command fails, the desktop lives, and what it made is gone."""
+    result = desktop.shell("bomb() { bomb | bomb & }; bomb; sleep 7003", timeout=3)
+    assert result.timed_out
+    assert desktop.perform().settled
+    assert desktop.shell("pgrep -c bash").exit_code in {0, 1}
+    assert desktop.usage().processes < 50

@@ -1,0 +1,147 @@
+"""Whatever is done to the keyboard, a text arrives exactly: layouts (F13), more characters than keys (F14), locks (F15)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deskhand import BackendError, KeyPress, Type
+from integration.apps import APPS, locks, run
+from integration.texts import MIXED, SEVERAL_PAGES, check, random_letters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deskhand.events import Event
+    from integration.apps import App, Bench
+
+# The last one has dead keys where quotes and accents are.
+LAYOUTS = ("de", "fr", "ru", "us(dvorak)", "us(intl)")
+
+
+@pytest.fixture(params=LAYOUTS)
+def layout(request: pytest.FixtureRequest, bench: Bench) -> Iterator[str]:
+    """Another layout, set by another client while the applications run."""
+    name, _, variant = request.param.rstrip(")").partition("(")
+    run(bench.desktop, "setxkbmap", "-layout", name, "-variant", variant)
+    yield request.param
+    run(bench.desktop, "setxkbmap", "-layout", "us", "-variant", "")
+
+
+@pytest.mark.usefixtures("layout")
+@pytest.mark.parametrize("name", APPS)
+def test_layout_does_not_matter(bench: Bench, name: str) -> None:
+    """F13: set before the text."""
+    check(bench.app(name), MIXED)
+
+
+@pytest.mark.usefixtures("layout")
+@pytest.mark.parametrize("name", ["xterm", "mousepad"])
+def test_layout_does_not_matter_for_thousands_of_characters(bench: Bench, name: str) -> None:
+    """F13: 2,000 characters of the whole basic plane."""
+    check(bench.app(name), random_letters(2000, seed=13))
+
+
+def test_second_group_does_not_matter(bench: Bench) -> None:
+    run(bench.desktop, "setxkbmap", "-layout", "us,ru", "-variant", ",", "-option", "grp:shifts_toggle")
+    try:
+        bench.desktop.perform(KeyPress(["ISO_Next_Group"]))
+        check(bench.app("mousepad"), MIXED)
+    finally:
+        run(bench.desktop, "setxkbmap", "-layout", "us", "-variant", "", "-option", "")
+
+
+@pytest.mark.parametrize("filler", ["", SEVERAL_PAGES], ids=["one page", "several pages"])
+@pytest.mark.parametrize("name", APPS)
+def test_layout_changed_while_typing(bench: Bench, name: str, filler: str) -> None:
+    """F13: set in the middle of the text: it arrives exactly, or the caller is told."""
+    text = "".join(f"{number} quick yellow zebras; {filler[number % 80 :][:1]}\n" for number in range(60))
+    app = bench.app(name)
+    change = threading.Thread(target=run, args=(bench.desktop, "setxkbmap", "-layout", "de"))
+    change.start()
+    try:
+        app.desktop.perform(Type(text))
+    except BackendError as error:
+        # Many applications translate keys that wait in their queue with the new layout. That cannot be helped, but it is told.
+        told = str(error)
+    else:
+        told = ""
+        assert app.text(text) == text
+    finally:
+        change.join()
+    assert not told or "layout was changed" in told
+    # Whatever came of that text, the next one is typed with the layout as it is now.
+    app = bench.app(name)
+    run(bench.desktop, "setxkbmap", "-layout", "us")
+    app.desktop.perform(Type("lazy; zebra\n"))
+    assert app.text("lazy; zebra\n") == "lazy; zebra\n"
+
+
+def test_layout_changed_before_a_window_without_pings_reads(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F13: xterm answers no ping; it is stopped, so it reads its keys after the change."""
+    app = bench.app("xterm")
+    backend = app.desktop._backend
+    send = backend.send
+
+    def send_and_change(events: Sequence[Event]) -> None:
+        send(events)
+        run(bench.desktop, "setxkbmap", "-layout", "de")
+
+    monkeypatch.setattr(backend, "send", send_and_change)
+    os.kill(app.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(BackendError, match="layout was changed"):
+            app.desktop.perform(Type("lazy zebra"))
+    finally:
+        os.kill(app.pid, signal.SIGCONT)
+        run(bench.desktop, "setxkbmap", "-layout", "us")
+
+
+@pytest.mark.parametrize("lock", ["Caps", "Num", "Scroll"])
+def test_locks_do_not_matter_and_stay(app: App, lock: str) -> None:
+    """F15."""
+    before = locks(app.desktop)
+    app.desktop.perform(KeyPress([f"{lock}_Lock"]))
+    locked = locks(app.desktop)
+    try:
+        check(app, MIXED)
+        assert locks(app.desktop) == locked
+    finally:
+        app.desktop.perform(KeyPress([f"{lock}_Lock"]))
+    assert locks(app.desktop) == before
+    if lock != "Scroll":
+        assert locked[lock] == "on"
+
+
+# XkbChangeEnabledControls on the core keyboard, 0x100: XkbStickyKeysMask is 1 << 3 (X Keyboard Extension, §4.1).
+_STICKY_KEYS = """
+import ctypes, sys
+xlib = ctypes.CDLL("libX11.so.6")
+xlib.XOpenDisplay.restype = ctypes.c_void_p
+display = ctypes.c_void_p(xlib.XOpenDisplay(None))
+assert xlib.XkbChangeEnabledControls(display, 0x100, 1 << 3, int(sys.argv[1]) << 3)
+xlib.XCloseDisplay(display)
+"""
+
+
+def test_sticky_keys_do_not_matter(app: App) -> None:
+    """F15."""
+    run(app.desktop, sys.executable, "-c", _STICKY_KEYS, "1")
+    try:
+        check(app, MIXED)
+        check_again = "SHOUTING, and Ünder it: ÀÉ"
+        app.clear()
+        check(app, check_again)
+    finally:
+        run(app.desktop, sys.executable, "-c", _STICKY_KEYS, "0")
+
+
+def test_a_thousand_symbols(app: App) -> None:
+    """F14."""
+    text = random_letters(1000, seed=14)
+    check(app, text)
