@@ -13,7 +13,8 @@ import pytest
 import deskhand
 from containers.helpers import containers
 from deskhand import LeftClick, Type
-from deskhand.launch.docker import Limits, reap
+from deskhand.launch.docker import LABEL_DIRECTORY, UNANSWERED, Limits, reap
+from deskhand.launch.removal import is_removed
 from faults.helpers import driver, until, within
 from faults.scale import EVIDENCE
 
@@ -26,6 +27,8 @@ RESTARTS = 20 if EVIDENCE else 3
 KILLED = 50 if EVIDENCE else 3
 # The promises are for a machine that has nothing else to do; these allow for one that has.
 LOST_LIMIT, READY_LIMIT, REMOVED_LIMIT = 3.0, 20.0, 30.0
+# An engine that was just given an image was seen to take more than 30 s for one request.
+ENGINE_LIMIT = 240.0
 
 
 def in_container(engine: Engine, desktop: deskhand.Desktop, *argv: str) -> None:
@@ -161,6 +164,8 @@ def test_a_full_disk_is_told(desktop: deskhand.Desktop) -> None:
 LAUNCHING = """
 import deskhand
 desktop = deskhand.launch("docker")
+# What watches over held keys must not take the place of what removes the container.
+desktop.perform(KeyDown("shift"))
 say(directory=str(desktop.xauthority.parent.parent), name=desktop.name)
 wait_forever()
 """
@@ -207,8 +212,22 @@ def test_an_interrupted_launch_leaves_nothing(engine: Engine, driver_environment
             # Ctrl-C may come at any moment of a launch; this is about time, and needs no exact one.
             time.sleep(delay)
             lines.process.send_signal(signal.SIGINT)
-            lines.process.wait(30)
+            lines.process.wait(ENGINE_LIMIT)
             until(lambda: set(containers(engine)) <= before, REMOVED_LIMIT, "nothing to be left")
+
+
+def test_what_the_engine_makes_late_is_waited_for(engine: Engine, image: str, tmp_path: Path) -> None:
+    """Who was interrupted in the middle of that cannot tell whether there will be a container."""
+    waiting = tmp_path / UNANSWERED
+    waiting.touch()
+    assert not is_removed(engine, tmp_path)
+    made = engine.api.create_container(image, labels={LABEL_DIRECTORY: str(tmp_path)})
+    assert is_removed(engine, tmp_path)
+    assert containers(engine, str(tmp_path)) == []
+    with pytest.raises(engine.errors.NotFound):
+        engine.api.inspect_container(made["Id"])
+    waiting.unlink()
+    assert is_removed(engine, tmp_path), "there is none, and none will come"
 
 
 def test_many_start_at_once(contained: Callable[..., deskhand.Desktop]) -> None:

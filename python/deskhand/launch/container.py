@@ -482,13 +482,13 @@ class ContainerPrograms:
         )
         return self._container.run(["sh", "-c", script, "sh", str(pid), str(ancestor)])[0] == 0
 
-    def at_end(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        """Run this, on this machine, should the driver vanish without closing."""
+    def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
+        """Run this, on this machine, for `limit` seconds at most, should the driver vanish without closing."""
         if self._guard is None and self._own_guard is None:
             self._own_guard = Guard.start(registry.private_directory())
         guard = self._guard or self._own_guard
         assert guard is not None  # noqa: S101 # one of them was there, or has just been made
-        guard.at_end(argv, env)
+        guard.at_end(argv, env, limit=limit)
 
     def detach(self, path: str) -> int:
         """Leave the container running; see `Guard.detach`."""

@@ -50,6 +50,9 @@ LABEL_DIRECTORY = "org.deskhand.directory"
 LABEL_HOST = "org.deskhand.host"
 LABEL_DRIVER = "org.deskhand.driver"
 LABEL_PANEL = "org.deskhand.panel"
+UNANSWERED = ".unanswered"
+# Seconds that a guard gives an engine which was asked for a container and has not made it yet.
+REMOVAL_LIMIT = 300.0
 
 _READY_LIMIT = 30.0
 _LEASE_LIMIT = 10.0
@@ -58,8 +61,8 @@ _POLL = 0.005
 _EXIT_POLL = 0.1
 _LOG_BYTES = "1m"
 _LEASED = "one driver at a time"
-# A busy engine was seen to take more than 5 s for it.
-_UNANSWERED_LIMIT = 15.0
+# A busy engine was seen to take more than 15 s to make a container: who was interrupted waits no longer, the guard does.
+_UNANSWERED_LIMIT = 5.0
 _FIRST_NUMBER, _NUMBERS = 100, 9900
 _SOCKETS = "/tmp/.X11-unix"  # noqa: S108 # where X clients look, in the container as here
 _HOME = "/home/user"
@@ -119,8 +122,11 @@ class _Plan:
     user: tuple[int, int]
     directory: Path
     cookie: bytes
-    # Asked to be made, and not yet known to be: who is interrupted in between cannot tell.
-    unanswered: bool = False
+
+    @property
+    def unanswered(self) -> Path:
+        """There while the container was asked for and is not known to be made: who is interrupted in between cannot tell."""
+        return self.directory / UNANSWERED
 
     @property
     def sockets(self) -> Path:
@@ -392,7 +398,8 @@ def _check_mount(mount: Mount) -> None:
 
 def _prepare(plan: _Plan, guard: Guard) -> None:
     """The directory that the container sees, and who removes both should this process be killed."""
-    guard.at_end([sys.executable, "-m", "deskhand.launch.removal", str(plan.directory)], dict(os.environ))
+    removal = [sys.executable, "-m", "deskhand.launch.removal", str(plan.directory)]
+    guard.at_end(removal, dict(os.environ), limit=REMOVAL_LIMIT)
     begun = time.monotonic()
     # From here on `reap` of another driver knows that this container has somebody.
     while not (plan.directory / ".guard").exists():
@@ -493,7 +500,7 @@ def _create(
         LABEL_HOST: _host(),
         LABEL_DRIVER: f"process {os.getpid()} on {socket.gethostname()}",
     }
-    plan.unanswered = True
+    plan.unanswered.touch()
     try:
         with plan.engine.translated(f"the container {plan.name}"):
             made = api.create_container(
@@ -506,8 +513,9 @@ def _create(
                 detach=True,
             )
     except LaunchFailed as error:
-        plan.unanswered = False
         cause = error.__cause__
+        if isinstance(cause, plan.engine.errors.APIError):
+            plan.unanswered.unlink()
         if isinstance(cause, plan.engine.errors.ImageNotFound):
             stage = plan.image.removeprefix("deskhand/").partition(":")[0]
             build = (
@@ -520,7 +528,7 @@ def _create(
             )
             raise ActionError(message) from error
         raise
-    plan.unanswered = False
+    plan.unanswered.unlink()
     return Container(plan.engine, made["Id"], plan.name)
 
 
@@ -603,14 +611,24 @@ def _log(container: Container) -> str:
 
 
 def _ending(plan: _Plan, guard: Guard) -> Callable[[], None]:
-    """Removes container, guard and directory. Interrupted, it leaves the first to the guard, which this process's end wakes."""
+    """Removes container, guard and directory. What is interrupted, or takes too long, is the guard's to finish."""
 
     def end() -> None:
         deadline = time.monotonic() + _UNANSWERED_LIMIT
-        # The engine goes on making what nobody waits for any more.
-        while not remove_of(plan.engine, plan.directory) and plan.unanswered and time.monotonic() < deadline:
-            time.sleep(_EXIT_POLL)
-        guard.close()
-        plan.engine.close()
+        done = False
+        try:
+            done = remove_of(plan.engine, plan.directory)
+            # The engine goes on making what nobody waits for any more.
+            while not done and plan.unanswered.exists() and time.monotonic() < deadline:
+                time.sleep(_EXIT_POLL)
+                done = remove_of(plan.engine, plan.directory)
+            # Somebody else may have removed it.
+            done = done or not plan.unanswered.exists()
+        finally:
+            if done:
+                guard.close()
+            else:
+                guard.abandon()
+            plan.engine.close()
 
     return end

@@ -8,8 +8,8 @@ It reads one JSON object a line from standard input and writes the same to stand
 - `{"op": "renew", "id": 1, "grace": 0.25}`: end every program but the X server, then let that begin anew, without clients and
   with what its cookie file says by now; answers `{"id": 1, "ready": true}`, or `{"id": 1, "ready": false}` when there is none.
 - `{"op": "detach", "socket": path}`: from now on the end of standard input ends nothing; requests come to that socket.
-- `{"op": "at_end", "argv": [...], "env": {...}}`: run this when whoever asks for it vanishes without `{"op": "bye"}`, with
-  `DESKHAND_DRIVER` set to its process id.
+- `{"op": "at_end", "argv": [...], "env": {...}, "limit": 10}`: run this when whoever asks for it vanishes without
+  `{"op": "bye"}`, with `DESKHAND_DRIVER` set to its process id; the driver's own is waited for so many seconds.
 - `{"op": "directory", "path": ...}`: remove it in the end. A lock on `.guard` in it says until then that somebody will.
 - An ended program is told to everybody as `{"exit": 42, "status": 0}`.
 
@@ -47,7 +47,6 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE = 1.0
 LAST_GRACE = 2.0
-AT_END_LIMIT = 10.0
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -87,7 +86,7 @@ class Guard:
         self.directories: list[str] = []
         self.locks: list[int] = []
         # By the descriptor that asks: 0 is the driver, others are clients of the socket.
-        self.at_end: dict[int, Request] = {}
+        self.at_end: dict[int, list[Request]] = {}
         self.pids = {0: os.getppid()}
         self.detached = False
         self.driver_left = False
@@ -154,7 +153,7 @@ class Guard:
                 os.rename(f"{name}-new", name)
                 self.locks.append(lock)
         elif op == "at_end":
-            self.at_end[0 if answer_to == 1 else answer_to] = request
+            self.at_end.setdefault(0 if answer_to == 1 else answer_to, []).append(request)
         elif op == "detach":
             self.detached = True
             self.listener = socket.socket(socket.AF_UNIX)
@@ -262,8 +261,7 @@ class Guard:
         # An answer still to come would otherwise go to whoever gets this number next.
         if self.x_server is not None and self.x_server[1] == fd:
             self.x_server = None
-        request = self.at_end.pop(fd, None)
-        if request is not None:
+        for request in self.at_end.pop(fd, []):
             self.run_at_end(fd, request)
         self.pids.pop(fd)
         client.close()
@@ -281,12 +279,14 @@ class Guard:
         return None
 
     def end(self) -> None:
-        request = self.at_end.get(0)
-        if request is not None and self.driver_left and (pid := self.run_at_end(0, request)) is not None:
-            deadline = time.monotonic() + AT_END_LIMIT
-            while pid in _descendants() and time.monotonic() < deadline:
-                self.reap()
-                time.sleep(0.002)
+        if self.driver_left:
+            begun = time.monotonic()
+            # All are started before one is waited for: what is held is released even while another takes long.
+            last = [(self.run_at_end(0, request), begun + request["limit"]) for request in self.at_end.get(0, [])]
+            for pid, deadline in last:
+                while pid in _descendants() and time.monotonic() < deadline:
+                    self.reap()
+                    time.sleep(0.002)
         self.finish(GRACE, lambda: [pid for pid in _descendants() if pid not in self.last])
         self.finish(LAST_GRACE, _descendants)
         for pid in list(self.last):

@@ -56,8 +56,8 @@ class Programs(Protocol):
         """Whether a process is `ancestor`, or was started by it, directly or through others."""
         ...
 
-    def at_end(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        """Run this should the driver vanish without closing."""
+    def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
+        """Run this, for `limit` seconds at most, should the driver vanish without closing."""
         ...
 
     def detach(self, path: str) -> int:
@@ -65,7 +65,7 @@ class Programs(Protocol):
         ...
 
     def abandon(self) -> None:
-        """After `detach`: let go without waiting."""
+        """Let go without waiting: after `detach`, or to leave the rest to the guard."""
         ...
 
     def close(self) -> None:
@@ -239,9 +239,9 @@ class Guard:
             if self.exit_status(pid) is not None or self._ended or time.monotonic() >= deadline:
                 return False
 
-    def at_end(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        """Run this should the driver vanish without closing."""
-        self._tell(op="at_end", argv=list(argv), env=dict(env))
+    def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
+        """Run this, for `limit` seconds at most, should the driver vanish without closing."""
+        self._tell(op="at_end", argv=list(argv), env=dict(env), limit=limit)
 
     def exit_status(self, pid: int) -> int | None:
         """How a program ended (negative: the signal), None while it runs."""
@@ -285,7 +285,7 @@ class Guard:
             self._answers.close()
 
     def abandon(self) -> None:
-        """After `detach`: let go without waiting."""
+        """Let go without waiting: after `detach`, or to leave the rest to the guard."""
         with contextlib.suppress(OSError, ValueError):
             self._to.close()
         if self._process is not None:

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from deskhand.launch.docker import remove_of
+from deskhand.errors import BackendError
+from deskhand.launch.docker import REMOVAL_LIMIT, UNANSWERED, remove_of
 from deskhand.launch.engine import connect_engine
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from deskhand.launch.engine import Engine
+
+__all__ = ["is_removed", "main"]
+
+_POLL = 0.2
 
 
 def main() -> None:
-    """Remove the container that names that directory."""
-    remove_of(connect_engine(), sys.argv[1])
+    """Remove the container that names that directory; one that the engine is still making is waited for."""
+    directory = Path(sys.argv[1])
+    engine = connect_engine()
+    deadline = time.monotonic() + REMOVAL_LIMIT
+    while not is_removed(engine, directory) and time.monotonic() < deadline:
+        time.sleep(_POLL)
+
+
+def is_removed(engine: Engine, directory: Path) -> bool:
+    """Remove it if it is there; False when the engine may yet make it, or does not answer."""
+    # In this order: an engine that made it after we looked has not been waited for otherwise.
+    answered = not (directory / UNANSWERED).exists()
+    try:
+        return remove_of(engine, directory) or answered
+    except BackendError:
+        return False
 
 
 if __name__ == "__main__":
