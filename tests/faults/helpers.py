@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from deskhand.backends.x11 import X11Backend
+from faults.scale import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +30,7 @@ T = TypeVar("T")
 MARK = "DESKHAND_TEST_MARK"
 ROOT = Path(__file__).parents[2]
 _XCLIENT = Path(__file__).with_name("xclient.py")
-_ANSWER = 30.0
+_ANSWER = 30.0 * PATIENCE
 
 
 def need(program: str, package: str) -> str:
@@ -41,7 +42,8 @@ def need(program: str, package: str) -> str:
 
 
 def until(condition: Callable[[], T | None], limit: float, what: str) -> T:
-    """Ask again and again until the answer is true; the test fails after `limit` seconds."""
+    """Ask again and again until the answer is true; the test fails after `limit` seconds, or more of them: see `PATIENCE`."""
+    limit *= PATIENCE
     deadline = time.monotonic() + limit
     while not (value := condition()):
         if time.monotonic() >= deadline:
@@ -52,7 +54,8 @@ def until(condition: Callable[[], T | None], limit: float, what: str) -> T:
 
 @contextlib.contextmanager
 def within(limit: float, what: str) -> Iterator[None]:
-    """The block must not take longer."""
+    """The block must not take longer; see `PATIENCE`."""
+    limit *= PATIENCE
     begun = time.monotonic()
     yield
     took = time.monotonic() - begun

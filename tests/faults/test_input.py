@@ -28,6 +28,7 @@ from deskhand import (
     Zoom,
 )
 from faults.helpers import driver, pid_of, until, xclient
+from faults.scale import PATIENCE
 from integration.apps import Mousepad
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def test_grabs(desktop: deskhand.Desktop, what: str) -> None:
     with xclient(desktop) as client:
         assert client.ask("grab", what)
         seen = desktop.perform(KeyPress(["a"]), Type("b"), LeftClick((600, 500)))
-        assert seen.elapsed.settle < 3
+        assert seen.elapsed.settle < 3 * PATIENCE
         got = until(lambda: client.ask("seen"), 5, "the grabbing client's events")
         assert ("KeyPress" in got) == (what != "pointer")
         assert ("ButtonPress" in got) == (what != "keyboard")

@@ -30,7 +30,7 @@ from deskhand import (
     Wait,
 )
 from faults.helpers import NOTHING, marked, pressed, xclient
-from faults.scale import CANCELLATIONS, SIGNALS, THREAD_EXCEPTIONS
+from faults.scale import CANCELLATIONS, PATIENCE, SIGNALS, THREAD_EXCEPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,7 +145,7 @@ def test_exceptions_raised_in_a_thread(
             # A daemon: one that nothing stops must not keep the run of the tests from ending.
             thread = threading.Thread(target=work, daemon=True)
             thread.start()
-            assert working.wait(5)
+            assert working.wait(60)
             assert not safe.wait(chance.uniform(0, LONGEST))
             assert thread.ident is not None
             assert inject(thread.ident, ctypes.py_object(_Stopped)) == 1
@@ -202,7 +202,7 @@ def test_cancelled_task_ends_soon(launch: Callable[..., deskhand.Desktop]) -> No
             begun = time.monotonic()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert time.monotonic() - begun < 1.0, delay
+            assert time.monotonic() - begun < 1.0 * PATIENCE, delay
             assert pressed(desktop) == ([], [])
 
     asyncio.run(run())

@@ -18,6 +18,7 @@ from conformance.shaping import Line
 from conformance.test_desktop import real_pixels
 from deskhand import KeyPress, Move, Reason, Settle, Type
 from faults.helpers import until, within
+from faults.scale import PATIENCE
 from faults.test_malformed import memory
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def test_late_is_right_all_the_same(place: Place, terminal: Path, delay: float, 
         assert (seen.settled, seen.reason) == (True, Reason.QUIET)
         assert (pixels(seen) == real_pixels(place)).all()
         # One trip until what was done is seen, another for the proof that nothing more came of it; twice as much is a lot.
-        assert seen.elapsed.reaction + seen.elapsed.settle <= 1.0 + 4 * trip
+        assert seen.elapsed.reaction + seen.elapsed.settle <= 1.0 * PATIENCE + 4 * trip
         assert terminal.read_text() == f"x{TEXT}\n"
         still = desktop.perform(KeyPress(["Scroll_Lock"]))
         assert (still.settled, still.changed) == (True, False)

@@ -15,7 +15,7 @@ import pytest
 import deskhand
 from deskhand import KeyPress, LeftClick, Move, PressKeys, Settle, Type
 from faults.helpers import need, pressed, server_pid, until, x_environment, xclient
-from faults.scale import DESKTOPS, THREADS
+from faults.scale import DESKTOPS, PATIENCE, THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,7 @@ def test_never_at_rest(launch: Callable[..., deskhand.Desktop]) -> None:
     with xclient(desktop) as client:
         client.ask("blink", 400, 300, 50, 50)
         first = desktop.perform(KeyPress(["a"]), settle=Settle(timeout=1.5))
-        assert first.elapsed.settle + first.elapsed.reaction <= 2.5
+        assert first.elapsed.settle + first.elapsed.reaction <= 2.5 * PATIENCE
 
         def known() -> deskhand.Observation | None:
             seen = desktop.perform(KeyPress(["a"]), settle=Settle(timeout=1.5))

@@ -45,7 +45,7 @@ class Observer:
         self._lines.put("")
 
     def _line(self) -> dict[str, Any]:
-        line = self._lines.get(timeout=20)
+        line = self._lines.get(timeout=60)
         assert line, "the observer ended"
         plain: dict[str, Any] = json.loads(line)
         return plain
@@ -69,7 +69,7 @@ class Observer:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(60)
         self._reader.join(10)
         self._process.stdout.close()
 

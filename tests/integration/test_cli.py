@@ -21,7 +21,7 @@ from conftest import need
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-LIMIT = 60.0
+LIMIT = 240.0
 
 # Which keys and buttons the server reports as pressed, told by a client that is not ours.
 PRESSED = """

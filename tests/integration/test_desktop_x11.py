@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def until(desktop: deskhand.Desktop, condition: Callable[[], bool]) -> None:

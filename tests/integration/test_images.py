@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 STRIP = 32
 STRIPS = -(-700 // STRIP)
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @pytest.fixture

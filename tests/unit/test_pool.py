@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-LIMIT = 10.0
+LIMIT = 60.0
 
 
 def until(condition: Callable[[], object], what: str) -> None:
