@@ -59,8 +59,9 @@ check: setup ## Formatting, lints, types, stubs, generated files
 generate: setup ## Write the generated files anew
 	$(BIN)/python tools/generate_aio.py
 
-blocks: ## Measure each building block of the imaging engine
+blocks: setup ## Measure each building block of the imaging engine and of the X11 connection, beside what none gets below
 	cargo bench --package deskhand-imaging --bench blocks
+	cargo bench --package deskhand-capture --bench connection
 
 FUZZ_SECONDS ?= 60
 fuzz: setup ## Fuzz the imaging engine and the VNC parser, FUZZ_SECONDS (60) for each target
