@@ -165,7 +165,7 @@ LAUNCHING = """
 import deskhand
 desktop = deskhand.launch("docker")
 # What watches over held keys must not take the place of what removes the container.
-desktop.perform(KeyDown("shift"))
+desktop.perform(PressKeys(["shift"]))
 say(directory=str(desktop.xauthority.parent.parent), name=desktop.name)
 wait_forever()
 """

@@ -1,7 +1,7 @@
 """A stage for tests of settling: a window of plain X that moves on its own, and reacts to keys as told.
 
 `python stage.py SCENE...` with scenes among `caret`, `clock`, `spinner`, `video`; each has a place of its own. A key paints the
-answer square: `a` at once, `s` in ten steps 30 ms apart. Any other key does nothing. It has no `_NET_WM_PING`.
+answer square: `a` at once, `s` in ten steps 30 ms apart; or, `v`, begins the video. Others do nothing. It has no `_NET_WM_PING`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
     gc = window.create_gc()
     steps = 0
     due = {name: time.monotonic() + SCENES[name][1] for name in sys.argv[1:]}
-    count = dict.fromkeys(due, 0)
+    count = dict.fromkeys(SCENES, 0)
     answers = 0
     due_answer = float("inf")
 
@@ -66,6 +66,8 @@ def main() -> None:
                 if key in {ord("a"), ord("s")}:
                     steps = 1 if key == ord("a") else STEPS
                     due_answer = time.monotonic()
+                elif key == ord("v"):
+                    due["video"] = time.monotonic()
 
 
 if __name__ == "__main__":
