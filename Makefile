@@ -7,7 +7,7 @@ SOURCES := $(shell find rust -path rust/fuzz -prune -o '(' -name '*.rs' -o -name
 PACKAGES := tools/packages.txt tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-docker test check generate blocks fuzz bench evidence wheel clean
+.PHONY: help setup demo demo-docker test check generate deny blocks fuzz bench evidence wheel clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -62,6 +62,10 @@ generate: setup ## Write the generated files anew
 blocks: setup ## Measure each building block of the imaging engine and of the X11 connection, beside what none gets below
 	cargo bench --package deskhand-imaging --bench blocks
 	cargo bench --package deskhand-capture --bench connection
+
+deny: ## Licences, sources and versions of all crates (needs cargo-deny)
+	@command -v cargo-deny >/dev/null || { echo "cargo-deny is needed: cargo install --locked cargo-deny" >&2; exit 1; }
+	cargo deny check licenses bans sources
 
 FUZZ_SECONDS ?= 60
 fuzz: setup ## Fuzz the imaging engine and the VNC parser, FUZZ_SECONDS (60) for each target
