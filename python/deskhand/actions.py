@@ -300,14 +300,17 @@ class LeftClick(_AtPointer):
 
 @dataclass(frozen=True, slots=True)
 class DoubleClick(_AtPointer):
-    """Click the left button twice, fast enough to count as a double click."""
+    """Click the left button twice, fast enough to count as a double click; what was clicked there before does not count.
+
+    Soon after a press of a button at that place, up to 0.8 s are waited first.
+    """
 
     type: ClassVar[str] = "left_mouse_double_click"
 
 
 @dataclass(frozen=True, slots=True)
 class TripleClick(_AtPointer):
-    """Click the left button three times, fast enough to count as a triple click."""
+    """Click the left button three times, fast enough to count as a triple click; waits as `DoubleClick` does."""
 
     type: ClassVar[str] = "left_mouse_triple_click"
 

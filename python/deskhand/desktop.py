@@ -35,6 +35,7 @@ from deskhand.actions import (
     Wait,
     Zoom,
 )
+from deskhand.clicks import Clicks
 from deskhand.errors import (
     ActionError,
     BackendError,
@@ -162,6 +163,7 @@ class Desktop:
         self._clock = clock
         self._lock = threading.RLock()
         self._ledger = Ledger()
+        self._clicks = Clicks()
         self._watch = Watch(backend, clock)
         self._closed = False
         self._closing = False
@@ -695,7 +697,11 @@ class Desktop:
                 self._paste(action.text)
                 pasted = True
             else:
+                pointer = self._backend.screen.pointer
+                if rest := self._clicks.rest(action, events, pointer, self._clock()):
+                    self._watch.pause(rest)
                 self._send(events)
+                self._clicks.note(events, pointer, self._clock())
             if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
                 self._watch.settle(settings, at_pointer=not isinstance(action, _TO_FOCUS))
                 if not self._backend.lag.frame:

@@ -18,6 +18,7 @@ from deskhand import (
     BackendError,
     CursorPosition,
     Desktop,
+    DoubleClick,
     Drag,
     KeyHold,
     KeyPress,
@@ -29,6 +30,7 @@ from deskhand import (
     Rect,
     ReleaseKeys,
     Settle,
+    TripleClick,
     Type,
     UnsupportedAction,
     Wait,
@@ -318,3 +320,27 @@ def test_everything_public_is_importable_from_the_top() -> None:
     assert sorted(deskhand.__all__) == list(deskhand.__all__)
     for name in deskhand.__all__:
         assert getattr(deskhand, name) is not None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "waited"),
+    [
+        (LeftClick((50, 50)), DoubleClick((50, 50)), True),
+        (LeftClick((50, 50)), TripleClick((58, 43)), True),
+        (DoubleClick((50, 50)), DoubleClick(None), True),
+        (LeftClick((50, 50)), DoubleClick((90, 50)), False),
+        (LeftClick((50, 50)), LeftClick((50, 50)), False),
+        (Move((50, 50)), DoubleClick((50, 50)), False),
+    ],
+)
+def test_a_double_click_counts_alone(
+    desktop: Desktop, clock: Clock, first: deskhand.Action, second: deskhand.Action, *, waited: bool
+) -> None:
+    desktop.perform(first, settle=False)
+    begun = clock.now
+    desktop.perform(second, settle=False)
+    assert (clock.now - begun >= 0.7) == waited
+    desktop.perform(Wait(1.0), settle=False)
+    begun = clock.now
+    desktop.perform(second, settle=False)
+    assert clock.now - begun < 0.3, "it has been long enough"
