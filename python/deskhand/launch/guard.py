@@ -284,9 +284,8 @@ class Guard:
             # All are started before one is waited for: what is held is released even while another takes long.
             last = [(self.run_at_end(0, request), begun + request["limit"]) for request in self.at_end.get(0, [])]
             for pid, deadline in last:
-                while pid in _descendants() and time.monotonic() < deadline:
-                    self.reap()
-                    time.sleep(0.002)
+                while pid is not None and self.is_running(pid) and time.monotonic() < deadline:
+                    time.sleep(0.005)
         self.finish(GRACE, lambda: [pid for pid in _descendants() if pid not in self.last])
         self.finish(LAST_GRACE, _descendants)
         for pid in list(self.last):
@@ -299,6 +298,14 @@ class Guard:
                         with contextlib.suppress(OSError):
                             os.chmod(path, 0o700)
             shutil.rmtree(directory, ignore_errors=True)
+
+    def is_running(self, pid: int) -> bool:
+        """Whether a child of ours has not ended, or has and nobody knows yet."""
+        self.reap()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            return True
+        return False
 
     def finish(self, grace: float, remaining: Callable[[], list[int]]) -> None:
         """Ask to end, wait, insist, and wait until the last one is gone."""

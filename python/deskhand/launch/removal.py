@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_removed", "main"]
 
-_POLL = 0.2
+_FIRST_POLL, _LAST_POLL = 0.1, 2.0
 
 
 def main() -> None:
@@ -24,8 +24,10 @@ def main() -> None:
     directory = Path(sys.argv[1])
     engine = connect_engine()
     deadline = time.monotonic() + REMOVAL_LIMIT
+    pause = _FIRST_POLL
     while not is_removed(engine, directory) and time.monotonic() < deadline:
-        time.sleep(_POLL)
+        time.sleep(pause)
+        pause = min(2 * pause, _LAST_POLL)
 
 
 def is_removed(engine: Engine, directory: Path) -> bool:
