@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from PIL import Image
 
-from deskhand.bench import figures, peers, tables
+import deskhand
+from deskhand.bench import figures, peers, tables, vnc
 from deskhand.bench.figures import OURS, PHOTO, Report, Row, Samples, judge, p95, ratio
 from deskhand.bench.plot import draw
 from deskhand.bench.sections import SECTIONS, choose
@@ -17,7 +19,6 @@ from deskhand.bench.worker import LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 PAGE = "look/1920x1080/page"
 NOTHING, LINE, EVERYTHING = "nothing changed", "one line changed", "everything changed"
@@ -118,6 +119,26 @@ def test_a_photo_must_not_be_beaten_in_both(median: float, size: int, met: bool)
 def test_targets_name_sections_that_are_measured() -> None:
     measured = {s.name for s in SECTIONS} | {"scaled/1920x1080/page", "array/1920x1080/page"}
     assert {t.section for t in figures.TARGETS} <= measured
+
+
+def test_the_tuned_server_is_the_one_of_our_image() -> None:
+    supervisor = Path(deskhand.__file__).parent / "image/files/usr/local/lib/deskhand/supervisor"
+    assert f" {' '.join(vnc.TUNED)} " in supervisor.read_text()
+
+
+def test_keys_over_vnc_are_shown_and_judged_by_their_server() -> None:
+    def keys(case: str, median: float, wrong: int) -> Row:
+        counts = {"wrong_frames": wrong, "compared": 30}
+        return Row("vnc/key", case, n=30, median=median, p95=median, counts=counts)
+
+    found = report(keys(vnc.XTERM, 80.0, 0), keys(vnc.XTERM_TUNED, 80.0, 1))
+    verdicts = {v.name: (v.must, v.met) for v in judge(found)}
+    name = "VNC: key press in xterm → settled frame"
+    assert verdicts[name] == ("≤ 90 ms", True)
+    assert verdicts[f"{name}, tuned server"] == ("≤ 75 ms", False)
+    shown = tables.block(found)
+    assert f"| {name}, tuned server | ≤ 75 ms | 80.00 ms | ✗ **missed** |" in shown
+    assert f"| {vnc.XTERM_TUNED} | 80.0 ms |  |  | 1 of 30 frames wrong |" in shown
 
 
 @pytest.mark.parametrize(

@@ -372,6 +372,29 @@ def test_behind_a_slow_link_silence_lasts_a_frame_longer() -> None:
     assert reason(m, 0.411) is Reason.QUIET
 
 
+@pytest.mark.parametrize("frame", [1 / 250, 1 / 60, 1 / 25])
+def test_over_a_server_silence_lasts_a_frame_longer_and_no_more(frame: float) -> None:
+    m = Machine(Settle(), now=0.0, can_probe=True, lag=Lag(frame=frame, trip=0.0001))
+    m.probed(0.0)
+    m.answered(0.0001)
+    # Drawn at 0.01 and sent at once; what is drawn just before `quiet` is over may be sent a frame later.
+    m.changed(0.01, [WORD])
+    last = 0.01 + 0.05 + frame
+    asked = last - 0.0001
+    assert m.wants_probe(asked + 1e-6)
+    m.probed(asked + 1e-6)
+    m.answered(last - 1e-5)
+    assert reason(m, last - 1e-5) is None
+    m.changed(last - 1e-5, [WORD])
+    assert reason(m, last) is None
+    # And then nothing more.
+    last += 0.05 + frame - 1e-5
+    m.probed(last - 1e-4)
+    m.answered(last - 1e-5)
+    assert reason(m, last - 1e-6) is None
+    assert reason(m, last + 1e-6) is Reason.QUIET
+
+
 STEADY = Lag(frame=0.02, trip=0.2, steady=0.19)
 
 

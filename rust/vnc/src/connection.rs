@@ -363,7 +363,9 @@ impl Connection {
             for event in batch {
                 push(&mut state, *event);
             }
-            state.input = now();
+            let (at, active) = (now(), state.active());
+            state.input = at;
+            state.pacing.sent(at, active);
             self.shared.flush(&mut state)?;
             drop(state);
             if let Some(Event::Pause(milliseconds)) = batch.last() {

@@ -1,7 +1,7 @@
 //! How far behind what is seen may be, learnt from the server itself. Pure: times are handed in.
 //!
-//! The rule: both numbers are estimates from below where that is safe (a proof is then asked for later), and the frame interval
-//! is at most what servers of that kind use by themselves.
+//! The rule: a trip is estimated from below, where that is safe (a proof is then asked for later); a frame interval from above, and it is
+//! at most what servers of that kind use by themselves.
 
 use std::collections::VecDeque;
 
@@ -19,16 +19,32 @@ const TRIPS_REMEMBERED: usize = 64;
 pub(crate) struct Pacing {
     changed: Option<f64>,
     gaps: VecDeque<f64>,
+    /// When input was sent that came after a rest, until something changes.
+    lone: Option<f64>,
+    /// From such input to the first change.
+    reactions: VecDeque<f64>,
     trips: VecDeque<f64>,
 }
 
 impl Pacing {
     /// Pixels changed at `at`.
     pub(crate) fn changed(&mut self, at: f64) {
-        if let Some(gap) = self.changed.map(|before| at - before).filter(|gap| *gap < BURST) {
+        // What was read at once tells nothing of when it was sent.
+        if let Some(gap) = self.changed.map(|before| at - before).filter(|gap| 0.0 < *gap && *gap < BURST) {
             remember(&mut self.gaps, REMEMBERED, gap);
         }
         self.changed = Some(at);
+        if let Some(reaction) = self.lone.take().map(|sent| at - sent).filter(|reaction| *reaction < BURST) {
+            remember(&mut self.reactions, REMEMBERED, reaction);
+        }
+    }
+
+    /// Input was sent at `at`; before that, something was last sent or seen to change at `active`.
+    pub(crate) fn sent(&mut self, at: f64, active: f64) {
+        // Input that follows other input may be taken for what caused that one's reaction.
+        if at - active >= BURST {
+            self.lone = Some(at);
+        }
     }
 
     /// A probe was answered after so many seconds.
@@ -45,13 +61,27 @@ impl Pacing {
     pub(crate) fn frame(&self, fences: bool) -> f64 {
         let usual = if fences { FRAME_WITH_FENCES } else { FRAME_WITHOUT };
         // Those without answer input after a time that has nothing to do with what they can keep up.
-        if self.gaps.len() < ENOUGH || !fences {
+        if !fences {
             return usual;
         }
-        let mut gaps: Vec<f64> = self.gaps.iter().copied().collect();
-        gaps.sort_by(f64::total_cmp);
-        // The median: a program that paints slower than the server sends makes long gaps, an update cut in two short ones.
-        usual.min(gaps[gaps.len() / 2])
+        let learnt = [self.frame_in_bursts(), self.frame_of_reactions()];
+        learnt.into_iter().flatten().fold(usual, f64::min)
+    }
+
+    /// The median gap: a program that paints slower than the server sends makes long gaps, an update cut in two short ones.
+    fn frame_in_bursts(&self) -> Option<f64> {
+        let gaps = sorted(&self.gaps)?;
+        Some(gaps[gaps.len() / 2])
+    }
+
+    /// Twice a long reaction. A change at rest waits for half a frame at least (`TigerVNC`), or for a whole one, or for any part of one
+    /// (where a clock runs on): then every other reaction is longer than half a frame, and that all of those counted here are shorter
+    /// comes once in 250 times at most, however many there are; that they are shorter than a quarter, in 60,000. Where
+    /// the first change is sent at once, the others are within a frame of it, and silence is none the shorter for them.
+    fn frame_of_reactions(&self) -> Option<f64> {
+        let reactions = sorted(&self.reactions)?;
+        let left_out = (reactions.len() - ENOUGH) / 4;
+        Some(2.0 * reactions[reactions.len() - 1 - left_out])
     }
 
     /// Seconds that an answer takes.
@@ -61,15 +91,21 @@ impl Pacing {
 
     /// Seconds that surely lie between sending a probe and having its answer; 0 where answers come too unevenly to say.
     pub(crate) fn steady(&self) -> f64 {
-        if self.trips.len() < ENOUGH {
-            return 0.0;
-        }
-        let mut trips: Vec<f64> = self.trips.iter().copied().collect();
-        trips.sort_by(f64::total_cmp);
+        let Some(trips) = sorted(&self.trips) else { return 0.0 };
         let least = trips[0];
         // The least that was seen need not be the least there is: the more answers differ, the less it says.
         (least - 2.0 * (trips[trips.len() * 3 / 4] - least)).max(0.0)
     }
+}
+
+/// In order, where there are enough.
+fn sorted(values: &VecDeque<f64>) -> Option<Vec<f64>> {
+    if values.len() < ENOUGH {
+        return None;
+    }
+    let mut values: Vec<f64> = values.iter().copied().collect();
+    values.sort_by(f64::total_cmp);
+    Some(values)
 }
 
 fn remember(values: &mut VecDeque<f64>, most: usize, value: f64) {
@@ -98,6 +134,84 @@ mod tests {
         assert!((pacing.frame(false) - FRAME_WITHOUT).abs() < 1e-9);
         pacing.changed(5.0);
         assert_eq!(pacing.last_change(), Some(5.0));
+    }
+
+    /// What a server makes of lone keys that a program answers after a millisecond: `defer` tells for how long a change is held back.
+    fn learnt_from_keys(defer: impl Fn(usize) -> f64, keys: usize) -> f64 {
+        let mut pacing = Pacing::default();
+        let mut active = f64::NEG_INFINITY;
+        for i in 0..keys {
+            let sent = i as f64;
+            pacing.sent(sent, active);
+            active = sent + 0.001 + defer(i);
+            pacing.changed(active);
+        }
+        pacing.frame(true)
+    }
+
+    #[test]
+    fn a_tuned_server_is_known_by_how_soon_lone_keys_show() {
+        // Half a frame, as TigerVNC does at 250 and at 60 frames a second.
+        assert!((learnt_from_keys(|_| 0.002, ENOUGH - 1) - FRAME_WITH_FENCES).abs() < 1e-9);
+        assert!((learnt_from_keys(|_| 0.002, ENOUGH) - 0.006).abs() < 1e-9);
+        assert!((learnt_from_keys(|_| 0.008, 100) - FRAME_WITH_FENCES).abs() < 1e-9);
+        // A key in ten that the machine was busy for is not the server's doing.
+        assert!((learnt_from_keys(|i| if i % 10 == 3 { 0.03 } else { 0.002 }, 100) - 0.006).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_server_that_defers_longer_is_never_believed_sooner() {
+        for frame in [1.0 / 60.0, 0.02, 0.04, 0.09] {
+            // Half of it, the whole of it, any part of it: the golden ratio visits every part alike.
+            let any_part = |i: usize| frame * (i as f64 * 0.618_033_988_75).fract();
+            for keys in 0..100 {
+                for learnt in [
+                    learnt_from_keys(|_| frame / 2.0, keys),
+                    learnt_from_keys(|_| frame, keys),
+                    learnt_from_keys(any_part, keys),
+                ] {
+                    assert!((learnt - FRAME_WITH_FENCES).abs() < 1e-9, "{frame} after {keys} keys: {learnt}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_reaction_is_counted_from_the_first_input_after_a_rest() {
+        let mut pacing = Pacing::default();
+        for i in 0..20 {
+            // A drag: the window follows 15 ms behind, which is 3 ms behind the latest move.
+            let sent = f64::from(i);
+            pacing.sent(sent, sent - 0.9);
+            pacing.sent(sent + 0.012, sent);
+            pacing.changed(sent + 0.015);
+            // What follows a change is not lone, nor is a change without input.
+            pacing.sent(sent + 0.02, sent + 0.015);
+            pacing.changed(sent + 0.022 + BURST);
+        }
+        assert!((pacing.frame(true) - FRAME_WITH_FENCES).abs() < 1e-9);
+        // Input that changed nothing is not what a later change is counted from.
+        let mut pacing = Pacing::default();
+        for i in 0..20 {
+            let sent = f64::from(i);
+            pacing.sent(sent, sent - 0.4);
+            pacing.sent(sent + 0.5, sent);
+            pacing.changed(sent + 0.502);
+            // What the program draws next is its own affair.
+            pacing.changed(sent + 0.56);
+        }
+        assert!((pacing.frame(true) - 0.004).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_was_read_at_once_makes_no_frame_shorter() {
+        let mut pacing = Pacing::default();
+        for i in 0..30 {
+            // The reader was held up: three frames each time.
+            let at = f64::from(i / 3) * 0.05;
+            pacing.changed(at);
+        }
+        assert!((pacing.frame(true) - FRAME_WITH_FENCES).abs() < 1e-9);
     }
 
     #[test]
