@@ -18,6 +18,7 @@ import deskhand
 from conformance.servers import LACKS, SIZE, Place, need, serving
 from deskhand import KeyPress, LeftClick, MouseDown, Move, PressKeys, Reason, Rect, Settle, Type
 from deskhand.backends import vnc_login
+from deskhand.backends.vnc import VncBackend
 from deskhand.backends.vnc_keyboard import BUDGET
 from faults.helpers import until
 from integration.observer import Observer
@@ -231,6 +232,74 @@ def test_more_of_them_than_there_are_keys_are_pasted(place: Place, desktop: desk
 def test_rare_characters_are_refused_where_they_would_be_dropped(desktop: deskhand.Desktop) -> None:
     with pytest.raises(deskhand.Untypable):
         desktop.perform(Type("aé"), settle=False)
+
+
+@pytest.fixture
+def typed(place: Place) -> Iterator[Path]:
+    """What has been typed into a terminal, line by line."""
+    assert place.environment is not None
+    # Not in the test's own directory: the terminal may be somebody else's.
+    with tempfile.TemporaryDirectory(prefix="deskhand-") as folder:
+        file = Path(folder) / "typed"
+        argv = [need("xterm", "xterm"), "-u8", "-T", "typed", "-e", f"cat >{file}"]
+        with subprocess.Popen(argv, env={**place.environment, "LC_ALL": "C.UTF-8"}) as terminal:
+            try:
+                until(lambda: _focus(place, "typed") and file.exists(), 20, "the terminal")
+                yield file
+            finally:
+                terminal.kill()
+
+
+def _knows_caps_lock(desktop: deskhand.Desktop, *, on: bool) -> bool:
+    """Whether it knows how CapsLock is, or never will: over X11 that is asked for when it is needed."""
+    told = desktop._backend._vnc.locks() if isinstance(desktop._backend, VncBackend) else None
+    return told is None or told[0] is on
+
+
+@pytest.fixture
+def switch_caps_lock(place: Place) -> Iterator[Callable[[], None]]:
+    """Somebody else who presses CapsLock: another VNC client, or an X client where there is only X."""
+    if place.name in {"x11", "docker"}:
+        press = [need("xdotool", "xdotool"), "key", "Caps_Lock"]
+        yield lambda: subprocess.run(press, env=place.environment, check=True) and None
+    else:
+        with place.connect() as other:
+            yield lambda: other.perform(KeyPress(["Caps_Lock"]), settle=False) and None
+
+
+@with_windows
+# The terminal comes first, so that it is the last to go: wayvnc 0.5 died where its window went together with the connections.
+@pytest.mark.parametrize("who", ["we", "others"])
+def test_capslock_on_what_is_typed_arrives(
+    place: Place, typed: Path, desktop: deskhand.Desktop, switch_caps_lock: Callable[[], None], who: str
+) -> None:
+    text = "aBc Xy1! zZ"
+    if who == "we":
+        desktop.perform(KeyPress(["Caps_Lock"]), Type(f"{text}\n"))
+    else:
+        switch_caps_lock()
+        until(lambda: _knows_caps_lock(desktop, on=True), 10, "CapsLock to be told")
+        desktop.perform(Type(f"{text}\n"))
+    try:
+        expected = text if place.has("caps_lock") else text.swapcase()
+        until(lambda: typed.read_text() == f"{expected}\n", 10, "the text")
+        # Who cannot, says so; and the lock is left as it was.
+        assert place.has("caps_lock") or any("CapsLock" in note for note in desktop.status)
+        assert place.name not in HAVE_X or _locks(place) & 2
+    finally:
+        switch_caps_lock()
+    until(lambda: place.name not in HAVE_X or not _locks(place) & 2, 10, "CapsLock to go off")
+    until(lambda: _knows_caps_lock(desktop, on=False), 10, "that to be told")
+    desktop.perform(Type(f"{text}\n"))
+    until(lambda: typed.read_text() == f"{expected}\n{text}\n", 10, "the second line")
+
+
+def _locks(place: Place) -> int:
+    ask = "from Xlib.display import Display; print(Display().screen().root.query_pointer().mask)"
+    answer = subprocess.run(
+        [sys.executable, "-c", ask], env=place.environment, capture_output=True, text=True, check=True
+    )
+    return int(answer.stdout)
 
 
 @with_x

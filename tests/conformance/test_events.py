@@ -325,6 +325,22 @@ def test_a_lock_toggles_both_ways(desktop: deskhand.Desktop, observer: Observer,
     assert states == [True, False]
 
 
+@pytest.mark.parametrize("lock", [False, True])
+@pytest.mark.parametrize("place", ["xvnc", "x0tigervnc"], indirect=True)
+def test_keys_of_the_keypad_find_the_lock_that_they_need(
+    desktop: deskhand.Desktop, observer: Observer, *, lock: bool
+) -> None:
+    presses = [KeyPress(["Num_Lock"])] if lock else []
+    desktop.perform(*presses, settle=False)
+    observer.events()
+    desktop.perform(KeyPress(["KP_5"]), KeyPress(["KP_Home"]), KeyPress(["KP_Add"]), LeftClick(), settle=False)
+    seen = [(e.get("name"), bool(e["state"] & 0x10)) for e in observer.events() if e.get("down")]
+    desktop.perform(*presses, settle=False)
+    # The observer names a key without regard to the lock; the click finds the lock as it was.
+    found = [event for event in seen if event[0] != "Num_Lock"]
+    assert found == [("KP_Begin", True), ("KP_Home", False), ("KP_Add", lock), (None, lock)]
+
+
 def test_borrowed_keys_arrive_as_their_characters(place: Place, desktop: deskhand.Desktop, observer: Observer) -> None:
     if not place.has("any_key"):
         pytest.xfail("TigerVNC 1.12 drops them here without a word")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deskhand.backends.vnc_keyboard import BUDGET, Keyboard
+from deskhand.backends.vnc_keyboard import BUDGET, CAPS_LOCK, NUM_LOCK, Keyboard, locks_needed
 from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
 from deskhand.keys import char_keysym, keysym
 
@@ -81,3 +81,33 @@ def test_the_budget_counts_different_characters_of_all_texts() -> None:
     # The keycodes that a server has given away stay given away.
     keyboard.forget()
     assert keyboard.untypable(typed("я")) == {char_keysym("я")}
+
+
+@pytest.mark.parametrize(
+    ("events", "needed"),
+    [
+        (typed("1 !\n"), {}),
+        (typed("1a"), {CAPS_LOCK: False}),
+        (typed("Z"), {CAPS_LOCK: False}),
+        (typed("é"), {CAPS_LOCK: False}),
+        (typed("ж"), {CAPS_LOCK: False}),
+        (typed("日"), {}),
+        (tap(keysym("Cyrillic_zhe")), {CAPS_LOCK: False}),
+        (tap(keysym("Return")), {}),
+        (tap(keysym("KP_5")), {NUM_LOCK: True}),
+        (tap(keysym("KP_Decimal")), {NUM_LOCK: True}),
+        (tap(keysym("KP_Home")), {NUM_LOCK: False}),
+        (tap(keysym("KP_Add")), {}),
+        ([*tap(CAPS_LOCK), *typed("a")], {}),
+        ([*tap(NUM_LOCK), *typed("a"), *tap(keysym("KP_5"))], {CAPS_LOCK: False}),
+        ([KeyUp(ord("a")), ButtonDown(1), ButtonUp(1)], {}),
+    ],
+)
+def test_locks_that_keys_need(events: list[Event], needed: dict[int, bool]) -> None:
+    assert locks_needed(events) == needed
+
+
+def test_a_lock_in_the_way_is_switched_and_switched_back() -> None:
+    planned = Keyboard().plan(typed("aB"), side_buttons=True, switch=[CAPS_LOCK])
+    shifted = [KeyDown(SHIFT), KeyDown(ord("B")), KeyUp(SHIFT), KeyUp(ord("B"))]
+    assert planned == [*tap(CAPS_LOCK), *tap(ord("a")), *shifted, *tap(CAPS_LOCK)]

@@ -6,17 +6,18 @@ password, a wait without a limit.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
 
 from deskhand import _native
-from deskhand.backends.vnc_keyboard import BUDGET, Keyboard
+from deskhand.backends.vnc_keyboard import BUDGET, CAPS_LOCK, NUM_LOCK, Keyboard, locks_needed
 from deskhand.backends.vnc_login import enter
 from deskhand.backends.x11 import encode
-from deskhand.errors import ConnectFailed, DesktopLost, Reconnected, UnsupportedAction
-from deskhand.events import ButtonDown, ButtonUp, KeyUp
+from deskhand.errors import BackendError, ConnectFailed, DesktopLost, Reconnected, UnsupportedAction
+from deskhand.events import ButtonDown, ButtonUp, KeyDown, KeyUp
 from deskhand.geometry import Size
 from deskhand.settle import Activity, Lag
 
@@ -139,6 +140,10 @@ class VncBackend:
             notes.append("the server knows no fences: a picture may be one of its frames old (about 40 ms)")
         if "mouse_buttons" not in features:
             notes.append("the server knows no buttons 8 and 9: the keys Back and Forward are pressed for them")
+        if "locks" not in features:
+            notes.append(
+                "the server does not tell whether CapsLock is on: where it is, letters may arrive in the other case"
+            )
         if not self.can_paste:
             notes.append("the server's clipboard takes only Latin-1 text, and nothing tells when it is pasted")
         return notes
@@ -162,8 +167,20 @@ class VncBackend:
 
     def send(self, events: Sequence[Event]) -> None:
         """Send events; see `Backend.send`."""
-        planned = encode(self._keyboard.plan(events, side_buttons="mouse_buttons" in self._vnc.features))
-        self._do(lambda vnc: vnc.send(planned))
+        needed = locks_needed(events)
+        told = self._do(lambda vnc: vnc.locks()) if needed else None
+        locks = dict(zip((CAPS_LOCK, NUM_LOCK), told, strict=True)) if told else {}
+        switch = [lock for lock, on in needed.items() if locks.get(lock, on) != on]
+        side_buttons = "mouse_buttons" in self._vnc.features
+        planned = encode(self._keyboard.plan(events, side_buttons=side_buttons, switch=switch))
+        try:
+            self._do(lambda vnc: vnc.send(planned))
+        except BaseException as error:
+            # Who is stopped in a pause has sent what comes before it; a new connection is not to be told what an old one began.
+            if switch and not isinstance(error, BackendError):
+                with contextlib.suppress(BackendError):
+                    self._vnc.send(encode([make(lock) for lock in switch for make in (KeyDown, KeyUp)]))
+            raise
 
     def release(self, events: Sequence[Event]) -> None:
         """Release; see `Backend.release`."""

@@ -9,6 +9,9 @@ letters and signs are shifted as on an American one, and a few spare keycodes. W
   comes after that is dropped without a word. So no more than `BUDGET` different ones are sent in a connection.
 - The first key of a connection to Xvnc makes the X server copy the map of that keyboard over the common one, and what was just
   added to it is lost. So a character that is on no key is never the first: Shift is tapped before it.
+- With CapsLock on, x0vncserver loses capitals; of the keypad it has no digits with NumLock off, and nothing else but signs with
+  NumLock on. To a client that does not say that it knows the locks, TigerVNC switches them to what it guesses was meant, and
+  leaves them so. So a lock that is told to be in the way is switched before these keys and back after them.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["BUDGET", "Keyboard"]
+__all__ = ["BUDGET", "CAPS_LOCK", "NUM_LOCK", "Keyboard", "locks_needed"]
 
 BUDGET = 12
 """Different characters beyond the American keyboard's that a connection may type."""
@@ -33,8 +36,24 @@ _SHIFTED = frozenset(_UPPER.values())
 _TAB, _ISO_LEFT_TAB = 0xFF09, 0xFE20
 _WITH_SHIFT = _UPPER | {_TAB: _ISO_LEFT_TAB}
 _FIRST_FUNCTION, _FIRST_UNICODE, _AFTER_UNICODE = 0xFD00, 0x01000000, 0x01110000
+CAPS_LOCK, NUM_LOCK = 0xFFE5, 0xFF7F
+# Home to Begin, Insert and Delete; their digits and signs.
+_KEYPAD_MOVES = {*range(0xFF95, 0xFFA0)}
+_KEYPAD_DIGITS = {*range(0xFFB0, 0xFFBA), 0xFFAC, 0xFFAE}
 _BACK, _FORWARD = 8, 9
 _BROWSER_KEYS = {_BACK: 0x1008FF26, _FORWARD: 0x1008FF27}
+
+
+def locks_needed(events: Iterable[Event]) -> dict[int, bool]:
+    """The locks that must be on or off for these keys; not one whose own key is among them, which must find it as it is."""
+    needed: dict[int, bool] = {}
+    pressed = [event.keysym for event in events if isinstance(event, KeyDown)]
+    for keysym in pressed:
+        if _is_letter(keysym):
+            needed[CAPS_LOCK] = False
+        elif keysym in _KEYPAD_MOVES or keysym in _KEYPAD_DIGITS:
+            needed[NUM_LOCK] = keysym in _KEYPAD_DIGITS
+    return {lock: on for lock, on in needed.items() if lock not in pressed}
 
 
 class Keyboard:
@@ -52,12 +71,13 @@ class Keyboard:
         new = rare - self._spent
         return new if len(self._spent) + len(new) > budget else set()
 
-    def plan(self, events: Iterable[Event], *, side_buttons: bool) -> list[Event]:
+    def plan(self, events: Iterable[Event], *, side_buttons: bool, switch: Iterable[int] = ()) -> list[Event]:
         """What is sent to carry these events out.
 
         Args:
             events: As `translate` made them.
             side_buttons: Whether the server knows buttons 8 and 9; else the keys Back and Forward stand in for them.
+            switch: Keys of locks that are switched for these, and back.
         """
         planned: list[Event] = []
         for event in events:
@@ -72,7 +92,8 @@ class Keyboard:
                     planned.append(KeyUp(_BROWSER_KEYS[button]))
                 case _:
                     planned.append(event)
-        return planned
+        taps = [make(lock) for lock in switch for make in (KeyDown, KeyUp)]
+        return [*taps, *planned, *taps]
 
     def _press(self, keysym: int) -> list[Event]:
         wake: list[Event] = []
@@ -96,3 +117,14 @@ class Keyboard:
 def _is_rare(keysym: int) -> bool:
     """Whether it is a character that no American keyboard has."""
     return 0xA0 <= keysym < _FIRST_FUNCTION or _FIRST_UNICODE <= keysym < _AFTER_UNICODE
+
+
+def _is_letter(keysym: int) -> bool:
+    """Whether it is a character that has two cases, or may have: keysyms of old are not looked up."""
+    if _FIRST_UNICODE <= keysym < _AFTER_UNICODE:
+        char = chr(keysym - _FIRST_UNICODE)
+    elif keysym <= 0xFF:
+        char = chr(keysym)
+    else:
+        return _is_rare(keysym)
+    return char.lower() != char.upper()

@@ -81,6 +81,7 @@ impl Vnc {
             (features.mouse_buttons, "mouse_buttons"),
             (features.set_desktop_size, "set_desktop_size"),
             (features.clipboard, "clipboard"),
+            (self.connection.tells_locks(), "locks"),
         ]
         .into_iter()
         .filter_map(|(known, name)| known.then_some(name))
@@ -95,6 +96,10 @@ impl Vnc {
     #[getter]
     fn silent(&self) -> f64 {
         self.connection.silent()
+    }
+
+    fn locks(&self, py: Python<'_>) -> PyResult<Option<(bool, bool)>> {
+        self.call(py, Connection::locks)
     }
 
     fn wait_first(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {

@@ -12,6 +12,7 @@ use imaging::{Screen, Size};
 use rfb::{Encoding, Formats, Limits, Monitor, PixelFormat, Session, client};
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::lock::{LOCK_KEYS, Lock};
 use crate::reader::{self, SILENCE_LIMIT, Shared, locked, now};
 use crate::state::State;
 use crate::{Error, Result};
@@ -22,6 +23,8 @@ const CLOSE_LIMIT: f64 = 1.0;
 /// Servers without fences give no proof that they have looked at their screen since some input. Measured: x11vnc, which naps when
 /// nothing happens, up to 328 ms.
 const NAP: f64 = 0.3;
+/// The light of a lock that we have switched is told of within this, or the key is none of a lock.
+const LIGHT_LIMIT: f64 = 0.25;
 const RESIZE_LIMIT: f64 = 5.0;
 /// A proof that came this recently still holds.
 const FRESH: f64 = 0.001;
@@ -49,6 +52,7 @@ pub fn encodings(local: bool, fences: bool) -> Vec<Encoding> {
         Encoding::MouseButtons,
         Encoding::PointerPos,
         Encoding::CursorPosition,
+        Encoding::QemuLeds,
     ];
     [pixels, &extensions, clipboard].concat()
 }
@@ -169,6 +173,12 @@ impl Connection {
     #[must_use]
     pub fn features(&self) -> rfb::Features {
         locked(&self.shared.state).features
+    }
+
+    /// Whether the server tells which locks are on.
+    #[must_use]
+    pub fn tells_locks(&self) -> bool {
+        locked(&self.shared.state).locks.iter().all(Lock::is_told)
     }
 
     /// How far behind what is seen may be, in seconds: the server's frame interval, the least time that an answer takes, for how long it
@@ -380,6 +390,20 @@ impl Connection {
         locked(&self.shared.state).point(&self.shared.screen);
     }
 
+    /// Whether `CapsLock` and `NumLock` are on; `None` where the server does not tell. What our own keys make of them is waited for.
+    ///
+    /// # Errors
+    /// When the connection has ended, or the wait was interrupted.
+    pub fn locks(&self) -> Result<Option<(bool, bool)>> {
+        let left = {
+            let state = self.state()?;
+            state.lock_due().map_or(0.0, |sent| sent + state.pacing.trip() + LIGHT_LIMIT - now())
+        };
+        self.wait_until(left.max(0.0), |state| state.lock_due().is_none())?;
+        let [caps, num] = self.state()?.locks.each_mut().map(Lock::settle);
+        Ok(caps.zip(num))
+    }
+
     /// Releases these, and everything else that is held, and waits until the server has read it.
     ///
     /// # Errors
@@ -519,6 +543,9 @@ fn push(state: &mut State, event: Event) {
         Event::Key(keysym, down) => {
             state.keys.retain(|held| *held != keysym);
             if down {
+                if let Some(at) = LOCK_KEYS.iter().position(|lock| *lock == keysym) {
+                    state.locks[at].switched(now());
+                }
                 state.keys.push(keysym);
             }
             return state.push(&client::key(keysym, down));

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod lock;
 mod pacing;
 mod reader;
 mod state;

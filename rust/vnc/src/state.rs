@@ -8,6 +8,7 @@ use std::time::Instant;
 use imaging::{Rect, Screen, Size};
 use rfb::{Clipboard, Event, Features, Formats, Monitor, Problem, Violation, client};
 
+use crate::lock::Lock;
 use crate::pacing::Pacing;
 use crate::reader::locked;
 use crate::{Error, Result};
@@ -59,6 +60,8 @@ pub(crate) struct State {
     pub(crate) pointer: (u16, u16),
     pub(crate) buttons: u16,
     pub(crate) keys: Vec<u32>,
+    /// Those of `LOCK_KEYS`.
+    pub(crate) locks: [Lock; 2],
     pub(crate) monitors: Vec<Monitor>,
     /// The server's answer to our asking for another size: 0 for yes.
     pub(crate) resized: Option<u16>,
@@ -112,6 +115,7 @@ impl State {
             pointer: ((size.w / 2) as u16, (size.h / 2) as u16),
             buttons: 0,
             keys: Vec::new(),
+            locks: Default::default(),
             monitors: Vec::new(),
             resized: None,
             clipboard: Board::default(),
@@ -161,6 +165,11 @@ impl State {
     /// When the oldest probe without an answer was sent, whether it is still remembered or not.
     pub(crate) fn waiting_since(&self) -> Option<f64> {
         self.owed
+    }
+
+    /// When the last of our own lock keys was sent whose effect the server has not told of.
+    pub(crate) fn lock_due(&self) -> Option<f64> {
+        self.locks.iter().filter_map(Lock::due).reduce(f64::max)
     }
 
     fn answer(&mut self, at: f64, is: impl Fn(&Probe) -> bool) {
@@ -215,6 +224,12 @@ impl State {
                 self.ticks += 1;
             }
             Event::Pointer { x, y } => self.moved_by_others(x, y),
+            Event::Leds(leds) => {
+                for (lock, on) in self.locks.iter_mut().zip([leds.caps, leds.num]) {
+                    lock.told(on);
+                }
+                self.ticks += 1;
+            }
             Event::CutText { text, truncated } => {
                 self.clipboard = Board { theirs: Some(text), truncated, ..Board::default() };
                 self.ticks += 1;
