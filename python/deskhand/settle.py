@@ -294,12 +294,20 @@ class Machine:
             return False
         if self._many and self._proof >= self._due() - self._lag.steady:
             return True
-        if self._last is not None:
-            return self._proof >= self._last
-        if self._many and self._read is not None:
+        if self._last is None and self._many and self._read is not None:
             return self._proof >= self._read
+        return self._proof >= self._late_enough()
+
+    def _late_enough(self) -> float:
+        """When a probe was sent at the earliest whose answer, alone, proves that nothing (more) comes."""
+        if self._last is not None:
+            return self._last
+        begun = self._start
+        if self._fenced and self._read is not None:
+            # The line may have held the input up (a packet was lost), and with it the probes behind: those were read together.
+            begun = max(begun, self._read - self._ahead)
         # Qt answers what it has read before it handles the input that came first: a later probe finds it at work.
-        return self._proof >= self._start + self._settings.reaction / 2
+        return begun + self._settings.reaction / 2
 
     def wants_probe(self, now: float) -> bool:
         """True when a probe must be sent before the screen can count as settled."""
@@ -311,13 +319,8 @@ class Machine:
             # No more than can be on the way, for the line may have stopped.
             stopped = bool(self._unanswered) and now - self._unanswered[0] > 2 * self._lag.trip
             return not stopped and now >= self._probe_due()
-        if self._fenced:
-            # An application is asked one thing at a time; a server's answers come in order, and one under way may be too early.
-            under_way = self._probed >= (
-                self._start + self._settings.reaction / 2 if self._last is None else self._last
-            )
-        else:
-            under_way = bool(self._unanswered)
+        # An application is asked one thing at a time; a server's answers come in order, and one under way may be too early.
+        under_way = self._probed >= self._late_enough() if self._fenced else bool(self._unanswered)
         return not under_way and not self._proved() and now >= self._probe_due()
 
     def wait(self, now: float) -> float:

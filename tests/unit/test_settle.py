@@ -471,6 +471,23 @@ def test_input_that_the_line_held_up_is_given_its_time() -> None:
     assert reason(m, 0.18) is Reason.UNCHANGED
 
 
+def test_what_was_sent_behind_input_that_the_line_held_up_proves_nothing() -> None:
+    """A packet was lost: the input and both probes reached the server at once, and its answers left before any effect."""
+    m = Machine(Settle(), now=0.0, can_probe=True, lag=LAG)
+    m.probed(0.0)
+    assert m.wants_probe(0.121)
+    m.probed(0.121)
+    m.answered(0.9)
+    m.answered(0.9)
+    assert reason(m, 1.03) is None
+    assert m.wants_probe(0.9)
+    m.probed(0.9)
+    assert not m.wants_probe(0.95)
+    m.changed(1.05, [WORD])
+    m.answered(1.1)
+    assert reason(m, 1.1) is None
+
+
 def test_a_change_that_comes_with_the_answer_is_waited_out() -> None:
     m = lagging()
     m.changed(0.21, [WORD])
