@@ -22,9 +22,9 @@ OFFERED, CHOSEN = b"RFB 003.008\n", b"RFB 003.008\n"
 FENCE = b"\xf8\0\0\0\x80\0\0\0\0"
 """A fence that wants to be sent back: it also says that this server knows fences."""
 
-POINTER, CUT_TEXT = 5, 6
+SET_ENCODINGS, POINTER, CUT_TEXT = 2, 5, 6
 MOUSE_BUTTONS = -316
-_UPDATE_REQUEST, _FENCE, _SET_ENCODINGS, _SET_SIZE = 3, 248, 2, 251
+_UPDATE_REQUEST, _FENCE, _SET_SIZE = 3, 248, 251
 _LENGTHS = {0: 20, 2: 4, 3: 10, 4: 8, 5: 6, 6: 8, 150: 10, 248: 9, 251: 8}
 
 
@@ -94,7 +94,7 @@ def messages(client: socket.socket) -> Iterator[tuple[int, bytes]]:
         kind = exactly(client, 1)[0]
         body = exactly(client, _LENGTHS[kind] - 1)
         more = 0
-        if kind == _SET_ENCODINGS:
+        if kind == SET_ENCODINGS:
             more = 4 * int.from_bytes(body[1:3], "big")
         elif kind == POINTER and body[0] & 0x80:
             # The second byte of the extended mouse buttons.

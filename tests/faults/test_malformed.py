@@ -24,6 +24,7 @@ from conformance.fake import (
     FENCE,
     NO_SECURITY,
     OFFERED,
+    SET_ENCODINGS,
     FakeServer,
     exactly,
     fence_answered,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 # The extended clipboard's flags.
+EXTENDED_CLIPBOARD = 0xC0A1E5CE.to_bytes(4, "big")
 NOTIFY_TEXT = (1 << 27 | 1).to_bytes(4, "big")
 
 W, H = SIZE = (640, 480)
@@ -138,7 +140,7 @@ FLAWS: dict[str, Iterable[bytes]] = {
     "CVE-2018-20024-Ultra-without-memory": [one((0, 0, 65535, 65535), ULTRA, u32(0x7FFFFFFF))],
     "CVE-2018-20748-cut-text-of-2^31": [cut_text(0x80000000)],
     "CVE-2019-15690-cursor-65535x65535": [one((0, 0, 65535, 65535), CURSOR, bytes(4096))],
-    "CVE-2019-15691-ZRLE-ends-within-a-tile": [one(WHOLE, ZRLE, counted(flushed(b"\x01\x02\x03\x04\x81")))],
+    "CVE-2019-15691-ZRLE-ends-within-a-tile": [one(WHOLE, ZRLE, counted(flushed(b"\x01\x02\x03\x04\x82")))],
     "CVE-2019-15692-CopyRect-source-outside": [one((0, 0, 64, 64), COPY, u16(W - 1, H - 1))],
     "CVE-2019-15693-Tight-gradient-wider-than-2048": [one((0, 0, 4096, 8), TIGHT, b"\x40\x02" + compact(BOMB[:200]))],
     "CVE-2019-15693-Tight-gradient-with-too-much": [one(WHOLE, TIGHT, b"\x40\x02" + compact(BOMB))],
@@ -187,7 +189,6 @@ BEYOND: dict[str, Iterable[bytes]] = {
     "cursor-of-17-MiB": [one((0, 0, 2111, 2111), CURSOR)],
     "cursor-with-Tight-in-it": [one((0, 0, 4, 4), CURSOR_ALPHA, u32(7) + bytes(64))],
     "cut-text-of-18-MiB": [cut_text(18 << 20), *pieces(b"x" * (1 << 20), 18)],
-    "extended-clipboard-without-flags": [FENCE, picture((0, 0, 1, 1)), cut_text(-3, b"abc")],
     "fence-of-65-bytes": [b"\xf8\0\0\0\0\0\0\0\x41" + bytes(65)],
     "size-0x0": [one((0, 0, 0, 0), SIZE_CHANGE)],
     "size-640x0": [one((0, 0, W, 0), LAYOUT, bytes(4))],
@@ -195,6 +196,65 @@ BEYOND: dict[str, Iterable[bytes]] = {
     "size-of-more-than-64-Mpx": [one((0, 0, 16384, 4097), LAYOUT, b"\0\0\0\0")],
     "sizes-20-times-a-second": pieces(one((0, 0, 800, 600), SIZE_CHANGE) + one(WHOLE, SIZE_CHANGE), 10),
     "message-of-no-type": [b"\xfa" + bytes(64)],
+}
+
+
+# What each of them is refused for: anything that comes after it makes no sense either.
+WHY = {
+    "LibVNC-247-CVE-2018-20019-cut-text-of-2^32-1": "bytes of a clipboard: 4294967295",
+    "LibVNC-250-CVE-2018-20020-CoRRE-0x20000001-subrectangles": "expected one that was offered",
+    "CVE-2018-20021-rows-longer-than-the-buffer": "the rectangle 65535x1+0+0 is not inside 640x480",
+    "CVE-2018-20024-Ultra-without-memory": "expected one that was offered",
+    "CVE-2018-20748-cut-text-of-2^31": "bytes of a clipboard: 2147483648",
+    "CVE-2019-15690-cursor-65535x65535": "bytes of a cursor: 17716207620",
+    "CVE-2019-15691-ZRLE-ends-within-a-tile": "ZRLE data: gives fewer bytes than its rectangle has",
+    "CVE-2019-15692-CopyRect-source-outside": "the source of a copy 64x64+639+479 is not inside 640x480",
+    "CVE-2019-15693-Tight-gradient-wider-than-2048": "the rectangle 4096x8+0+0 is not inside 640x480",
+    "CVE-2019-15693-Tight-gradient-with-too-much": "Tight data: gives more bytes than its rectangle has",
+    "CVE-2019-15694-ZRLE-length-with-the-sign-bit": "bytes of a ZRLE rectangle: 2147483649",
+    "CVE-2019-15695-XCursor-65535x1": "expected one that was offered",
+    "CVE-2017-5581-RRE-subrectangle-outside": "expected one that was offered",
+    "TigerVNC-378-Hextile-subrectangle-outside-its-tile": "a rectangle within a hextile 16x16+15+15 is not inside 4x4",
+    "TigerVNC-2132-Tight-2048x65535": "the rectangle 2048x65535+0+0 is not inside 640x480",
+    "TigerVNC-2132-Tight-2048x65535-after-a-resize": "the framebuffer's longer side: 65535",
+    "TigerVNC-1067-height-23040": "the framebuffer's longer side: 23040",
+    "GStreamer-2026-area-instead-of-sides": "the rectangle 720x1+0+0 is not inside 640x480",
+    "gtk-vnc-CVE-2017-5884-Hextile-rectangle-outside": "the rectangle 16x16+632+0 is not inside 640x480",
+    "gtk-vnc-CVE-2017-5885-colours-beyond-the-map": "the last entry of the colour map: 131070",
+    "LibVNC-137-CVE-2016-9941-subrectangle-outside": "the rectangle 2x2+639+479 is not inside 640x480",
+    "LibVNC-CVE-2016-9942-Ultra-inflates-beyond-its-rectangle": "expected one that was offered",
+    "LibVNC-CVE-2014-6051-size-that-overflows": "the framebuffer's longer side: 65535",
+    "LibVNC-CVE-2020-14405-TextChat-of-2^31-1": "the type of a message is 11",
+    "RealVNC-CVE-2008-4770-encoding-out-of-range": "expected one that was offered",
+    "RealVNC-CVE-2008-4770-encoding-never-offered": "expected one that was offered",
+    "asyncvnc-1.3-Zlib-bomb": "zlib data: gives more bytes than its rectangle has",
+    "vncdotool-1.4-ZRLE-bomb": "ZRLE data: gives more bytes than its rectangle has",
+    "vncdotool-1.4-ZRLE-run-without-end": "the length of a run is",
+    "rectangle-right": "the rectangle 640x1+1+0 is not inside 640x480",
+    "rectangle-below": "the rectangle 1x480+0+1 is not inside 640x480",
+    "copies-without-end": "pixels painted by one update",
+    "LastRect-never-comes": "pixels painted by one update",
+    "Zlib-length": "bytes of a zlib rectangle: 1371137",
+    "ZRLE-length": "bytes of a ZRLE rectangle: 1371137",
+    "Tight-length": "bytes of a Tight rectangle: 4194303",
+    "Zlib-too-little": "zlib data: gives fewer bytes than its rectangle has",
+    "Zlib-no-zlib": "zlib data: data error",
+    "Tight-JPEG-not-asked-for": "the compression of a Tight rectangle is 9",
+    "Tight-filter": "the filter of a Tight rectangle is 3",
+    "Tight-palette-index": "an index into a palette is 9",
+    "Tight-unknown-compression": "the compression of a Tight rectangle is 15",
+    "ZRLE-palette-index": "an index into a palette is 2",
+    "ZRLE-unknown-tile": "the subencoding of a ZRLE tile is 17",
+    "cursor-of-17-MiB": "bytes of a cursor: 18382588",
+    "cursor-with-Tight-in-it": "the encoding of a cursor with transparency is 7",
+    "cut-text-of-18-MiB": "bytes of a clipboard: 18874368",
+    "fence-of-65-bytes": "bytes of a fence's payload: 65",
+    "size-0x0": "the framebuffer's shorter side is 0",
+    "size-640x0": "the framebuffer's shorter side is 0",
+    "size-17000": "the framebuffer's longer side: 17000",
+    "size-of-more-than-64-Mpx": "pixels of the framebuffer: 67125248",
+    "sizes-20-times-a-second": "changes of the framebuffer's size within a second: 11",
+    "message-of-no-type": "the type of a message is 250",
 }
 
 
@@ -206,8 +266,9 @@ def attacked(bytes_sent: Iterable[bytes]) -> FakeServer:
 def test_what_no_server_may_send(name: str) -> None:
     head = [update(count=65535)] if name in {"copies-without-end", "LastRect-never-comes"} else []
     server = attacked([*head, *(FLAWS | BEYOND)[name]])
-    with Bounds(), pytest.raises(deskhand.ProtocolViolation):
+    with Bounds(), pytest.raises(deskhand.ProtocolViolation) as broken:
         look_for(2 * LIMIT, server.url)
+    assert WHY[name] in str(broken.value)
     server.join(5)
     assert not server.is_alive()
 
@@ -254,6 +315,22 @@ def test_a_clipboard_that_was_too_long_is_told() -> None:
         desktop.screenshot()
         with pytest.raises(deskhand.BackendError, match="longer than 1 MiB"):
             desktop.get_clipboard()
+
+
+def test_an_extended_clipboard_without_flags() -> None:
+    def talk(client: socket.socket) -> None:
+        let_in(client, server_init(SIZE))
+        client.sendall(FENCE + picture(WHOLE))
+        for kind, body in messages(client):
+            if kind == SET_ENCODINGS and EXTENDED_CLIPBOARD in body:
+                client.sendall(cut_text(-3, b"abc"))
+            elif answer := fence_answered(kind, body):
+                client.sendall(answer)
+
+    server = FakeServer(talk, host=ELSEWHERE)
+    with Bounds(), pytest.raises(deskhand.ProtocolViolation, match="bytes of a clipboard message is 3"):
+        look_for(2 * LIMIT, server.url)
+    server.join(5)
 
 
 def refuses(before: bytes, reply: int, after: bytes) -> Callable[[socket.socket], None]:

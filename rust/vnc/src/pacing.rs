@@ -222,7 +222,7 @@ mod tests {
             pacing.answered(seconds);
         }
         assert!((pacing.trip() - 0.1).abs() < 1e-9);
-        for _ in 0..TRIPS_REMEMBERED {
+        for _ in 0..64 {
             pacing.answered(0.4);
         }
         assert!((pacing.trip() - 0.4).abs() < 1e-9);
@@ -233,7 +233,7 @@ mod tests {
         let mut pacing = Pacing::default();
         for _ in 0..ENOUGH - 1 {
             pacing.answered(0.2);
-            assert!(pacing.steady() < 1e-9);
+            assert!((0.0..1e-9).contains(&pacing.steady()));
         }
         pacing.answered(0.2);
         assert!((pacing.steady() - 0.2).abs() < 1e-9);
@@ -244,6 +244,7 @@ mod tests {
         for i in 0..TRIPS_REMEMBERED {
             pacing.answered(0.2 + 0.1 * (i % 4) as f64);
         }
-        assert!(pacing.steady() < 1e-9);
+        // Never less than nothing.
+        assert!((0.0..1e-9).contains(&pacing.steady()));
     }
 }
