@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
+from conformance.fake import FakeServer, let_in, picture, rectangle, server_init, update
 from conformance.servers import Place, serving
 from conformance.test_desktop import released
 from deskhand import KeyPress, LeftClick, MouseDown, Move, PressKeys, Reason, Settle, Type, Wait
@@ -25,6 +26,8 @@ from faults.scale import CUTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+TINY = (4, 4)
 
 
 class Wire:
@@ -170,28 +173,15 @@ def test_f8_a_reset_is_noticed_at_once() -> None:
     """Over TCP, by a server that resets in the middle of an update."""
     reset = threading.Event()
 
-    def serve(listener: socket.socket) -> None:
-        client, _ = listener.accept()
-        client.settimeout(20)
-        client.sendall(b"RFB 003.008\n")
-        client.recv(12)
-        client.sendall(b"\x01\x01")
-        client.recv(1)
-        client.sendall(bytes(4))
-        client.recv(1)
-        pixels = struct.pack(">BBBBHHHBBBxxx", 32, 24, 0, 1, 255, 255, 255, 16, 8, 0)
-        client.sendall(struct.pack(">HH", 4, 4) + pixels + struct.pack(">I", 4) + b"fake")
-        client.sendall(struct.pack(">BxH4Hi", 0, 1, 0, 0, 4, 4, 0) + bytes(64))
+    def talk(client: socket.socket) -> None:
+        let_in(client, server_init(TINY))
+        client.sendall(picture((0, 0, *TINY)))
         reset.wait(20)
         # Half a rectangle, then a reset.
-        client.sendall(struct.pack(">BxH4Hi", 0, 1, 0, 0, 4, 4, 0) + bytes(30))
-        listener.close()
+        client.sendall(update(rectangle((0, 0, *TINY), 0, bytes(30))))
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        client.close()
 
-    listener = socket.create_server(("127.0.0.1", 0))
-    threading.Thread(target=serve, args=(listener,), daemon=True).start()
-    desktop = deskhand.connect(f"vnc://127.0.0.1::{listener.getsockname()[1]}")
+    desktop = deskhand.connect(FakeServer(talk).url)
     try:
         reset.set()
         native = desktop._backend._vnc  # type: ignore[attr-defined] # below what every backend has
@@ -360,27 +350,15 @@ def test_f24_a_server_that_stops_for_good_is_lost(place: Place, monkeypatch: pyt
 
 
 def test_a_stream_that_breaks_the_protocol_ends_the_connection() -> None:
-    def serve(listener: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            client, _ = listener.accept()
-            client.settimeout(20)
-            client.sendall(b"RFB 003.008\n")
-            client.recv(12)
-            client.sendall(b"\x01\x01")
-            client.recv(1)
-            client.sendall(bytes(4))
-            client.recv(1)
-            pixels = struct.pack(">BBBBHHHBBBxxx", 32, 24, 0, 1, 255, 255, 255, 16, 8, 0)
-            client.sendall(struct.pack(">HH", 4, 4) + pixels + struct.pack(">I", 4) + b"fake")
-            client.sendall(struct.pack(">BxH4Hi", 0, 1, 0, 0, 4, 4, 0) + bytes(64))
-            client.sendall(struct.pack(">BxH4Hi", 0, 1, 3, 0, 4, 4, 0) + bytes(64))
-            with client:
-                while client.recv(1 << 20):
-                    pass
+    def talk(client: socket.socket) -> None:
+        let_in(client, server_init(TINY))
+        client.sendall(picture((0, 0, *TINY)) + update(rectangle((3, 0, *TINY), 0, bytes(64))))
+        while client.recv(1 << 20):
+            pass
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=serve, args=(listener,), daemon=True).start()
-        url = f"vnc://127.0.0.1::{listener.getsockname()[1]}"
-        # The second update may come while the first is still being waited for.
-        with pytest.raises(deskhand.ProtocolViolation), deskhand.connect(url) as desktop:
-            waits_for_ever(lambda _: desktop.perform())
+    # The second update may come while the first is still being waited for.
+    with (
+        pytest.raises(deskhand.ProtocolViolation, match="not inside 4x4"),
+        deskhand.connect(FakeServer(talk).url) as desktop,
+    ):
+        waits_for_ever(lambda _: desktop.perform())

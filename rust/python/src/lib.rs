@@ -1,6 +1,7 @@
 //! `deskhand._native`: converts arguments, releases the GIL, calls the crates below, maps their errors. No algorithm lives here.
 
 mod errors;
+mod events;
 mod parser;
 mod screen;
 mod vnc;

@@ -10,24 +10,10 @@ use rfb::{Handshake, Limits, Security, Step, VeNCrypt};
 use vnc::{Connection, Error, Event, Interrupt};
 
 use crate::errors;
+use crate::events::{EventTuple, reads_events};
 use crate::screen::Screen;
 
-/// `(kind, a, b)`: the numbers of [`event`].
-type EventTuple = (u8, i64, i64);
-
-fn event((kind, a, b): EventTuple) -> PyResult<Event> {
-    Ok(match kind {
-        0 => Event::Move(a as u16, b as u16),
-        1 => Event::Button(a as u8, b != 0),
-        2 => Event::Key(a as u32, b != 0),
-        3 => Event::Pause(a as u32),
-        _ => return Err(PyValueError::new_err(format!("no event of kind {kind}"))),
-    })
-}
-
-fn events(events: Vec<EventTuple>) -> PyResult<Vec<Event>> {
-    events.into_iter().map(event).collect()
-}
+reads_events!(Event);
 
 /// One desktop over VNC, from the end of the handshake on.
 #[pyclass(frozen, module = "deskhand._native")]

@@ -9,25 +9,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::events::{EventTuple, reads_events};
 use crate::screen::Screen;
 
-/// `(kind, a, b)`: the numbers of [`event`].
-type EventTuple = (u8, i64, i64);
 type WindowTuple = (u32, String, String, Option<u32>, (i32, i32, u32, u32), bool);
 
-fn event((kind, a, b): EventTuple) -> PyResult<Event> {
-    Ok(match kind {
-        0 => Event::Move(a as i16, b as i16),
-        1 => Event::Button(a as u8, b != 0),
-        2 => Event::Key(a as u32, b != 0),
-        3 => Event::Pause(a as u32),
-        _ => return Err(PyValueError::new_err(format!("no event of kind {kind}"))),
-    })
-}
-
-fn events(events: Vec<EventTuple>) -> PyResult<Vec<Event>> {
-    events.into_iter().map(event).collect()
-}
+reads_events!(Event);
 
 fn method(name: Option<&str>) -> PyResult<Option<Method>> {
     Ok(Some(match name {
