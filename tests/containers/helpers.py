@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deskhand.launch.docker import LABEL_DIRECTORY
+from deskhand.launch.leftovers import LABEL_DIRECTORY
 
 if TYPE_CHECKING:
     from deskhand.launch.engine import Engine

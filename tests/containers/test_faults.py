@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import time
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 import deskhand
 from containers.helpers import containers
 from deskhand import LeftClick, Type
-from deskhand.launch.docker import LABEL_DIRECTORY, UNANSWERED, Limits, reap
+from deskhand.launch.docker import Limits
+from deskhand.launch.leftovers import LABEL_DIRECTORY, UNANSWERED, reap
 from deskhand.launch.removal import is_removed
 from faults.helpers import driver, until, within
 from faults.scale import EVIDENCE
@@ -219,14 +221,19 @@ def test_an_interrupted_launch_leaves_nothing(engine: Engine, driver_environment
 def test_what_the_engine_makes_late_is_waited_for(engine: Engine, image: str, tmp_path: Path) -> None:
     """Who was interrupted in the middle of that cannot tell whether there will be a container."""
     waiting = tmp_path / UNANSWERED
-    waiting.touch()
+    name = f"late-{secrets.token_hex(6)}"
+    waiting.write_text(name)
+    labels = {LABEL_DIRECTORY: str(tmp_path)}
+    # Another part of the same desktop is not what was asked for last.
+    engine.api.create_container(image, labels=labels)
     assert not is_removed(engine, tmp_path)
-    made = engine.api.create_container(image, labels={LABEL_DIRECTORY: str(tmp_path)})
+    assert containers(engine, str(tmp_path)) == []
+    made = engine.api.create_container(image, name=name, labels=labels)
     assert is_removed(engine, tmp_path)
     assert containers(engine, str(tmp_path)) == []
     with pytest.raises(engine.errors.NotFound):
         engine.api.inspect_container(made["Id"])
-    waiting.unlink()
+    assert not waiting.exists()
     assert is_removed(engine, tmp_path), "there is none, and none will come"
 
 

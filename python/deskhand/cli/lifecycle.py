@@ -31,8 +31,9 @@ from deskhand.cli.common import (
 from deskhand.entry import connect
 from deskhand.errors import ActionError, BackendError
 from deskhand.launch import registry
-from deskhand.launch.docker import DEFAULT_IMAGE, launch_docker, remove_container
+from deskhand.launch.docker import DEFAULT_IMAGE, launch_docker
 from deskhand.launch.engine import connect_engine
+from deskhand.launch.leftovers import remove_of
 from deskhand.launch.local import launch_local, leave_running
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ _PEER = struct.Struct("3i")
         "deskhand up --name big --size 1920x1080",
         'eval "$(deskhand up)"                # and join it: DISPLAY and XAUTHORITY are set for any X client',
         "deskhand up --docker                 # in a container without network or rights",
+        "deskhand up --docker --network example.org --network '*.debian.org:443'   # that reaches these hosts only",
         "deskhand up --json",
     )
 )
@@ -66,7 +68,13 @@ _PEER = struct.Struct("3i")
 @click.option("--size", type=numbers("WxH", "x", 2, 1), metavar="WxH", default="1280x800", show_default=True)
 @click.option("--docker", is_flag=True, help="In a container; `deskhand image build` makes its image.")
 @click.option("--image", help=f"The container's image; {DEFAULT_IMAGE} if not given.")
-@click.option("--network", type=click.Choice(["none", "bridge"]), help="The container's network; none if not given.")
+@click.option(
+    "--network",
+    multiple=True,
+    metavar="none|bridge|HOST",
+    help="What the container reaches: nothing, whatever this machine does, or a host (`example.org`, `*.example.org:443`), "
+    "which may be given again; none if not given.",
+)
 @click.option("--vnc", is_flag=True, help="Serve VNC too, at a Unix socket in the container's directory.")
 @json_option
 def up(
@@ -75,7 +83,7 @@ def up(
     size: tuple[int, int],
     docker: bool,
     image: str | None,
-    network: str | None,
+    network: tuple[str, ...],
     vnc: bool,
     as_json: bool,
 ) -> None:
@@ -83,7 +91,9 @@ def up(
     begun = time.monotonic()
     if not docker and (image or network or vnc):
         raise click.UsageError("--image, --network and --vnc are for containers: add --docker")
-    options: dict[str, Any] = {"image": image or DEFAULT_IMAGE, "network": network or "none", "vnc": vnc}
+    whole = not network or network in {("none",), ("bridge",)}
+    reached = "".join(network) or "none" if whole else network
+    options: dict[str, Any] = {"image": image or DEFAULT_IMAGE, "network": reached, "vnc": vnc}
     start_one = functools.partial(launch_docker, **options) if docker else launch_local
     desktop = _launch(start_one, name, size)
     try:
@@ -227,7 +237,7 @@ def _end(entry: registry.Entry) -> None:
     if entry.container and not entry.socket:
         # Its driver runs on, and is told that its desktop is lost.
         engine = connect_engine()
-        remove_container(engine, entry.container)
+        remove_of(engine, entry.directory)
         engine.close()
         registry.remove(entry)
         return

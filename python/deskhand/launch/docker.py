@@ -4,14 +4,11 @@ This module owns how a container is started and what it may do. What must never 
 container that nobody would remove.
 
 Who removes it, in this order: `Desktop.close`; the guard process, when the driver vanishes; `reap`, at the next launch, when
-that was killed too. A container's lease is the lock that its guard holds on a file of the directory that the container names.
+that was killed too. See `deskhand.launch.leftovers`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import json
 import os
 import secrets
 import socket
@@ -19,20 +16,26 @@ import struct
 import sys
 import time
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deskhand.backends.x11 import X11Backend
 from deskhand.desktop import Desktop
-from deskhand.errors import ActionError, AuthFailed, BackendError, ConnectFailed, DesktopLost, LaunchFailed
+from deskhand.errors import ActionError, AuthFailed, ConnectFailed, DesktopLost, LaunchFailed
 from deskhand.launch import registry
+from deskhand.launch.allowlist import parse_hosts
+from deskhand.launch.confinement import confined, create
 from deskhand.launch.container import Container, ContainerPrograms
 from deskhand.launch.engine import Engine, connect_engine
+from deskhand.launch.leftovers import SOCKETS, links_to, own_labels, reap, settle_removal
 from deskhand.launch.processes import Guard
+from deskhand.launch.proxy import enclose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from deskhand.launch.allowlist import AllowedHost
+    from deskhand.launch.proxy import Enclosure
 
 __all__ = [
     "DEFAULT_IMAGE",
@@ -40,17 +43,10 @@ __all__ = [
     "Mount",
     "connect_docker",
     "launch_docker",
-    "reap",
-    "remove_container",
-    "remove_of",
 ]
 
 DEFAULT_IMAGE = "deskhand/minimal"
-LABEL_DIRECTORY = "org.deskhand.directory"
-LABEL_HOST = "org.deskhand.host"
-LABEL_DRIVER = "org.deskhand.driver"
 LABEL_PANEL = "org.deskhand.panel"
-UNANSWERED = ".unanswered"
 # Seconds that a guard gives an engine which was asked for a container and has not made it yet.
 REMOVAL_LIMIT = 300.0
 
@@ -59,12 +55,10 @@ _LEASE_LIMIT = 10.0
 _LARGEST = 16384
 _POLL = 0.005
 _EXIT_POLL = 0.1
-_LOG_BYTES = "1m"
 _LEASED = "one driver at a time"
 # A busy engine was seen to take more than 15 s to make a container: who was interrupted waits no longer, the guard does.
 _UNANSWERED_LIMIT = 5.0
 _FIRST_NUMBER, _NUMBERS = 100, 9900
-_SOCKETS = "/tmp/.X11-unix"  # noqa: S108 # where X clients look, in the container as here
 _HOME = "/home/user"
 _CONTAINER_USER = (1000, 1000)
 _FAMILY_LOCAL, _FAMILY_WILD = 256, 65535
@@ -124,11 +118,6 @@ class _Plan:
     cookie: bytes
 
     @property
-    def unanswered(self) -> Path:
-        """There while the container was asked for and is not known to be made: who is interrupted in between cannot tell."""
-        return self.directory / UNANSWERED
-
-    @property
     def sockets(self) -> Path:
         return self.directory / "x11"
 
@@ -147,7 +136,7 @@ def launch_docker(
     size: tuple[int, int] = (1280, 800),
     name: str | None = None,
     window_manager: str | None = "auto",
-    network: str = "none",
+    network: str | Sequence[str] = "none",
     mounts: Sequence[Mount] = (),
     env: Mapping[str, str] | None = None,
     user: tuple[int, int] | None = None,
@@ -165,7 +154,11 @@ def launch_docker(
         size: Width and height in pixels.
         name: The container's name, and the one it is listed under; by default one that nobody else has.
         window_manager: `"auto"` for the image's own, and its panel; None for none.
-        network: `none`, or `bridge` to reach whatever this machine does. No port is published in either case.
+        network: `"none"`; `"bridge"` to reach whatever this machine does; or a list of hosts that it may reach and no others,
+            through a proxy beside it: `["example.org", "*.example.org:443", "intranet.example:8080=10.0.0.5"]`. A host has
+            ports 80 and 443 unless it names another one; `*.` is any name below it, not itself. A name that resolves to an
+            address of this machine or of a private network is refused unless its entry names the address, after `=`. No
+            port is published in any case.
         mounts: What it sees of this machine; nothing by default, read-only unless it says so.
         env: Added to the environment of everything in it.
         user: Numbers of user and group in it, not 0; by default yours, 1000:1000 if you are root.
@@ -180,11 +173,8 @@ def launch_docker(
         LaunchFailed: No engine, no right to use it, no such image, no room, or the desktop did not come up.
         ActionError: An argument is impossible, the name is taken, or a mount does not exist.
     """
-    width, height = size
-    if not (isinstance(width, int) and isinstance(height, int) and 1 <= width <= _LARGEST and 1 <= height <= _LARGEST):
-        raise ActionError(f"a screen must be 1x1 to {_LARGEST}x{_LARGEST} pixels, not {width}x{height}")
-    if network not in {"none", "bridge"}:
-        raise ActionError(f"network must be 'none' or 'bridge', not {network!r}")
+    _check_size(size)
+    hosts = _check_network(network)
     if window_manager not in {"auto", None}:
         raise ActionError(f"a container brings its own window manager: 'auto' or None, not {window_manager!r}")
     if name is not None:
@@ -211,18 +201,22 @@ def launch_docker(
     try:
         _prepare(plan, guard)
         environment = {
-            "DESKHAND_SIZE": f"{width}x{height}",
+            "DESKHAND_SIZE": f"{size[0]}x{size[1]}",
             "DESKHAND_DPI": str(dpi),
             **({"DESKHAND_VNC": "1"} if vnc else {}),
             **({_NO_MANAGER: "none"} if window_manager is None else {}),
             **(env or {}),
         }
-        container = _create(plan, environment, network, mounts, limits, labels=labels or {})
+        all_labels = {**(labels or {}), **own_labels(plan.directory)}
+        enclosure = _enclose(plan, hosts, all_labels) if hosts else None
+        container = _create(plan, environment, enclosure or str(network), mounts, limits, labels=all_labels)
         with engine.translated(f"the container {plan.name}"):
             engine.api.start(container.id)
         left = timeout - (time.monotonic() - begun)
         managed = window_manager is not None
         backend = _open(container, plan.socket, plan.xauthority, left, managed=managed, method=method, view_only=False)
+        if enclosure is not None:
+            enclosure.await_ready(engine, begun + timeout)
         display = _publish(plan)
         end = _ending(plan, guard)
         on_close: list[Callable[[], None]] = [end]
@@ -268,10 +262,10 @@ def connect_docker(name: str, *, timeout: float = 10.0, view_only: bool = False,
     except engine.errors.NotFound as error:
         raise ConnectFailed(target, "there is no such container", "see `docker ps`, or launch one") from error
     container = Container(engine, found["Id"], found["Name"].lstrip("/"))
-    sockets = next((Path(m["Source"]) for m in found["Mounts"] if m["Destination"] == _SOCKETS), None)
+    sockets = next((Path(m["Source"]) for m in found["Mounts"] if m["Destination"] == SOCKETS), None)
     if sockets is None:
         raise ConnectFailed(
-            target, f"its {_SOCKETS} is not a directory of this machine", f"start it with -v DIRECTORY:{_SOCKETS}"
+            target, f"its {SOCKETS} is not a directory of this machine", f"start it with -v DIRECTORY:{SOCKETS}"
         )
     xauthority = sockets / "xauthority"
     try:
@@ -299,74 +293,21 @@ def connect_docker(name: str, *, timeout: float = 10.0, view_only: bool = False,
     )
 
 
-def reap(engine: Engine) -> list[str]:
-    """Remove the containers of this machine's drivers that were killed together with their guards; returns their names.
-
-    A container whose guard lives holds a lock on `.guard` in its directory.
-    """
-    removed = []
-    with engine.translated("the list of containers"):
-        found = engine.api.containers(all=True, filters={"label": [f"{LABEL_HOST}={_host()}"]})
-    for entry in found:
-        directory = Path(entry["Labels"].get(LABEL_DIRECTORY, ""))
-        if directory.is_absolute() and _is_abandoned(directory):
-            remove_of(engine, directory)
-            removed.append(entry["Names"][0].lstrip("/"))
-    return removed
+def _check_size(size: tuple[int, int]) -> None:
+    width, height = size
+    if not (isinstance(width, int) and isinstance(height, int) and 1 <= width <= _LARGEST and 1 <= height <= _LARGEST):
+        raise ActionError(f"a screen must be 1x1 to {_LARGEST}x{_LARGEST} pixels, not {width}x{height}")
 
 
-def remove_container(engine: Engine, container: str) -> None:
-    """Remove a container, running or not; one that is gone is fine.
-
-    Raises:
-        BackendError: The engine refuses, or does not answer.
-    """
-    try:
-        engine.api.remove_container(container, force=True, v=True)
-    except engine.errors.NotFound:
-        return
-    except (engine.errors.DockerException, OSError) as error:
-        # Somebody else may be at it.
-        if "already in progress" not in str(error):
-            raise BackendError(f"cannot remove the container {container}: {error}") from error
-
-
-def remove_of(engine: Engine, directory: str | os.PathLike[str]) -> bool:
-    """Remove the container of a directory, by its label: another may have its name. False when there is none.
-
-    Raises:
-        BackendError: The engine refuses, or does not answer.
-    """
-    try:
-        label = f"{LABEL_DIRECTORY}={os.fspath(directory)}"
-        found = engine.api.containers(all=True, filters={"label": label})
-    except (engine.errors.DockerException, OSError) as error:
-        raise BackendError(f"the Docker engine does not answer: {error}") from error
-    for entry in found:
-        remove_container(engine, entry["Id"])
-    for link in _links_to(directory):
-        link.unlink(missing_ok=True)
-    return bool(found)
-
-
-def _is_abandoned(directory: Path) -> bool:
-    try:
-        with (directory / ".guard").open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return True
-
-
-def _host() -> str:
-    """This machine and user, as other machines that share the engine do not have them."""
-    try:
-        machine = Path("/etc/machine-id").read_text().strip()
-    except OSError:
-        machine = ""
-    return f"{socket.gethostname()}/{machine}/{os.getuid()}"
+def _check_network(network: str | Sequence[str]) -> tuple[AllowedHost, ...]:
+    """The hosts that may be reached; none for a whole network."""
+    if not isinstance(network, str):
+        return parse_hosts(network)
+    if network not in {"none", "bridge"}:
+        raise ActionError(
+            f"network must be 'none' or 'bridge', or a list of hosts such as ['example.org'], not {network!r}"
+        )
+    return ()
 
 
 def _own_user() -> tuple[int, int]:
@@ -390,7 +331,7 @@ def _check_mount(mount: Mount) -> None:
     path = Path(mount.source)
     if not path.exists():
         raise ActionError(f"the mount {str(path)!r} does not exist: make it first, Docker would make it for root")
-    if not mount.target.startswith("/") or mount.target in {"/", _SOCKETS, _HOME, "/tmp", "/run"}:  # noqa: S108
+    if not mount.target.startswith("/") or mount.target in {"/", SOCKETS, _HOME, "/tmp", "/run"}:  # noqa: S108
         raise ActionError(f"a mount must go to an absolute path that is not the desktop's own, not {mount.target!r}")
     if path.resolve().name == "docker.sock":
         raise ActionError("the engine's socket in a container is root on this machine: it is not mounted")
@@ -432,7 +373,7 @@ def _publish(plan: _Plan) -> str:
         if Path(f"/tmp/.X{number}-lock").exists():  # noqa: S108 # where every X server has it
             continue
         try:
-            (Path(_SOCKETS) / f"X{number}").symlink_to(target)
+            (Path(SOCKETS) / f"X{number}").symlink_to(target)
         except FileExistsError:
             continue
         except OSError:
@@ -445,37 +386,39 @@ def _publish(plan: _Plan) -> str:
     return f":{number}"
 
 
-def _links_to(directory: str | os.PathLike[str]) -> list[Path]:
-    """The display numbers that lead into a directory."""
-    found = []
-    for path in Path(_SOCKETS).glob("X*"):
-        with contextlib.suppress(OSError):
-            if path.is_symlink() and path.readlink().is_relative_to(directory):
-                found.append(path)
-    return found
-
-
 def _number_of(sockets: Path) -> str | None:
-    return next((f":{path.name.removeprefix('X')}" for path in _links_to(sockets)), None)
+    return next((f":{path.name.removeprefix('X')}" for path in links_to(sockets)), None)
+
+
+def _enclose(plan: _Plan, hosts: Sequence[AllowedHost], labels: Mapping[str, str]) -> Enclosure:
+    return enclose(plan.engine, hosts, name=plan.name, user=plan.user, directory=plan.directory, labels=labels)
 
 
 def _create(
     plan: _Plan,
     environment: Mapping[str, str],
-    network: str,
+    network: str | Enclosure,
     mounts: Sequence[Mount],
     limits: Limits,
     *,
     labels: Mapping[str, str],
 ) -> Container:
-    api = plan.engine.api
     owner = f"uid={plan.user[0]},gid={plan.user[1]}"
-    binds = {str(plan.sockets): {"bind": _SOCKETS, "mode": "rw"}}
+    binds = {str(plan.sockets): {"bind": SOCKETS, "mode": "rw"}}
     for mount in mounts:
         binds[str(Path(mount.source).resolve())] = {"bind": mount.target, "mode": "rw" if mount.writable else "ro"}
-    host = api.create_host_config(
-        network_mode=network,
-        read_only=True,
+    options: dict[str, Any] = {"network_mode": network}
+    networking = None
+    if not isinstance(network, str):
+        binds |= network.binds
+        environment = {**network.environment, **environment}
+        options = network.host_options()
+        networking = network.networking(plan.engine)
+    host = confined(
+        plan.engine,
+        memory=limits.memory,
+        cpus=limits.cpus,
+        processes=limits.processes,
         tmpfs={
             "/tmp": f"size={limits.temporary},mode=1777",  # noqa: S108
             "/run": f"size={64 << 20},mode=0755,{owner}",
@@ -483,58 +426,21 @@ def _create(
             _HOME: f"size={limits.home},mode=0700,exec,{owner}",
         },
         binds=binds,
-        cap_drop=["ALL"],
-        security_opt=["no-new-privileges:true", f"seccomp={_seccomp()}"],
-        pids_limit=limits.processes,
-        mem_limit=limits.memory,
-        memswap_limit=limits.memory,
-        nano_cpus=round(min(limits.cpus, plan.engine.info["NCPU"]) * 1e9),
         shm_size=limits.shared_memory,
-        ipc_mode="private",
-        ulimits=[{"Name": "core", "Soft": 0, "Hard": 0}],
-        # What it writes is bounded on this machine's disk as well.
-        log_config={"Type": "json-file", "Config": {"max-size": _LOG_BYTES, "max-file": "1"}},
+        **options,
     )
-    own = {
-        LABEL_DIRECTORY: str(plan.directory),
-        LABEL_HOST: _host(),
-        LABEL_DRIVER: f"process {os.getpid()} on {socket.gethostname()}",
-    }
-    plan.unanswered.touch()
-    try:
-        with plan.engine.translated(f"the container {plan.name}"):
-            made = api.create_container(
-                plan.image,
-                name=plan.name,
-                user=f"{plan.user[0]}:{plan.user[1]}",
-                environment=dict(environment),
-                labels={**labels, **own},
-                host_config=host,
-                detach=True,
-            )
-    except LaunchFailed as error:
-        cause = error.__cause__
-        if isinstance(cause, plan.engine.errors.APIError):
-            plan.unanswered.unlink()
-        if isinstance(cause, plan.engine.errors.ImageNotFound):
-            stage = plan.image.removeprefix("deskhand/").partition(":")[0]
-            build = (
-                f"deskhand image build {stage}" if plan.image.startswith("deskhand/") else f"docker pull {plan.image}"
-            )
-            raise LaunchFailed(f"the image {plan.image}", 0.0, "", f"it is not here: {build}") from error
-        if getattr(cause, "status_code", None) == 409:
-            message = (
-                f"there is a container named {plan.name!r} already; choose another name, or `deskhand down {plan.name}`"
-            )
-            raise ActionError(message) from error
-        raise
-    plan.unanswered.unlink()
-    return Container(plan.engine, made["Id"], plan.name)
-
-
-def _seccomp() -> str:
-    text = (resources.files("deskhand") / "image" / "seccomp.json").read_text()
-    return json.dumps(json.loads(text), separators=(",", ":"))
+    made = create(
+        plan.engine,
+        plan.directory,
+        plan.image,
+        plan.name,
+        user=plan.user,
+        labels=labels,
+        environment=environment,
+        host_config=host,
+        networking_config=networking,
+    )
+    return Container(plan.engine, made, plan.name)
 
 
 def _open(
@@ -617,13 +523,11 @@ def _ending(plan: _Plan, guard: Guard) -> Callable[[], None]:
         deadline = time.monotonic() + _UNANSWERED_LIMIT
         done = False
         try:
-            done = remove_of(plan.engine, plan.directory)
+            done = settle_removal(plan.engine, plan.directory)
             # The engine goes on making what nobody waits for any more.
-            while not done and plan.unanswered.exists() and time.monotonic() < deadline:
+            while not done and time.monotonic() < deadline:
                 time.sleep(_EXIT_POLL)
-                done = remove_of(plan.engine, plan.directory)
-            # Somebody else may have removed it.
-            done = done or not plan.unanswered.exists()
+                done = settle_removal(plan.engine, plan.directory)
         finally:
             if done:
                 guard.close()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from deskhand.desktop import Desktop
+    from deskhand.launch.engine import Engine
 
 __all__ = ["STAGES", "Finding", "build_image", "check_image", "context", "examine_container"]
 
@@ -49,7 +50,7 @@ def context() -> Path:
 
 
 def build_image(stage: str = "minimal", *, tell: Callable[[str], object] = lambda _: None) -> str:
-    """Build a stage, or find that it is built already; returns the image's name.
+    """Build a stage and the proxy, or find that they are built already; returns the stage's image's name.
 
     Args:
         stage: `minimal` or `desktop`.
@@ -64,22 +65,28 @@ def build_image(stage: str = "minimal", *, tell: Callable[[str], object] = lambd
     engine = connect_engine(timeout=3600)
     try:
         _ensure_base(tell)
-        name = f"deskhand/{stage}"
-        lines: list[str] = []
-        with engine.translated(f"the image {name}"):
-            steps = engine.api.build(path=str(context()), tag=name, target=stage, rm=True, forcerm=True, decode=True)
-            for message in steps:
-                text = message.get("stream", "").rstrip()
-                lines += text.splitlines()
-                if text.startswith("Step "):
-                    tell(text.splitlines()[0][:120])
-                if "error" in message:
-                    full = "no space left" in message["error"]
-                    hint = "remove what is not needed: docker system prune" if full else message["error"].strip()
-                    raise LaunchFailed(f"the image {name}", 0.0, "\n".join(lines[-_LOG_LINES:]), hint)
-        return name
+        # First: the engine makes all stages before the one that is asked for anyway.
+        _build(engine, "proxy", tell)
+        return _build(engine, stage, tell)
     finally:
         engine.close()
+
+
+def _build(engine: Engine, stage: str, tell: Callable[[str], object]) -> str:
+    name = f"deskhand/{stage}"
+    lines: list[str] = []
+    with engine.translated(f"the image {name}"):
+        steps = engine.api.build(path=str(context()), tag=name, target=stage, rm=True, forcerm=True, decode=True)
+        for message in steps:
+            text = message.get("stream", "").rstrip()
+            lines += text.splitlines()
+            if text.startswith("Step "):
+                tell(text.splitlines()[0][:120])
+            if "error" in message:
+                full = "no space left" in message["error"]
+                hint = "remove what is not needed: docker system prune" if full else message["error"].strip()
+                raise LaunchFailed(f"the image {name}", 0.0, "\n".join(lines[-_LOG_LINES:]), hint)
+    return name
 
 
 def _ensure_base(tell: Callable[[str], object]) -> None:

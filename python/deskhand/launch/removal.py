@@ -1,4 +1,4 @@
-"""Removes the container of a driver that vanished. Run by its guard: `python -m deskhand.launch.removal DIRECTORY`."""
+"""Removes what belongs to a driver that vanished. Run by its guard: `python -m deskhand.launch.removal DIRECTORY`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.errors import BackendError
-from deskhand.launch.docker import REMOVAL_LIMIT, UNANSWERED, remove_of
+from deskhand.launch.docker import REMOVAL_LIMIT
 from deskhand.launch.engine import connect_engine
+from deskhand.launch.leftovers import settle_removal
 
 if TYPE_CHECKING:
     from deskhand.launch.engine import Engine
@@ -20,7 +21,7 @@ _FIRST_POLL, _LAST_POLL = 0.1, 2.0
 
 
 def main() -> None:
-    """Remove the container that names that directory; one that the engine is still making is waited for."""
+    """Remove what names that directory; what the engine is still making is waited for."""
     directory = Path(sys.argv[1])
     engine = connect_engine()
     deadline = time.monotonic() + REMOVAL_LIMIT
@@ -32,10 +33,8 @@ def main() -> None:
 
 def is_removed(engine: Engine, directory: Path) -> bool:
     """Remove it if it is there; False when the engine may yet make it, or does not answer."""
-    # In this order: an engine that made it after we looked has not been waited for otherwise.
-    answered = not (directory / UNANSWERED).exists()
     try:
-        return remove_of(engine, directory) or answered
+        return settle_removal(engine, directory)
     except BackendError:
         return False
 
