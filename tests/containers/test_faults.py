@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from containers.helpers import containers
+from containers.helpers import containers, guards
 from deskhand import LeftClick, Type
 from deskhand.launch.docker import Limits
 from deskhand.launch.leftovers import LABEL_DIRECTORY, UNANSWERED, reap
@@ -189,20 +189,14 @@ def test_who_is_killed_with_his_guard_is_cleared_up_after(
     mine = contained()
     with driver(LAUNCHING, driver_environment) as lines:
         told = lines.read()
-        guards = _guards(lines.process.pid)
-        assert guards
-        for pid in (lines.process.pid, *guards):
+        found = guards(lines.process.pid)
+        assert found
+        for pid in (lines.process.pid, *found):
             os.kill(pid, signal.SIGKILL)
         until(lambda: told["name"] in reap(engine), REMOVED_LIMIT, "the reaper")
     assert containers(engine, told["directory"]) == []
     # One whose driver lives is left alone.
     assert mine.perform().settled
-
-
-def _guards(pid: int) -> list[int]:
-    """The guard processes that a driver has started."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in children if b"guard.py" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def test_an_interrupted_launch_leaves_nothing(engine: Engine, driver_environment: Mapping[str, str]) -> None:

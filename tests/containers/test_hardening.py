@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from containers.helpers import owned_listeners
 from deskhand.launch.image import examine_container
 from faults.helpers import need
 from faults.scale import EVIDENCE
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import deskhand
     from deskhand.launch.engine import Engine
 
-LISTEN = "0A"
 # What a program that wants out would try: addresses of all kinds, the metadata service, the host, and names.
 TARGETS = [
     *(
@@ -52,32 +52,14 @@ def test_the_checks_see_what_is_wrong(contained: Callable[..., deskhand.Desktop]
     assert failed == ["no TCP or UDP port is open"]
 
 
-def listening() -> set[tuple[str, str]]:
-    """TCP ports that this machine listens at, and its UDP sockets."""
-    found = set()
-    for kind in ("tcp", "tcp6", "udp", "udp6"):
-        for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == LISTEN or kind.startswith("udp"):
-                found.add((kind, fields[1]))
-    return found
-
-
-def owned_by(sockets: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of them that belong to a Docker process; other tests run on this machine too."""
-    # Docker's proxy listens for a published port.
-    proxies = subprocess.run(["pgrep", "-fa", "docker-proxy"], capture_output=True, text=True, check=False).stdout
-    return {(kind, place) for kind, place in sockets if str(int(place.rpartition(":")[2], 16)) in proxies.split()}
-
-
 @pytest.mark.parametrize("network", ["none", "bridge"])
 def test_no_port_is_opened(contained: Callable[..., deskhand.Desktop], engine: Engine, network: str) -> None:
-    before = listening()
+    before = owned_listeners()
     desktop = contained(network=network, vnc=True)
     state = engine.api.inspect_container(desktop.name)
     assert state["HostConfig"]["PortBindings"] in ({}, None)
     assert not state["HostConfig"]["PublishAllPorts"]
-    assert owned_by(listening() - before) == set()
+    assert owned_listeners() - before == set()
     inside = desktop.shell("cat /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6").stdout.splitlines()
     assert [line for line in inside if " 0A " in line or line.startswith("udp")] == []
     if network == "bridge":

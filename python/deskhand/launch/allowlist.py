@@ -147,14 +147,15 @@ def _reachable(where: str, text: str) -> Address:
     return plain
 
 
-def configuration(hosts: Sequence[AllowedHost], listen: str) -> str:
+def configuration(hosts: Sequence[AllowedHost], listen: str, desktop: str) -> str:
     """What Squid reads: who may go where, and nothing kept.
 
     Args:
         hosts: Everything that may be reached.
         listen: Its own address and port in the desktop's network; it is to be found nowhere else.
+        desktop: The only address that may ask.
     """
-    rules = [f"acl closed dst {network}" for network in CLOSED]
+    rules = [f"acl desktop src {desktop}", *(f"acl closed dst {network}" for network in CLOSED)]
     allowed = []
     for number, host in enumerate(hosts):
         # -n: an address that is asked for is not looked up to find a name for it.
@@ -180,6 +181,7 @@ _ALWAYS = (
     # Squid would speak FTP, TLS and others by itself.
     "acl web proto HTTP",
     "http_access deny manager",
+    "http_access deny !desktop",
     "http_access deny !tunnel !web",
     # Where it asks for names: nobody but its own resolver can send to that.
     "udp_incoming_address 127.0.0.1",

@@ -138,7 +138,7 @@ def enclose(
     _, proxy, desktop = (str(address) for address in list(subnet.hosts())[:3])
     enclosure = Enclosure(network, f"{name}-proxy", f"{proxy}:{_PORT}", desktop, directory)
     _write(directory / "resolv.conf", _RESOLVER)
-    _write(directory / "proxy.conf", configuration(hosts, enclosure.where))
+    _write(directory / "proxy.conf", configuration(hosts, enclosure.where, desktop))
     host = confined(
         engine,
         memory=_MEMORY,

@@ -1,0 +1,582 @@
+"""A network of listed hosts: what is reached, what is not, and that nothing of it stays. C5 to C7 of the security checks."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import deskhand
+from containers.helpers import containers, guards, networks, owned_listeners
+from containers.neighbours import PORT, Neighbour, listening_here, neighbour
+from deskhand.launch import confinement, proxy
+from deskhand.launch.engine import connect_engine
+from deskhand.launch.leftovers import own_labels, reap
+from faults.helpers import driver, until
+from faults.scale import EVIDENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from deskhand.launch.engine import Engine
+
+PROBES = Path(__file__).with_name("probes.py")
+DESKHAND = Path(sys.executable).with_name("deskhand")
+REMOVED_LIMIT, ENGINE_LIMIT = 30.0, 240.0
+# What a request gets that leaves the machine, and an answer that does not.
+SCRIPT = """
+import sys, urllib.error, urllib.request
+try:
+    with urllib.request.urlopen(sys.argv[1], timeout=30) as answer:
+        print(answer.status, answer.read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code)
+except OSError as error:
+    print(error)
+"""
+TUNNEL = """
+import http.client, os, sys
+host, port = os.environ["https_proxy"].removeprefix("http://").split(":")
+tunnel = http.client.HTTPConnection(host, int(port), timeout=30)
+tunnel.set_tunnel(sys.argv[1], int(sys.argv[2]))
+try:
+    tunnel.request("GET", "/")
+    answer = tunnel.getresponse()
+    print(answer.status, answer.read().decode())
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def listed(image: str) -> Iterator[Neighbour]:
+    """The neighbour that may be reached as `listed.test`, at its one port."""
+    engine = connect_engine()
+    with neighbour(engine, image, "this is listed") as found:
+        yield found
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def other(listed: Neighbour, image: str) -> Iterator[Neighbour]:
+    """The neighbour that may not, though the proxy knows the address of `other.test`."""
+    with neighbour(listed.engine, image, "this is not listed") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def neighbours(listed: Neighbour, other: Neighbour) -> tuple[Neighbour, Neighbour]:
+    return listed, other
+
+
+@pytest.fixture(scope="module")
+def hosts(listed: Neighbour, other: Neighbour) -> list[str]:
+    return [f"listed.test:{PORT}={listed.address}", f"other.test:1={other.address}", f"*.below.test:{PORT}"]
+
+
+@pytest.fixture(scope="module")
+def enclosed(image: str, hosts: list[str]) -> Iterator[deskhand.Desktop]:
+    """A desktop that the tests of this module share; none of them may harm it."""
+    with deskhand.launch("docker", image=image, network=hosts) as desktop:
+        yield desktop
+
+
+def fetch(desktop: deskhand.Desktop, url: str) -> str:
+    result = desktop.shell(f"python3 -c '{SCRIPT}' {url}", timeout=60)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout.strip()
+
+
+def tunnel(desktop: deskhand.Desktop, host: str, port: int) -> str:
+    result = desktop.shell(f"python3 -c '{TUNNEL}' {host} {port}", timeout=60)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout.strip()
+
+
+def proxy_of(desktop: deskhand.Desktop) -> str:
+    """Its address and port, as the desktop is told it."""
+    return desktop.shell("echo ${http_proxy#http://}").stdout.strip()
+
+
+# --- what is reached ---
+
+
+def test_the_listed_host_is_reached_and_no_other(
+    enclosed: deskhand.Desktop, listed: Neighbour, other: Neighbour
+) -> None:
+    assert fetch(enclosed, f"http://listed.test:{PORT}/") == "200 this is listed"
+    assert tunnel(enclosed, "listed.test", PORT) == "200 this is listed"
+    seen = listed.visits()
+    assert fetch(enclosed, f"http://other.test:{PORT}/") == "403"
+    assert "403" in tunnel(enclosed, "other.test", PORT)
+    # By its address nobody is reached, the listed one neither, nor at another port.
+    for url in (f"http://{other.address}:{PORT}/", f"http://{listed.address}:{PORT}/", "http://listed.test/"):
+        assert fetch(enclosed, url) == "403"
+    assert "403" in tunnel(enclosed, listed.address, PORT)
+    assert "403" in tunnel(enclosed, "listed.test", 443)
+    assert listed.visits() == seen
+    assert other.visits() == []
+
+
+def test_names_below_are_that_and_no_more(enclosed: deskhand.Desktop) -> None:
+    # Nobody has such a name: what is let through fails later, and otherwise.
+    for name in ("a.below.test", "a.b.below.test", "A.BELOW.test"):
+        assert fetch(enclosed, f"http://{name}:{PORT}/") in {"502", "503", "504"}
+    for name in ("below.test", "xbelow.test", "a.below.test.example", "a-below.test"):
+        assert fetch(enclosed, f"http://{name}:{PORT}/") == "403"
+
+
+def test_a_listed_name_that_leads_to_a_private_address_is_refused(
+    contained: Callable[..., deskhand.Desktop], listed: Neighbour
+) -> None:
+    """Its own name is one that everybody in its network can resolve; and there is somebody to answer."""
+    name = f"deskhand-test-{secrets.token_hex(6)}"
+    desktop = contained(name=name, network=[f"{name}:{PORT}", f"listed.test:{PORT}={listed.address}"])
+    serve = f"(python3 -m http.server {PORT} >/tmp/asked 2>&1 &); until grep -q Serving /tmp/asked; do :; done"
+    assert desktop.shell(f"export PYTHONUNBUFFERED=1; {serve}", timeout=20).exit_code == 0
+    assert fetch(desktop, f"http://127.0.0.1:{PORT}/").startswith("200")
+    asked = desktop.shell("cat /tmp/asked").stdout
+    assert fetch(desktop, f"http://{name}:{PORT}/") == "403"
+    assert "403" in tunnel(desktop, name, PORT)
+    assert desktop.shell("cat /tmp/asked").stdout == asked
+    # One whose entry names its address, private or not, is.
+    assert fetch(desktop, f"http://listed.test:{PORT}/") == "200 this is listed"
+
+
+def test_programs_are_told_of_the_proxy(enclosed: deskhand.Desktop) -> None:
+    told = dict(line.split("=", 1) for line in enclosed.shell("env | grep -i _proxy=").stdout.splitlines())
+    url = f"http://{proxy_of(enclosed)}"
+    small = {"http_proxy": url, "https_proxy": url, "all_proxy": url, "no_proxy": "localhost,127.0.0.1,::1"}
+    assert told == small | {name.upper(): value for name, value in small.items()}
+
+
+def test_a_proxy_that_dies_comes_back(contained: Callable[..., deskhand.Desktop], listed: Neighbour) -> None:
+    desktop = contained(network=[f"listed.test:{PORT}={listed.address}"])
+    pid = listed.engine.api.inspect_container(f"{desktop.name}-proxy")["State"]["Pid"]
+    if os.getuid() != 0:
+        pytest.fail("run as root: only it can end a process of a container")
+    assert fetch(desktop, f"http://listed.test:{PORT}/") == "200 this is listed"
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: fetch(desktop, f"http://listed.test:{PORT}/") == "200 this is listed", 30, "the proxy")
+    assert listed.engine.api.inspect_container(f"{desktop.name}-proxy")["State"]["Pid"] != pid
+
+
+# --- what is not ---
+
+
+def probe(
+    desktop: deskhand.Desktop, engine: Engine, listed: Neighbour, other: Neighbour
+) -> tuple[dict[str, Any], list[str]]:
+    """Try every way out; returns what the probes tell, and who was visited."""
+    mark = secrets.token_hex(8)
+    state = engine.api.inspect_container(desktop.name)["NetworkSettings"]["Networks"]
+    sidecars = [name for name in containers(engine) if name == f"{desktop.name}-proxy"]
+    beside = [
+        engine.api.inspect_container(name)["NetworkSettings"]["Networks"]["bridge"]["IPAddress"] for name in sidecars
+    ]
+    routers = [found["Gateway"] for found in state.values() if found["Gateway"]]
+    already = listed.visits(), other.visits()
+    with listening_here(mark) as here:
+        told = {
+            "mark": mark,
+            "ports": [PORT, here.port, 22, 53, 80, 3128],
+            "addresses": sorted({listed.gateway, _own_address(), listed.address, other.address, *beside, *routers}),
+            "elsewhere": [
+                *("169.254.169.254", "1.1.1.1", "8.8.8.8", "10.0.0.1", "192.168.0.1", "100.100.100.200", "224.0.0.251"),
+                *("255.255.255.255", "2606:4700:4700::1111", "fe80::1%eth0", "ff02::1%eth0", "fd00:ec2::254"),
+                *_own_addresses_of_version_6(),
+            ],
+            "proxy": proxy_of(desktop) if sidecars else "",
+            "listed": "listed.test",
+            "closed": other.address,
+        }
+        desktop.write_file("/tmp/probes.py", PROBES.read_bytes())
+        result = desktop.shell(f"python3 /tmp/probes.py '{json.dumps(told)}'", timeout=240)
+        assert result.exit_code == 0, result.stderr
+        new = [after[len(before) :] for before, after in zip(already, (listed.visits(), other.visits()), strict=True)]
+        visited = [*here.heard, *(f"listed: {line}" for line in new[0]), *(f"other: {line}" for line in new[1])]
+        return json.loads(result.stdout), visited
+
+
+def _own_address() -> str:
+    """The one that this machine would be reached at from elsewhere; no packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        try:
+            client.connect(("192.0.2.1", 9))
+        except OSError:
+            return "192.0.2.1"
+        return str(client.getsockname()[0])
+
+
+def _own_addresses_of_version_6() -> list[str]:
+    path = Path("/proc/net/if_inet6")
+    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+    plain = [":".join(re.findall("....", line[0])) for line in lines if line[5] != "lo"]
+    return [f"{address}%eth0" if address.startswith("fe80") else address for address in plain]
+
+
+def test_the_probes_find_what_is_open(
+    contained: Callable[..., deskhand.Desktop], engine: Engine, listed: Neighbour, other: Neighbour
+) -> None:
+    """Without this, probes that cannot work would prove something."""
+    told, visited = probe(contained(network="bridge"), engine, listed, other)
+    found = "\n".join(told["out"])
+    for address in (listed.address, other.address):
+        assert f"tcp ('{address}', {PORT}" in found
+        assert f"udp ('{address}', {PORT}" in found
+        assert f"ping ('{address}'" in found
+    assert {line.split()[0] for line in visited} >= {"tcp", "udp", "listed:", "other:"}
+
+
+@pytest.mark.parametrize("network", ["none", "list"])
+def test_nothing_gets_out(
+    contained: Callable[..., deskhand.Desktop],
+    engine: Engine,
+    neighbours: tuple[Neighbour, Neighbour],
+    hosts: list[str],
+    network: str,
+) -> None:
+    desktop = contained(network=hosts if network == "list" else network)
+    listed, other = neighbours
+    told, visited = probe(desktop, engine, listed, other)
+    assert told["tried"] >= 100
+    assert min(told["kinds"].values()) >= 3
+    assert {"tcp", "udp", "dns_udp", "dns_tcp", "ping", "raw", "lookup", "command"} <= told["kinds"].keys()
+    assert told["user"] != 0
+    assert ("asked" in told["kinds"]) == (network == "list")
+    assert told["out"] == []
+    assert visited == []
+    if network == "list":
+        assert fetch(desktop, f"http://listed.test:{PORT}/") == "200 this is listed"
+
+
+def sockets_of(pid: int) -> dict[str, set[str]]:
+    """The addresses at which a process's network listens, TCP and UDP."""
+    found: dict[str, set[str]] = {"tcp": set(), "udp": set()}
+    for name in ("tcp", "tcp6", "udp", "udp6"):
+        path = Path(f"/proc/{pid}/net/{name}")
+        for line in path.read_text().splitlines()[1:] if path.exists() else ():
+            place, state = line.split()[1], line.split()[3]
+            if name.startswith("udp") or state == "0A":
+                address, _, port = place.partition(":")
+                plain = socket.inet_ntoa(bytes.fromhex(address)[::-1]) if len(address) == 8 else address
+                found[name[:3]].add(f"{plain}:{int(port, 16)}")
+    return found
+
+
+def test_no_port_is_opened(contained: Callable[..., deskhand.Desktop], engine: Engine, hosts: list[str]) -> None:
+    before = owned_listeners()
+    desktop = contained(network=hosts, vnc=True)
+    assert owned_listeners() - before == set()
+    found = {name: engine.api.inspect_container(name) for name in (desktop.name, f"{desktop.name}-proxy")}
+    for state in found.values():
+        assert state["HostConfig"]["PortBindings"] in ({}, None)
+        assert not state["HostConfig"]["PublishAllPorts"]
+    # What is not Docker's own name server, which answers in its container only.
+    sockets = {
+        name: {kind: {place for place in places if not place.startswith("127.")} for kind, places in kinds.items()}
+        for name, kinds in ((name, sockets_of(state["State"]["Pid"])) for name, state in found.items())
+    }
+    assert sockets[desktop.name] == {"tcp": set(), "udp": set()}
+    assert sockets[f"{desktop.name}-proxy"] == {"tcp": {proxy_of(desktop)}, "udp": set()}
+    # As a neighbour sees it, and this machine: every port of the proxy refuses, the proxy's own too.
+    address = found[f"{desktop.name}-proxy"]["NetworkSettings"]["Networks"]["bridge"]["IPAddress"]
+    script = (
+        "import socket\n"
+        "open_ports = []\n"
+        "for port in range(1, 65536):\n"
+        "    s = socket.socket(); s.settimeout(2)\n"
+        f"    if s.connect_ex(({address!r}, port)) == 0: open_ports.append(port)\n"
+        "    s.close()\n"
+        "print(open_ports)"
+    )
+    from_here = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert from_here.strip() == "[]"
+    outsider = contained(network="bridge")
+    assert outsider.shell(f"python3 -c '{script.replace(chr(39), chr(34))}'", timeout=240).stdout.strip() == "[]"
+
+
+def test_the_proxy_has_no_rights(enclosed: deskhand.Desktop, listed: Neighbour) -> None:
+    api = listed.engine.api
+    found = api.inspect_container(f"{enclosed.name}-proxy")
+    host = found["HostConfig"]
+    desktop = api.inspect_container(enclosed.name)["HostConfig"]
+    for option in (
+        "ReadonlyRootfs",
+        "CapDrop",
+        "CapAdd",
+        "SecurityOpt",
+        "IpcMode",
+        "Privileged",
+        "Ulimits",
+        "LogConfig",
+    ):
+        assert host[option] == desktop[option], option
+    assert (host["ReadonlyRootfs"], host["CapDrop"], host["Privileged"]) == (True, ["ALL"], False)
+    assert 0 < host["Memory"] == host["MemorySwap"] <= 256 << 20
+    assert 0 < host["PidsLimit"] <= 64
+    assert host["NanoCpus"] > 0
+    made = api.exec_create(found["Id"], ["sh", "-c", "cat /proc/1/status; cat /proc/sys/net/ipv4/ip_forward; touch /x"])
+    seen = api.exec_start(made["Id"]).decode()
+    status = dict(line.split(":\t", 1) for line in seen.splitlines() if ":\t" in line)
+    assert status["Uid"].split()[0] != "0"
+    assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    assert seen.splitlines()[-2] == "0"
+    assert "Read-only file system" in seen
+    script = ["sh", "-c", "find / -xdev -type f -perm /6000 2>/dev/null"]
+    assert api.exec_start(api.exec_create(found["Id"], script, user="0")["Id"]) == b""
+
+
+# --- nothing of it stays ---
+
+
+def left(engine: Engine, directory: str | None = None) -> set[str]:
+    return {*containers(engine, directory), *networks(engine, directory)}
+
+
+def test_what_was_made_is_marked_and_goes_together(
+    contained: Callable[..., deskhand.Desktop], engine: Engine, hosts: list[str]
+) -> None:
+    before = left(engine)
+    desktop = contained(network=hosts, labels={"who": "a test"})
+    assert desktop.xauthority is not None
+    directory = str(desktop.xauthority.parent.parent)
+    assert left(engine) - before == left(engine, directory)
+    assert sorted(containers(engine, directory)) == sorted([desktop.name, f"{desktop.name}-proxy"])
+    (network,) = networks(engine, directory)
+    marks = [
+        *(engine.api.inspect_container(name)["Config"]["Labels"] for name in containers(engine, directory)),
+        engine.api.inspect_network(network)["Labels"],
+    ]
+    ours = [{key: value for key, value in mark.items() if key.startswith("org.deskhand.")} for mark in marks]
+    assert ours[0] == ours[1] == ours[2]
+    assert all(mark["who"] == "a test" for mark in marks)
+    # Somebody else's container in it does not keep it.
+    with neighbour(engine, "deskhand/minimal", "") as guest:
+        engine.api.connect_container_to_network(guest.container, network)
+        desktop.close()
+    assert left(engine) == before
+
+
+LAUNCHING = """
+import deskhand
+say(ready=1)
+desktop = deskhand.launch("docker", network=["listed.test"])
+say(directory=str(desktop.xauthority.parent.parent))
+wait_forever()
+"""
+
+
+def test_a_killed_driver_leaves_nothing(engine: Engine, driver_environment: Mapping[str, str]) -> None:
+    for _ in range(20 if EVIDENCE else 2):
+        with driver(LAUNCHING, driver_environment) as lines:
+            lines.read()
+            directory = lines.read()["directory"]
+            assert len(left(engine, directory)) == 3
+            lines.process.kill()
+            until(lambda: left(engine, directory) == set(), REMOVED_LIMIT, "the removal")  # noqa: B023
+
+
+def test_who_is_killed_with_his_guard_is_cleared_up_after(
+    engine: Engine, driver_environment: Mapping[str, str]
+) -> None:
+    with driver(LAUNCHING, driver_environment) as lines:
+        lines.read()
+        directory = lines.read()["directory"]
+        names = left(engine, directory)
+        for pid in (lines.process.pid, *guards(lines.process.pid)):
+            os.kill(pid, signal.SIGKILL)
+        removed: set[str] = set()
+        until(lambda: removed.update(reap(engine)) or removed >= names, REMOVED_LIMIT, "the reaper")
+    assert left(engine, directory) == set()
+
+
+def test_a_network_alone_is_cleared_up_after_too(engine: Engine, tmp_path: Path) -> None:
+    """Who was killed before there was a container."""
+    name, _ = proxy._make_network(engine, tmp_path, own_labels(tmp_path / "gone"))
+    assert name in reap(engine)
+    assert networks(engine, str(tmp_path / "gone")) == []
+
+
+CALLS = ["create_network", "create_container", "connect_container_to_network", "start", "create_container 2", "start 2"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", CALLS)
+def test_an_interrupted_launch_leaves_nothing(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, call: str, when: str
+) -> None:
+    """Ctrl-C at each step of it: when the engine has not been asked yet, and when it has done what we do not know of."""
+    before = left(engine)
+    name, _, count = call.partition(" ")
+    remaining = [int(count or 1)]
+    real = getattr(type(engine.api), name)
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        remaining[0] -= 1
+        if remaining[0] == 0 and when == "before":
+            raise KeyboardInterrupt
+        result = real(*arguments, **options)
+        if remaining[0] == 0:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(type(engine.api), name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        deskhand.launch("docker", network=["listed.test"])
+    assert remaining == [0]
+    until(lambda: left(engine) <= before, REMOVED_LIMIT, "nothing to be left")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_launch_that_fails_leaves_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    before = left(engine)
+    name, _, count = call.partition(" ")
+    remaining = [int(count or 1)]
+    real = getattr(type(engine.api), name)
+
+    def failing(*arguments: Any, **options: Any) -> Any:
+        remaining[0] -= 1
+        if remaining[0] == 0:
+            raise engine.errors.APIError("the engine has had enough")
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(type(engine.api), name, failing)
+    with pytest.raises(deskhand.LaunchFailed, match="had enough"):
+        deskhand.launch("docker", network=["listed.test"])
+    assert left(engine) == before
+
+
+def test_a_signal_at_any_moment_leaves_nothing(engine: Engine, driver_environment: Mapping[str, str]) -> None:
+    before = left(engine)
+    for delay in (0.1, 0.3, 0.5, 0.7, 0.9, 1.1) if EVIDENCE else (0.4, 0.8):
+        with driver(LAUNCHING, driver_environment) as lines:
+            lines.read()
+            # Ctrl-C may come at any moment of a launch; this is about time, and needs no exact one.
+            time.sleep(delay)
+            lines.process.send_signal(signal.SIGINT)
+            lines.process.wait(ENGINE_LIMIT)
+            until(lambda: left(engine) <= before, REMOVED_LIMIT, "nothing to be left")
+
+
+# --- what goes wrong ---
+
+
+def test_no_network_left_is_told(engine: Engine, monkeypatch: pytest.MonkeyPatch, image: str) -> None:
+    before = left(engine)
+    monkeypatch.setattr(proxy, "_POOL", ipaddress.IPv4Network("198.18.0.0/29"))
+    with deskhand.launch("docker", image=image, network=["listed.test"]):
+        taken = left(engine)
+        with pytest.raises(deskhand.LaunchFailed, match="docker network prune"):
+            deskhand.launch("docker", network=["listed.test"])
+        assert left(engine) == taken
+    assert left(engine) == before
+
+
+def test_a_network_that_this_machine_is_in_is_refused(listed: Neighbour) -> None:
+    with pytest.raises(deskhand.LaunchFailed, match="leads nowhere"):
+        proxy._check_absent(ipaddress.IPv4Network(f"{listed.gateway}/32"))
+    proxy._check_absent(ipaddress.IPv4Network("198.18.0.0/29"))
+
+
+def test_a_missing_proxy_names_the_command_that_builds_it(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = left(engine)
+    for module in (proxy, confinement):
+        monkeypatch.setattr(module, "PROXY_IMAGE", "deskhand/nothing-of-that-name")
+    with pytest.raises(deskhand.LaunchFailed, match="it is not here: deskhand image build"):
+        deskhand.launch("docker", network=["listed.test"])
+    assert left(engine) == before
+
+
+def test_a_proxy_that_does_not_start_is_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = left(engine)
+    monkeypatch.setattr(proxy, "configuration", lambda *_: "no_such_option on\nhttp_port nowhere:at:all\n")
+    with pytest.raises(deskhand.LaunchFailed, match="FATAL"):
+        deskhand.launch("docker", network=["listed.test"])
+    assert left(engine) == before
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        ([], "network='none'"),
+        (["https://example.org"], "no URL"),
+        (["example.org:99999"], "1 to 65535"),
+        (["example .org"], "is no host"),
+        ("example.org", r"\['example.org'\]"),
+    ],
+)
+def test_what_is_no_host_is_refused_before_anything_is_made(engine: Engine, network: object, message: str) -> None:
+    before = left(engine)
+    with pytest.raises(deskhand.ActionError, match=message):
+        deskhand.launch("docker", network=network)
+    assert left(engine) == before
+
+
+def test_many_start_at_once(contained: Callable[..., deskhand.Desktop]) -> None:
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 # only here
+
+    # More of them than Docker's own pools have networks for, with the evidence.
+    count = 40 if EVIDENCE else 3
+    with ThreadPoolExecutor(4) as pool:
+        desktops = list(pool.map(lambda _: contained(timeout=120, network=["listed.test"]), range(count)))
+    assert len({proxy_of(desktop) for desktop in desktops}) == count
+
+
+# --- the command line ---
+
+
+def run(environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([DESKHAND, *words], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_command_line_takes_hosts(
+    engine: Engine, driver_environment: Mapping[str, str], hosts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = left(engine)
+    options = [word for host in hosts for word in ("--network", host)]
+    up = run(driver_environment, "up", "--docker", "--name", "walled-by-a-test", *options, "--json")
+    assert up.returncode == 0, up.stderr
+    try:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", driver_environment["XDG_RUNTIME_DIR"])
+        with deskhand.connect("walled-by-a-test") as desktop:
+            assert fetch(desktop, f"http://listed.test:{PORT}/") == "200 this is listed"
+            assert fetch(desktop, f"http://other.test:{PORT}/") == "403"
+        assert len(left(engine) - before) == 3
+    finally:
+        down = run(driver_environment, "down", "walled-by-a-test")
+    assert down.returncode == 0, down.stderr
+    assert left(engine) == before
+    told = run(driver_environment, "up", "--help").stdout
+    assert "--network example.org" in told
+    for words, message in (
+        (["https://example.org"], "no URL"),
+        (["none", "example.org"], "no host"),
+        (["bridge", "bridge"], "no host"),
+    ):
+        refused = run(driver_environment, "up", "--docker", *(w for word in words for w in ("--network", word)))
+        assert refused.returncode == 1, refused.stderr
+        assert message in refused.stderr
+    assert left(engine) == before
+
+
+def test_what_belongs_to_a_program_goes_by_name_too(engine: Engine, driver_environment: Mapping[str, str]) -> None:
+    before = left(engine)
+    with driver(LAUNCHING.replace("network=", "name='walled-of-a-test', network="), driver_environment) as lines:
+        lines.read()
+        lines.read()
+        down = run(driver_environment, "down", "walled-of-a-test")
+        assert down.returncode == 0, down.stderr
+        assert left(engine) == before
