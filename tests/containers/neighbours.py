@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import socket
 import threading
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from faults.helpers import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from deskhand.launch.engine import Engine
 
@@ -45,6 +46,32 @@ print("ready", flush=True)
 server.serve_forever()
 """
 
+# Each question gets the next of the answers that its name has, `fail` and `none` among them; what it
+# does not know does not exist. An address has a life of no second.
+_RESOLVER = """
+import ipaddress, json, socket, struct, sys
+names = json.loads(sys.argv[1])
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("", 53))
+print("ready", flush=True)
+while True:
+    query, address = server.recvfrom(1500)
+    labels, at = [], 12
+    while query[at]:
+        labels.append(query[at + 1 : at + 1 + query[at]].decode().lower())
+        at += 1 + query[at]
+    name, kind = ".".join(labels), struct.unpack_from(">H", query, at + 1)[0]
+    question = query[12 : at + 5]
+    answers = names.get(name, {}).get({1: "A", 28: "AAAA"}.get(kind), ["none"])
+    answer = answers.pop(0) if len(answers) > 1 else answers[0]
+    print("asked", name, {1: "A", 28: "AAAA"}.get(kind, kind), answer, flush=True)
+    code = 2 if answer == "fail" else 3 if name not in names else 0
+    found = b"" if answer in ("fail", "none") else ipaddress.ip_address(answer).packed
+    record = struct.pack(">3HLH", 0xC00C, kind, 1, 0, len(found)) + found if found else b""
+    head = query[:2] + struct.pack(">5H", 0x8180 | code, 1, 1 if found else 0, 0, 0)
+    server.sendto(head + question + record, address)
+"""
+
 
 @dataclass
 class Neighbour:
@@ -63,8 +90,21 @@ class Neighbour:
 @contextlib.contextmanager
 def neighbour(engine: Engine, image: str, answer: str) -> Iterator[Neighbour]:
     """A server on the default bridge that answers every GET with `answer`."""
+    with _running(engine, image, _SERVER, answer) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def name_server(engine: Engine, image: str, names: Mapping[str, Mapping[str, list[str]]]) -> Iterator[Neighbour]:
+    """A name server on the default bridge, which gives `{"name": {"A": ["first answer", "all others"], "AAAA": [...]}}`."""
+    with _running(engine, image, _RESOLVER, json.dumps(names)) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def _running(engine: Engine, image: str, script: str, argument: str) -> Iterator[Neighbour]:
     name = f"deskhand-test-{secrets.token_hex(6)}"
-    entrypoint = ["python3", "-c", _SERVER, answer]
+    entrypoint = ["python3", "-c", script, argument]
     made = engine.api.create_container(image, name=name, entrypoint=entrypoint, detach=True)["Id"]
     try:
         engine.api.start(made)

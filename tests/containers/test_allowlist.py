@@ -19,7 +19,7 @@ import pytest
 
 import deskhand
 from containers.helpers import containers, guards, networks, owned_listeners
-from containers.neighbours import PORT, Neighbour, listening_here, neighbour
+from containers.neighbours import PORT, Neighbour, listening_here, name_server, neighbour
 from deskhand.launch import confinement, proxy
 from deskhand.launch.engine import connect_engine
 from deskhand.launch.leftovers import own_labels, reap
@@ -132,7 +132,7 @@ def test_the_listed_host_is_reached_and_no_other(
 def test_names_below_are_that_and_no_more(enclosed: deskhand.Desktop) -> None:
     # Nobody has such a name: what is let through fails later, and otherwise.
     for name in ("a.below.test", "a.b.below.test", "A.BELOW.test"):
-        assert fetch(enclosed, f"http://{name}:{PORT}/") in {"502", "503", "504"}
+        assert fetch(enclosed, f"http://{name}:{PORT}/") == "503"
     for name in ("below.test", "xbelow.test", "a.below.test.example", "a-below.test"):
         assert fetch(enclosed, f"http://{name}:{PORT}/") == "403"
 
@@ -152,6 +152,54 @@ def test_a_listed_name_that_leads_to_a_private_address_is_refused(
     assert desktop.shell("cat /tmp/asked").stdout == asked
     # One whose entry names its address, private or not, is.
     assert fetch(desktop, f"http://listed.test:{PORT}/") == "200 this is listed"
+
+
+def test_where_a_name_leads_is_not_up_to_its_name_server(
+    contained: Callable[..., deskhand.Desktop],
+    monkeypatch: pytest.MonkeyPatch,
+    engine: Engine,
+    neighbours: tuple[Neighbour, Neighbour],
+) -> None:
+    """The owner of a listed name answers as he likes, at first harmlessly; and hears of no other name."""
+    _, other = neighbours
+    somewhere, here = "192.0.2.1", other.address
+    names = {
+        "plain.evil.test": {"A": [here]},
+        "link.evil.test": {"A": ["169.254.169.254"]},
+        "mapped.evil.test": {"AAAA": [f"::ffff:{here}"]},
+        "both.evil.test": {"A": [somewhere], "AAAA": [f"::ffff:{here}"]},
+        "late.evil.test": {"A": ["fail", here], "AAAA": ["fail", "none"]},
+        "later.evil.test": {"A": ["fail", "fail", here], "AAAA": ["fail", "fail", "none"]},
+        "empty.evil.test": {"A": ["none", here]},
+    }
+    with name_server(engine, "deskhand/minimal", names) as server:
+        real = proxy.confined
+        monkeypatch.setattr(proxy, "confined", lambda *args, **options: real(*args, dns=[server.address], **options))
+        desktop = contained(network=[f"*.evil.test:{PORT}", f"known.test:{PORT}={here}"])
+        seen = other.visits()
+        for name in names:
+            for _ in range(4):
+                # Without this, Squid keeps to what it was told first, also that there is nothing.
+                request = f"GET http://{name}:{PORT}/ HTTP/1.1\\r\\nHost: {name}\\r\\nCache-Control: no-cache\\r\\n"
+                told = ask(desktop, f"{request}Connection: close\\r\\n\\r\\n")
+                assert told in {"403", "503"}, (name, told)
+            assert "200" not in tunnel(desktop, name, PORT)
+        assert {line.split()[1] for line in server.visits()} == names.keys()
+        assert other.visits() == seen
+        # What an entry gives an address is not asked for; what is not listed is not either, by whatever way.
+        assert fetch(desktop, f"http://known.test:{PORT}/") == "200 this is not listed"
+        for host in ("unlisted.test", "evil.test", f"x{secrets.token_hex(4)}.example.org"):
+            assert fetch(desktop, f"http://{host}:{PORT}/") == "403"
+            assert "403" in tunnel(desktop, host, PORT)
+            assert desktop.shell(f"getent hosts {host}").stdout == ""
+        assert fetch(desktop, "http://unasked.evil.test/") == "403"
+        assert {line.split()[1] for line in server.visits()} == names.keys()
+
+
+def ask(desktop: deskhand.Desktop, request: str) -> str:
+    """The status that the proxy answers a request with, written as for printf."""
+    script = f"h=${{http_proxy#http://}}; exec 3<>/dev/tcp/${{h%:*}}/${{h#*:}}; printf '{request}' >&3; head -n 1 <&3"
+    return [*desktop.shell(script, timeout=60).stdout.split(), "", "nothing"][1]
 
 
 def test_programs_are_told_of_the_proxy(enclosed: deskhand.Desktop) -> None:

@@ -155,7 +155,14 @@ def configuration(hosts: Sequence[AllowedHost], listen: str, desktop: str) -> st
         listen: Its own address and port in the desktop's network; it is to be found nowhere else.
         desktop: The only address that may ask.
     """
-    rules = [f"acl desktop src {desktop}", *(f"acl closed dst {network}" for network in CLOSED)]
+    rules = [
+        f"acl desktop src {desktop}",
+        *(f"acl closed dst {network}" for network in CLOSED),
+        # Everything that a name can lead to, but not nothing: Squid would ask once more later, and judge that no more.
+        "acl resolved dst 0.0.0.0/0",
+        "acl resolved dst ::/0",
+        "deny_info 503:ERR_DNS_FAIL resolved",
+    ]
     allowed = []
     for number, host in enumerate(hosts):
         # -n: an address that is asked for is not looked up to find a name for it.
@@ -166,14 +173,12 @@ def configuration(hosts: Sequence[AllowedHost], listen: str, desktop: str) -> st
             f"acl ports{number} port {' '.join(map(str, host.ports))}",
         ]
         # The name is first: of one that is not listed nobody may hear, not even a name server.
-        resolved = "" if host.address is not None else " !closed"
-        allowed.append(f"http_access allow host{number} ports{number}{resolved}")
-    rules += [f"acl named dstdomain -n {name}" for name in sorted({h.name for h in hosts if h.address is not None})]
-    named = sorted({host.name for host in hosts if host.address is not None})
-    rules += [f"acl named dstdomain -n {name}" for name in named]
-    # What a name resolves to may change between the look at it and the connection: from this address no packet leaves.
-    late = f"tcp_outgoing_address 127.0.0.1 closed{' !named' if named else ''}"
-    return "\n".join([f"http_port {listen}", *rules, *_ALWAYS, *allowed, "http_access deny all", late, ""])
+        if host.address is None:
+            allowed.append(f"http_access deny host{number} ports{number} !resolved")
+            allowed.append(f"http_access allow host{number} ports{number} !closed")
+        else:
+            allowed.append(f"http_access allow host{number} ports{number}")
+    return "\n".join([f"http_port {listen}", *rules, *_ALWAYS, *allowed, "http_access deny all", ""])
 
 
 _ALWAYS = (
