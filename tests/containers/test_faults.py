@@ -231,6 +231,17 @@ def test_what_the_engine_makes_late_is_waited_for(engine: Engine, image: str, tm
     assert is_removed(engine, tmp_path), "there is none, and none will come"
 
 
+def test_what_is_listed_before_it_can_be_removed_is_waited_for(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Docker lists a container that it is still making, and knows none of that name when it is to remove it."""
+    (tmp_path / UNANSWERED).write_text("coming")
+    listed = [{"Id": secrets.token_hex(32), "Names": ["/coming"], "Labels": {LABEL_DIRECTORY: str(tmp_path)}}]
+    monkeypatch.setattr(type(engine.api), "containers", lambda *_, **__: listed)
+    assert not is_removed(engine, tmp_path)
+    assert (tmp_path / UNANSWERED).exists()
+
+
 def test_many_start_at_once(contained: Callable[..., deskhand.Desktop]) -> None:
     """F30: nothing of theirs is shared, so nothing can collide."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 # only here

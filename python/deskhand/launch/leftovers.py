@@ -13,7 +13,7 @@ import fcntl
 import os
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import BackendError, LaunchFailed
 
@@ -82,8 +82,8 @@ def reap(engine: Engine) -> list[str]:
     return sorted(removed)
 
 
-def remove_container(engine: Engine, container: str) -> None:
-    """Remove a container, running or not; one that is gone is fine.
+def remove_container(engine: Engine, container: str) -> bool:
+    """Remove a container, running or not; one that is gone is fine, and False.
 
     Raises:
         BackendError: The engine refuses, or does not answer.
@@ -91,15 +91,16 @@ def remove_container(engine: Engine, container: str) -> None:
     try:
         engine.api.remove_container(container, force=True, v=True)
     except engine.errors.NotFound:
-        return
+        return False
     except (engine.errors.DockerException, OSError) as error:
         # Somebody else may be at it.
         if "already in progress" not in str(error):
             raise BackendError(f"cannot remove the container {container}: {error}") from error
+    return True
 
 
 def remove_of(engine: Engine, directory: str | os.PathLike[str]) -> set[str]:
-    """Remove the containers and the network of a directory, by label: another may have their names. Returns those.
+    """Remove the containers and the network of a directory, by label: another may have their names. Returns those removed.
 
     Raises:
         BackendError: The engine refuses, or does not answer.
@@ -110,25 +111,30 @@ def remove_of(engine: Engine, directory: str | os.PathLike[str]) -> set[str]:
         networks = engine.api.networks(filters=wanted)
     except (engine.errors.DockerException, OSError) as error:
         raise BackendError(f"the Docker engine does not answer: {error}") from error
-    for entry in containers:
-        remove_container(engine, entry["Id"])
-    for entry in networks:
-        _remove_network(engine, entry["Id"])
+    # The engine lists a container before it can be removed: one that it does not know yet is still to come.
+    removed = {_name_of(entry) for entry in containers if remove_container(engine, entry["Id"])}
+    removed |= {entry["Name"] for entry in networks if _remove_network(engine, entry["Id"])}
     for link in links_to(directory):
         link.unlink(missing_ok=True)
-    return {entry["Names"][0].lstrip("/") for entry in containers} | {entry["Name"] for entry in networks}
+    return removed
 
 
-def _remove_network(engine: Engine, network: str) -> None:
+def _name_of(container: dict[str, Any]) -> str:
+    # One that is just coming or going may have none.
+    return str((container["Names"] or [container["Id"]])[0]).lstrip("/")
+
+
+def _remove_network(engine: Engine, network: str) -> bool:
     try:
         # Also of what somebody else has put into it.
         for container in engine.api.inspect_network(network)["Containers"] or {}:
             engine.api.disconnect_container_from_network(container, network, force=True)
         engine.api.remove_network(network)
     except engine.errors.NotFound:
-        return
+        return False
     except (engine.errors.DockerException, OSError) as error:
         raise BackendError(f"cannot remove the network {network}: {error}") from error
+    return True
 
 
 def settle_removal(engine: Engine, directory: Path) -> bool:
