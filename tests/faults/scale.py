@@ -23,6 +23,6 @@ MUTATED_SESSIONS = _scaled(2000, 100_000)
 THREADS = 8
 STOPPED_SECONDS = _scaled(2, 5)
 TIMEOUT = _scaled(600, 3600)
-# What is promised within a time is held to that with the evidence, on a machine that does nothing else; a test run only proves
-# that it comes.
-PATIENCE = _scaled(10, 1)
+# What is promised within a time is held to that with the evidence, or with DESKHAND_PATIENCE=1, on a machine that does nothing
+# else; a test run only proves that it comes.
+PATIENCE = int(os.environ.get("DESKHAND_PATIENCE", _scaled(10, 1)))
