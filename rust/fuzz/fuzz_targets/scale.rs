@@ -34,10 +34,11 @@ fuzz_target!(|input: ((u8, u8), (u8, u8), Vec<(Kind, [u8; 4])>)| {
     let (from, to) = (size(w, h), size(to_w, to_h));
     let mut screen = Screen::new(from);
     let view = View { size: Some(to), ..View::default() };
-    for (kind, at) in patches.into_iter().take(4) {
+    for (second, (kind, at)) in patches.into_iter().take(4).enumerate() {
         let rect = place(at, from);
         let pixels = kind.pixels(rect.size());
-        screen.update(&[Patch { rect, pixels: &pixels, stride: rect.w as usize * 4 }], 0.0).unwrap();
+        // So far apart that they are no video's, of which the same pixels would make another file.
+        screen.update(&[Patch { rect, pixels: &pixels, stride: rect.w as usize * 4 }], second as f64).unwrap();
         screen.png(&view).unwrap();
     }
     let mut fresh = Screen::new(from);
