@@ -42,6 +42,8 @@ _PIECE = 1 << 16
 _LOG_TAIL = 4000
 _EXIT_POLL = 0.05
 _SLICE = 0.1
+# After a command's end, silence for so long says that all it wrote has come, where something else holds its streams open.
+_LAST_WORDS = 0.5
 # How long a container that lost its X server may take to end: the whole of a loss is told within a second.
 _DEATH_LIMIT = 0.7
 _HELPER_LIMIT = 20.0
@@ -254,6 +256,7 @@ class Container:
         truncated = False
         deadline = time.monotonic() + timeout
         code: int | None = None
+        heard = 0.0
         over = False
         try:
             while not over:
@@ -263,11 +266,15 @@ class Container:
                     into = kept[kind]
                     truncated |= len(into) + len(data) > limit
                     into += data[: max(0, limit - len(into))]
-                # What it left in the background may hold the streams open: its own end counts, and what it wrote before.
-                if running.ended or not came:
-                    code = running.exit_code()
-                    over = code is not None
-                over = over or time.monotonic() >= deadline
+                now = time.monotonic()
+                if code is None and (running.ended or not came):
+                    code, heard = running.exit_code(), now
+                elif came:
+                    heard = now
+                # What it left in the background may hold the streams open: its own end counts, and what it wrote before, which
+                # may have come between our looking for it and the question whether it has ended.
+                told = code is not None and (running.ended or now - heard >= _LAST_WORDS)
+                over = told or now >= deadline
         except BaseException:
             self._end_command(token)
             raise
