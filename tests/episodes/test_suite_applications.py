@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _EVERYTHING = bool(os.environ.get("DESKHAND_EVIDENCE"))
 _TASKS = find_tasks(["tag:browser", "tag:drawing", "tag:settings", "tag:multi"])
-# One of each kind, quick ones.
-_SAMPLE = {"drawing-shapes", "settings-files", "multi-config-run"}
+# One of each kind, quick ones, and of every application one: what an application needs shows nowhere else.
+_SAMPLE = {"drawing-shapes", "drawing-labels", "settings-files", "multi-config-run"}
 _SEEDS = range(3 if _EVERYTHING else 1)
 
 

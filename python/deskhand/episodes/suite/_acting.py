@@ -64,14 +64,29 @@ def find_window(desktop: Desktop, title: str = "", class_name: str = "") -> Wind
     return None
 
 
-def wait_for_window(desktop: Desktop, title: str = "", class_name: str = "", *, timeout: float = PATIENCE) -> Window:
+def wait_for_window(
+    desktop: Desktop,
+    title: str = "",
+    class_name: str = "",
+    *,
+    timeout: float = PATIENCE,
+    check: Callable[[], None] = lambda: None,
+) -> Window:
     """Wait until such a window has the keyboard, and is drawn. Returns it.
+
+    Args:
+        desktop: Where.
+        title: Words of its title, whatever their case.
+        class_name: Words of its class.
+        timeout: Seconds.
+        check: Raises when the window will not come any more.
 
     Raises:
         EpisodeError: It did not come in time; the message has the windows that were there.
     """
 
     def active() -> bool:
+        check()
         window = find_window(desktop, title, class_name)
         return window is not None and window.active
 

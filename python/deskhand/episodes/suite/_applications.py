@@ -10,6 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from deskhand.episodes.suite._acting import settled, wait_for_window
+from deskhand.errors import EpisodeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,7 @@ _FILES = {
     ),
     ".config/libfm/libfm.conf": "[config]\nsingle_click=0\nuse_trash=1\nconfirm_del=1\nconfirm_trash=1\nno_usb_trash=0\n",
 }
+_LAST_WORDS = 2000
 _OFFICE_SETTINGS = ".config/libreoffice/4/user/registrymodifications.xcu"
 # What underlines words some time after they were typed, and what completes them while they are.
 _OFFICE_OFF = (("Office.Linguistic/SpellChecking", "IsSpellAuto"), ("Office.Calc/Input", "AutoInput"))
@@ -68,8 +70,15 @@ def prepare(stage: Stage) -> None:
 def _start(
     stage: Stage, *command: str, class_name: str, title: str = "", env: Mapping[str, str] | None = None
 ) -> Window:
-    stage.desktop.start(command, env={**_ENVIRONMENT, **(env or {})}, cwd=stage.home, timeout=120)
-    window = wait_for_window(stage.desktop, title, class_name, timeout=120)
+    program = stage.desktop.start(command, env={**_ENVIRONMENT, **(env or {})}, cwd=stage.home, timeout=120)
+
+    def check() -> None:
+        # What ends well may have given its work to one that runs already.
+        if status := stage.desktop.exit_status(program):
+            said = (stage.read(str(program.log)) or b"")[-_LAST_WORDS:].decode(errors="replace")
+            raise EpisodeError(f"{command[0]} ended with {status} before its window was there: {said.strip()}")
+
+    window = wait_for_window(stage.desktop, title, class_name, timeout=120, check=check)
     settled(stage.desktop)
     return window
 
