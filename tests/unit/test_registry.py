@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +22,13 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> registry.Entry:
     """One that is alive, in a list of its own."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return registry.Entry("mine", ":7", "cookie", str(tmp_path / "d-first"), os.getpid(), "", 1.0)
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of those of desktops."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return registry.runtime_directory()
 
 
 def test_a_name_is_given_once(entry: registry.Entry) -> None:
@@ -47,3 +56,36 @@ def test_what_cannot_be_read_is_removed(entry: registry.Entry, tmp_path: Path) -
     (tmp_path / "deskhand" / "broken.json").write_text("{")
     assert registry.entries() == [entry]
     assert not (tmp_path / "deskhand" / "broken.json").exists()
+
+
+def test_a_numbered_directory_is_the_first_that_is_free(runtime: Path) -> None:
+    one, two = (registry.private_directory(numbered=True) for _ in range(2))
+    assert [one, two] == [runtime / "d-01", runtime / "d-02"]
+    shutil.rmtree(one)
+    with registry.hold(two):
+        assert registry.private_directory(numbered=True) == one
+        assert two.is_dir()
+    # Its guard is dead.
+    assert registry.private_directory(numbered=True) == two
+    assert not list(two.iterdir())
+
+
+def test_a_number_that_was_given_anew_meanwhile_is_not_taken_away(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = registry.private_directory(numbered=True)
+    registry.hold(old).close()
+    lock, holders = fcntl.flock, []
+
+    def late(file: IO[bytes], how: int) -> None:
+        # Another driver removes it between our opening its lock and our locking it, and begins a desktop of that name.
+        monkeypatch.setattr(fcntl, "flock", lock)
+        shutil.rmtree(old)
+        assert registry.private_directory(numbered=True) == old
+        holders.append(registry.hold(old))
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    assert registry.private_directory(numbered=True) == runtime / "d-02"
+    assert (old / ".guard").exists()
+    holders[0].close()

@@ -181,7 +181,8 @@ def launch_local(
     if template is not None and not template.is_dir():
         raise ActionError(f"home: there is no directory {template} to copy")
     _check_socket_directory()
-    guard = Guard.start(registry.private_directory())
+    # One that is listed may be known by its directory for longer than it lives.
+    guard = Guard.start(registry.private_directory(numbered=home is not False and name is None))
     try:
         here = _Home(guard.directory, template) if home is not False else None
         programs = {**(here.environment() if here is not None else {}), **(env or {})}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -121,14 +122,28 @@ def needs_room() -> Iterator[None]:
         raise LaunchFailed("the directory of a desktop", 0.0, "", hint) from error
 
 
-def private_directory() -> Path:
-    """A new directory for one desktop; those that a killed guard has left are removed."""
+def private_directory(*, numbered: bool = False) -> Path:
+    """A new directory for one desktop; those that a killed guard has left are removed.
+
+    Args:
+        numbered: Its name is the lowest number that is free, not a random one: applications show the paths of their files, and
+            the same steps shall come to the same picture. Nothing that outlives its guard may be known by such a name.
+    """
     base = runtime_directory()
     for path in base.glob("d-*/.guard"):
         with contextlib.suppress(OSError), path.open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path.parent, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix="d-", dir=base))
+            # Unlinked before it could be locked, it was another directory's, and a new one may have that name.
+            if os.fstat(lock.fileno()).st_nlink:
+                shutil.rmtree(path.parent, ignore_errors=True)
+    if not numbered:
+        return Path(tempfile.mkdtemp(prefix="d-", dir=base))
+    for number in itertools.count(1):
+        path = base / f"d-{number:02}"
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+            break
+    return path
 
 
 def hold(directory: Path) -> IO[bytes]:
