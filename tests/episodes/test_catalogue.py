@@ -54,6 +54,7 @@ instruction = "Greet {who} {times} times from {place}."
 programs = ["true"]
 network = ["example.org"]
 screen = [800, 600]
+masks = [[700, 0, 100, 24]]
 
 [limits]
 steps = 5
@@ -127,6 +128,7 @@ def test_a_class_is_named_by_its_module() -> None:
 def test_a_folder_says_what_a_task_is(tmp_path: Path) -> None:
     (task,) = find_tasks([folder(tmp_path / "own")])
     assert (task.level, task.tags, task.network, task.screen) == (2, ("text", "terminal"), ("example.org",), (800, 600))
+    assert task.masks == ((700, 0, 100, 24),)
     assert task.limits == Limits(steps=5)
     assert task.resources == Resources(memory=256 << 20)
     seen = [instance(task, seed)[1] for seed in range(60)]
@@ -233,6 +235,13 @@ def test_who_is_unknown_is_named_with_those_that_are_near(wanted: str, message: 
         (('"256M"', '"256 potatoes"'), r"resources: it is .*potatoes"),
         (('"256M"', '"20G"'), r"resources: .*none is more than the most"),
         (("[800, 600]", "[800]"), r"screen: it is \(800,\).*width and height"),
+        (("[[700, 0, 100, 24]]", "5"), r"masks: it is 5.*x, y, width, height.*800x600"),
+        (("[[700, 0, 100, 24]]", "[700, 0, 100, 24]"), r"masks: it is .*x, y, width, height.*800x600"),
+        (("[[700, 0, 100, 24]]", "[[700, 0, 100]]"), r"masks: it is .*x, y, width, height.*800x600"),
+        (("[[700, 0, 100, 24]]", "[[700, 0, 101, 24]]"), r"masks: it is .*x, y, width, height.*800x600"),
+        (("[[700, 0, 100, 24]]", "[[-1, 0, 100, 24]]"), r"masks: it is .*x, y, width, height.*800x600"),
+        (("[[700, 0, 100, 24]]", "[[700, 0, 0, 24]]"), r"masks: it is .*x, y, width, height.*800x600"),
+        (("[[700, 0, 100, 24]]", "[[700, 0.5, 100, 24]]"), r"masks: it is .*x, y, width, height.*800x600"),
         (('["example.org"]', '"everything"'), r"network: it is 'everything'.*none"),
         (('["Ada", "Zoë", "孔"]', "[]"), r"parameters: who is one of an empty list"),
         (("from = 2, to = 4", "from = 9, to = 4"), r"parameters: times is .*from = 1, to = 9"),
@@ -315,6 +324,16 @@ def test_a_class_that_lacks_a_part_is_told_which(monkeypatch: pytest.MonkeyPatch
         find_tasks([f"{__name__}:Half"])
     with pytest.raises(TaskError, match=r"programs: it is 'mousepad'"):
         check_parts(Wrong())
+
+
+@pytest.mark.parametrize("masks", [((0, 0, 1281, 1),), ((0, 0, True, 1),), (0, 0, 9, 9), "none", None])
+def test_masks_of_a_class_are_within_its_screen(monkeypatch: pytest.MonkeyPatch, masks: object) -> None:
+    monkeypatch.setattr(Greeting, "masks", masks)
+    with pytest.raises(TaskError, match=r"task greeting: masks: it is .*\(x, y, width, height\).*1280x800"):
+        find_tasks([f"{__name__}:Greeting"])
+    for fitting in ((), [[0, 0, 1280, 800]], ((1279, 799, 1, 1), (0, 0, 9, 9))):
+        monkeypatch.setattr(Greeting, "masks", fitting)
+        assert find_tasks([f"{__name__}:Greeting"])
 
 
 def test_two_folders_of_one_name_are_refused(tmp_path: Path) -> None:

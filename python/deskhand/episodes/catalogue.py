@@ -248,6 +248,10 @@ def check_parts(task: Task) -> None:
         value = getattr(task, part, None)
         if not fits(value):
             raise TaskError(name, f"{part}: it is {shown(value)}", f"it must be {wanted}")
+    if not _are_masks(task.masks, task.screen):
+        width, height = task.screen
+        hint = f"it must be a sequence of (x, y, width, height), each within the screen of {width}x{height}"
+        raise TaskError(name, f"masks: it is {shown(task.masks)}", hint)
     for seed in range(_TRIED_SEEDS):
         _check_instance(task, seed)
 
@@ -308,6 +312,19 @@ def _is_screen(value: object) -> bool:
         and len(value) == 2
         and all(isinstance(side, int) and _LEAST_SCREEN <= side <= _LARGEST_SCREEN for side in value)
     )
+
+
+def _are_masks(value: object, screen: tuple[int, int]) -> bool:
+    return isinstance(value, (tuple, list)) and all(_is_within(mask, screen) for mask in value)
+
+
+def _is_within(mask: object, screen: tuple[int, int]) -> bool:
+    if not isinstance(mask, (tuple, list)) or len(mask) != 4:
+        return False
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in mask):
+        return False
+    x, y, width, height = mask
+    return bool(min(x, y) >= 0 and min(width, height) > 0 and x + width <= screen[0] and y + height <= screen[1])
 
 
 _RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (

@@ -12,7 +12,9 @@
     copies = { from = 2, to = 5 }              def oracle(stage): ...
 
 This module owns the form of that file. Of a parameter, a list means one of it, and a table with `from` and `to` an integer
-between them, both included; everything else is what it is. What must never appear here: how tasks are chosen, a desktop.
+between them, both included; everything else is what it is. The other parts are `Task`'s, by their names: `image`,
+`screen = [1280, 800]`, `masks = [[x, y, width, height], ...]`, `network = ["example.org"]`, `[limits]`, `[resources]`.
+What must never appear here: how tasks are chosen, a desktop.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ CODE_FILE = "task.py"
 
 _PLAIN = ("name", "level", "image")
 _TUPLES = ("tags", "screen", "programs")
-_KEYS = {*_PLAIN, *_TUPLES, "instruction", "network", "limits", "resources", "parameters"}
+_KEYS = {*_PLAIN, *_TUPLES, "instruction", "masks", "network", "limits", "resources", "parameters"}
 _FUNCTIONS = ("setup", "evaluate", "oracle")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -173,6 +175,8 @@ def _load(folder: Path, _stamps: tuple[tuple[int, int], ...]) -> type[FolderTask
     for key in (*_TUPLES, "network"):
         if key in described:
             attributes[key] = tuple(described[key]) if isinstance(described[key], list) else described[key]
+    if "masks" in described:
+        attributes["masks"] = _tuples(described["masks"])
     for key, kind in (("limits", Limits), ("resources", Resources)):
         if key in described:
             attributes[key] = _filled(kind, key, described[key], wrong)
@@ -222,6 +226,11 @@ def _filled(kind: type, key: str, given: object, wrong: Callable[[str, str], Tas
     if not isinstance(given, dict) or set(given) - set(known):
         raise wrong(f"{key}: it is {shown(given)}", f"write a table [{key}] of {', '.join(known)}")
     return kind(**{name: _bytes_of(value) if "memory" in name else value for name, value in given.items()})
+
+
+def _tuples(value: object) -> object:
+    """Lists in a list as tuples in a tuple; what is none is left for the check of the parts."""
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
 
 
 def _bytes_of(value: object) -> object:
