@@ -103,6 +103,18 @@ def test_a_task_that_can_be_done_is_admitted_and_each_instance_is_told() -> None
     assert all(each.pixels == 0 for each in told)
 
 
+def test_what_a_task_masks_may_differ() -> None:
+    class Masked(Copy):
+        name = "masked"
+        colours = ("white", "yellow")
+        begun: ClassVar[list[str]] = []
+        masks = ((0, 0, 1280, 800),)
+
+    (found,) = admit([Masked()], runs=1)
+    assert found.admitted, found
+    assert Masked.begun == ["white", "yellow"]
+
+
 @pytest.mark.parametrize(
     ("task", "passed", "complaint"),
     [
@@ -175,6 +187,7 @@ def test_pictures_are_the_same_but_for_what_moves_by_itself() -> None:
     # A window that was still being drawn when it was first seen hides nothing.
     assert frame((3, 3), busy=[Rect(-4, -4, 200, 100)]).differs(frame()) == 1
     assert FirstFrame(np.zeros((50, 50, 3), np.uint8), ()).differs(frame()) == 20_000
+    assert frame((12, 12), (40, 12)).differs(frame(), masks=[(10, 10, 5, 5)]) == 1
 
 
 # --- the verdict ---

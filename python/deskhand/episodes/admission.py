@@ -15,6 +15,7 @@ from deskhand.episodes.attempt import attempt
 from deskhand.episodes.fleet import Fleet
 from deskhand.episodes.gate import Unrecorded
 from deskhand.episodes.ledger import Key
+from deskhand.episodes.sameness import difference
 from deskhand.episodes.verdict import Cause
 from deskhand.episodes.work import Stop
 from deskhand.errors import EpisodeError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop import Desktop
     from deskhand.episodes.attempt import Places
+    from deskhand.episodes.sameness import Region
     from deskhand.episodes.task import Task
     from deskhand.geometry import Rect
 
@@ -39,8 +41,6 @@ AGENTS = ("oracle", "nothing")
 _NAMES = {"oracle": "its oracle", "nothing": "doing nothing"}
 
 _STILL = Settle(timeout=5.0)
-# What moves by itself is a caret or a clock. A region that is larger is a window that was still being drawn, and no mask.
-_LARGEST_MASK = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,11 @@ class FirstFrame:
     pixels: NDArray[np.uint8]
     busy: tuple[Rect, ...]
 
-    def differs(self, other: FirstFrame) -> int:
-        """How many pixels differ from another one's, apart from what moves by itself in either."""
+    def differs(self, other: FirstFrame, masks: Sequence[Region] = ()) -> int:
+        """How many pixels differ from another one's, apart from `masks` and what moves by itself in either."""
         if self.pixels.shape != other.pixels.shape:
             return max(self.pixels[..., 0].size, other.pixels[..., 0].size)
-        different = (self.pixels != other.pixels).any(axis=2)
-        for rect in (*self.busy, *other.busy):
-            if rect.width * rect.height <= _LARGEST_MASK * different.size:
-                different[max(0, rect.y) : rect.y + rect.height, max(0, rect.x) : rect.x + rect.width] = False
-        return int(different.sum())
+        return int(difference(self.pixels, other.pixels, [*self.busy, *other.busy], masks).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +207,7 @@ def _try(task: Task, seed: int, places: Places, run_seed: int, stop: Stop) -> In
     }
     one, other = (record.first for record in records.values())
     # Only the difference is kept: a picture has three megabytes.
-    pixels = one.differs(other) if one is not None and other is not None else None
+    pixels = one.differs(other, task.masks) if one is not None and other is not None else None
     return Instance(task.name, seed, results, pixels)
 
 
