@@ -83,18 +83,23 @@ class Stage:
         return path
 
     def write_all(self, files: Mapping[str, bytes | str]) -> None:
-        """Write files by their names below the home directory: many in a container take no longer than one."""
+        """Write files as `write` does: many below the home directory of a container take no longer than one."""
         if not self.desktop.has_machine:
             for name, data in files.items():
                 self.write(name, data)
             return
         with tempfile.TemporaryDirectory() as directory:
             home = Path(directory, "home")
+            home.mkdir()
             for name, data in files.items():
-                path = home / name
+                below = Path(os.path.relpath(self.path(name), self.home))
+                if ".." in below.parts:
+                    # Here it would be a path of this machine.
+                    self.write(name, data)
+                    continue
+                path = home / below
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data.encode() if isinstance(data, str) else data)
-            home.mkdir(exist_ok=True)
             self.desktop.copy_in(home, self.home)
 
     def files(self, name: str = ".") -> dict[str, str]:
