@@ -139,6 +139,9 @@ class Kept:
         self.event("frame", cause=cause)
         return str(hash(desktop.screenshot(format="raw").data))
 
+    def harmless(self, value: Any) -> Any:
+        return value
+
     def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         self.failing("result")
         self.result = result

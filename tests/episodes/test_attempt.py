@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import json
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
-from deskhand import AsyncDesktop, DesktopLost, LaunchFailed, LeftClick, PolicyDenied, Wait
+from deskhand import (
+    ActionError,
+    AsyncDesktop,
+    DesktopLost,
+    LaunchFailed,
+    LeftClick,
+    LeftMouseDown,
+    PolicyDenied,
+    Secret,
+    Type,
+    Wait,
+)
 from deskhand.episodes.attempt import attempt
+from deskhand.episodes.frames import FrameStore
+from deskhand.episodes.record import Recorder
 from deskhand.episodes.task import Grade, Limits
 from deskhand.episodes.verdict import RULES, Cause
 from deskhand.episodes.work import Stop
 from deskhand.settle import Settle
-from episodes.plays import ANY_KEY, KEY, QUICK, Kept, Places, Press, memory_desktop
+from episodes.plays import ANY_KEY, KEY, QUICK, Kept, Places, Press, backend_of, clicks_on, memory_desktop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from deskhand import Desktop
     from deskhand.backends.memory import MemoryBackend
@@ -307,6 +324,62 @@ def test_an_agent_that_cannot_be_stopped_is_left_without_its_desktop() -> None:
     assert result["steps"] == 0
 
 
+def test_a_thread_of_an_agents_own_that_takes_every_error_for_one_of_the_desktop_ends(tmp_path: Path) -> None:
+    """Recorded as runs are: when its part is over, what it hears is no Exception, after which such loops go on."""
+    heard: list[BaseException] = []
+    go_on, over = threading.Event(), threading.Event()
+
+    def loop(desktop: Desktop) -> None:
+        go_on.wait(LONG)
+        for _ in range(3):
+            try:
+                desktop.screenshot()
+            except Exception as error:  # noqa: BLE001 # what this is about
+                heard.append(error)
+            except BaseException as error:  # noqa: BLE001 # likewise
+                heard.append(error)
+                break
+        over.set()
+
+    def agent(episode: Episode) -> None:
+        threading.Thread(target=loop, args=(episode.desktop,), daemon=True).start()
+
+    class Waits(Press):
+        def evaluate(self, stage: Stage) -> Grade | bool | float:
+            go_on.set()
+            assert over.wait(LONG)
+            return super().evaluate(stage)
+
+    with FrameStore(tmp_path / "frames") as frames:
+        result = attempt(Waits(), KEY, Places(), agent, Recorder(tmp_path / "attempt-1", frames))
+    assert [str(error) for error in heard] == ["the agent's part is over"]
+    # What it tried afterwards does not count.
+    assert (result["cause"], result["looks"], result["steps"]) == (None, 0, 0)
+
+
+def test_what_an_agent_does_while_its_part_is_ended_is_refused(tmp_path: Path) -> None:
+    said: list[BaseException] = []
+
+    class Late(Recorder):
+        """As a thread that was left alone may act at any moment."""
+
+        def detach(self) -> None:
+            desktop = self._desktop
+            super().detach()
+            if desktop is not None:
+                try:
+                    desktop.perform(LeftClick((1, 1)), settle=QUICK)
+                except BaseException as error:  # noqa: BLE001 # whatever it is
+                    said.append(error)
+
+    places = Places()
+    with FrameStore(tmp_path / "frames") as frames:
+        result = attempt(Press(), KEY, places, _sleeps, Late(tmp_path / "attempt-1", frames), limits=SOON)
+    assert (result["cause"], result["steps"]) == (Cause.AGENT_BUDGET, 0)
+    assert [str(error) for error in said] == ["all 0.3 s were used up"]
+    assert clicks_on(places.given[0]) == []
+
+
 def test_a_flood_of_looks_and_notes_is_bounded() -> None:
     def agent(episode: Episode) -> None:
         for _ in range(100):
@@ -336,6 +409,11 @@ def test_what_an_agent_spends_is_added_up() -> None:
             with pytest.raises(Exception, match="spend: "):
                 episode.spend(**wrong)  # type: ignore[arg-type]
 
+        episode.spend(cost=0.0)
+        for too_much in ({"input": 10**15}, {"output": 1 << 64}, {"cost": 1e308}):
+            with pytest.raises(ActionError, match=r"spend: .*in all"):
+                episode.spend(**too_much)  # type: ignore[arg-type]
+
     result = tried(agent)
     assert (result["cause"], result["tokens"], result["cost"]) == (None, {"input": 1001, "output": 20}, 0.75)
 
@@ -343,6 +421,21 @@ def test_what_an_agent_spends_is_added_up() -> None:
 def test_a_policy_that_says_no_is_graded() -> None:
     result = tried(lambda _: raising(PolicyDenied("shell", "no"))())
     assert (result["cause"], result["valid"], result["score"]) == (Cause.POLICY_DENIED, True, 0.0)
+
+
+def test_an_error_that_cannot_be_looked_at_is_the_agents() -> None:
+    class Shy(Exception):
+        @property
+        def response(self) -> object:
+            raise RuntimeError("there is no response yet")
+
+        @property
+        def code(self) -> object:
+            raise RuntimeError("nor a code")
+
+    result = tried(lambda _: raising(Shy("out of ideas"))())
+    assert (result["cause"], result["valid"]) == (Cause.AGENT_ERROR, True)
+    assert result["detail"] == "Shy: out of ideas"
 
 
 def test_what_would_be_an_error_of_ours_is_one() -> None:
@@ -377,6 +470,21 @@ def test_no_desktop_is_named() -> None:
     result = tried("oracle", places=places)
     assert (result["cause"], result["valid"], result["score"]) == (Cause.DESKTOP_START, False, None)
     assert "the X server did not come up" in result["detail"]
+
+
+def test_a_desktop_that_dies_between_setup_and_agent_is_lost() -> None:
+    def dying(backend: MemoryBackend) -> None:
+        def release(_: object) -> None:
+            raise DesktopLost("x_server", "the connection was closed")
+
+        backend.release = release  # type: ignore[method-assign]
+
+    class Holds(Press):
+        def setup(self, stage: Stage) -> None:
+            stage.desktop.perform(LeftMouseDown(), settle=QUICK)
+
+    result = tried("oracle", Holds(), places=Places(dying))
+    assert (result["cause"], result["valid"], result["score"]) == (Cause.DESKTOP_LOST, False, None)
 
 
 def test_a_desktop_that_dies_midway_is_lost_even_when_the_agent_did_not_mind() -> None:
@@ -419,6 +527,69 @@ def test_a_record_that_cannot_be_written_is_named(kind: str) -> None:
     assert "No space left on device" in result["detail"]
     assert "make room" in result["detail"]
     assert record.closed
+
+
+def test_frames_that_are_damaged_are_a_record_that_cannot_be_written(tmp_path: Path) -> None:
+    """Whenever it is: when the first frame is kept, when the agent acts, and when all of it is brought to the disk."""
+
+    class Damaged(FrameStore):
+        when = ""
+
+        def break_if(self, now: str) -> None:
+            if now == self.when:
+                self.close()
+                for path in self.directory.glob("*.sqlite*"):
+                    path.write_bytes(b"no database " * 1000)
+
+        def sync(self) -> None:
+            self.break_if("sync")
+            # Another attempt's, which opens the files again.
+            self.add(np.ones((64, 64, 3), np.uint8))
+            super().sync()
+
+    for when in ("first", "act", "sync"):
+        with Damaged(tmp_path / when / "frames") as frames:
+            frames.when = when
+            frames.add(np.zeros((64, 64, 3), np.uint8))
+            recorder = Recorder(tmp_path / when / "attempt-1", frames)
+            frames.break_if("first")
+
+            def agent(episode: Episode, frames: Damaged = frames) -> str:
+                backend_of(episode.desktop).paint((0, 0, 32, 32), (0, 0, 255))
+                frames.break_if("act")
+                with contextlib.suppress(Exception):
+                    episode.desktop.perform(ANY_KEY, settle=QUICK)
+                return "it does not mind"
+
+            result = attempt(Press(), KEY, Places(), agent, recorder)
+        assert (result["cause"], result["valid"], result["score"]) == (Cause.RECORD_FAILED, False, None), when
+        assert "not a database" in result["detail"]
+        # Nothing says that it ended well.
+        written = tmp_path / when / "attempt-1" / "result.json"
+        assert not written.exists() or json.loads(written.read_text())["cause"] == Cause.RECORD_FAILED, when
+
+
+def test_what_cannot_be_written_has_no_secret_either(tmp_path: Path) -> None:
+    """The result goes to the ledger, though the record has none."""
+    secret = "correct horse"
+
+    class Full(Recorder):
+        def finish(self, _: Mapping[str, Any]) -> Mapping[str, Any]:
+            raise OSError(errno.ENOSPC, "No space left on device", str(self.directory))
+
+    def agent(episode: Episode) -> str:
+        episode.desktop.perform(Type(Secret(secret)), settle=QUICK)
+        return f"I typed {secret}"
+
+    def fails(episode: Episode) -> None:
+        raise RuntimeError(f"{agent(episode)}, and it was wrong")
+
+    with FrameStore(tmp_path / "frames") as frames:
+        for number, each in enumerate((agent, fails), start=1):
+            result = attempt(Press(), KEY, Places(), each, Full(tmp_path / f"attempt-{number}", frames))
+            assert result["cause"] == Cause.RECORD_FAILED
+            assert secret not in json.dumps(result)
+        assert "I typed ***, and it was wrong" in result["detail"]
 
 
 # --- the operator ---

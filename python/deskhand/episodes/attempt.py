@@ -24,7 +24,7 @@ from deskhand.episodes.stage import Stage
 from deskhand.episodes.task import Grade, instance_seed
 from deskhand.episodes.verdict import RULES, Cause
 from deskhand.episodes.work import Stop, Work
-from deskhand.errors import BackendError, DeskhandError, DesktopLost, shown
+from deskhand.errors import BackendError, DeskhandError, DesktopLost, EpisodeError, shown
 from deskhand.programs import Program
 from deskhand.redaction import clean
 from deskhand.settle import Settle
@@ -177,7 +177,7 @@ class _Attempt:
         except _Over as over:
             self._conclude(over.cause, over.detail)
             self.trace = self.trace or over.trace
-        except OSError as error:
+        except (OSError, EpisodeError) as error:
             self._conclude(Cause.RECORD_FAILED, unwritten(error))
         except BaseException as error:  # noqa: BLE001 # contained to this episode
             self._conclude(Cause.DRIVER_BUG, described(error))
@@ -204,7 +204,7 @@ class _Attempt:
                 self._bounded("setup", lambda: self._set_up(desktop), _SETUP_LIMIT, Cause.SETUP_FAILED, desktop)
             self.record.event("setup", seconds=self.times["setup"])
             with self._timed("agent"):
-                desktop = self._let_act(desktop.hand_over())
+                desktop = self._let_act(_latest(desktop))
             # What the record took is not the agent's time.
             self.times["agent"] -= self.gate.seconds["record"]
             if self.answer is not None:
@@ -244,6 +244,8 @@ class _Attempt:
         if not seen.settled:
             raise BackendError(f"the screen does not come to rest: {seen.reason}")
         self._keep(desktop, "first")
+        # What setup has left behind in threads of its own can do nothing any more.
+        desktop.hand_over()
 
     def _let_act(self, desktop: Desktop) -> Desktop:
         """The agent's part. Returns another object for the desktop: with the agent's nobody can do anything any more."""
@@ -333,7 +335,7 @@ class _Attempt:
     def _keep(self, desktop: Desktop, which: str) -> None:
         try:
             self.frames[which] = self.record.frame(desktop, which)
-        except OSError as error:
+        except (OSError, EpisodeError) as error:
             raise _Over(Cause.RECORD_FAILED, unwritten(error)) from error
 
     def _bounded(
@@ -433,15 +435,15 @@ class _Attempt:
             self.record.event("end", cause=result["cause"], detail=result["detail"], **trace)
             if self.cause is not Cause.CANCELLED:
                 return dict(self.record.finish(result))
-        except OSError as error:
+        except (OSError, EpisodeError) as error:
             self._conclude(Cause.RECORD_FAILED, unwritten(error))
             known = {name: result[name] for name in ("worker", "started", "ended", "attempt", "agent")}
-            return self.result(known, result["failures"])
-        else:
-            return result
+            result = self.result(known, result["failures"])
         finally:
             with contextlib.suppress(OSError):
                 self.record.close()
+        # It goes to a ledger or a screen all the same.
+        return dict(self.record.harmless(result))
 
 
 class _Started:
@@ -462,8 +464,7 @@ class _Started:
 
 def _handed_over(desktop: Desktop) -> Desktop:
     """An object that nobody else has, or the closed one where the agent has closed it."""
-    while desktop.successor is not None:
-        desktop = desktop.successor
+    desktop = _latest(desktop)
     if desktop.closed:
         return desktop
     try:
@@ -472,6 +473,12 @@ def _handed_over(desktop: Desktop) -> Desktop:
         if desktop.closed:
             return desktop
         raise _Over(Cause.DESKTOP_LOST, described(error), error) from error
+
+
+def _latest(desktop: Desktop) -> Desktop:
+    while desktop.successor is not None:
+        desktop = desktop.successor
+    return desktop
 
 
 def _gone(desktop: Desktop) -> str:

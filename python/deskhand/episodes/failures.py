@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from deskhand.episodes.verdict import Cause
-from deskhand.errors import DeskhandError, DesktopLost, PolicyDenied, ProtocolViolation
+from deskhand.errors import DeskhandError, DesktopLost, EpisodeError, PolicyDenied, ProtocolViolation
 from deskhand.redaction import one_line
 
 if TYPE_CHECKING:
@@ -103,9 +103,10 @@ def described(error: BaseException) -> str:
     return f"{kind}: {said}" if said else kind
 
 
-def unwritten(error: OSError) -> str:
+def unwritten(error: OSError | EpisodeError) -> str:
     """What is said of a record that cannot be written."""
-    return f"the record cannot be written: {described(error)}; make room there, and run it again"
+    hint = "; make room there, and run it again" if isinstance(error, OSError) else ""
+    return f"the record cannot be written: {described(error)}{hint}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -133,19 +134,26 @@ def _says_provider(error: BaseException) -> bool:
     return isinstance(error, ConnectionError) or any(kind.__name__ in _PROVIDER_NAMES for kind in type(error).__mro__)
 
 
-def _status(error: Any) -> int | None:
+def _status(error: BaseException) -> int | None:
     """The HTTP status that an SDK's exception carries, of those that are failures."""
-    response = getattr(error, "response", None)
-    candidates = [getattr(error, "status_code", None), getattr(error, "code", None)]
+    response = _attribute(error, "response")
+    candidates = [_attribute(error, "status_code"), _attribute(error, "code")]
     if isinstance(response, dict):
         metadata = response.get("ResponseMetadata")
         candidates.append(metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None)
     else:
-        candidates.append(getattr(response, "status_code", None))
+        candidates.append(_attribute(response, "status_code"))
     for status in candidates:
         if isinstance(status, int) and not isinstance(status, bool) and 400 <= status < 600:
             return int(status)
     return None
+
+
+def _attribute(value: object, name: str) -> Any:
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 # a property of somebody's may raise anything
+        return None
 
 
 def _ours(error: BaseException) -> bool:

@@ -15,7 +15,7 @@ from deskhand.actions import CursorPosition, TakeScreenshot, Zoom
 from deskhand.episodes.failures import unwritten
 from deskhand.episodes.verdict import Cause
 from deskhand.episodes.work import Ended
-from deskhand.errors import ActionError, RecordFull
+from deskhand.errors import ActionError, EpisodeError, RecordFull
 from deskhand.observation import Observation
 from deskhand.programs import Program
 
@@ -35,6 +35,9 @@ _ACTIONS_PER_CALL = 1000
 _NOTE = 1 << 16
 _NOTES = 1 << 20
 _SPENDS = 10_000
+# Beyond it nobody has spent, and a ledger has no number for it.
+_MOST_SPENT = 10**15
+_OVER = "the agent's part is over"
 
 
 class Record(Protocol):
@@ -62,6 +65,10 @@ class Record(Protocol):
 
     def frame(self, desktop: Desktop, cause: str = "") -> str:
         """Keep the screen's pixels as they are now, as the `first` or `final` ones; returns their name."""
+        ...
+
+    def harmless(self, value: Any) -> Any:
+        """A value as it may be written down elsewhere: bounded, and without secrets."""
         ...
 
     def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -96,6 +103,10 @@ class Unrecorded:
         del cause
         desktop.screenshot(format="raw")
         return ""
+
+    def harmless(self, value: Any) -> Any:
+        """As it is."""
+        return value
 
     def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         """Nothing."""
@@ -172,6 +183,8 @@ class Gate:
         if what == "perform" and len(request) > _ACTIONS_PER_CALL:
             raise ActionError(f"a call may have {_ACTIONS_PER_CALL} actions, not {len(request)}: make several")
         with self._lock:
+            if self._sealed:
+                raise Ended(_OVER)
             spent = self._spent(acts=acts)
             if not spent and self.ended is None:
                 self.steps += acts
@@ -222,9 +235,10 @@ class Gate:
         with self._lock:
             if self._sealed:
                 return
-            self.tokens["input"] += tokens_in
-            self.tokens["output"] += tokens_out
-            self.cost += cost
+            sums = self.tokens["input"] + tokens_in, self.tokens["output"] + tokens_out, self.cost + cost
+            if max(sums) > _MOST_SPENT:
+                raise ActionError(f"spend: nobody spends more than {_MOST_SPENT:.0e} in all")
+            self.tokens["input"], self.tokens["output"], self.cost = sums
             self._spends += 1
             full = self._spends > _SPENDS
         if not full:
@@ -243,14 +257,14 @@ class Gate:
     def _recorded(self, write: Callable[[], Any]) -> object:
         """Write, and count the time. Whoever cannot be recorded is not to go on: nobody could tell what he did."""
         if self._sealed:
-            raise Ended("the agent's part is over")
+            raise Ended(_OVER)
         begun = self._clock()
         try:
             return write()
         except RecordFull as error:
             self.close(Cause.AGENT_BUDGET, str(error))
             raise Ended(str(error)) from error
-        except OSError as error:
+        except (OSError, EpisodeError) as error:
             self.close(Cause.RECORD_FAILED, unwritten(error))
             raise Ended(str(error)) from error
         finally:

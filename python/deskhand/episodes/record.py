@@ -158,6 +158,7 @@ class Recorder:
         self._clock = clock
         self._wall = wall
         self._desktop: Desktop | None = None
+        self._listening: Listeners | None = None
         self._generation: int | None = None
         self._frame: str | None = None
         self._home: str | None = None
@@ -182,12 +183,13 @@ class Recorder:
         """Listen to a desktop, before `others`: what they refuse is written down as refused."""
         self._desktop = desktop
         self._generation = None
-        desktop.listener = Listeners(self, *others)
+        self._listening = desktop.listener = Listeners(self, *others)
 
     def detach(self) -> None:
-        """Listen no more."""
+        """Listen no more. A listener that was put in the place of this one stays."""
         if self._desktop is not None:
-            self._desktop.listener = None
+            if self._desktop.listener is self._listening:
+                self._desktop.listener = None
             self._desktop = None
 
     def before(self, what: str, request: Any) -> _Call:

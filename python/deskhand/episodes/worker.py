@@ -290,6 +290,10 @@ class _Unwritable:
 
     attach = detach = before = after = event = frame = finish = _fail
 
+    def harmless(self, value: Any) -> Any:
+        """No agent has acted: there is no secret."""
+        return value
+
     def close(self) -> None:
         """Nothing is open."""
 
