@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,8 +21,13 @@ from deskhand.execution import (
     Executor,
     Function,
     FunctionCallStrategy,
+    RequestFunctionCall,
     overall_status,
 )
+from deskhand.execution.schedule import Lane, Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SEQUENTIAL, PARALLEL = FunctionCallStrategy.SEQUENTIAL, FunctionCallStrategy.PARALLEL
 CONDITIONAL, PIPELINE = FunctionCallStrategy.CONDITIONAL, FunctionCallStrategy.PIPELINE
@@ -174,6 +180,58 @@ def test_a_long_chain_is_no_deeper_than_a_short_one() -> None:
     calls = [call("bad", "c0"), *(call("f", f"c{n}", dependencies=[f"c{n - 1}"]) for n in range(1, 3000))]
     results = virtual_time.run(executor.execute(calls, CONDITIONAL))
     assert [result.status for result in results] == [FAILURE, *[CANCELLED] * 2999]
+
+
+def _work(calls: list[RequestFunctionCall], strategy: FunctionCallStrategy, status: ExecutionStatus) -> int:
+    """How many calls of functions planning and scheduling a batch takes, whatever the machine."""
+    made = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal made
+        made += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        schedule = Schedule(calls, strategy, lane=lambda made: Lane("screen") if made.name == "click" else None)
+        while (following := schedule.start_next()) is not None:
+            assert schedule.start_next() is None
+            schedule.finish(following, ExecutionResult(status))
+            schedule.take_cancelled()
+    finally:
+        sys.setprofile(None)
+    assert schedule.done
+    return made
+
+
+def _chain(name: str, size: int, step: int) -> list[RequestFunctionCall]:
+    there = range(size)
+    return [call(name, f"c{n}", dependencies=[f"c{n + step}"] if n + step in there else []) for n in there]
+
+
+@pytest.mark.parametrize(
+    ("make", "strategy", "status"),
+    [
+        (lambda size: _chain("f", size, -1), CONDITIONAL, SUCCESS),
+        (lambda size: _chain("f", size, 1), CONDITIONAL, SUCCESS),
+        (lambda size: _chain("click", size, size), CONDITIONAL, SUCCESS),
+        (lambda size: [call("f", f"c{n}") for n in range(size)], SEQUENTIAL, FAILURE),
+        (lambda size: [call("f", f"c{n}", status=FAILURE) for n in range(size)], PIPELINE, SUCCESS),
+    ],
+)
+def test_twice_as_many_calls_are_twice_the_work(
+    make: Callable[[int], list[RequestFunctionCall]], strategy: FunctionCallStrategy, status: ExecutionStatus
+) -> None:
+    assert _work(make(800), strategy, status) < 3 * _work(make(400), strategy, status)
+
+
+def test_arguments_that_json_has_no_words_for_are_told_apart() -> None:
+    itself: dict[str, Any] = {}
+    itself["x"] = itself
+    executor = Executor({"f": lambda x: x})
+    mixed = [call("f", f"c{n}", arguments={"x": x}) for n, x in enumerate(({1: "a", "b": 2}, {(1, 2): 3}, itself))]
+    assert [result.status for result in virtual_time.run(executor.execute(mixed))] == [SUCCESS] * 3
+    with pytest.raises(BadPlan, match="another call had the id 'c0' before"):
+        executor.run([call("f", "c0", arguments={"x": {1: "b", "b": 2}})])
 
 
 # --- pipelines ---

@@ -29,6 +29,8 @@ from deskhand.execution import (
     Function,
     FunctionCallStrategy,
     RequestFunctionCall,
+    ToolCallStreamChunk,
+    request_of,
 )
 from deskhand.execution.turns import Turns, turns_of
 from deskhand.providers.common import Result
@@ -171,6 +173,17 @@ def test_input_after_input_that_failed_is_left_out(strategy: FunctionCallStrateg
     assert calls[2].error == (
         "type was not called: c2 (left_mouse_click), which was to act on the desktop before it, did not succeed"
     )
+
+
+@pytest.mark.parametrize("strategy", [SEQUENTIAL, PARALLEL, CONDITIONAL])
+def test_input_after_input_that_could_not_be_read_is_left_out(
+    strategy: FunctionCallStrategy, desktop: Desktop, backend: MemoryBackend
+) -> None:
+    unread = request_of(ToolCallStreamChunk("c1", function_name="left_mouse_click", arguments='{"xy": [10,'))
+    calls = [unread, call("type", "c2", arguments={"text": "x"}), call("screenshot")]
+    asyncio.run(Executor(desktops=desktop).execute(calls, strategy))
+    assert [made.status for made in calls] == [FAILURE, CANCELLED, SUCCESS]
+    assert backend.events == [], "the text was meant for where the click was to be"
 
 
 def test_a_look_that_fails_takes_nothing_with_it(desktop: Desktop, backend: MemoryBackend) -> None:

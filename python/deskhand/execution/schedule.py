@@ -25,7 +25,10 @@ is not carried out. Two calls of one id are one call, if they are the same in na
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 import json
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -57,8 +60,13 @@ class Lane:
 
 
 def fingerprint(call: RequestFunctionCall) -> str:
-    """What two calls of one id must have in common to be the same call."""
-    return json.dumps([call.name, call.arguments], sort_keys=True, default=repr)
+    """What two calls of one id must have in common to be the same call; short, however long the arguments are."""
+    try:
+        said = json.dumps([call.name, call.arguments], sort_keys=True, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        # Not from a model: keys that are no text or cannot be sorted, or a dictionary that has itself in it.
+        said = repr([call.name, call.arguments])
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def find_cycle(dependencies: Mapping[str, Collection[str]]) -> list[str]:
@@ -66,16 +74,19 @@ def find_cycle(dependencies: Mapping[str, Collection[str]]) -> list[str]:
     clear: set[str] = set()
     for start in dependencies:
         path: list[str] = []
+        on_path: set[str] = set()
         # Depth first, without recursion: a batch may be one long chain.
         todo: list[tuple[str, bool]] = [(start, False)]
         while todo:
             name, leave = todo.pop()
             if leave:
+                on_path.remove(name)
                 clear.add(path.pop())
-            elif name in path:
+            elif name in on_path:
                 return [*path[path.index(name) :], name]
             elif name not in clear:
                 path.append(name)
+                on_path.add(name)
                 todo.append((name, True))
                 todo += [(needed, False) for needed in reversed(list(dependencies.get(name, ())))]
     return []
@@ -174,11 +185,23 @@ class Schedule:
             for needed in call.dependencies:
                 self._needed_by.setdefault(needed, []).append(call)
         self._status = {call.id: call.status for call in self.calls}
-        self._lanes = {call.id: lane(call) for call in self.calls if call.status is ExecutionStatus.PENDING}
+        self._lanes = {call.id: lane(call) for call in self.calls}
         # In the order given.
         self._pending = {call.id: call for call in self.calls if call.status is ExecutionStatus.PENDING}
         self._running: dict[str, None] = {}
+        self._busy: set[Hashable] = set()
+        # Of each call, how many of the batch it waits for.
+        self._unmet = {
+            call.id: sum(self._status.get(needed) is ExecutionStatus.PENDING for needed in call.dependencies)
+            for call in self.calls
+        }
+        # What waits for nothing but its turn, by lane, as heaps of places: no call is looked at again and again.
+        self._ready: dict[Hashable, list[int]] = {}
+        # The places of those that act, by lane, and where a pipeline ends.
+        self._acting: dict[Hashable, list[int]] = {}
+        self._until = len(self.calls)
         self._cancelled: deque[tuple[RequestFunctionCall, str]] = deque()
+        self._sort_into_lanes()
         # Those that have not begun, and whose end may mean that they never will.
         for call in self.calls:
             if call.status not in (ExecutionStatus.PENDING, ExecutionStatus.SUCCESS):
@@ -212,15 +235,23 @@ class Schedule:
         """The next call that may begin now, which counts as under way from then on; None where none may."""
         if self._width is not None and len(self._running) >= self._width:
             return None
-        busy = {lane.of for name in self._running if (lane := self._lanes[name]) is not None}
-        for call in self._pending.values():
-            lane = self._lanes[call.id]
-            if self._waits(call) or (lane is not None and lane.of in busy):
-                continue
-            del self._pending[call.id]
-            self._running[call.id] = None
-            return call
-        return None
+        first: int | None = None
+        for of, places in self._ready.items():
+            # Those that were cancelled meanwhile.
+            while places and self.calls[places[0]].id not in self._pending:
+                heapq.heappop(places)
+            if places and of not in self._busy and (first is None or places[0] < first):
+                first = places[0]
+        if first is None:
+            return None
+        call = self.calls[first]
+        lane = self._lanes[call.id]
+        heapq.heappop(self._ready[None if lane is None else lane.of])
+        if lane is not None:
+            self._busy.add(lane.of)
+        del self._pending[call.id]
+        self._running[call.id] = None
+        return call
 
     def finish(self, call: RequestFunctionCall, result: ExecutionResult) -> None:
         """A call under way has ended; `take_cancelled` tells which others never will begin.
@@ -231,9 +262,17 @@ class Schedule:
         if call.id not in self._running or result.status is ExecutionStatus.PENDING:
             raise BadPlan(f"the call {call.id} ({call.name}) is not under way, or has not ended", (call.id,))
         del self._running[call.id]
+        lane = self._lanes[call.id]
+        if lane is not None:
+            self._busy.discard(lane.of)
         self._status[call.id] = result.status
         if result.status is not ExecutionStatus.SUCCESS:
             self._take_along(call)
+            return
+        for dependent in self._needed_by.get(call.id, ()):
+            self._unmet[dependent.id] -= 1
+            if not self._unmet[dependent.id] and dependent.id in self._pending:
+                self._make_ready(dependent)
 
     def cancel(self, reason: str) -> None:
         """No call begins any more; those under way are the caller's to end."""
@@ -246,8 +285,17 @@ class Schedule:
         self._cancelled.clear()
         return sorted(taken, key=lambda pair: self._place[pair[0].id])
 
-    def _waits(self, call: RequestFunctionCall) -> bool:
-        return any(self._status.get(needed) is ExecutionStatus.PENDING for needed in call.dependencies)
+    def _sort_into_lanes(self) -> None:
+        for place, call in enumerate(self.calls):
+            lane = self._lanes[call.id]
+            if lane is not None and not lane.looks:
+                self._acting.setdefault(lane.of, []).append(place)
+            if call.id in self._pending and not self._unmet[call.id]:
+                self._make_ready(call)
+
+    def _make_ready(self, call: RequestFunctionCall) -> None:
+        lane = self._lanes[call.id]
+        heapq.heappush(self._ready.setdefault(None if lane is None else lane.of, []), self._place[call.id])
 
     def _drop(self, call: RequestFunctionCall, reason: str) -> None:
         # One after the other, without recursion: a batch may be one long chain.
@@ -263,15 +311,24 @@ class Schedule:
         """Cancel what cannot begin, or should not, after a call that did not succeed."""
         for dependent, why in self._dependents(failed):
             self._drop(dependent, why)
-        lane = self._lanes.get(failed.id)
-        for call in self.calls[self._place[failed.id] + 1 :]:
-            other = self._lanes.get(call.id)
-            if self.strategy is FunctionCallStrategy.PIPELINE:
+        place = self._place[failed.id]
+        if self.strategy is FunctionCallStrategy.PIPELINE:
+            for call in self.calls[place + 1 : self._until]:
                 self._drop(call, f"{failed.id} ({failed.name}), whose output it was to get, did not succeed")
-            elif lane is not None and other is not None and other.of == lane.of and not (lane.looks or other.looks):
-                self._drop(
-                    call, f"{failed.id} ({failed.name}), which was to act on {lane.name} before it, did not succeed"
-                )
+            self._until = min(self._until, place + 1)
+            return
+        lane = self._lanes.get(failed.id)
+        if lane is None or lane.looks:
+            return
+        # None of them runs: the lane was the failed one's. They need not be looked at again.
+        acting = self._acting[lane.of]
+        following = acting[bisect_right(acting, place) :]
+        del acting[len(acting) - len(following) :]
+        for each in following:
+            self._drop(
+                self.calls[each],
+                f"{failed.id} ({failed.name}), which was to act on {lane.name} before it, did not succeed",
+            )
 
     def _dependents(self, failed: RequestFunctionCall) -> list[tuple[RequestFunctionCall, str]]:
         why = f"it depends on {failed.id} ({failed.name}), which did not succeed"
