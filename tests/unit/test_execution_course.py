@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -193,6 +195,42 @@ def test_two_calls_of_one_id_are_one_call() -> None:
     virtual_time.run(main())
     assert ran == [1, 1]
     assert [made.status for made in calls] == [SUCCESS] * 3
+
+
+def test_what_was_returned_is_forgotten_and_that_it_was_made_is_not() -> None:
+    class Picture:
+        """Something large."""
+
+    ran: list[int] = []
+    pictures: list[weakref.ref[Picture]] = []
+
+    def look(n: int) -> Picture:
+        ran.append(n)
+        picture = Picture()
+        pictures.append(weakref.ref(picture))
+        return picture
+
+    async def main() -> list[ExecutionResult]:
+        executor = Executor([look], remembered=2)
+        for n in range(5):
+            await executor.execute([call("look", f"c{n}", arguments={"n": n})])
+        gc.collect()
+        assert [picture() is None for picture in pictures] == [True, True, True, False, False]
+        again = [call("look", f"c{n}", arguments={"n": n}) for n in (0, 4)]
+        results = await executor.execute(again)
+        # What depends on a call of long ago is not held up.
+        results += await executor.execute([call("look", "c5", arguments={"n": 5}, dependencies=["c0"])], CONDITIONAL)
+        with pytest.raises(BadPlan, match="another call had the id 'c0' before"):
+            executor.run([call("look", "c0", arguments={"n": 1})])
+        return results
+
+    first, last, dependent = virtual_time.run(main())
+    assert ran == [0, 1, 2, 3, 4, 5]
+    assert first == ExecutionResult(SUCCESS, None, "it was made before, and what it returned is not kept any more")
+    assert isinstance(last.result, Picture)
+    assert dependent.status is SUCCESS
+    with pytest.raises(ActionError, match="remembered is 0 or more, not -1"):
+        Executor(remembered=-1)
 
 
 def test_a_failure_is_not_made_again_by_asking_again() -> None:

@@ -10,7 +10,8 @@ made again (see `retries`).
 
 **Once.** An executor belongs to one conversation and one event loop, and remembers what came of each call. A call whose id is
 known is not made again: it is answered with what came of it, also after a failure. A call that was cancelled before it began
-is not known.
+is not known. An id is never forgotten, because that could click twice; what a call returned is, when `remembered` later ones
+have ended: pictures would fill the memory. Such a call is answered with how it ended, and an error that says so.
 
 **Timeouts** count from when a call has begun, for each try anew; not while it waits for its turn on a desktop. What becomes
 of a call that takes too long is said in `functions`. Its status is FAILURE.
@@ -29,6 +30,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random as randomness
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -64,7 +66,8 @@ class _Kept:
     """A call that was begun, here or in another run of the executor."""
 
     fingerprint: str
-    ended: asyncio.Event
+    # None when it has ended.
+    under_way: asyncio.Event | None
     result: ExecutionResult | None = None
 
 
@@ -82,6 +85,7 @@ class Executor:
         desktops: AnyDesktop | Mapping[str, AnyDesktop] | None = None,
         backoff: Backoff | None = None,
         parallel: int = 16,
+        remembered: int = 64,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         random: Callable[[], float] = randomness.random,
     ) -> None:
@@ -93,14 +97,17 @@ class Executor:
                 use them while calls run, except through another executor.
             backoff: How long it is waited for before a call is made again.
             parallel: How many calls run together at most.
+            remembered: Of how many calls, the last that have ended, it is kept what they returned.
             sleep: Waits for some seconds; tests give their own.
             random: A random number, 0.0...1.0, for the back-off.
 
         Raises:
-            ActionError: Two functions have one name, or `parallel` is less than 1.
+            ActionError: Two functions have one name, `parallel` is less than 1, or `remembered` less than 0.
         """
         if parallel < 1:
             raise ActionError(f"parallel is 1 or more, not {shown(parallel)}")
+        if remembered < 0:
+            raise ActionError(f"remembered is 0 or more, not {shown(remembered)}")
         self._functions: dict[str, Function] = {}
         for function in (*functions_of(functions), *(() if desktops is None else desktop_functions(desktops))):
             if self._functions.setdefault(function.name, function) is not function:
@@ -110,6 +117,9 @@ class Executor:
         self._sleep = sleep
         self._random = random
         self._kept: dict[str, _Kept] = {}
+        self._remembered = remembered
+        # Those of which it is kept what they returned, the oldest first.
+        self._whole: deque[_Kept] = deque()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -174,7 +184,7 @@ class Executor:
         return None if function is None else function.lane(call.arguments)
 
     def _known(self, calls: Sequence[RequestFunctionCall]) -> dict[str, ExecutionStatus]:
-        """How the calls of before ended.
+        """How the calls of before ended that these depend on.
 
         Raises:
             BadPlan: One of the new ones has the id of another.
@@ -183,7 +193,22 @@ class Executor:
             kept = self._kept.get(call.id)
             if kept is not None and kept.fingerprint != fingerprint(call):
                 raise _taken_id(call)
-        return {name: kept.result.status for name, kept in self._kept.items() if kept.result is not None}
+        found = {needed: self._kept.get(needed) for call in calls for needed in call.dependencies}
+        return {
+            name: kept.result.status for name, kept in found.items() if kept is not None and kept.result is not None
+        }
+
+    def _keep(self, kept: _Kept, result: ExecutionResult) -> None:
+        """Remember what came of a call, and forget what the oldest one returned."""
+        kept.result = result
+        if result.result is None:
+            return
+        self._whole.append(kept)
+        if len(self._whole) > self._remembered:
+            oldest = self._whole.popleft()
+            assert oldest.result is not None  # noqa: S101 # set above
+            error = oldest.result.error or "it was made before, and what it returned is not kept any more"
+            oldest.result = ExecutionResult(oldest.result.status, error=error)
 
 
 class Run:
@@ -364,11 +389,13 @@ class Run:
                 return _failure(call, _taken_id(call))
             if other.result is not None:
                 return other.result
+            assert other.under_way is not None  # noqa: S101 # it has no result
             try:
-                await other.ended.wait()
+                await other.under_way.wait()
             except asyncio.CancelledError:
                 return self._stopped(call, "")
-        mine = kept[call.id] = _Kept(fingerprint(call), asyncio.Event())
+        under_way = asyncio.Event()
+        mine = kept[call.id] = _Kept(fingerprint(call), under_way)
         try:
             result, begun = await self._make(call)
         except BaseException:
@@ -376,12 +403,13 @@ class Run:
             raise
         else:
             if begun:
-                mine.result = result
+                self._executor._keep(mine, result)  # noqa: SLF001
             else:
                 del kept[call.id]
             return result
         finally:
-            mine.ended.set()
+            under_way.set()
+            mine.under_way = None
 
     async def _make(self, call: RequestFunctionCall) -> tuple[ExecutionResult, bool]:
         """Make a call, and make it again where it may be; what came of it, and whether it began."""
