@@ -48,6 +48,20 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert np.array_equal(alone.frame(performs[0]["after"]), after)
 
 
+def test_what_was_used_by_attempts_that_do_not_count_is_known(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    make_run(run, ONE, TWO, tokens={"input": 1000, "output": 200}, cost=2.5)
+    with open_run(run) as opened:
+        assert opened.spent_beside(opened.results()) == {"input": 0, "output": 0, "cost": 0.0}
+    with FrameStore(run / "frames") as store:
+        # The first of this number was killed: its events say what it had used by then.
+        record_attempt(run, store, ONE, 2)
+        (run / "ep" / str(ONE) / "attempt-2" / "result.json").unlink()
+        record_attempt(run, store, ONE, 2, tokens={"input": 30, "output": 4}, cost=0.125)
+    with open_run(run) as opened:
+        assert opened.spent_beside(opened.results()) == {"input": 1100, "output": 220, "cost": 2.75}
+
+
 def test_the_last_attempt_counts_and_the_earlier_ones_are_there(tmp_path: Path) -> None:
     run = tmp_path / "run"
     make_run(run, ONE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -111,6 +112,19 @@ def test_the_numbers_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
     assert told["strict"]["value"] == pytest.approx(1 / 3)
     assert told["noted"] == {"policy_denied": 1}
     assert told["tokens"] == {"input": 1200, "output": 34}
+
+
+def test_what_was_used_in_vain_is_told_beside(tmp_path: Path) -> None:
+    run = play(tmp_path / "again", [pointing])
+    counts = run / "ep" / "dots.s0.r0" / "attempt-1"
+    assert "do not count" not in write_report(run).read_text().partition("<h2>")[0]
+    shutil.copytree(counts, counts.with_name("attempt-1~1"))
+    text = " ".join(write_report(run).read_text().split())
+    assert (
+        "<b>1200 / 34</b> <span>cost 0.25; besides 1200 / 34, cost 0.25, in attempts that do not count</span>" in text
+    )
+    found = CliRunner().invoke(commands, ["report", str(run), "--json"], standalone_mode=False)
+    assert json.loads(found.stdout)["beside"] == {"input": 1200, "output": 34, "cost": 0.25}
 
 
 def test_two_runs_side_by_side(run: Path, tmp_path: Path) -> None:

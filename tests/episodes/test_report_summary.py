@@ -56,6 +56,14 @@ def test_what_the_agent_ran_into_counts_and_is_told() -> None:
     assert found.strict.value == 0.5
 
 
+def test_what_attempts_used_that_do_not_count_is_told_apart() -> None:
+    results = [result("a", 0, 1.0), result("a", 1, 1.0)]
+    found = summarize(results, beside={"input": 7, "output": 1, "cost": 0.5})
+    assert (found.tokens, found.cost) == ({"input": 20, "output": 4}, 0.5)
+    assert found.beside == {"input": 7, "output": 1, "cost": 0.5}
+    assert summarize(results).beside == {"input": 0, "output": 0, "cost": 0.0}
+
+
 def test_a_cancelled_episode_says_nothing() -> None:
     found = summarize([result("a", 0, 1.0), result("a", 1, None, cause="cancelled")], planned=2)
     assert (found.planned, found.done, found.strict.value) == (2, 1, 1.0)

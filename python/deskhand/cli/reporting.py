@@ -53,7 +53,8 @@ def report(*, directory: str, other: str | None, out: str | None, frames: str, a
     """
     if as_json:
         run = open_run(directory)
-        show_json(asdict(summarize(run.results(), planned=run.planned)))
+        results = run.results()
+        show_json(asdict(summarize(results, planned=run.planned, beside=run.spent_beside(results))))
         return
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("Reading episodes", total=None)

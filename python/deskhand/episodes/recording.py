@@ -21,7 +21,7 @@ from deskhand.episodes.record import EVENTS, RESULT
 from deskhand.errors import EpisodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     import numpy as np
@@ -37,6 +37,7 @@ ATTEMPTS = "ep"
 _VERSION = 1
 _ATTEMPT = re.compile(r"attempt-([1-9]\d*)(?:~([1-9]\d*))?")
 _FRAME_FIELDS = ("id", "before", "after", "frame")
+_NOTHING = {"input": 0, "output": 0, "cost": 0.0}
 _DONE = "done"
 _CANCELLED = "cancelled"
 
@@ -106,6 +107,18 @@ class Recording:
     def begin(self) -> Mapping[str, Any]:
         """The event that says what the episode was to be; empty where the attempt ended before that."""
         return next((event for event in self.events if event["kind"] == "begin"), {})
+
+    @property
+    def spent(self) -> Mapping[str, float]:
+        """`input`, `output` and `cost` as its agent told them: in its result, or until it was killed.
+
+        Raises:
+            EpisodeError: They cannot be read.
+        """
+        if self.result is not None:
+            return {**_NOTHING, **self.result.get("tokens", {}), "cost": self.result.get("cost", 0.0)}
+        told = [event for event in self._lines if event["kind"] == "spend"]
+        return {name: sum((event.get(name, 0) for event in told), start) for name, start in _NOTHING.items()}
 
     def frame(self, name: str) -> NDArray[np.uint8]:
         """A frame's pixels, (height, width, 3), RGB.
@@ -209,6 +222,18 @@ class Run:
             if not recording.superseded and result is not None and result.get("cause") != _CANCELLED:
                 last[recording.key] = result
         return sorted(last.values(), key=lambda each: tuple(key_of(each)))
+
+    def spent_beside(self, results: Iterable[Mapping[str, Any]]) -> Mapping[str, float]:
+        """What the attempts used that are not those of `results`: `input`, `output` and `cost`, in sum.
+
+        Raises:
+            EpisodeError: They cannot be read.
+        """
+        counted = {(str(key_of(each)), each["attempt"]) for each in results}
+        others = [
+            each.spent for each in self.recordings() if each.superseded or (each.key, each.attempt) not in counted
+        ]
+        return {name: sum((each[name] for each in others), start) for name, start in _NOTHING.items()}
 
     def recordings(self, episode: str | None = None) -> Iterator[Recording]:
         """All attempts, the episodes by their names, the attempts in their order.

@@ -45,6 +45,7 @@ class _Before:
 
     name: str
     results: Sequence[Mapping[str, Any]]
+    beside: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,9 @@ def write_report(
     before = None
     if other is not None:
         with open_run(other) as earlier_run:
-            before = _Before(earlier_run.directory.resolve().name, earlier_run.results())
+            earlier_results = earlier_run.results()
+            beside = earlier_run.spent_beside(earlier_results)
+            before = _Before(earlier_run.directory.resolve().name, earlier_results, beside)
     with open_run(directory) as run:
         text = _filled(environment, run, before, frames=frames, progress=progress)
     path = Path(directory) / "report.html" if target is None else Path(target)
@@ -111,14 +114,14 @@ def _filled(
         progress(number, len(results))
         shown.append(_episode(run, result, earlier.get(id(result)), pictures, frames))
     progress(len(results), len(results))
-    summary = summarize(results, planned=run.planned)
+    summary = summarize(results, planned=run.planned, beside=run.spent_beside(results))
     text: str = environment.get_template("page.html.jinja").render(
         version=__version__,
         name=run.directory.resolve().name,
         agent=run.manifest.get("agent", ""),
         about=_about(run.manifest),
         summary=summary,
-        other=None if before is None else summarize(before.results),
+        other=None if before is None else summarize(before.results, beside=before.beside),
         other_name=None if before is None else before.name,
         difference=difference,
         episodes=shown,

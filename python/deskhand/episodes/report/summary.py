@@ -89,12 +89,13 @@ class Summary:
         any_of: k → the chance that one of k tries of a task succeeds (pass@k), mean of the tasks with k tries.
         all_of: k → the chance that all do (pass^k).
         tasks: Each task, by name.
-        phases: Seconds in each of `PHASES`, in sum.
-        seconds: The whole time of all episodes, in sum.
+        phases: Seconds in each of `PHASES`, in sum; here and below of the attempts that count, one an episode.
+        seconds: Their whole time, in sum.
         wall: From the beginning of the first to the end of the last, in seconds.
         steps: All steps.
         tokens: `input` and `output`, in sum.
         cost: In sum, in what the agents told it in.
+        beside: `input`, `output` and `cost` of the attempts that do not count, in sum: they were repeated, lost or stopped.
         sleeps: The same with fixed sleeps.
     """
 
@@ -119,15 +120,19 @@ class Summary:
     steps: int
     tokens: Mapping[str, int]
     cost: float
+    beside: Mapping[str, float]
     sleeps: FixedSleeps
 
 
-def summarize(results: Sequence[Result], *, planned: int | None = None) -> Summary:
+def summarize(
+    results: Sequence[Result], *, planned: int | None = None, beside: Mapping[str, float] | None = None
+) -> Summary:
     """A run in numbers.
 
     Args:
         results: Of each episode that is done its result, as the ledger has it. Cancelled ones are left out: they say nothing.
         planned: How many episodes there were to be; by default those that are done.
+        beside: What other attempts used; see `Run.spent_beside`.
     """
     results = [each for each in results if each["cause"] != Cause.CANCELLED]
     valid = [each for each in results if each["valid"]]
@@ -157,6 +162,7 @@ def summarize(results: Sequence[Result], *, planned: int | None = None) -> Summa
         steps=steps,
         tokens={kind: sum(each["tokens"].get(kind, 0) for each in results) for kind in ("input", "output")},
         cost=sum(float(each["cost"]) for each in results),
+        beside=beside or {"input": 0, "output": 0, "cost": 0.0},
         sleeps=FixedSleeps(
             seconds=len(results) * (_SLEEP_RESET + _SLEEP_EVALUATE) + steps * _SLEEP_STEP,
             waited=phases["reset"] + phases["setup"] + phases["settle"],
