@@ -80,6 +80,8 @@ class Work:
         self.value: Any = None
         self.error: BaseException | None = None
         self._over = threading.Event()
+        # Whoever has it knows whether the thread is still this one: the kernel gives its number to another when it has ended.
+        self._ending = threading.Lock()
         self._told: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -130,11 +132,13 @@ class Work:
         return False
 
     def _raise_inside(self) -> None:
-        if self._thread.ident is not None:
+        with self._ending:
+            if self._thread.ident is None or self.over:
+                return
             # Heard at the thread's next line of Python; what waits in C hears it when it comes back.
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(Ended))
-            # A loop waits in C, and this wakes it.
-            self._cancel()
+        # A loop waits in C, and this wakes it.
+        self._cancel()
 
     def _cancel(self) -> None:
         loop, task = self._loop, self._task
@@ -143,7 +147,7 @@ class Work:
                 loop.call_soon_threadsafe(task.cancel)
 
     def _run(self, function: Callable[[], Any]) -> None:
-        try:
+        with contextlib.suppress(Ended):
             try:
                 value = function()
                 if inspect.isawaitable(value):
@@ -151,14 +155,17 @@ class Work:
                 self.value = value
             except BaseException as error:  # noqa: BLE001 # whatever it is, who waits judges it
                 self.error = error
-            self._end()
-        except Ended:
-            # It was raised here when all was over but for this.
-            self._end()
+        # It may be raised here too, when all is over but for this.
+        ended = False
+        while not ended:
+            with contextlib.suppress(Ended):
+                self._end()
+                ended = True
 
     def _end(self) -> None:
         self._unsubscribe()
-        self._over.set()
+        with self._ending:
+            self._over.set()
         self._told.put(None)
 
     async def _awaited(self, value: Awaitable[Any]) -> Any:
