@@ -48,14 +48,15 @@ def test_too_few_tries_tell_nothing() -> None:
     with pytest.raises(ValueError, match="no scores"):
         clustered({"a": []})
     with pytest.raises(ValueError, match="in common"):
-        paired([])
+        paired({"a": []})
 
 
 def test_episodes_of_a_task_that_are_alike_make_us_less_sure() -> None:
     alike = clustered({str(task): [task % 2] * 4 for task in range(8)})
     mixed = clustered({str(task): [1, 0, 1, 0] for task in range(8)})
     assert alike.value == mixed.value == 0.5
-    assert (mixed.low, mixed.high) == (0.5, 0.5)
+    # Eight tasks that happen to be alike are no certainty about all others.
+    assert (mixed.low, mixed.high) == (wilson(4, 8).low, wilson(4, 8).high)
     # By hand: the clusters' sums are +2 and -2; 8 * 4 / 32**2 * 8/7 = 1/28.
     assert math.isclose(alike.high - 0.5, 1.959963984540054 * math.sqrt(1 / 28))
     assert math.isclose(0.5 - alike.low, 1.959963984540054 * math.sqrt(1 / 28))
@@ -72,10 +73,30 @@ def test_a_perfect_score_is_not_a_certain_one() -> None:
     assert clustered({str(task): [0] for task in range(42)}).high == wilson(0, 42).high
 
 
+def test_no_variance_but_that_of_rounding_is_none() -> None:
+    thirds = clustered({str(task): [0.0, 0.0, 1.0] for task in range(7)})
+    assert thirds.low < 0.2
+    assert thirds.high > 0.6
+
+
 def test_two_runs_are_compared_episode_by_episode() -> None:
-    found = paired([(0.0, 1.0), (0.0, 0.0), (1.0, 1.0), (0.0, 1.0)] * 2)
+    four = [(0.0, 1.0), (0.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
+    found = paired({str(number): [pair] for number, pair in enumerate(four * 2)})
     assert found.value == 0.5
     # By hand: four ones and four zeros have the variance 2/7.
     assert math.isclose(found.high - 0.5, 1.959963984540054 * math.sqrt(2 / 7 / 8))
     assert math.isclose(0.5 - found.low, 1.959963984540054 * math.sqrt(2 / 7 / 8))
-    assert (paired([(0.0, 1.0)]).low, paired([(0.0, 1.0)]).high) == (-1.0, 1.0)
+    one = paired({"a": [(0.0, 1.0), (0.0, 0.0)]})
+    assert (one.value, one.low, one.high) == (0.5, -1.0, 1.0)
+
+
+def test_episodes_of_a_task_that_differ_alike_make_us_less_sure_of_a_comparison() -> None:
+    alone = paired({str(number): [(0.0, number % 2)] for number in range(16)})
+    alike = paired({str(task): [(0.0, task % 2)] * 4 for task in range(4)})
+    assert alone.value == alike.value == 0.5
+    assert alike.high - alike.low > 1.9 * (alone.high - alone.low)
+
+
+def test_two_runs_that_agree_everywhere_are_not_the_same_for_sure() -> None:
+    agreeing = paired({str(task): [(1.0, 1.0)] * 3 for task in range(42)})
+    assert (agreeing.value, agreeing.low, agreeing.high) == (0.0, -wilson(0, 42).high, wilson(0, 42).high)

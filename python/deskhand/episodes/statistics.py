@@ -12,11 +12,13 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["Interval", "clustered", "paired", "pass_all", "pass_any", "wilson"]
 
 _NORMAL = NormalDist()
+# Less than this is what rounding leaves of none.
+_NO_VARIANCE = 1e-18
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ def wilson(successes: float, count: int, *, confidence: float = 0.95) -> Interva
 def clustered(scores: Mapping[str, Sequence[float]], *, confidence: float = 0.95) -> Interval:
     """The mean of all scores, whose interval knows that episodes of one task are alike.
 
-    Where all scores are 0, or all are 1, their variance tells nothing: the interval is Wilson's then, of as many as there are
-    tasks.
+    Where all tasks have the same mean (all scores are 1, or each task succeeds every second time), their variance tells
+    nothing: the interval is Wilson's then, of as many as there are tasks.
 
     Args:
         scores: Of each task, those of its episodes.
@@ -86,13 +88,19 @@ def clustered(scores: Mapping[str, Sequence[float]], *, confidence: float = 0.95
     clusters = [several for several in scores.values() if several]
     if len(clusters) < 2:
         return Interval(mean, 0.0, 1.0)
-    if mean in (0.0, 1.0) and len(set(every)) == 1:
-        found = wilson(len(clusters) * mean, len(clusters), confidence=confidence)
+    variance = _variance(clusters, mean)
+    if variance < _NO_VARIANCE:
+        found = wilson(min(1.0, mean) * len(clusters), len(clusters), confidence=confidence)
         return Interval(mean, found.low, found.high)
-    sums = (math.fsum(score - mean for score in several) for several in clusters)
-    variance = math.fsum(total * total for total in sums) / len(every) ** 2 * len(clusters) / (len(clusters) - 1)
     half = _z(confidence) * math.sqrt(variance)
     return Interval(mean, max(0.0, mean - half), min(1.0, mean + half))
+
+
+def _variance(clusters: Sequence[Sequence[float]], mean: float) -> float:
+    """Of the mean of all, when those of one cluster may be alike."""
+    count = sum(map(len, clusters))
+    sums = (math.fsum(score - mean for score in several) for several in clusters)
+    return math.fsum(total * total for total in sums) / count**2 * len(clusters) / (len(clusters) - 1)
 
 
 def pass_any(successes: int, count: int, k: int) -> float:
@@ -124,22 +132,28 @@ def _check(successes: int, count: int, k: int) -> None:
         raise ValueError(f"{k} of {count} tries with {successes} successes cannot be drawn")
 
 
-def paired(pairs: Iterable[tuple[float, float]], *, confidence: float = 0.95) -> Interval:
-    """By how much the second of two runs of the same episodes scores higher, on average.
+def paired(pairs: Mapping[str, Sequence[tuple[float, float]]], *, confidence: float = 0.95) -> Interval:
+    """By how much the second of two runs of the same episodes scores higher, on average; the interval is that of `clustered`.
+
+    Where all tasks differ by the same, the interval is as wide as Wilson's of as many tasks that all agree.
 
     Args:
-        pairs: The scores of each episode that both runs have.
+        pairs: Of each task, the scores of each episode that both runs have.
         confidence: 0...1, of the interval.
 
     Raises:
         ValueError: There are none.
     """
-    differences = [second - first for first, second in pairs]
-    if not differences:
+    clusters = [[second - first for first, second in several] for several in pairs.values() if several]
+    every = [difference for several in clusters for difference in several]
+    if not every:
         raise ValueError("the two runs have no episode in common")
-    mean = math.fsum(differences) / len(differences)
-    if len(differences) == 1:
+    mean = math.fsum(every) / len(every)
+    if len(clusters) < 2:
         return Interval(mean, -1.0, 1.0)
-    variance = math.fsum((each - mean) ** 2 for each in differences) / (len(differences) - 1)
-    half = _z(confidence) * math.sqrt(variance / len(differences))
+    variance = _variance(clusters, mean)
+    if variance < _NO_VARIANCE:
+        half = wilson(0, len(clusters), confidence=confidence).high
+    else:
+        half = _z(confidence) * math.sqrt(variance)
     return Interval(mean, max(-1.0, mean - half), min(1.0, mean + half))

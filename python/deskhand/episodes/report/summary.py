@@ -190,7 +190,10 @@ def compare(before: Sequence[Result], after: Sequence[Result]) -> tuple[Interval
     """
     known = {_key(each): each for each in before}
     both = [(known[_key(each)], each) for each in after if _key(each) in known]
-    scores = [(float(a["score"]), float(b["score"])) for a, b in both if a["valid"] and b["valid"]]
+    scores: dict[str, list[tuple[float, float]]] = {}
+    for a, b in both:
+        if a["valid"] and b["valid"]:
+            scores.setdefault(str(b["task"]), []).append((float(a["score"]), float(b["score"])))
     return (paired(scores) if scores else None), both
 
 
