@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,8 +26,6 @@ from deskhand.errors import EpisodeError
 from episodes.dots import Dots, painted
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from deskhand.episodes.agents import Agent, Episode
 
 
@@ -135,6 +136,8 @@ def test_two_runs_side_by_side(run: Path, tmp_path: Path) -> None:
     assert "Beside first" in text
     assert "+66.7" in text
     assert "before: 0 %" in text
+    assert "In the 3 episodes that are valid in both, second scores" in text
+    assert text.count("<td>Score, valid only</td>") == 1
 
 
 def test_pictures_of_what_failed_only(run: Path, tmp_path: Path) -> None:
@@ -149,6 +152,66 @@ def test_a_run_without_results_yet_has_a_page(tmp_path: Path) -> None:
     run = play(tmp_path / "empty", [])
     (run / "manifest.json").write_text(json.dumps({**json.loads((run / "manifest.json").read_text()), "seeds": 2}))
     assert "2 episodes have no result yet" in write_report(run).read_text()
+
+
+def copied(run: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(run, folder / "copy", ignore=shutil.ignore_patterns("report.html")))
+
+
+def test_an_episode_whose_record_is_damaged_does_not_cost_the_page(run: Path, tmp_path: Path) -> None:
+    copy = copied(run, tmp_path)
+    torn, strange = (copy / "ep" / f"dots.s{seed}.r0" / "attempt-1" / "events.jsonl" for seed in (0, 1))
+    torn.write_bytes(torn.read_bytes()[:-9])
+    strange.write_bytes(strange.read_bytes() + b"[]\n")
+    text = write_report(copy).read_text()
+    assert text.count("Not all of it can be shown: the record ends in the middle of an event") == 1
+    assert text.count("is no event") == 1
+    assert "1200 tokens in, 34 out, cost 0.25" in text
+
+
+def test_pictures_that_are_damaged_do_not_cost_the_page(run: Path, tmp_path: Path) -> None:
+    copy = copied(run, tmp_path)
+    (file,) = (copy / "frames").glob("*.sqlite")
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE tiles SET data = x'00'")
+        connection.commit()
+    text = write_report(copy).read_text()
+    assert text.count("Not all of it can be shown: the frames in ") == 3
+    assert "data:image/webp" not in text
+
+
+def test_what_has_no_number_has_none_on_the_page(tmp_path: Path) -> None:
+    run = play(tmp_path / "invalid", [pointing])
+    (file,) = run.glob("ep/*/attempt-1/result.json")
+    result = json.loads(file.read_text())
+    file.write_text(json.dumps({**result, "valid": False, "success": False, "score": None, "cause": "desktop_lost"}))
+    text = write_report(run).read_text()
+    row = text[text.index("<tr><td>dots</td>") :]
+    assert re.findall(r'<td class="n[^>]*>([^<]*)</td>', row[: row.index("</tr>")])[1:] == [
+        "0 of 1",
+        "–",
+        "1",
+        "–",
+        "–",
+    ]
+    assert "pass@" not in text
+
+
+def test_of_how_many_tasks_a_number_is(run: Path) -> None:
+    assert re.search(r"pass@1</span><b>33.3 %</b>\s*<span>one try, tasks: 1</span>", write_report(run).read_text())
+
+
+def test_facts_are_parted_and_not_begun_by_points(run: Path) -> None:
+    facts = re.findall(r'<p class="facts">([^<]*)</p>', write_report(run).read_text())
+    assert any(" · 1 area changed · " in each for each in facts)
+    assert [each for each in facts if not re.match(r"[a-z]", each)] == []
+
+
+def test_a_page_that_has_no_place_is_refused_before_anything_is_read(run: Path, tmp_path: Path) -> None:
+    read: list[int] = []
+    with pytest.raises(EpisodeError, match=r"nowhere is no directory: there is no place for x\.html"):
+        write_report(run, tmp_path / "nowhere" / "x.html", progress=lambda done, _all: read.append(done))
+    assert read == []
 
 
 def test_what_is_no_run_is_named(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ class _Shown:
     moments: Sequence[Moment]
     screen: tuple[int, int]
     other: Mapping[str, Any] | None
+    trouble: str
 
 
 def write_report(
@@ -81,9 +82,13 @@ def write_report(
         The page's path. It is there as a whole or not at all.
 
     Raises:
-        EpisodeError: There is no run, or an extra is missing.
+        EpisodeError: There is no run, no folder for the page, or an extra is missing.
     """
     environment = _environment()
+    path = Path(directory) / "report.html" if target is None else Path(target)
+    # Said before thousands of pictures are read.
+    if not path.parent.is_dir():
+        raise EpisodeError(f"{path.parent} is no directory: there is no place for {path.name}")
     before = None
     if other is not None:
         with open_run(other) as earlier_run:
@@ -92,7 +97,6 @@ def write_report(
             before = _Before(earlier_run.directory.resolve().name, earlier_results, beside)
     with open_run(directory) as run:
         text = _filled(environment, run, before, frames=frames, progress=progress)
-    path = Path(directory) / "report.html" if target is None else Path(target)
     _write(path, text)
     return path
 
@@ -124,6 +128,8 @@ def _filled(
         other=None if before is None else summarize(before.results, beside=before.beside),
         other_name=None if before is None else before.name,
         difference=difference,
+        paired=sum(bool(first["valid"] and after["valid"]) for first, after in both),
+        facts=_facts,
         episodes=shown,
         phases=PHASES,
         colours=plots.COLOURS,
@@ -159,14 +165,28 @@ def _episode(
     except EpisodeError:
         # No attempt of it came far enough to have one.
         recording = None
-    happened = moments(recording.events) if recording is not None else []
+    happened, trouble = _moments(recording)
     if recording is not None and (frames == "all" or (frames == "failed" and not result["success"])):
         for frame in _frames_of(happened):
             if frame not in pictures:
-                pictures[frame] = _picture(recording, frame)
-    screen = recording.begin.get("screen") if recording is not None else None
+                try:
+                    pictures[frame] = _picture(recording, frame)
+                except (EpisodeError, OSError) as error:
+                    # The page is all the same about what can be read.
+                    trouble = trouble or str(error)
+    screen = recording.begin.get("screen") if recording is not None and happened else None
     width, height = screen or (1280, 800)
-    return _Shown(str(key_of(result)), result, split(result), happened, (width, height), other)
+    return _Shown(str(key_of(result)), result, split(result), happened, (width, height), other, trouble)
+
+
+def _moments(recording: Recording | None) -> tuple[Sequence[Moment], str]:
+    """What happened, and why that is not all."""
+    if recording is None:
+        return [], ""
+    try:
+        return moments(recording.events), "the record ends in the middle of an event" if recording.torn else ""
+    except EpisodeError as error:
+        return [], str(error)
 
 
 def _about(manifest: Mapping[str, Any]) -> list[str]:
@@ -215,6 +235,13 @@ def _write(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _facts(moment: Moment) -> list[str]:
+    """What is said below a moment's picture."""
+    areas = len(moment.rects)
+    changed = [f"{areas} area{'' if areas == 1 else 's'} changed"] if areas else []
+    return [*moment.facts, *changed, *(f"{part} {_seconds(value)}" for part, value in moment.times)]
 
 
 def _percent(value: float, digits: int = 1) -> str:
