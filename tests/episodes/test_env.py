@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ import deskhand
 from deskhand import Desktop, LeftClick, Pool
 from deskhand.episodes.env import ACTS, DesktopEnv, DesktopVectorEnv
 from deskhand.episodes.env_actions import action_of, action_space
-from deskhand.episodes.task import Grade, Limits
+from deskhand.episodes.task import Grade, Limits, instance_seed
+from deskhand.episodes.verdict import RULES, Cause
 from deskhand.errors import ActionError, BackendError, DesktopLost, OutOfBounds, TaskError
 from episodes.dots import SIZE, Dots, Painted, Ticking, painted
 
@@ -214,6 +216,32 @@ class TestManyAtOnce:
             # All are given back.
             with pool.acquire(), pool.acquire(), pool.acquire():
                 pass
+
+    def test_an_error_of_one_comes_when_the_others_have_ended_too(self) -> None:
+        failed, out = threading.Event(), threading.Event()
+        others: list[bool] = []
+        failures: list[str] = []
+        doomed = Dots().parameters(random.Random(instance_seed(0, "dots", "", 1)))
+
+        class Half(Dots):
+            def setup(self, stage: Stage) -> None:
+                if stage.parameters == doomed:
+                    failures.append("once more")
+                    if len(failures) == 1 + RULES[Cause.SETUP_FAILED].retries:
+                        failed.set()
+                    raise BackendError("no")
+                failed.wait(60)
+                # Long enough for who would not wait.
+                others.append(out.wait(0.5))
+                super().setup(stage)
+
+        with Pool(painted, size=2) as pool:
+            envs = DesktopVectorEnv(2, task=Half(), pool=pool)
+            with pytest.raises(BackendError, match="could not be set up"):
+                envs.reset(seed=[1, 2])
+            out.set()
+            envs.close()
+        assert others == [False]
 
     def test_they_are_made_by_name_and_end_their_own_pool(self) -> None:
         before = set(threading.enumerate())

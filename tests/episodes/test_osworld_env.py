@@ -87,6 +87,13 @@ def test_seeds_are_used() -> None:
         assert told[0] == told[2] != told[1]
 
 
+def test_the_same_again_is_the_same_instance() -> None:
+    with OSWorldEnv(backend=painted) as env:
+        told = [env.reset(task_config=Dots(), seed=5)["instruction"], env.reset()["instruction"]]
+        told += [env.reset(seed=6)["instruction"], env.reset()["instruction"]]
+    assert told[0] == told[1] != told[2] == told[3]
+
+
 def test_giving_up_is_no_success_and_going_on_after_it_is() -> None:
     with OSWorldEnv(backend=painted) as env:
         env.reset(task_config=Dots(), seed=3)

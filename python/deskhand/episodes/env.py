@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
@@ -36,7 +36,7 @@ from deskhand.launch.pool import Pool
 from deskhand.settle import Settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -262,6 +262,12 @@ class _Ahead(gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, Any]", "NDArray[n
     def begin(self, threads: ThreadPoolExecutor, call: Callable[[], Any]) -> None:
         self._begun = threads.submit(call)
 
+    def forget(self) -> None:
+        """Let what was begun and is not asked for come to its end: two calls never run in one environment."""
+        begun, self._begun = self._begun, None
+        if begun is not None and not begun.cancel():
+            wait([begun])
+
     def _result(self, call: Callable[[], Any]) -> Any:
         begun, self._begun = self._begun, None
         return call() if begun is None else begun.result()
@@ -312,24 +318,35 @@ class DesktopVectorEnv(SyncVectorEnv):
         seeds = seed if isinstance(seed, list) else [None if seed is None else seed + n for n in range(self.num_envs)]
         mask = (options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_))
         rest = {name: value for name, value in (options or {}).items() if name != "reset_mask"} or None
-        for env, one, wanted in zip(self._ahead, seeds, mask, strict=True):
-            if wanted:
-                env.begin(self._threads, partial(env.env.reset, seed=one, options=rest))
-        self._over[np.asarray(mask)] = False
-        return super().reset(seed=seed, options=options)
+        with self._nothing_left():
+            for env, one, wanted in zip(self._ahead, seeds, mask, strict=True):
+                if wanted:
+                    env.begin(self._threads, partial(env.env.reset, seed=one, options=rest))
+            self._over[np.asarray(mask)] = False
+            return super().reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> Any:
         """Step all at once."""
-        for env, action, over in zip(self._ahead, iterate(self.action_space, actions), self._over, strict=True):
-            if not over:
-                env.begin(self._threads, partial(env.env.step, action))
-            elif self.autoreset_mode == AutoresetMode.NEXT_STEP:
-                env.begin(self._threads, env.env.reset)
-        seen, rewards, terminated, truncated, infos = super().step(actions)
+        with self._nothing_left():
+            for env, action, over in zip(self._ahead, iterate(self.action_space, actions), self._over, strict=True):
+                if not over:
+                    env.begin(self._threads, partial(env.env.step, action))
+                elif self.autoreset_mode == AutoresetMode.NEXT_STEP:
+                    env.begin(self._threads, env.env.reset)
+            seen, rewards, terminated, truncated, infos = super().step(actions)
         self._over = np.logical_or(terminated, truncated)
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
             self._over[:] = False
         return seen, rewards, terminated, truncated, infos
+
+    @contextlib.contextmanager
+    def _nothing_left(self) -> Iterator[None]:
+        """Where one environment raises, the others have ended too when the error comes out."""
+        try:
+            yield
+        finally:
+            for env in self._ahead:
+                env.forget()
 
     def close_extras(self, **kwargs: Any) -> None:
         """End them, and a pool of their own."""

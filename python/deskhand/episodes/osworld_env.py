@@ -95,6 +95,7 @@ class OSWorldEnv:
         self._own: tuple[tuple[int, int], Pool] | None = None
         self._held = contextlib.ExitStack()
         self._task: Task | None = None
+        self._seed = 0
         self._stage: Stage | None = None
         self._seat: Seat | None = None
         self._gave_up = False
@@ -117,7 +118,7 @@ class OSWorldEnv:
 
         Args:
             task_config: The task, its name, or a mapping with its name as `id`, and perhaps its `seed`. None: the same again.
-            seed: Which instance; 0 by default.
+            seed: Which instance; 0 by default, and where `task_config` is None the one of before.
             options: Nothing is looked at.
 
         Returns:
@@ -134,13 +135,14 @@ class OSWorldEnv:
             if self._task is None:
                 raise ActionError("reset: say which task, as task_config")
             task = self._task
+            seed = self._seed if seed is None else seed
         else:
             config: dict[str, Any] = {"id": task_config} if isinstance(task_config, str) else dict(task_config)
             task = _named(config.get("id"))
             seed = config.get("seed") if seed is None else seed
         self._leave()
-        self._task = task
-        instance = instance_seed(0, task.name, "", seed or 0)
+        self._task, self._seed = task, seed or 0
+        instance = instance_seed(0, task.name, "", self._seed)
         parameters = task.parameters(random.Random(instance))  # noqa: S311 # to be repeated
         desktop = self._held.enter_context(self._pool(task).acquire(120.0))
         self._stage = Stage(desktop, parameters, desktop.home or "")
