@@ -15,6 +15,7 @@ from deskhand.backends.memory import MemoryBackend
 from deskhand.cli.group import commands
 from deskhand.episodes import catalogue
 from deskhand.episodes.catalogue import built_in, check_parts, digest, find_tasks, instance
+from deskhand.episodes.folders import load_folder
 from deskhand.episodes.stage import Stage
 from deskhand.episodes.task import Grade, Limits, Resources, Task
 from deskhand.errors import TaskError
@@ -289,6 +290,16 @@ def test_a_missing_part_of_a_folder_is_named_and_so_is_the_line_of_its_code(
     where = folder(tmp_path / "own", toml, code)
     with pytest.raises(TaskError, match=message):
         find_tasks([where])
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    where = Path(folder(tmp_path / "own"))
+    (where / "task.toml").unlink()
+    (where / "task.toml").symlink_to("task.toml")
+    with pytest.raises(TaskError, match=r"task\.toml cannot be read: Too many levels"):
+        load_folder(where)
+    with pytest.raises(TaskError, match=r"name: it has lower-case letters"):
+        find_tasks([folder(tmp_path / "null", TOML.replace("greet-somebody", r"greet\u0000you"))])
 
 
 def test_an_error_of_a_folders_code_has_its_place_and_one_of_the_desktop_stays_what_it_is(

@@ -119,6 +119,28 @@ def test_a_manifest_that_cannot_be_read_is_named(tmp_path: Path, content: str) -
 
 
 @pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"agent": ...}, "lacks agent"),
+        ({"select": ..., "tasks": ...}, "lacks select, tasks"),
+        ({"seeds": "many"}, "seeds is 'many'"),
+        ({"tasks": ["press"]}, "tasks is ['press']"),
+        ({"limit": 0.5}, "limit is 0.5"),
+        # As a replay's folder has it, which is read and not gone on with.
+        ({"ledger": None}, "ledger is None"),
+    ],
+)
+def test_a_manifest_that_is_damaged_is_named(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    begin(tmp_path, [PRESS])
+    path = tmp_path / "manifest.json"
+    damaged = {name: value for name, value in {**json.loads(path.read_text()), **change}.items() if value is not ...}
+    path.write_text(json.dumps(damaged))
+    with pytest.raises(EpisodeError, match=f"{re.escape(str(path))}.*{re.escape(said)}.*another directory"):
+        begin(tmp_path)
+    assert json.loads(path.read_text()) == damaged
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"agent": "nobody"}, "there is no agent 'nobody'; there are: oracle,"),
@@ -127,6 +149,7 @@ def test_a_manifest_that_cannot_be_read_is_named(tmp_path: Path, content: str) -
         ({"agent": "json:__name__"}, "is no function, but a str"),
         ({"agent": "replay:/no/such/place"}, "no directory '/no/such/place'"),
         ({"seeds": 0}, "--seeds must be at least 1"),
+        ({"desktops": 0}, "--desktops must be at least 1"),
         ({"shard": (3, 3)}, "of 3 shards the first is 0/3, the last 2/3"),
         ({"image": "debian"}, "have no image: add --backend docker"),
         ({"backend": "cloud"}, "there is no backend 'cloud'; there are: local, docker"),

@@ -183,7 +183,7 @@ def _load(folder: Path, _stamps: tuple[tuple[int, int], ...]) -> type[FolderTask
     attributes["code"] = _code(task, folder)
     attributes["__doc__"] = f"The task of {folder}."
     attributes["__module__"] = attributes["code"].__name__
-    return type(f"FolderTask_{task}", (FolderTask,), attributes)
+    return type(f"FolderTask_{_identifier(task)}", (FolderTask,), attributes)
 
 
 def _described(folder: Path) -> dict[str, Any]:
@@ -194,6 +194,8 @@ def _described(folder: Path) -> dict[str, Any]:
         raise TaskError(str(folder), f"it has no {TASK_FILE}", f"write {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TaskError(str(folder), f"{TASK_FILE} is not TOML: {error}") from error
+    except OSError as error:
+        raise TaskError(str(folder), f"{TASK_FILE} cannot be read: {error.strerror}") from error
 
 
 def _check_choices(choices: object, wrong: Callable[[str, str], TaskError]) -> None:
@@ -240,14 +242,17 @@ def _bytes_of(value: object) -> object:
     return value
 
 
+def _identifier(text: str) -> str:
+    return "".join(char if char in string.ascii_letters + string.digits else "_" for char in text)
+
+
 def _code(task: str, folder: Path) -> ModuleType:
     path = folder / CODE_FILE
     if not path.is_file():
         wanted = ", ".join(f"{name}(stage)" for name in _FUNCTIONS)
         raise TaskError(task, f"it has no {CODE_FILE}", f"write {path} with {wanted}")
-    safe = "".join(char if char in string.ascii_letters + string.digits else "_" for char in str(folder))
     # By its path: the code of two folders of the same name must not be taken for one another.
-    spec = importlib.util.spec_from_file_location(f"deskhand_task_{safe}", path)
+    spec = importlib.util.spec_from_file_location(f"deskhand_task_{_identifier(str(folder))}", path)
     if spec is None or spec.loader is None:
         raise TaskError(task, f"{path} cannot be loaded as Python")
     module = importlib.util.module_from_spec(spec)

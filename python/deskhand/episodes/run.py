@@ -25,7 +25,7 @@ from deskhand.episodes.ledger import EVERYTHING, Key
 from deskhand.episodes.ledgers import ledger_name, open_ledger
 from deskhand.episodes.plan import Plan
 from deskhand.episodes.worker import abandon_dead
-from deskhand.errors import EpisodeError, LaunchFailed
+from deskhand.errors import EpisodeError, LaunchFailed, shown
 from deskhand.launch.engine import connect_engine
 
 if TYPE_CHECKING:
@@ -45,6 +45,20 @@ _SHOWN = 3
 _SAME = ("agent", "run_seed", "backend", "image", "limit", "ledger")
 # What may only grow.
 _GROWING = ("seeds", "repeats")
+# What going on needs of a manifest, and what it must be.
+_NEEDED: Mapping[str, tuple[type, ...]] = {
+    "agent": (str,),
+    "run_seed": (int,),
+    "backend": (str,),
+    "image": (str, type(None)),
+    "limit": (int, type(None)),
+    "ledger": (str,),
+    "seeds": (int,),
+    "repeats": (int,),
+    "select": (list,),
+    "tasks": (dict,),
+    "started": (int, float),
+}
 _DEFAULTS: Mapping[str, Any] = {
     "agent": "oracle",
     "run_seed": 0,
@@ -131,7 +145,7 @@ def begin(
     if kept is not None:
         select = list(dict.fromkeys([*kept["select"], *select]))
     found = find_tasks(select)
-    _check(settings, found, shard)
+    _check(settings, found, shard, desktops)
     manifest = {
         "version": VERSION,
         "deskhand": __version__,
@@ -205,6 +219,11 @@ def read_manifest(directory: str | os.PathLike[str]) -> Mapping[str, Any]:
             f"{path} is of version {version}, and deskhand {__version__} reads version {VERSION}: go on with the deskhand that "
             "began it, or begin a new run in another directory"
         )
+    lacking = [name for name in _NEEDED if name not in manifest]
+    wrong = [name for name, kinds in _NEEDED.items() if not isinstance(manifest.get(name), kinds)]
+    if wrong:
+        reason = f"it lacks {', '.join(lacking)}" if lacking else f"{wrong[0]} is {shown(manifest[wrong[0]])}"
+        raise EpisodeError(f"{path} is not a run's that can be gone on with: {reason}; begin one in another directory")
     return manifest
 
 
@@ -271,10 +290,12 @@ def _absolute(name: str) -> str:
     return str(Path(name).absolute()) if "/" in name or name in {".", ".."} or Path(name).is_dir() else name
 
 
-def _check(settings: Mapping[str, Any], tasks: Sequence[Task], shard: tuple[int, int]) -> None:
+def _check(settings: Mapping[str, Any], tasks: Sequence[Task], shard: tuple[int, int], desktops: int) -> None:
     for name in (*_GROWING, "limit"):
         if settings[name] is not None and settings[name] < 1:
             raise EpisodeError(f"{_option(name)} must be at least 1, not {settings[name]}")
+    if desktops < 1:
+        raise EpisodeError(f"--desktops must be at least 1, not {desktops}")
     part, parts = shard
     if not 0 <= part < parts:
         raise EpisodeError(
