@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from deskhand.episodes.stage import Stage
+from deskhand.errors import BackendError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,3 +40,29 @@ def test_many_files_are_written_with_their_directories(
     assert stage.files("new") == {"deep er": "directory", "deep er/naïve ☕": "file"}
     assert stage.read("new/deep er") is None
     assert stage.text("a") is None
+
+
+def test_more_files_than_a_commands_output_has_are_all_listed_or_it_is_said(
+    launch: Callable[..., Desktop], home: Path
+) -> None:
+    stage = Stage(launch(size=(320, 200)), {}, str(home))
+    name = "n" * 200
+    for number in range(6000):
+        (home / f"{name}{number}").touch()
+    assert sum(path.startswith(name) for path in stage.files()) == 6000
+    assert stage.files("nowhere") == {}
+    deep = home.joinpath(*[name] * 18)
+    deep.mkdir(parents=True)
+    for number in range(6000):
+        (deep / f"{name}{number}").touch()
+    with pytest.raises(BackendError, match=f"the files below {home}/{name} cannot be listed: there are too many"):
+        stage.files(name)
+
+
+def test_what_takes_too_long_is_not_taken_for_what_is_not_there(
+    launch: Callable[..., Desktop], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(launch(size=(320, 200)), {}, str(home))
+    monkeypatch.setattr("deskhand.episodes.stage._LIMIT", 0.001)
+    with pytest.raises(BackendError, match="cannot be listed: timeout"):
+        stage.files()

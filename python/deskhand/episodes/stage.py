@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Stage"]
 
+_LIMIT = 60.0
+_MOST_LISTED = 16 << 20
+_NOT_THERE = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -47,20 +51,24 @@ class Stage:
 
     def run(self, command: str, *, timeout: float = 60.0) -> CommandResult:
         """Run a command line with bash on the desktop's machine, in the home directory; see `Desktop.shell`."""
-        where: Where = "desktop" if self.desktop.has_machine else "host"
-        # The oracle looks from outside too, and that is no step of its.
-        with unheard():
-            return self.desktop.shell(command, where=where, cwd=self.home, env={"HOME": self.home}, timeout=timeout)
+        return self._run(command, timeout, 1 << 20)
 
     def read(self, name: str) -> bytes | None:
-        """A file's content; None when there is none."""
+        """A file's content; None when there is none.
+
+        Raises:
+            BackendError: It cannot be read.
+        """
         path = self.path(name)
         if not self.desktop.has_machine:
             try:
                 return Path(path).read_bytes()
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                 return None
-        if self.run(f"test -f {shlex.quote(path)}").exit_code != 0:
+        there = self.run(f"test -f {shlex.quote(path)}")
+        if there.exit_code is None:
+            raise BackendError(f"{path} cannot be looked for: {there.outcome}")
+        if there.exit_code != 0:
             return None
         return self.desktop.read_file(path)
 
@@ -103,10 +111,17 @@ class Stage:
             self.desktop.copy_in(home, self.home)
 
     def files(self, name: str = ".") -> dict[str, str]:
-        """All that is below a directory: relative path → `file`, `directory`, `link` or `other`; empty if there is none."""
+        """All that is below a directory: relative path → `file`, `directory`, `link` or `other`; empty if there is none.
+
+        Raises:
+            BackendError: They cannot be listed: it takes too long, or there are too many.
+        """
         kinds = {"f": "file", "d": "directory", "l": "link"}
-        found = self.run(f"cd {shlex.quote(self.path(name))} && find . -mindepth 1 -printf '%y %P\\0'")
-        if found.exit_code != 0:
+        path = self.path(name)
+        # What find may not enter is missing, and the rest is there.
+        look = f"cd {shlex.quote(path)} 2>/dev/null || exit {_NOT_THERE}; find . -mindepth 1 -printf '%y %P\\0'; exit 0"
+        found = self._listed(f"the files below {path}", look)
+        if found.exit_code == _NOT_THERE:
             return {}
         items = (item.split(" ", 1) for item in found.stdout.split("\0") if item)
         return {path: kinds.get(kind, "other") for kind, path in sorted(items, key=lambda item: item[1])}
@@ -119,10 +134,23 @@ class Stage:
         """
         if not self.desktop.has_machine:
             return _processes_of(self.home)
-        found = self.run("ps -ww -u $(id -u) -o args=")
-        if found.exit_code != 0:
-            raise BackendError(f"the processes cannot be listed: {found.stderr.strip() or found.outcome}")
-        return found.stdout.splitlines()
+        return self._listed("the processes", "ps -ww -u $(id -u) -o args=").stdout.splitlines()
+
+    def _listed(self, what: str, command: str) -> CommandResult:
+        """A list that is whole: of a part of it nothing can be told."""
+        found = self._run(command, _LIMIT, _MOST_LISTED)
+        if found.exit_code not in {0, _NOT_THERE} or found.truncated:
+            why = "there are too many" if found.truncated else found.stderr.strip() or found.outcome
+            raise BackendError(f"{what} cannot be listed: {why}")
+        return found
+
+    def _run(self, command: str, timeout: float, limit: int) -> CommandResult:
+        where: Where = "desktop" if self.desktop.has_machine else "host"
+        # The oracle looks from outside too, and that is no step of its.
+        with unheard():
+            return self.desktop.shell(
+                command, where=where, cwd=self.home, env={"HOME": self.home}, timeout=timeout, limit=limit
+            )
 
 
 def _processes_of(home: str) -> list[str]:
