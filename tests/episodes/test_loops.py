@@ -107,7 +107,14 @@ def of_google(turns: int) -> Any:
 
     def counted(request: Any) -> Any:
         body = json.loads(answer(request).content)
-        body["usageMetadata"] = {"promptTokenCount": 8, "candidatesTokenCount": 2, "totalTokenCount": 10}
+        # The total is the sum of all four.
+        body["usageMetadata"] = {
+            "promptTokenCount": 8,
+            "toolUsePromptTokenCount": 16,
+            "candidatesTokenCount": 2,
+            "thoughtsTokenCount": 32,
+            "totalTokenCount": 58,
+        }
         return httpx.Response(200, json=body)
 
     options = types.HttpOptions(httpx_client=httpx.Client(transport=httpx.MockTransport(counted)))
@@ -174,6 +181,11 @@ def test_a_model_that_goes_on_is_ended_at_its_limit(name: str, places: Places) -
     assert (result["cause"], result["detail"], result["steps"]) == ("agent_budget", "all 4 steps were used up", 4)
     assert result["valid"] is True
     assert result["times"]["agent"] < Wide.limits.seconds / 2
+
+
+def test_what_gemini_thinks_is_written_too(places: Places) -> None:
+    result = attempt(Wide(), KEY, places, loop("google", of_google(2)))
+    assert result["tokens"] == {"input": 3 * (8 + 16), "output": 3 * (2 + 32)}
 
 
 def _refusing(status: int) -> httpx2.MockTransport:

@@ -35,7 +35,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
             # Its own `text` warns of every call that is beside it.
             parts = (turn.candidates[0].content.parts or []) if turn.candidates and turn.candidates[0].content else []
             said = "".join(part.text for part in parts if part.text and not part.thought)
-            tell(episode, said, (0, 0) if used is None else (used.prompt_token_count, used.candidates_token_count))
+            tell(episode, said, (0, 0) if used is None else _used(used))
             answer = google.answer(seat, turn)
             if answer is None:
                 return said or None
@@ -43,3 +43,12 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
             google.thin(contents)
 
     return act
+
+
+def _used(usage: Any) -> tuple[int, int]:
+    """What was read and written: what it thought is beside the candidates, and is paid for as they are."""
+    read, written = ("prompt", "tool_use_prompt"), ("candidates", "thoughts")
+    return (
+        sum(getattr(usage, f"{part}_token_count", None) or 0 for part in read),
+        sum(getattr(usage, f"{part}_token_count", None) or 0 for part in written),
+    )
