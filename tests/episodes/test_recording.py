@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -162,6 +163,34 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     (events.parent / "result.json").write_text("")
     with pytest.raises(EpisodeError, match="is no JSON"):
         _ = Recording.open(events.parent).result
+
+
+def test_an_episode_is_found_without_going_through_all(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    make_run(run, ONE)
+
+    def work() -> int:
+        made = 0
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            nonlocal made
+            made += event in ("call", "c_call")
+
+        with open_run(run) as opened:
+            sys.setprofile(count)
+            try:
+                opened.recording(ONE)
+            finally:
+                sys.setprofile(None)
+        return made
+
+    alone = work()
+    for number in range(200):
+        (run / "ep" / f"other.s{number}.r0").mkdir()
+    assert work() < alone + 200
+    with open_run(run) as opened:
+        assert list(opened.recordings("../ep/count.s0.r0")) == []
+        assert list(opened.recordings("")) == list(opened.recordings("..")) == []
 
 
 def test_other_things_in_a_folder_are_passed_over(tmp_path: Path) -> None:

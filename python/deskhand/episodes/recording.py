@@ -241,9 +241,10 @@ class Run:
         Args:
             episode: Only of the episode of this name (`str` of its key).
         """
-        for folder in sorted((self.directory / ATTEMPTS).glob("*")):
-            if episode is not None and folder.name != episode:
-                continue
+        attempts = self.directory / ATTEMPTS
+        # One is looked for by its name: who reads all of a run's would list the folder for each.
+        named_so = episode is not None and Path(episode).name == episode
+        for folder in sorted(attempts.glob("*")) if episode is None else [attempts / episode] if named_so else []:
             found = [
                 (int(named[1]), -int(named[2] or 0), path)
                 for path in folder.glob("attempt-*")
