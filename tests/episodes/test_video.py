@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,18 @@ def test_a_screen_that_was_resized_is_shown_as_far_as_it_fits(tmp_path: Path) ->
     recording = attempt(tmp_path, [(0.0, flat((200, 0, 0))), (0.5, flat((0, 200, 0), 131, 23))])
     frames = decoded(write_video(recording, tmp_path / "video.mp4"), 66, 50).astype(int)
     assert abs(frames[-1].mean(axis=(0, 1)) - (0, 200, 0)).max() < OFF
+
+
+def test_an_encoder_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "ffmpeg"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\ncat >/dev/null\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr("deskhand.episodes.video._ENDED", 0.1)
+    with pytest.raises(EpisodeError, match=r"ffmpeg had all frames, and did not end in 0\.1 s"):
+        write_video(attempt(tmp_path, [(0.0, flat((0, 0, 0)))]), tmp_path / "out.mp4")
+    assert not (tmp_path / "out.mp4").exists()
 
 
 def test_what_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

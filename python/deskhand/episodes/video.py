@@ -108,6 +108,8 @@ def _encode(command: list[str], frames: Iterator[bytes]) -> None:
                 for data in frames:
                     into.write(data)
             code = process.wait(_ENDED)
+        except subprocess.TimeoutExpired as error:
+            raise EpisodeError(f"ffmpeg had all frames, and did not end in {_ENDED:g} s") from error
         finally:
             if process.poll() is None:
                 process.kill()
