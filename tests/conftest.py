@@ -40,6 +40,16 @@ def need(program: str, package: str) -> str:
     return path
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Others have desktops too, and other processes of this run: what is made here has a runtime directory of its own."""
+    path = tmp_path_factory.getbasetemp() / "runtime"
+    path.mkdir(mode=0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(path))
+        yield path
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """An empty home directory."""

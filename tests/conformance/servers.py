@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
+from containers.helpers import minimal_image
 from containers.remote import ssh_server
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop import Desktop
 from deskhand.launch.docker import launch_docker
-from deskhand.launch.image import build_image
 from deskhand.launch.local import leave_running
 from deskhand.launch.opening import connect_docker
 
@@ -170,6 +170,11 @@ def _answers(path: Path) -> bool:
     return any(fields[-1] == str(path) and fields[3] == _LISTENING for fields in lines)
 
 
+def _holds(lock: Path, process: subprocess.Popen[bytes]) -> bool:
+    """Whether a display's lock is this server's."""
+    return lock.exists() and lock.read_text().split() == [str(process.pid)]
+
+
 @contextlib.contextmanager
 def running(argv: Sequence[str], environment: dict[str, str] | None, socket: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A server that listens at a Unix socket."""
@@ -202,15 +207,16 @@ def _display(
             continue
         with log.open("ab") as out:
             process = subprocess.Popen(argv(number), stdout=out, stderr=out)
-        # Another server may have taken the number just before.
-        if not _wait_for(lambda: all(map(_answers, made)), process, log):  # noqa: B023 # called at once
+        # Another server may have taken the number just before: what answers there is not ours then.
+        if not _wait_for(lambda: _holds(lock, process) and all(map(_answers, made)), process, log):  # noqa: B023 # called at once
             continue
         try:
             yield {**os.environ, "DISPLAY": f":{number}"}, process
         finally:
             process.kill()
             process.wait()
-            for path in (lock, *made):
+            # The lock last: until then nobody else begins there.
+            for path in (*made, lock):
                 path.unlink(missing_ok=True)
         return
     pytest.fail(log.read_text())
@@ -320,7 +326,7 @@ def wayvnc(folder: Path, settings: str = "") -> Iterator[Place]:
 def container(name: str) -> Iterator[Place]:
     """A container without a window manager, reached through its X socket, over VNC or through an engine that is far."""
     vnc = name != "docker"
-    image = os.environ.get("DESKHAND_TEST_IMAGE") or build_image("minimal")
+    image = minimal_image()
     launched = launch_docker(
         image=image, size=SIZE, name=f"conformance-{secrets.token_hex(4)}", window_manager=None, vnc=vnc
     )

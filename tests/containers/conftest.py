@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from containers.helpers import Ours
+from containers.helpers import Ours, minimal_image
 from deskhand.launch.engine import connect_engine
-from deskhand.launch.image import build_image
 from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
@@ -33,24 +32,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """All that is made here can be told from what others have: it keeps its files below this session's directory."""
+def _ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Containers that are made here can be told from others': their files are below this session's directory."""
     Ours.folder = tmp_path_factory.getbasetemp()
-    path = Ours.folder / "runtime"
-    path.mkdir(mode=0o700, exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(path))
-        yield
+    yield
     Ours.folder = Path("/")
 
 
 @pytest.fixture(scope="session")
 def image() -> str:
-    """The `minimal` image; without an engine this fails and says what to install.
-
-    Who works on the image beside others who test with it builds it under another name, in `DESKHAND_TEST_IMAGE`.
-    """
-    return os.environ.get("DESKHAND_TEST_IMAGE") or build_image("minimal")
+    """The `minimal` image; without an engine this fails and says what to install."""
+    return minimal_image()
 
 
 @pytest.fixture

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deskhand.launch.image import build_image
 from deskhand.launch.leftovers import LABEL_DIRECTORY
 
 if TYPE_CHECKING:
@@ -14,13 +17,26 @@ if TYPE_CHECKING:
 
     from deskhand.launch.engine import Engine
 
-LISTEN = "0A"
+# The states in /proc/net of a TCP socket that listens, and of a UDP socket that hears anybody, not one partner only.
+LISTEN, OPEN = "0A", "07"
 
 
 class Ours:
     """Where everything of this test session keeps its files: others may have containers of deskhand's too."""
 
     folder = Path("/")
+
+
+def minimal_image() -> str:
+    """The name of the `minimal` image, which whoever comes first builds; the other processes of a run wait for him.
+
+    Who works on the image beside others who test with it builds it under another name, in `DESKHAND_TEST_IMAGE`.
+    """
+    if name := os.environ.get("DESKHAND_TEST_IMAGE"):
+        return name
+    with Path(tempfile.gettempdir(), f"deskhand-test-image-{os.getuid()}.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return build_image("minimal")
 
 
 def containers(engine: Engine, directory: str | None = None) -> list[str]:
@@ -56,15 +72,15 @@ def guards(pid: int) -> list[int]:
 
 
 def owned_listeners() -> set[tuple[str, str]]:
-    """TCP ports that this machine listens at, and its UDP sockets, of Docker's, of this process, and of what either started.
+    """TCP and UDP ports that this machine listens at, of Docker's, of this process, and of what either started.
 
-    Others run here too, and come and go.
+    Others run here too, and come and go. So do the sockets that Docker asks a name server through for others' containers.
     """
     found = set()
     for kind in ("tcp", "tcp6", "udp", "udp6"):
         for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]:
             fields = line.split()
-            if fields[3] == LISTEN or kind.startswith("udp"):
+            if fields[3] == (OPEN if kind.startswith("udp") else LISTEN):
                 found.add((kind, fields[1], fields[9]))
     owners = {inode: pid for pid in _ours() for inode in _sockets(pid)}
     return {(kind, place) for kind, place, inode in found if inode in owners}
