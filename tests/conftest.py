@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -14,7 +16,6 @@ import deskhand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 pytest_plugins = ["integration.fixtures"]
@@ -24,6 +25,32 @@ hypothesis.settings.register_profile(
     "deskhand", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("deskhand")
+
+
+# These take minutes each. With several processes they begin first, or the end would be one process's alone.
+_LONG = (
+    "integration/test_cli.py",
+    "containers/test_allowlist.py",
+    "faults/test_keyboard.py",
+    "episodes/test_ray.py",
+    "episodes/test_run.py",
+    "containers/test_faults.py",
+    "faults/test_malformed.py",
+    "unit/test_pool.py",
+    "conformance/test_events.py",
+    "conformance/test_desktop.py",
+    "integration/test_typing.py",
+    "episodes/test_suite_applications.py",
+    "episodes/test_ledgers.py",
+    "episodes/test_crash.py",
+    "integration/test_wheel.py",
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        places = {name: place for place, name in enumerate(_LONG)}
+        items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(_LONG)))
 
 
 # A shell's background jobs ignore these, and so would every driver that a test starts and interrupts.
@@ -41,13 +68,12 @@ def need(program: str, package: str) -> str:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def _apart() -> Iterator[Path]:
     """Others have desktops too, and other processes of this run: what is made here has a runtime directory of its own."""
-    path = tmp_path_factory.getbasetemp() / "runtime"
-    path.mkdir(mode=0o700)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(path))
-        yield path
+    # Not below pytest's directory: Chromium's socket is deep in it, and a socket's path has 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="deskhand-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder)
 
 
 @pytest.fixture

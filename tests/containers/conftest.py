@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from deskhand.launch.engine import Engine
 
@@ -32,11 +32,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Containers that are made here can be told from others': their files are below this session's directory."""
-    Ours.folder = tmp_path_factory.getbasetemp()
-    yield
-    Ours.folder = Path("/")
+def _ours(_apart: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Containers that are made here can be told from others': their files are below this session's directories."""
+    Ours.folders = (_apart, tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session")

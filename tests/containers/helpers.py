@@ -24,7 +24,7 @@ LISTEN, OPEN = "0A", "07"
 class Ours:
     """Where everything of this test session keeps its files: others may have containers of deskhand's too."""
 
-    folder = Path("/")
+    folders: tuple[Path, ...] = (Path("/"),)
 
 
 def minimal_image() -> str:
@@ -55,7 +55,7 @@ def _label(directory: str | None) -> str:
 
 
 def _is_ours(entry: dict[str, Any]) -> bool:
-    return Path(entry["Labels"][LABEL_DIRECTORY]).is_relative_to(Ours.folder)
+    return any(Path(entry["Labels"][LABEL_DIRECTORY]).is_relative_to(folder) for folder in Ours.folders)
 
 
 def left(engine: Engine, runtime: Path) -> list[str]:
