@@ -102,6 +102,11 @@ def test_fixed_sleeps_are_computed_from_the_steps_that_were_done() -> None:
     assert found.sleeps.waited == 3 * (1 + 2 + 2)
 
 
+def test_before_no_evaluation_nobody_sleeps() -> None:
+    found = summarize([result(steps=0), result(seed=1, score=None, steps=0)])
+    assert found.sleeps.seconds == 60 + 20 + 60
+
+
 def test_sums() -> None:
     found = summarize([result("a", 0, failures={"desktop_lost": 2}), result("b", 5, failures={"setup_failed": 1})])
     assert found.retries == {"desktop_lost": 2, "setup_failed": 1}

@@ -164,7 +164,8 @@ def summarize(
         cost=sum(float(each["cost"]) for each in results),
         beside=beside or {"input": 0, "output": 0, "cost": 0.0},
         sleeps=FixedSleeps(
-            seconds=len(results) * (_SLEEP_RESET + _SLEEP_EVALUATE) + steps * _SLEEP_STEP,
+            # What is invalid was not evaluated, or for nothing.
+            seconds=len(results) * _SLEEP_RESET + len(valid) * _SLEEP_EVALUATE + steps * _SLEEP_STEP,
             waited=phases["reset"] + phases["setup"] + phases["settle"],
         ),
     )
