@@ -15,7 +15,7 @@ from deskhand.episodes.attempt import attempt
 from deskhand.episodes.fleet import Fleet
 from deskhand.episodes.gate import Unrecorded
 from deskhand.episodes.ledger import Key
-from deskhand.episodes.sameness import difference
+from deskhand.episodes.sameness import difference, extent
 from deskhand.episodes.verdict import Cause
 from deskhand.episodes.work import Stop
 from deskhand.errors import EpisodeError
@@ -55,11 +55,13 @@ class FirstFrame:
     pixels: NDArray[np.uint8]
     busy: tuple[Rect, ...]
 
-    def differs(self, other: FirstFrame, masks: Sequence[Region] = ()) -> int:
-        """How many pixels differ from another one's, apart from `masks` and what moves by itself in either."""
+    def differs(self, other: FirstFrame, masks: Sequence[Region] = ()) -> tuple[int, Region | None]:
+        """How many pixels differ from another one's, and where, apart from `masks` and what moves by itself in either."""
         if self.pixels.shape != other.pixels.shape:
-            return max(self.pixels[..., 0].size, other.pixels[..., 0].size)
-        return int(difference(self.pixels, other.pixels, [*self.busy, *other.busy], masks).sum())
+            height, width = max(self.pixels.shape[:2], other.pixels.shape[:2])
+            return height * width, (0, 0, width, height)
+        differing = difference(self.pixels, other.pixels, [*self.busy, *other.busy], masks)
+        return int(differing.sum()), extent(differing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +73,14 @@ class Instance:
         seed: Which one.
         results: By agent: what came of it; see `deskhand.episodes.attempt.attempt`.
         pixels: How many pixels differ between what both saw first; None when one did not come so far.
+        region: Where: the smallest rectangle (x, y, width, height) with all of them.
     """
 
     task: str
     seed: int
     results: Mapping[str, Mapping[str, Any]]
     pixels: int | None
+    region: Region | None = None
 
     @property
     def complaints(self) -> Sequence[str]:
@@ -90,7 +94,10 @@ class Instance:
                 # An oracle that was stopped at a limit has not done it, whatever it left.
                 found.append(f"{_NAMES[agent]} {'fails' if success else 'does not fail'}: {_why(result)}")
         if self.pixels:
-            found.append(f"it begins with another picture the second time: {self.pixels} pixels differ")
+            found.append(
+                f"it begins with another picture the second time: {self.pixels} pixels differ, all within {self.region} "
+                "(x, y, width, height)"
+            )
         return found
 
 
@@ -207,8 +214,8 @@ def _try(task: Task, seed: int, places: Places, run_seed: int, stop: Stop) -> In
     }
     one, other = (record.first for record in records.values())
     # Only the difference is kept: a picture has three megabytes.
-    pixels = one.differs(other, task.masks) if one is not None and other is not None else None
-    return Instance(task.name, seed, results, pixels)
+    pixels, region = one.differs(other, task.masks) if one is not None and other is not None else (None, None)
+    return Instance(task.name, seed, results, pixels, region)
 
 
 class _FirstFrameOnly(Unrecorded):
