@@ -38,6 +38,7 @@ from deskhand.actions import (
     action_of,
 )
 from deskhand.clicks import Clicks
+from deskhand.ending import Ending
 from deskhand.errors import (
     ActionError,
     BackendError,
@@ -202,17 +203,16 @@ class Desktop:
         self._guard: Programs | None = None
         self._environment = dict(environment or {})
         self._view_only = view_only
-        # Each step is taken off before it runs: after a close that was interrupted, the next one goes on with the rest.
-        self._ending = contextlib.ExitStack()
+        self._ending = Ending()
         if owns_processes:
             # Nothing needs to be released on a display that ends, and one that is stopped would be waited for.
-            self._ending.callback(backend.close)
+            self._ending.add(backend.close)
         for step in reversed(on_close):
-            self._ending.callback(step)
-        self._programs = contextlib.ExitStack()
-        self._ending.callback(self._programs.close)
+            self._ending.add(step)
+        self._programs = Ending()
+        self._ending.add(self._programs.close)
         if not owns_processes:
-            self._ending.callback(backend.close)
+            self._ending.add(backend.close)
         self._renew = renew
         self._expected = expected or Expected()
         self._clock = clock
@@ -734,7 +734,7 @@ class Desktop:
             except BaseException:
                 self._ending.close()
                 raise
-            self._ending.pop_all()
+            self._ending.forget()
             self.successor = renewed
             return renewed
 
@@ -762,7 +762,7 @@ class Desktop:
                 _commands=set(),
             )
             self._closed = True
-            self._ending = contextlib.ExitStack()
+            self._ending = Ending()
             self.successor = other
             return other
 
@@ -792,7 +792,7 @@ class Desktop:
             guard = self._own_guard()
             pid = guard.detach(socket)
             self._closed = True
-            self._ending.pop_all()
+            self._ending.forget()
             self._backend.close()
             guard.abandon()
         return pid
@@ -972,7 +972,7 @@ class Desktop:
                     self._backend.name, "start", "programs are started on the desktop's own machine"
                 )
             self._guard = self._make_guard()
-            self._programs.callback(self._guard.close)
+            self._programs.add(self._guard.close)
         return self._guard
 
     def _perform(

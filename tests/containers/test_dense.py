@@ -180,3 +180,22 @@ def test_a_killed_driver_leaves_nothing(engine: Engine, image: str, driver_envir
         assert name in containers(engine)
         lines.process.kill()
         until(lambda: name not in containers(engine), LIMIT, "the container's removal")
+
+
+def test_an_end_that_was_interrupted_gives_its_number_back_once(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms, leave = Rooms(2, image=image, size=(400, 300)), Rooms._leave
+
+    def interrupted(*of: object) -> None:
+        leave(*of)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    with rooms.launch() as one, rooms.launch() as two:
+        monkeypatch.setattr(Rooms, "_leave", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            one.close()
+        monkeypatch.undo()
+        with rooms.launch() as third:
+            one.close()
+            with rooms.launch() as fourth:
+                assert house(third) == house(two) != house(fourth)
+    assert rooms._rooms == []

@@ -252,19 +252,23 @@ def test_closing_is_idempotent_and_final(desktop: Desktop, backend: MemoryBacken
         desktop.screenshot()
 
 
-def test_an_interrupted_close_ends_the_rest_all_the_same(backend: MemoryBackend) -> None:
+def test_an_interrupted_close_ends_the_rest_all_the_same_and_can_be_repeated(backend: MemoryBackend) -> None:
     ended: list[str] = []
 
     def interrupted() -> None:
         ended.append("first")
-        raise KeyboardInterrupt
+        if len(ended) == 1:
+            raise KeyboardInterrupt
 
     desktop = Desktop(backend, on_close=[interrupted, lambda: ended.append("second")])
     with pytest.raises(KeyboardInterrupt):
         desktop.close()
-    desktop.close()
     assert backend.closed
     assert ended == ["first", "second"]
+    desktop.close()
+    assert ended == ["first", "second", "first"]
+    desktop.close()
+    assert len(ended) == 3
 
 
 def test_memory_has_no_windows(desktop: Desktop) -> None:

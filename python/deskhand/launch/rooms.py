@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deskhand.desktop import Desktop
@@ -74,22 +75,34 @@ class Rooms:
                 room = _Room(self._order, self._displays)
                 self._rooms.append(room)
             number = room.free.pop()
+        stay = _Stay(number)
         try:
-            return room.start(number, lambda: self._leave(room, number))
+            return room.start(number, lambda: self._leave(room, stay))
         except BaseException:
-            self._leave(room, number)
+            self._leave(room, stay)
             raise
 
-    def _leave(self, room: _Room, number: int) -> None:
-        """A desktop has ended, or did not come up."""
+    def _leave(self, room: _Room, stay: _Stay) -> None:
+        """A desktop has ended, or did not come up. Again, after it was interrupted, goes on with it."""
         with self._lock:
-            room.free.add(number)
+            if not stay.over:
+                # Only once: another may have the number by the next time.
+                stay.over = True
+                room.free.add(stay.number)
             last = len(room.free) == self._displays
             if last or room.spoilt:
                 # Nobody moves in any more.
                 self._rooms = [other for other in self._rooms if other is not room]
         if last:
             room.end()
+
+
+@dataclass(slots=True)
+class _Stay:
+    """Of one desktop in a room."""
+
+    number: int
+    over: bool = False
 
 
 class _Room:
