@@ -182,6 +182,40 @@ def test_a_stop_gives_back_what_is_under_way(plan: Plan, tmp_path: Path) -> None
     assert Counter(each.kind for each in played(plan)) == {"begun": 9, "done": 9}
 
 
+STRANGER = Key("another-runs", "", 0, 0)
+
+
+def assert_only_given_back(ledger: Ledger, count: int) -> None:
+    rows = ledger.rows()
+    assert [(row.state, dict(row.failures)) for row in rows] == [(State.QUEUED, {})] * count
+    # Nothing counts as lost later either.
+    assert [dict(lease.failures) for lease in ledger.lease("later", 60.0, most=count)] == [{}] * count
+
+
+def test_an_episode_of_another_runs_task_ends_the_run_and_is_given_back(plan: Plan) -> None:
+    ledger = queued(plan, 2)
+    ledger.add([STRANGER])
+    with pytest.raises(
+        EpisodeError, match=r"the ledger has another-runs\.s0\.r0, and there is no task another-runs in"
+    ):
+        played(plan)
+    assert_only_given_back(ledger, 3)
+
+
+def test_what_is_under_way_when_another_runs_task_is_met_is_given_back_too(plan: Plan) -> None:
+    ledger = queued(plan, 1)
+
+    async def agent(_: Episode) -> None:
+        ledger.add([STRANGER])
+        await asyncio.sleep(LIMIT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("deskhand.episodes.worker.find_agent", lambda _: agent)
+        with pytest.raises(EpisodeError, match="there is no task another-runs"):
+            played(plan)
+    assert_only_given_back(ledger, 2)
+
+
 def test_what_another_has_by_now_does_not_count(plan: Plan) -> None:
     """A worker that was held up for longer than its lease comes back, and finds that somebody else has done its work."""
     ledger = queued(plan, 1)

@@ -31,7 +31,7 @@ from deskhand.episodes.work import Stop
 from deskhand.errors import DesktopLost, EpisodeError, LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from deskhand.desktop import Desktop
     from deskhand.episodes.agents import Agent
@@ -127,6 +127,7 @@ class Worker:
 
         Raises:
             LedgerError: The ledger cannot be used. What is under way was stopped; it can be gone on with.
+            EpisodeError: The ledger has episodes of tasks that this run has not. All that was under way is given back.
         """
         loop = asyncio.get_running_loop()
         unsubscribe = self.stop.subscribe(lambda: _soon(loop, self._stop_all))
@@ -156,6 +157,7 @@ class Worker:
                 leases = await self._asked(
                     partial(self._ledger.lease, self.name, plan.lease, most=free, shard=plan.shard)
                 )
+                await self._refuse_unknown(leases, playing)
             for lease in leases:
                 task = group.create_task(self._play(lease, threads))
                 playing.add(task)
@@ -169,6 +171,25 @@ class Worker:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_POLL if idle else None):
                     await self._changed.wait()
+
+    async def _refuse_unknown(self, leases: Sequence[Lease], playing: set[asyncio.Task[None]]) -> None:
+        """See that this run has the task of each, or give back all that this worker holds: none of it counts as lost.
+
+        Raises:
+            EpisodeError: It has not: the ledger has episodes of another run.
+        """
+        unknown = next((lease for lease in leases if lease.key.task not in self._tasks), None)
+        if unknown is None:
+            return
+        for lease in leases:
+            await self._asked(partial(self._ledger.release, lease))
+        self._stop_all()
+        if playing:
+            await asyncio.wait(playing)
+        raise EpisodeError(
+            f"the ledger has {unknown.key}, and there is no task {unknown.key.task} in this run: "
+            "give every machine the same tasks, or each run a ledger of its own"
+        )
 
     async def _play(self, lease: Lease, threads: ThreadPoolExecutor) -> None:
         stop = Stop()
@@ -192,9 +213,7 @@ class Worker:
 
     def _try(self, lease: Lease, stop: Stop) -> dict[str, Any]:
         """In a thread."""
-        task = self._tasks.get(lease.key.task)
-        if task is None:
-            raise EpisodeError(f"the ledger has {lease.key}, and there is no task {lease.key.task} in this run")
+        task = self._tasks[lease.key.task]
         places = self._fleet.places(task)
         if lease.failures.get(Cause.DESKTOP_LOST, 0) >= _MOST_LOSSES:
             places = _Nowhere(
