@@ -7,6 +7,7 @@ code.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import shutil
 import threading
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from deskhand.errors import EpisodeError, LaunchFailed
 from deskhand.launch.docker import Limits
 from deskhand.launch.pool import Pool
+from deskhand.redaction import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +28,7 @@ BACKENDS = ("local", "docker")
 # The same on every machine, whatever its user has set.
 _ENVIRONMENT = {"TZ": "UTC", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 _CHECK_LIMIT = 120.0
+_LONGEST = 300
 
 
 class Fleet:
@@ -81,6 +84,7 @@ class Fleet:
 
         Raises:
             LaunchFailed: No desktop comes up at all.
+            EpisodeError: One comes up, and does not say what it lacks.
         """
         found: dict[str, Sequence[str]] = {}
         if self._backend == "local":
@@ -101,9 +105,15 @@ class Fleet:
         return found
 
     def _lacking(self, task: Task, programs: Sequence[str]) -> set[str]:
-        asked = "\n".join(f"command -v {program} >/dev/null || echo {program}" for program in programs)
+        names = [shlex.quote(program) for program in programs]
+        asked = "\n".join(f"command -v -- {name} >/dev/null || printf '%s\\n' {name}" for name in names)
         with self.places(task).acquire(_CHECK_LIMIT) as desktop:
-            return set(desktop.shell(asked).stdout.split())
+            found = desktop.shell(asked)
+        if found.exit_code != 0:
+            # What it has said until then is not all that is missing.
+            why = one_line(found.stderr.strip(), _LONGEST) or found.outcome
+            raise EpisodeError(f"{self._image or task.image}: which programs it lacks cannot be found out: {why}")
+        return set(found.stdout.splitlines())
 
     def close(self) -> None:
         """End all desktops, those in use too. Again is harmless."""
