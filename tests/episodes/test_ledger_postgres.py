@@ -151,6 +151,21 @@ def test_a_database_that_is_not_there_is_told(url: str) -> None:
         open_ledger(url.replace("/postgres?", "/nowhere?"))
 
 
+def test_a_connection_that_cannot_be_set_up_is_closed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[psycopg.Connection[Any]] = []
+    connect = psycopg.connect
+
+    def kept(*arguments: Any, **options: Any) -> psycopg.Connection[Any]:
+        made.append(connect(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(psycopg, "connect", kept)
+    monkeypatch.setattr("deskhand.episodes.ledgers.postgres._SETTINGS", {"no_such_setting": "1"})
+    with pytest.raises(LedgerError, match="no_such_setting"):
+        open_ledger(url)
+    assert [connection.closed for connection in made] == [True]
+
+
 def test_a_connection_that_the_server_ends_is_made_anew(postgres: PostgresServer, ledger: PostgresLedger) -> None:
     (lease,) = ledger.lease("w", 3600)
     for _ in range(3):

@@ -161,10 +161,14 @@ class PostgresLedger(SqlLedger):
 
     def _connected(self) -> Any:
         connection = self._psycopg.connect(self._address.conninfo.reveal(), autocommit=True)
-        connection.isolation_level = self._psycopg.IsolationLevel.READ_COMMITTED
-        identifier = load("psycopg.sql", "postgres").Identifier(self._address.schema).as_string(connection)
-        for name, value in {**_SETTINGS, "search_path": identifier}.items():
-            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        try:
+            connection.isolation_level = self._psycopg.IsolationLevel.READ_COMMITTED
+            identifier = load("psycopg.sql", "postgres").Identifier(self._address.schema).as_string(connection)
+            for name, value in {**_SETTINGS, "search_path": identifier}.items():
+                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _open(self, transaction: Transaction, _again: bool) -> None:  # noqa: FBT001 # see _do
