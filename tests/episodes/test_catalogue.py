@@ -265,11 +265,22 @@ def test_a_wrong_part_of_a_folder_is_named_with_what_it_must_be(
         (TOML, None, r"task greet-somebody: it has no task\.py.*setup\(stage\), evaluate\(stage\), oracle\(stage\)"),
         (TOML, "def setup(stage): pass", r"task\.py lacks evaluate\(stage\), oracle\(stage\).*def evaluate"),
         (TOML, "x = 1\nimport no_such_thing\n", r"task\.py raises ModuleNotFoundError.*task\.py, line 2\)"),
+        (
+            TOML,
+            "import sys\nsys.exit('none of that')\n",
+            r"task\.py raises SystemExit: none of that \(.*task\.py, line 2\)",
+        ),
+        (TOML, "raise SystemExit\n", r"task\.py raises SystemExit \(.*task\.py, line 1\)"),
         (TOML, "def setup(stage:\n", r"task\.py raises SyntaxError.*task\.py, line 1\)"),
         (
             TOML,
             CODE.replace('{"secret"', '1 / 0, {"secret"'),
             r"parameters\(\) raises ZeroDivisionError.*task\.py, line 3\)",
+        ),
+        (
+            TOML,
+            "import sys\n" + CODE.replace('{"secret"', 'sys.exit(3), {"secret"'),
+            r"parameters: for seed 0 raises SystemExit: 3",
         ),
         (
             TOML,
@@ -290,6 +301,28 @@ def test_a_missing_part_of_a_folder_is_named_and_so_is_the_line_of_its_code(
     where = folder(tmp_path / "own", toml, code)
     with pytest.raises(TaskError, match=message):
         find_tasks([where])
+
+
+def test_code_that_ends_the_process_is_a_task_that_is_wrong_and_a_ctrl_c_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "ends_at_once.py").write_text("x = 1\nraise SystemExit(0)\n")
+    with pytest.raises(TaskError, match=r"importing its module raises SystemExit: 0 \(.*ends_at_once\.py, line 2\)"):
+        find_tasks(["ends_at_once:Task"])
+    interrupted = "raise KeyboardInterrupt\n"
+    (tmp_path / "is_interrupted.py").write_text(interrupted)
+    for wanted in ("is_interrupted:Task", folder(tmp_path / "own", TOML, interrupted)):
+        with pytest.raises(KeyboardInterrupt):
+            find_tasks([wanted])
+
+    class Ends(Greeting):
+        def __init__(self) -> None:
+            sys.exit("made for nothing")
+
+    monkeypatch.setattr(sys.modules[__name__], "Ends", Ends, raising=False)
+    with pytest.raises(TaskError, match=r"making it raises SystemExit: made for nothing"):
+        find_tasks([f"{__name__}:Ends"])
 
 
 def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:

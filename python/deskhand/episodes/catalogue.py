@@ -186,7 +186,7 @@ def _of_class(wanted: str) -> Task:
             raise own_error(wanted, "importing its module", error) from error
         hint = "is its folder on the path? PYTHONPATH=FOLDER deskhand tasks list"
         raise TaskError(wanted, f"there is no module {error.name}", hint) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise own_error(wanted, "importing its module", error) from error
     cls = getattr(module, attribute, None)
     if cls is None:
@@ -219,7 +219,7 @@ def _made(cls: type[Task], origin: str) -> Task:
         raise TaskError(origin, f"{cls.__name__} has no name", 'write name = "…" in the class')
     try:
         task = cls()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise own_error(origin, "making it", error) from error
     check_parts(task)
     return task
@@ -262,7 +262,7 @@ def _check_instance(task: Task, seed: int) -> None:
         _, again = instance(task, seed)
     except TaskError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise own_error(task.name, f"parameters: for seed {seed}", error) from error
     try:
         plain = json.loads(json.dumps(parameters))
@@ -278,7 +278,7 @@ def _check_instance(task: Task, seed: int) -> None:
         told = task.instruction(parameters)
     except TaskError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise own_error(task.name, f"instruction: for seed {seed}", error) from error
     if not isinstance(told, str) or not told.strip():
         raise TaskError(task.name, f"instruction: for seed {seed} it is {shown(told)}", "give a sentence")

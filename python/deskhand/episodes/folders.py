@@ -119,7 +119,7 @@ class FolderTask(Task):
         return TaskError(self.name, reason, hint)
 
 
-def own_error(task: str, doing: str, error: Exception, folder: Path | None = None) -> TaskError:
+def own_error(task: str, doing: str, error: BaseException, folder: Path | None = None) -> TaskError:
     """An error of a task's own code as one that names the task, and the file and line it came from.
 
     Args:
@@ -259,7 +259,8 @@ def _code(task: str, folder: Path) -> ModuleType:
     sys.modules[module.__name__] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        # One that calls sys.exit() would end the command without a word.
         del sys.modules[module.__name__]
         raise own_error(task, CODE_FILE, error, folder) from error
     missing = [name for name in _FUNCTIONS if not callable(getattr(module, name, None))]
