@@ -335,6 +335,15 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         find_tasks([folder(tmp_path / "null", TOML.replace("greet-somebody", r"greet\u0000you"))])
 
 
+def test_a_further_file_of_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    where = Path(folder(tmp_path / "own"))
+    (task,) = find_tasks([str(where)])
+    # A file that nobody can read, whatever rights he has: nothing is mapped at its beginning.
+    (where / "more").symlink_to("/proc/self/mem")
+    with pytest.raises(TaskError, match=r"task greet-somebody: .*/own/more cannot be read: Input/output error"):
+        digest(task)
+
+
 def test_an_error_of_a_folders_code_has_its_place_and_one_of_the_desktop_stays_what_it_is(
     tmp_path: Path, desktop: Desktop
 ) -> None:

@@ -94,6 +94,9 @@ def digest(task: Task) -> str:
     """A digest of all that makes a task what it is: its folder's files, or its class's module and those beside it that it uses.
 
     It is the same on every machine, and another one as soon as any of these files is.
+
+    Raises:
+        TaskError: One of the files cannot be read.
     """
     return _digest(type(task))
 
@@ -109,12 +112,19 @@ def _digest(cls: type[Task]) -> str:
 def _sources(cls: type[Task]) -> Iterable[tuple[str, bytes]]:
     if issubclass(cls, FolderTask):
         files = (path for path in cls.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-        return [(str(path.relative_to(cls.folder)), path.read_bytes()) for path in files]
+        return [(str(path.relative_to(cls.folder)), _read(cls, path)) for path in files]
     found: dict[Path, ModuleType] = {}
     for base in cls.__mro__:
         if base not in {Task, object} and issubclass(base, Task):
             _collect(sys.modules[base.__module__], found)
-    return [(path.name, path.read_bytes()) for path in found]
+    return [(path.name, _read(cls, path)) for path in found]
+
+
+def _read(cls: type[Task], path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TaskError(cls.name, f"{path} cannot be read: {error.strerror}") from error
 
 
 def _collect(module: ModuleType, found: dict[Path, ModuleType]) -> None:
