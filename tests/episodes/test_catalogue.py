@@ -423,8 +423,12 @@ def test_show_says_what_an_agent_is_told_for_a_seed(tmp_path: Path) -> None:
     assert task.instruction(parameters) in text
     assert str(number) in text
     assert "5 steps" in text
+    assert "masks    700,0,100,24\n" in text
     code, text = cli("show", where, "--seed", "4", "--json")
     assert json.loads(text)["parameters"] == parameters
+    assert json.loads(text)["masks"] == [[700, 0, 100, 24]]
+    code, text = cli("show", "text-write-note")
+    assert "masks    none\n" in text
     code, text = cli("show", "no-such-task")
     assert code == 1
     assert "there is no such task" in text

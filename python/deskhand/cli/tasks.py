@@ -45,6 +45,7 @@ def _data(task: Task) -> dict[str, Any]:
         "network": task.network if isinstance(task.network, str) else list(task.network),
         "image": task.image,
         "screen": list(task.screen),
+        "masks": [list(mask) for mask in task.masks],
         "digest": digest(task),
     }
 
@@ -102,6 +103,7 @@ def _told(task: Task, data: dict[str, Any]) -> str:
         ("given", f"{needs} MB of {most} MB, {task.resources.cpus:g} of {task.resources.most_cpus:g} processors"),
         ("network", "none" if task.network == "none" else ", ".join(task.network)),
         ("screen", "x".join(map(str, task.screen))),
+        ("masks", "; ".join(",".join(map(str, mask)) for mask in task.masks) or "none"),
         ("image", task.image),
         ("programs", ", ".join(task.programs) or "none"),
         ("digest", data["digest"][:16]),
