@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
@@ -12,6 +13,8 @@ import pytest
 
 from deskhand import ActionError
 from deskhand.launch import registry
+from deskhand.launch.processes import Guard
+from faults.helpers import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,3 +92,17 @@ def test_a_number_that_was_given_anew_meanwhile_is_not_taken_away(
     assert registry.private_directory(numbered=True) == runtime / "d-02"
     assert (old / ".guard").exists()
     holders[0].close()
+
+
+def test_a_guard_that_has_ended_takes_nothing_from_the_next_one_of_that_number(runtime: Path) -> None:
+    first = Guard.start(registry.private_directory(numbered=True))
+    first._to.close()
+    until(lambda: not first.directory.exists(), 10, "the end of the first guard's directory")
+    second = Guard.start(registry.private_directory(numbered=True))
+    assert second.directory == first.directory == runtime / "d-01"
+    first.close()
+    assert second.directory.is_dir()
+    # What is left of one that was killed is removed all the same.
+    os.kill(second.pid, signal.SIGKILL)
+    second.close()
+    assert not second.directory.exists()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from deskhand.errors import BackendError, ShellError
+from deskhand.launch import registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,6 +87,8 @@ class Guard:
         """Use `Guard.start` or `Guard.join` instead."""
         self.directory = directory
         self._process = process
+        # As long as it is open, no other directory is taken for this one: the name may be another desktop's by the end.
+        self._place = None if process is None else os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         self._to = to
         self._answers = answers
         self._ids = itertools.count(1)
@@ -286,8 +289,7 @@ class Guard:
                 self._process.kill()
                 self._process.wait()
             self._reader.join()
-            # The guard has, unless it was killed.
-            shutil.rmtree(self.directory, ignore_errors=True)
+            self._leave_place()
         if self._client is not None:
             # The reader holds the lock of its file until it has read: closing that first would wait for ever.
             with contextlib.suppress(OSError):
@@ -297,10 +299,26 @@ class Guard:
         with contextlib.suppress(OSError, ValueError):
             self._answers.close()
 
+    def _leave_place(self) -> None:
+        """Remove the directory, which the guard has done unless it was killed."""
+        if self._place is None:
+            return
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(self._place), os.stat(self.directory)):  # noqa: PTH116 # as its pair
+                registry.remove_left(self.directory)
+        self._forget_place()
+
+    def _forget_place(self) -> None:
+        # First: an interruption must not let the same number be closed twice, which by then may be of another file.
+        place, self._place = self._place, None
+        if place is not None:
+            os.close(place)
+
     def abandon(self) -> None:
         """Let go without waiting: after `detach`, or to leave the rest to the guard."""
         with contextlib.suppress(OSError, ValueError):
             self._to.close()
+        self._forget_place()
         if self._process is not None:
             # Should it end before we do, it must not stay a zombie; the reader then ends too.
             threading.Thread(target=self._process.wait, name="deskhand-guard-end", daemon=True).start()

@@ -34,6 +34,7 @@ __all__ = [
     "needs_room",
     "private_directory",
     "remove",
+    "remove_left",
     "runtime_directory",
     "update",
 ]
@@ -131,11 +132,7 @@ def private_directory(*, numbered: bool = False) -> Path:
     """
     base = runtime_directory()
     for path in base.glob("d-*/.guard"):
-        with contextlib.suppress(OSError), path.open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Unlinked before it could be locked, it was another directory's, and a new one may have that name.
-            if os.fstat(lock.fileno()).st_nlink:
-                shutil.rmtree(path.parent, ignore_errors=True)
+        _remove_left(path)
     if not numbered:
         return Path(tempfile.mkdtemp(prefix="d-", dir=base))
     for number in itertools.count(1):
@@ -144,6 +141,23 @@ def private_directory(*, numbered: bool = False) -> Path:
             path.mkdir(mode=0o700)
             break
     return path
+
+
+def remove_left(directory: Path) -> None:
+    """Remove a private directory that its guard, which has ended, has left there; one whose guard lives is left alone."""
+    if (directory / ".guard").exists():
+        _remove_left(directory / ".guard")
+    else:
+        # Its guard did not come so far, and nobody else takes a name that is there.
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_left(path: Path) -> None:
+    with contextlib.suppress(OSError), path.open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Unlinked before it could be locked, it was another directory's, and a new one may have that name.
+        if os.fstat(lock.fileno()).st_nlink:
+            shutil.rmtree(path.parent, ignore_errors=True)
 
 
 def hold(directory: Path) -> IO[bytes]:
