@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import types
 import uuid
@@ -236,6 +237,26 @@ def test_a_cluster_without_desktops_says_how_to_have_some(plan: Plan, monkeypatc
         EpisodeError, match=r"no node of the cluster has desktops: start nodes with `ray start --resources"
     ):
         play(plan)
+
+
+def test_a_stop_is_heard_while_the_head_does_not_answer(plan: Plan) -> None:
+    stop, over = Stop(), threading.Event()
+    in_time: list[bool] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+
+        def nodes(_: Plan) -> dict[str, int]:
+            loop.call_soon_threadsafe(stop, "the operator stopped the run")
+            in_time.append(over.wait(10.0))
+            return {}
+
+        engine: Any = types.SimpleNamespace(nodes=nodes)
+        await engine_module._Cluster(engine, plan, lambda _: 0, lambda _: None).run(stop)
+        over.set()
+
+    asyncio.run(run())
+    assert in_time == [True]
 
 
 CONNECT = """

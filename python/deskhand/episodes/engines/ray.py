@@ -327,7 +327,9 @@ class _Cluster:
         had_nodes, alone_since = False, loop.time()
         try:
             while not stopping.done():
-                self._take_new_nodes()
+                await self._take_new_nodes(stopping)
+                if stopping.done():
+                    return
                 if self._serving:
                     had_nodes, alone_since = True, loop.time()
                 elif not had_nodes:
@@ -347,8 +349,15 @@ class _Cluster:
         finally:
             stopping.cancel()
 
-    def _take_new_nodes(self) -> None:
-        for node, desktops in self._engine.nodes(self._plan).items():
+    async def _take_new_nodes(self, stopping: asyncio.Task[Any]) -> None:
+        # In a thread: Ray waits for the cluster's head, and news and a stop are to be heard meanwhile.
+        looking = asyncio.create_task(asyncio.to_thread(self._engine.nodes, self._plan))
+        try:
+            await asyncio.wait([stopping, looking], return_when=asyncio.FIRST_COMPLETED)
+            found = looking.result() if looking.done() else {}
+        finally:
+            looking.cancel()
+        for node, desktops in found.items():
             if node not in self._hosts and node not in self._lost:
                 host = self._hosts[node] = self._engine.host(self._plan, node, desktops)
                 self._serving[node] = asyncio.create_task(self._engine.serve(host, self._abandon, self._tell))
