@@ -21,6 +21,7 @@ from deskhand import (
     LeftClick,
     LeftMouseDown,
     PolicyDenied,
+    Pool,
     Secret,
     Type,
     Wait,
@@ -611,6 +612,25 @@ def test_a_stop_that_came_before_is_heard() -> None:
     stop = Stop()
     stop("at once")
     assert tried("oracle", stop=stop)["cause"] == Cause.CANCELLED
+
+
+def test_a_stop_is_heard_while_a_desktop_comes_up() -> None:
+    stop, over = Stop(), threading.Event()
+    in_time: list[bool] = []
+
+    def launch() -> Desktop:
+        stop("the operator stopped the run")
+        in_time.append(over.wait(10.0))
+        return memory_desktop()
+
+    with Pool(launch, size=1, warm=0) as pool:
+        result = tried("oracle", places=pool, stop=stop)
+        over.set()
+        assert (result["cause"], result["detail"]) == (Cause.CANCELLED, "the operator stopped the run")
+        # Nobody has the desktop that came too late.
+        with pool.acquire(LONG):
+            pass
+    assert in_time[0]
 
 
 def test_every_cause_has_a_rule() -> None:

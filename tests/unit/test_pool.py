@@ -153,6 +153,33 @@ def test_timeout(make: Maker) -> None:
     assert len(make.backends) == 1
 
 
+def test_who_is_told_to_wait_no_longer_leaves_nothing(make: Maker) -> None:
+    make.gate.clear()
+    with Pool(make, size=1, warm=0) as pool, ThreadPoolExecutor(1) as callers:
+        waiting = pool.acquire(timeout=None)
+
+        def wait() -> None:
+            with pytest.raises(deskhand.BackendError, match="not wanted any more"), waiting:
+                pass
+
+        job = callers.submit(wait)
+        until(lambda: pool.status.waiting == 1, "the caller to queue")
+        waiting.cancel()
+        job.result(LIMIT)
+        until(lambda: pool.status.waiting == 0, "the caller to be forgotten")
+        make.gate.set()
+        before = pool.acquire(timeout=None)
+        before.cancel()
+        with pytest.raises(deskhand.BackendError, match="not wanted any more"), before:
+            pass
+        after = pool.acquire(LIMIT)
+        with after as desktop:
+            after.cancel()
+            desktop.screenshot()
+        with pool.acquire(LIMIT):
+            pass
+
+
 def test_too_many_callers_are_turned_away_at_once(make: Maker) -> None:
     with Pool(make, size=1, warm=0, max_waiting=1) as pool:
 

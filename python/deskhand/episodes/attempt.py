@@ -75,7 +75,7 @@ class Places(Protocol):
     """
 
     def acquire(self, timeout: float | None = ...) -> AbstractContextManager[Desktop]:
-        """A desktop, after `timeout` seconds at most."""
+        """A desktop, after `timeout` seconds at most; one that has `cancel()` is waited for no longer once it is called."""
         ...
 
 
@@ -227,7 +227,12 @@ class _Attempt:
 
     def _start(self, held: contextlib.ExitStack, places: Places) -> Desktop:
         try:
-            return held.enter_context(places.acquire(_START_LIMIT))
+            waiting = places.acquire(_START_LIMIT)
+            unsubscribe = self.stop.subscribe(getattr(waiting, "cancel", lambda: None))
+            try:
+                return held.enter_context(waiting)
+            finally:
+                unsubscribe()
         except Exception as error:
             if self.stop.reason is not None:
                 raise _Over(Cause.CANCELLED, self.stop.reason) from error

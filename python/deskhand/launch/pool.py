@@ -362,6 +362,10 @@ class _Lease:
     ) -> None:
         self._leave()
 
+    def cancel(self) -> None:
+        """From any thread: it is waited for no longer, and entering raises BackendError. Who has a desktop keeps it."""
+        self._told.put(BackendError("the desktop is not wanted any more"))
+
     def __del__(self) -> None:
         # A Ctrl-C may come when `__exit__` has hardly begun.
         if self._ticket is not None and not sys.is_finalizing():
