@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -185,8 +185,8 @@ def test_a_killed_driver_leaves_nothing(engine: Engine, image: str, driver_envir
 def test_an_end_that_was_interrupted_gives_its_number_back_once(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rooms, leave = Rooms(2, image=image, size=(400, 300)), Rooms._leave
 
-    def interrupted(*of: object) -> None:
-        leave(*of)  # type: ignore[arg-type]
+    def interrupted(rooms: Rooms, room: Any, stay: Any) -> None:
+        leave(rooms, room, stay)
         raise KeyboardInterrupt
 
     with rooms.launch() as one, rooms.launch() as two:
