@@ -77,6 +77,12 @@ def _apart() -> Iterator[Path]:
 
 
 @pytest.fixture
+def short(_apart: Path) -> Path:
+    """A directory in which sockets have room: the path of `tmp_path` grows with the test's name and the number of the run."""
+    return Path(tempfile.mkdtemp(dir=_apart))
+
+
+@pytest.fixture
 def home(tmp_path: Path) -> Path:
     """An empty home directory."""
     path = tmp_path / "home"

@@ -30,9 +30,6 @@ __all__ = ["Check", "DisplayFacts", "Facts", "Fonts", "Lock", "State", "System",
 _TMP = "/tmp"  # noqa: S108
 _SHM = "/dev/shm"  # noqa: S108
 _RUN_LIMIT = 10.0
-# The path of a socket has 108 bytes, the last of which is 0; below the runtime directory comes `/d-xxxxxxxx/guard.sock`.
-_SOCKET_PATH = 107
-_BELOW_RUNTIME = len("/d-xxxxxxxx/guard.sock")
 _CJK = {"zh": "Chinese", "ja": "Japanese", "ko": "Korean"}
 _EMOJI = "und-zsye"
 
@@ -380,10 +377,15 @@ def _judge_runtime(path: str, problem: str) -> Check:
     name = "runtime directory"
     if problem:
         return Check(name, State.FAIL, problem, "export XDG_RUNTIME_DIR to a directory of yours with mode 0700")
-    if len(os.fsencode(path)) + _BELOW_RUNTIME > _SOCKET_PATH:
-        detail = f"{path} is too long for the sockets in it"
-        fix = f"export XDG_RUNTIME_DIR to a path of at most {_SOCKET_PATH - _BELOW_RUNTIME - len('/deskhand')} bytes"
-        return Check(name, State.FAIL, detail, fix)
+    lacking = (
+        (State.FAIL, registry.GUARD_SOCKET, "the sockets in it"),
+        (State.WARN, registry.BROWSER_SOCKET, "the sockets of browsers on desktops with a home directory of their own"),
+    )
+    for state, below, whose in lacking:
+        spare = registry.spare_bytes(Path(path), below)
+        if spare < 0:
+            fix = f"export XDG_RUNTIME_DIR to a path of at most {len(os.fsencode(Path(path).parent)) + spare} bytes"
+            return Check(name, state, f"{path} is too long for {whose}", fix)
     return Check(name, State.OK, path)
 
 

@@ -75,17 +75,13 @@ def desktop(image: str) -> Iterator[deskhand.Desktop]:
 
 
 @pytest.fixture
-def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runtime(short: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where deskhand keeps its files during this test."""
-    path = tmp_path / "run"
-    path.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
-    return path / "deskhand"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    return short / "deskhand"
 
 
 @pytest.fixture
-def driver_environment(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
+def driver_environment(environment: dict[str, str], short: Path) -> dict[str, str]:
     """What a driver in a process of its own gets: a runtime directory of its own."""
-    runtime = tmp_path / "run"
-    runtime.mkdir(mode=0o700)
-    return {**os.environ, **environment, "XDG_RUNTIME_DIR": str(runtime)}
+    return {**os.environ, **environment, "XDG_RUNTIME_DIR": str(short)}

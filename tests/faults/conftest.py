@@ -22,12 +22,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runtime(short: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where deskhand keeps its files during this test."""
-    path = tmp_path / "run"
-    path.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
-    return path / "deskhand"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    return short / "deskhand"
 
 
 @pytest.fixture

@@ -148,10 +148,9 @@ say(**said, left=[name for name in os.listdir(place) if name != ".lock"])
 
 
 @pytest.mark.parametrize("pages", [0, 1])
-def test_full_disk(environment: dict[str, str], tmp_path: Path, pages: int) -> None:
+def test_full_disk(environment: dict[str, str], short: Path, pages: int) -> None:
     """F22: no room, or only for the first file, where a desktop keeps its own: an error that names it, and nothing is left."""
-    run = tmp_path / "run"
-    run.mkdir()
+    run = short
     setup = f"""mount -t tmpfs -o mode=0700,size=256k tmpfs {run}
 mkdir -m 0700 {run}/deskhand
 dd if=/dev/zero of={run}/filler bs=4k 2>/dev/null || true

@@ -58,12 +58,9 @@ def tree(pid: int) -> list[int]:
 class Shell:
     """`deskhand` with a runtime directory of its own, in a working directory of its own."""
 
-    def __init__(self, directory: Path, home: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, runtime: Path, home: Mapping[str, str]) -> None:
         self.directory = directory
-        self.runtime = directory / "r"
-        self.runtime.mkdir(mode=0o700)
-        # The socket of a guard is in there, and its path has at most 107 bytes.
-        assert len(f"{self.runtime}/deskhand/d-xxxxxxxx/guard.sock") < 108
+        self.runtime = runtime
         kept = {k: v for k, v in os.environ.items() if not k.startswith("DESKHAND_")}
         self.environment = {**kept, **home, "XDG_RUNTIME_DIR": str(self.runtime), "LANG": "C.UTF-8"}
         self.program = str(Path(sys.executable).with_name("deskhand"))
@@ -118,8 +115,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, environment: dict[str, str]) -> Iterator[Shell]:
-    shell = Shell(tmp_path, environment)
+def shell(tmp_path: Path, short: Path, environment: dict[str, str]) -> Iterator[Shell]:
+    shell = Shell(tmp_path, short, environment)
     yield shell
     down = shell.run("down", "--all")
     leftover = [path.name for path in (shell.runtime / "deskhand").glob("d-*")]

@@ -145,11 +145,10 @@ def test_a_policy_is_asked(shared: deskhand.Desktop) -> None:
     assert asked[0] == (a.Type("x"), "mcp")
 
 
-def test_over_standard_input_and_output(tmp_path: Any) -> None:
+def test_over_standard_input_and_output(tmp_path: Any, short: Any) -> None:
     """As clients start it: a desktop of its own, which ends with it."""
-    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(short)}
     environment.pop("DESKHAND_DESKTOP", None)
-    tmp_path.chmod(0o700)
     parameters = StdioServerParameters(
         command=sys.executable, args=["-m", "deskhand", "mcp", "--size", "320x200"], env=environment
     )
@@ -188,10 +187,9 @@ def test_the_example(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(result.is_error for result in (menu, closed, last))
 
 
-def test_over_http_to_this_machine_only(tmp_path: Any) -> None:
-    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+def test_over_http_to_this_machine_only(tmp_path: Any, short: Any) -> None:
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(short)}
     environment.pop("DESKHAND_DESKTOP", None)
-    tmp_path.chmod(0o700)
     command = [sys.executable, "-m", "deskhand", "mcp", "--http", "--port", "0", "--single"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -12,6 +12,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -25,7 +27,6 @@ from providers.test_cua import downs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from types import TracebackType
 
     import deskhand
@@ -46,21 +47,20 @@ class Served:
 
 
 def _kept(runtime: Path) -> Iterator[Served]:
-    runtime.chmod(0o700)
     served = Served(runtime)
     yield served
     served.run("down", "served")
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    yield from _kept(tmp_path_factory.mktemp("run"))
+def served(_apart: Path) -> Iterator[Served]:
+    yield from _kept(Path(tempfile.mkdtemp(dir=_apart)))
 
 
 @pytest.fixture
-def private(tmp_path: Path) -> Iterator[Served]:
+def private(short: Path) -> Iterator[Served]:
     """One that no other test's server drives."""
-    yield from _kept(tmp_path)
+    yield from _kept(short)
 
 
 @pytest.fixture(scope="module")

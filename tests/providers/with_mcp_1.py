@@ -78,9 +78,8 @@ def test_every_action_through_the_client(*, single: bool) -> None:
         asyncio.run(main())
 
 
-def test_over_standard_input_and_output(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+def test_over_standard_input_and_output(tmp_path: Path, short: Path) -> None:
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(short)}
     environment.pop("DESKHAND_DESKTOP", None)
     parameters = StdioServerParameters(
         command=sys.executable, args=["-m", "deskhand", "mcp", "--size", "320x200"], env=environment

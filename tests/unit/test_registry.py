@@ -6,12 +6,13 @@ import fcntl
 import os
 import shutil
 import signal
+import socket
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 import pytest
 
-from deskhand import ActionError
+from deskhand import ActionError, BackendError
 from deskhand.launch import registry
 from deskhand.launch.processes import Guard
 from faults.helpers import until
@@ -28,9 +29,9 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> registry.Entry:
 
 
 @pytest.fixture
-def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runtime(short: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of those of desktops."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
     return registry.runtime_directory()
 
 
@@ -106,3 +107,21 @@ def test_a_guard_that_has_ended_takes_nothing_from_the_next_one_of_that_number(r
     os.kill(second.pid, signal.SIGKILL)
     second.close()
     assert not second.directory.exists()
+
+
+def test_a_directory_whose_sockets_would_have_too_long_paths_is_refused(
+    short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The longest one serves, and one byte more is told before anything starts."""
+    most = 107 - len("/deskhand/d-xxxxxxxx/guard.sock")
+    base = short / ("r" * (most - len(f"{short}/")))
+    for path in (base, base.with_name(base.name + "r")):
+        path.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(base))
+    directory = registry.private_directory()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(directory / "guard.sock"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", f"{base}r")
+    with pytest.raises(BackendError, match=f"107 bytes; set XDG_RUNTIME_DIR to .* at most {most}$"):
+        registry.private_directory()
+    assert list((short / f"{base.name}r" / "deskhand").glob("d-*")) == []

@@ -312,7 +312,7 @@ def leave_running(desktop: Desktop) -> registry.Entry:
     entry = registry.find(desktop.name) if desktop.name is not None else None
     if entry is None:
         raise ActionError("only a desktop that was launched with a name can be left running")
-    path = str(Path(entry.directory) / "guard.sock")
+    path = str(Path(entry.directory) / registry.GUARD_SOCKET)
     pid = desktop.leave(path)
     entry = replace(entry, socket=path, pid=pid)
     try:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "BROWSER_SOCKET",
+    "GUARD_SOCKET",
     "Entry",
     "add",
     "entries",
@@ -36,9 +38,15 @@ __all__ = [
     "remove",
     "remove_left",
     "runtime_directory",
+    "spare_bytes",
     "update",
 ]
 
+# The path of a socket has 108 bytes (sun_path of unix(7)), the last of which is 0.
+_SOCKET_PATH = 107
+GUARD_SOCKET = "guard.sock"
+# What Chromium makes in a desktop's own directory for temporary files; without it, it does not start.
+BROWSER_SOCKET = "tmp/org.chromium.Chromium.xxxxxx/SingletonSocket"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -123,14 +131,34 @@ def needs_room() -> Iterator[None]:
         raise LaunchFailed("the directory of a desktop", 0.0, "", hint) from error
 
 
+def spare_bytes(base: Path, below: str = GUARD_SOCKET) -> int:
+    """By how many bytes the paths of sockets in the desktops' directories are within what a socket's path may have.
+
+    Args:
+        base: The runtime directory.
+        below: A socket in a desktop's directory.
+    """
+    return _SOCKET_PATH - len(os.fsencode(base / "d-xxxxxxxx" / below))
+
+
 def private_directory(*, numbered: bool = False) -> Path:
     """A new directory for one desktop; those that a killed guard has left are removed.
 
     Args:
         numbered: Its name is the lowest number that is free, not a random one: applications show the paths of their files, and
             the same steps shall come to the same picture. Nothing that outlives its guard may be known by such a name.
+
+    Raises:
+        BackendError: It cannot be made, or the paths of the sockets in it would be too long.
     """
     base = runtime_directory()
+    spare = spare_bytes(base)
+    if spare < 0:
+        most = len(os.fsencode(base.parent)) + spare
+        raise BackendError(
+            f"{base} is too long: below it are sockets, and the path of a socket has at most {_SOCKET_PATH} bytes; "
+            f"set XDG_RUNTIME_DIR to a directory whose path has at most {most}"
+        )
     for path in base.glob("d-*/.guard"):
         _remove_left(path)
     if not numbered:
