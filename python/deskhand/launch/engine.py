@@ -220,7 +220,7 @@ def _tls(docker: Any, address: Address) -> Any:
 
 
 def _knock(address: Address) -> None:
-    """Whether somebody is there: the SDK leaves a socket open that it could not connect, and would try for a minute."""
+    """Whether somebody is there: the SDK would try for a minute."""
     if not address.is_local:
         parts = urlsplit(address.url)
         try:
@@ -244,6 +244,23 @@ def _knock_at(path: str) -> None:
 def _adapter(path: str, timeout: float, *, waits: bool) -> Any:
     """The SDK's own way to a socket; one that `waits` does so for who listens there."""
     from docker.transport import UnixHTTPAdapter  # noqa: PLC0415 # whoever has an engine has it
+    from docker.transport.unixconn import UnixHTTPConnection, UnixHTTPConnectionPool  # noqa: PLC0415
+
+    class Connection(UnixHTTPConnection):  # type: ignore[misc] # the SDK has no types
+        def connect(self) -> None:
+            # The SDK's own leaves a socket open that it cannot connect.
+            client = socket.socket(socket.AF_UNIX)
+            try:
+                client.settimeout(self.timeout)
+                client.connect(path)
+            except BaseException:
+                client.close()
+                raise
+            self.sock = client
+
+    class Pool(UnixHTTPConnectionPool):  # type: ignore[misc] # the SDK has no types
+        def _new_conn(self) -> Connection:
+            return Connection(self.base_url, path, self.timeout)
 
     class Adapter(UnixHTTPAdapter):  # type: ignore[misc] # the SDK has no types
         def send(self, *arguments: Any, **named: Any) -> Any:
@@ -258,6 +275,14 @@ def _adapter(path: str, timeout: float, *, waits: bool) -> Any:
                 if attempt:
                     time.sleep(_FIRST_PAUSE * 2**attempt)
             return super().send(*arguments, **named)
+
+        def get_connection(self, url: str, proxies: object = None) -> Pool:
+            del proxies
+            with self.pools.lock:
+                if url not in self.pools:
+                    self.pools[url] = Pool(url, path, self.timeout, maxsize=self.max_pool_size)
+                pool: Pool = self.pools[url]
+                return pool
 
     return Adapter(f"http+unix://{path}", timeout)
 
