@@ -5,7 +5,7 @@
 //! that process which is neither ours nor init. What a process does while nobody acts (a spinner, a video) it does on its
 //! own account, and does not count.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::process;
@@ -24,6 +24,11 @@ const AMBIENT_TOLERANCE: f64 = 1.5;
 const RESTING_SHARE: f64 = 0.5;
 /// How far one look back goes: as long as the screen must be quiet, so that the work that led to its last change is over.
 const LOOKBACK: Duration = Duration::from_millis(50);
+/// For so long after a thread that computed was found to have ended, nobody has come round to what it made. A look comes so much
+/// later than the one before it.
+const HANDED_ON: Duration = Duration::from_millis(25);
+/// On a busy machine it takes the main thread so long at most to come round to it.
+const AFTERMATH: Duration = Duration::from_millis(250);
 /// How often in a second a thread wakes at least while it animates, though no pixel changes: the clock of an animation ticks with
 /// every frame, 60 times a second. Measured beside it: at most 40, a browser's after a key.
 const TICKS: f64 = 45.0;
@@ -85,6 +90,40 @@ struct Rate {
     wakes: f64,
 }
 
+/// What a family does while nobody acts.
+#[derive(Default)]
+struct Ambient {
+    /// Of each process that does anything.
+    rates: HashMap<u32, Rate>,
+    /// The threads that do it.
+    stirring: HashSet<(u32, u32)>,
+    /// The processes in which threads begin and end: one that was not there before tells nothing.
+    churning: HashSet<u32>,
+}
+
+impl Ambient {
+    fn between(earlier: &Sample, now: &Sample) -> Self {
+        let (before, after) = (earlier.ids(), now.ids());
+        let stirs = |thread: &&Thread| thread.done.awake > earlier.done(thread.process, thread.id).awake;
+        Self {
+            rates: now.rates_since(earlier),
+            stirring: now.threads.iter().filter(stirs).map(|thread| (thread.process, thread.id)).collect(),
+            churning: before.symmetric_difference(&after).map(|&(process, _)| process).collect(),
+        }
+    }
+
+    fn rate(&self, process: u32) -> Rate {
+        self.rates.get(&process).copied().unwrap_or_default()
+    }
+
+    /// Whether a thread that is awake has been given something to do.
+    fn is_news(&self, thread: &Thread) -> bool {
+        let (process, id) = (thread.process, thread.id);
+        let idle = !self.churning.contains(&process) && !self.stirring.contains(&(process, id));
+        idle || self.rate(process).share < RESTING_SHARE
+    }
+}
+
 /// A family's threads, by process and thread id in ascending order.
 struct Sample {
     at: Instant,
@@ -95,6 +134,10 @@ impl Sample {
     fn done(&self, process: u32, id: u32) -> Done {
         let found = self.threads.binary_search_by_key(&(process, id), |thread| (thread.process, thread.id));
         found.map_or_else(|_| Done::default(), |index| self.threads[index].done)
+    }
+
+    fn ids(&self) -> HashSet<(u32, u32)> {
+        self.threads.iter().map(|thread| (thread.process, thread.id)).collect()
     }
 
     /// What each process that was awake did since `earlier`.
@@ -228,8 +271,9 @@ pub(crate) struct Work {
     members: Vec<Member>,
     births: Option<Births>,
     samples: VecDeque<Sample>,
-    /// What each process does while nobody acts.
-    ambient: HashMap<u32, Rate>,
+    ambient: Ambient,
+    /// When a thread that computed was found to have ended.
+    ended: Option<Instant>,
 }
 
 impl Work {
@@ -257,12 +301,30 @@ impl Work {
             self.list(root);
         }
         let mut threads = Vec::with_capacity(self.members.len());
+        let mut gone = Vec::new();
         self.members.retain_mut(|member| {
             let done = member.done();
             threads.extend(done.map(|done| Thread { process: member.process, id: member.id, done }));
+            if done.is_none() {
+                gone.push((member.process, member.id));
+            }
             done.is_some()
         });
+        if gone.into_iter().any(|(process, id)| self.has_computed(process, id)) {
+            self.ended = Some(Instant::now());
+        }
         Sample { at: Instant::now(), threads }
+    }
+
+    /// Whether a thread that is gone was at work when it was last seen.
+    fn has_computed(&self, process: u32, id: u32) -> bool {
+        let Some(last) = self.samples.back() else { return false };
+        // How long it has just waited for a processor may not have been told yet: so each time that ends there is looked at.
+        let is_busy_since = |earlier: &Sample| {
+            let awake = last.done(process, id).awake.saturating_sub(earlier.done(process, id).awake);
+            awake > last.at.duration_since(earlier.at).mul_f64(BUSY_SHARE)
+        };
+        !self.ambient.churning.contains(&process) && self.samples.iter().any(is_busy_since)
     }
 
     /// Finds the family's threads; those known before stay as they are.
@@ -295,9 +357,10 @@ impl Work {
         }
         let now = self.take();
         if let Some(last) = self.samples.back() {
-            self.ambient = now.rates_since(last);
+            self.ambient = Ambient::between(last, &now);
         }
         self.push(now);
+        self.ended = None;
     }
 
     /// What the family did just now.
@@ -322,16 +385,23 @@ impl Work {
         // On a busy machine we are late too: the last sample may be of just now, and the one before of long ago.
         let mut earlier = self.samples.iter().filter(|sample| age(sample) >= SHORTEST_SPAN);
         let recent = earlier.clone().find(|sample| age(sample) <= LOOKBACK).or_else(|| earlier.next_back());
-        let beyond = |(&process, rate): (&u32, &Rate)| rate.share - AMBIENT_TOLERANCE * self.usual(process).share;
+        let beyond =
+            |(&process, rate): (&u32, &Rate)| rate.share - AMBIENT_TOLERANCE * self.ambient.rate(process).share;
         if let Some(recent) = recent
             && now.rates_since(recent).iter().map(|process| beyond(process).max(0.0)).sum::<f64>() > BUSY_SHARE
         {
             return true;
         }
-        let mut resting = now.threads.iter().filter(|thread| self.usual(thread.process).share < RESTING_SHARE);
+        let ended_within = |time| self.ended.is_some_and(|at| now.at.saturating_duration_since(at) < time);
+        if ended_within(HANDED_ON) {
+            return true;
+        }
+        // The main thread draws what others have made, also where it is usually awake.
+        let owes = |thread: &Thread| thread.id == thread.process && ended_within(AFTERMATH);
+        let mut asked = now.threads.iter().filter(|thread| self.ambient.is_news(thread) || owes(thread));
         // Where nobody waits for a processor, only a wait for a disk is left to be found; it is the main thread that starts.
         let contended = is_contended();
-        resting.any(|thread| (contended || thread.id == thread.process) && is_awake(thread))
+        asked.any(|thread| (contended || thread.id == thread.process) && is_awake(thread))
     }
 
     /// What had something to do when the screen changed has done it; what ticks has woken lately too.
@@ -342,12 +412,8 @@ impl Work {
         now.threads.iter().any(|&Thread { process, id, done }| {
             let wakes_since = |sample: &Sample| done.wakes.saturating_sub(sample.done(process, id).wakes);
             let rate = f64::from(wakes_since(earlier)) / span;
-            rate - AMBIENT_TOLERANCE * self.usual(process).wakes > TICKS && wakes_since(lately) > 0
+            rate - AMBIENT_TOLERANCE * self.ambient.rate(process).wakes > TICKS && wakes_since(lately) > 0
         })
-    }
-
-    fn usual(&self, process: u32) -> Rate {
-        self.ambient.get(&process).copied().unwrap_or_default()
     }
 
     fn parent(&mut self, pid: u32) -> Option<u32> {
@@ -532,6 +598,57 @@ mod tests {
         sleep(SHORTEST_REST);
         work.take_stock();
         assert_ne!(activity_of_the_next(LOOKBACK, &mut work), Activity::Computing);
+    }
+
+    #[test]
+    fn what_has_computed_and_ended_has_handed_something_on() {
+        let mut program = Program::run("sh -c 'while :; do :; done' & read -r _; kill $!; wait; exec sleep 60");
+        let mut work = program.work();
+        assert!(becomes(&mut work, Activity::Computing));
+        sleep(SHORTEST_SPAN);
+        work.sample();
+        program.go_on();
+        assert!((0..200).any(|_| {
+            sleep(SHORTEST_SPAN);
+            work.sample();
+            work.ended.is_some()
+        }));
+        assert_eq!(work.activity(), Activity::Computing);
+        assert!(becomes(&mut work, Activity::Resting));
+    }
+
+    #[test]
+    fn what_sleeps_and_ends_has_handed_nothing_on() {
+        let mut program = Program::run("sleep 60 & read -r _; kill $!; wait; exec sleep 60");
+        let mut work = program.work();
+        assert!(becomes(&mut work, Activity::Resting));
+        let threads = work.take().threads.len();
+        program.go_on();
+        assert!((0..200).any(|_| {
+            sleep(SHORTEST_SPAN);
+            work.sample();
+            work.samples.back().is_some_and(|last| last.threads.len() < threads)
+        }));
+        assert!(work.ended.is_none());
+    }
+
+    #[test]
+    fn a_thread_that_has_slept_is_news_where_others_are_awake() {
+        let begun = Instant::now();
+        let sample = |milliseconds: u64, threads: &[(u32, u32, u64)]| {
+            let done = |awake| Done { awake: Duration::from_millis(awake), wakes: 0 };
+            let threads = threads.iter().map(|&(process, id, awake)| Thread { process, id, done: done(awake) });
+            Sample { at: begun + Duration::from_millis(milliseconds), threads: threads.collect() }
+        };
+        let earlier = sample(0, &[(1, 1, 0), (1, 2, 0), (3, 3, 0), (3, 4, 0), (5, 5, 0)]);
+        let now = sample(100, &[(1, 1, 90), (1, 2, 0), (3, 3, 90), (3, 6, 0), (5, 5, 40)]);
+        let ambient = Ambient::between(&earlier, &now);
+        let later =
+            sample(200, &[(1, 1, 180), (1, 2, 50), (1, 7, 50), (3, 3, 180), (3, 6, 50), (5, 5, 80), (8, 8, 50)]);
+        let news: Vec<u32> =
+            later.threads.iter().filter(|thread| ambient.is_news(thread)).map(|thread| thread.id).collect();
+        // Of the first process all but the one that is always awake; of one whose threads come and go none.
+        assert_eq!(news, [2, 7, 5, 8]);
     }
 
     #[test]
