@@ -4,12 +4,37 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deskhand.episodes.statistics import clustered, paired, pass_all, pass_any, wilson
+
+# Student's t for 95 % and 7 degrees of freedom, as printed in tables.
+T_OF_7 = 2.3646
+
+
+@pytest.mark.parametrize(
+    ("tasks", "confidence", "printed"),
+    # NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, for 1, 2, 3, 10, 29, 41 and 100 degrees of freedom.
+    [
+        (2, 0.95, 12.706),
+        (3, 0.95, 4.303),
+        (4, 0.90, 2.353),
+        (11, 0.99, 3.169),
+        (30, 0.95, 2.045),
+        (42, 0.95, 2.020),
+        (101, 0.90, 1.660),
+    ],
+)
+def test_few_tasks_make_us_less_sure_as_the_tables_of_student_say(
+    tasks: int, confidence: float, printed: float
+) -> None:
+    scores = [task / 1e6 for task in range(tasks)]
+    found = clustered({str(score): [0.5 + score] for score in scores}, confidence=confidence)
+    assert round((found.high - found.value) / math.sqrt(statistics.variance(scores) / tasks), 3) == printed
 
 
 @pytest.mark.parametrize(
@@ -58,8 +83,8 @@ def test_episodes_of_a_task_that_are_alike_make_us_less_sure() -> None:
     # Eight tasks that happen to be alike are no certainty about all others.
     assert (mixed.low, mixed.high) == (wilson(4, 8).low, wilson(4, 8).high)
     # By hand: the clusters' sums are +2 and -2; 8 * 4 / 32**2 * 8/7 = 1/28.
-    assert math.isclose(alike.high - 0.5, 1.959963984540054 * math.sqrt(1 / 28))
-    assert math.isclose(0.5 - alike.low, 1.959963984540054 * math.sqrt(1 / 28))
+    assert math.isclose(alike.high - 0.5, T_OF_7 * math.sqrt(1 / 28), rel_tol=1e-4)
+    assert math.isclose(0.5 - alike.low, T_OF_7 * math.sqrt(1 / 28), rel_tol=1e-4)
 
 
 def test_one_task_alone_tells_nothing_of_others() -> None:
@@ -84,8 +109,8 @@ def test_two_runs_are_compared_episode_by_episode() -> None:
     found = paired({str(number): [pair] for number, pair in enumerate(four * 2)})
     assert found.value == 0.5
     # By hand: four ones and four zeros have the variance 2/7.
-    assert math.isclose(found.high - 0.5, 1.959963984540054 * math.sqrt(2 / 7 / 8))
-    assert math.isclose(0.5 - found.low, 1.959963984540054 * math.sqrt(2 / 7 / 8))
+    assert math.isclose(found.high - 0.5, T_OF_7 * math.sqrt(2 / 7 / 8), rel_tol=1e-4)
+    assert math.isclose(0.5 - found.low, T_OF_7 * math.sqrt(2 / 7 / 8), rel_tol=1e-4)
     one = paired({"a": [(0.0, 1.0), (0.0, 0.0)]})
     assert (one.value, one.low, one.high) == (0.5, -1.0, 1.0)
 

@@ -19,6 +19,8 @@ __all__ = ["Interval", "clustered", "paired", "pass_all", "pass_any", "wilson"]
 _NORMAL = NormalDist()
 # Less than this is what rounding leaves of none.
 _NO_VARIANCE = 1e-18
+# As many as a float has digits.
+_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,32 @@ class Interval:
 
 def _z(confidence: float) -> float:
     return _NORMAL.inv_cdf(0.5 + confidence / 2)
+
+
+def _t(confidence: float, freedom: int) -> float:
+    """How many standard errors an interval reaches to either side, where these were estimated with so many degrees of freedom.
+
+    Source: Student's distribution as a finite sum, Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.3 and
+    26.7.4; inverted by halving.
+    """
+    low, high = 0.0, math.pi / 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, freedom) < confidence else (low, middle)
+    return math.sqrt(freedom) * math.tan((low + high) / 2)
+
+
+def _within(angle: float, freedom: int) -> float:
+    """The chance of Student's t between -sqrt(freedom) tan(angle) and that."""
+    cosine = math.cos(angle)
+    first = freedom % 2
+    term = cosine if first else 1.0
+    terms = [0.0] if freedom == 1 else [term]
+    for step in range(2 + first, freedom, 2):
+        term *= cosine * cosine * (step - 1) / step
+        terms.append(term)
+    found = math.sin(angle) * math.fsum(terms)
+    return (angle + found) * 2 / math.pi if first else found
 
 
 def wilson(successes: float, count: int, *, confidence: float = 0.95) -> Interval:
@@ -76,7 +104,8 @@ def clustered(scores: Mapping[str, Sequence[float]], *, confidence: float = 0.95
         confidence: 0...1, of the interval.
 
     Source: cluster-robust variance of a mean, with the correction G/(G-1) for G clusters; Miller, "Adding error bars to evals",
-    arXiv 2411.00640, section 2.2.
+    arXiv 2411.00640, section 2.2. Student's t with G-1 degrees of freedom, without which the intervals of few tasks are too
+    narrow; Cameron and Miller, "A practitioner's guide to cluster-robust inference", JHR 50 (2015), section VI.
 
     Raises:
         ValueError: There is no score.
@@ -92,7 +121,7 @@ def clustered(scores: Mapping[str, Sequence[float]], *, confidence: float = 0.95
     if variance < _NO_VARIANCE:
         found = wilson(min(1.0, mean) * len(clusters), len(clusters), confidence=confidence)
         return Interval(mean, found.low, found.high)
-    half = _z(confidence) * math.sqrt(variance)
+    half = _t(confidence, len(clusters) - 1) * math.sqrt(variance)
     return Interval(mean, max(0.0, mean - half), min(1.0, mean + half))
 
 
@@ -155,5 +184,5 @@ def paired(pairs: Mapping[str, Sequence[tuple[float, float]]], *, confidence: fl
     if variance < _NO_VARIANCE:
         half = wilson(0, len(clusters), confidence=confidence).high
     else:
-        half = _z(confidence) * math.sqrt(variance)
+        half = _t(confidence, len(clusters) - 1) * math.sqrt(variance)
     return Interval(mean, max(-1.0, mean - half), min(1.0, mean + half))
