@@ -429,6 +429,9 @@ def test_show_says_what_an_agent_is_told_for_a_seed(tmp_path: Path) -> None:
     assert json.loads(text)["masks"] == [[700, 0, 100, 24]]
     code, text = cli("show", "text-write-note")
     assert "masks    none\n" in text
+    code, text = cli("show", "level:2")
+    assert code == 2
+    assert f"means {len(find_tasks(['level:2']))} tasks" in text
     code, text = cli("show", "no-such-task")
     assert code == 1
     assert "there is no such task" in text

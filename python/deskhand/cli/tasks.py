@@ -79,18 +79,22 @@ def show(*, name: str, seed: int, run_seed: int, as_json: bool) -> None:
     """Show one task: what an agent is told for a seed, and what it is given."""
     from deskhand.episodes.catalogue import find_tasks, instance  # noqa: PLC0415 # as in _data
 
-    for task in find_tasks([name]):
-        number, parameters = instance(task, seed, run_seed=run_seed)
-        data = _data(task) | {
-            "seed": seed,
-            "instance_seed": number,
-            "instruction": task.instruction(parameters),
-            "parameters": dict(parameters),
-        }
-        if as_json:
-            show_json(data)
-        else:
-            click.echo(_told(task, data))
+    task, *others = find_tasks([name])
+    if others:
+        raise click.UsageError(
+            f"{name!r} means {len(others) + 1} tasks, {task.name} and others; see `deskhand tasks list {name}`"
+        )
+    number, parameters = instance(task, seed, run_seed=run_seed)
+    data = _data(task) | {
+        "seed": seed,
+        "instance_seed": number,
+        "instruction": task.instruction(parameters),
+        "parameters": dict(parameters),
+    }
+    if as_json:
+        show_json(data)
+    else:
+        click.echo(_told(task, data))
 
 
 def _told(task: Task, data: dict[str, Any]) -> str:
