@@ -5,8 +5,10 @@ Each ends in `ProtocolViolation` within a second, or does nothing, with at most 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import random
+import select
 import struct
 import threading
 import time
@@ -37,6 +39,7 @@ from conformance.fake import (
     update,
 )
 from deskhand import KeyPress, Type
+from faults.helpers import until
 from faults.scale import MUTATED_SESSIONS, PATIENCE
 
 if TYPE_CHECKING:
@@ -271,6 +274,35 @@ def test_what_no_server_may_send(name: str) -> None:
     assert WHY[name] in str(broken.value)
     server.join(5)
     assert not server.is_alive()
+
+
+def test_a_server_that_nobody_reads_any_more_learns_of_the_end() -> None:
+    """After a mistake a server goes on sending until nothing more goes; it must not wait there once the desktop is closed."""
+    full = threading.Event()
+
+    def talk(client: socket.socket) -> None:
+        serve(client, SIZE, then=flooding(client, full))
+
+    server = FakeServer(talk, host=ELSEWHERE)
+    desktop = deskhand.connect(server.url)
+    with pytest.raises(deskhand.ProtocolViolation):
+        until(lambda: desktop.screenshot() is None, PATIENCE, "the mistake")
+    assert full.wait(PATIENCE)
+    desktop.close()
+    server.join(5)
+    assert not server.is_alive()
+
+
+def flooding(client: socket.socket, full: threading.Event) -> Iterator[bytes]:
+    """What no message begins with, and as much more as goes."""
+    yield b"\xfa"
+    client.settimeout(0)
+    while select.select([], [client], [], 0.5)[1]:
+        with contextlib.suppress(BlockingIOError):
+            client.send(bytes(4096))
+    client.settimeout(4 * PATIENCE)
+    full.set()
+    yield bytes(1 << 24)
 
 
 # What is odd, and must do no harm. What is behind it is read as if it had not been there.

@@ -524,6 +524,11 @@ impl Connection {
         let _ = rustix::net::shutdown(&self.shared.stream, rustix::net::Shutdown::Both);
         self.shared.nudge();
         let _ = reader.join();
+        // The socket itself lives as long as we do. As closing it would, this tells a server that is still sending that nobody reads
+        // what is left: with a full buffer it would never learn it.
+        if rustix::io::ioctl_fionread(&self.shared.stream).is_ok_and(|left| left > 0) {
+            let _ = rustix::net::connect_unspec(&self.shared.stream);
+        }
     }
 }
 
