@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,6 +100,36 @@ def test_owner_that_dies(desktop: deskhand.Desktop) -> None:
     for pid in _xclips(desktop):
         os.kill(pid, signal.SIGKILL)
     until(lambda: desktop.get_clipboard() is None, 6, "the clipboard to be empty")
+
+
+def test_owner_that_dies_while_it_is_asked(desktop: deskhand.Desktop) -> None:
+    """Nobody will answer what the owner was asked: there is nothing on it, and that is known at once."""
+    with xclient(desktop) as client, ThreadPoolExecutor(1) as pool:
+        assert client.ask("own_clipboard")
+        reading = pool.submit(desktop.get_clipboard)
+        until(lambda: client.ask("asked"), 10, "the owner to be asked")
+        client.kill()
+        assert reading.result() is None
+
+
+def test_owner_that_dies_while_it_delivers(desktop: deskhand.Desktop) -> None:
+    """A text in pieces whose last ones do not come is none."""
+    with xclient(desktop) as client, ThreadPoolExecutor(1) as pool:
+        assert client.ask("own_clipboard", "begins")
+        reading = pool.submit(desktop.get_clipboard)
+        until(lambda: client.ask("delivered"), 10, "the owner to deliver a piece")
+        client.kill()
+        assert reading.result() is None
+
+
+def test_owner_that_changes_while_it_is_asked(desktop: deskhand.Desktop) -> None:
+    """Who owns it next is asked."""
+    with xclient(desktop) as client, ThreadPoolExecutor(1) as pool:
+        assert client.ask("own_clipboard")
+        reading = pool.submit(desktop.get_clipboard)
+        until(lambda: client.ask("asked"), 10, "the owner to be asked")
+        _copy(desktop, b"of the next one")
+        assert reading.result() == "of the next one"
 
 
 def test_owner_that_is_stopped(desktop: deskhand.Desktop) -> None:

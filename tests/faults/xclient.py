@@ -13,6 +13,7 @@ from typing import Any
 
 from Xlib import X, display
 from Xlib.ext import xtest
+from Xlib.protocol.event import SelectionNotify
 
 BLINK = 0.03
 
@@ -23,6 +24,9 @@ class Client:
         self.screen = self.display.screen()
         self.root = self.screen.root
         self.events: list[str] = []
+        self.requests = self.pieces = 0
+        self.begins = False
+        self.under_way: Any = None
         self.blinking: Any = None
         self.lit = False
 
@@ -100,13 +104,41 @@ class Client:
         """Names of the input events that this client got."""
         return self.events
 
-    def own_clipboard(self) -> bool:
-        """Own the clipboard, and never answer anybody who asks for it."""
+    def own_clipboard(self, how: str = "never answers") -> bool:
+        """Own the clipboard, and answer nobody who asks for it; or begin with the first piece of many, and stop there."""
+        self.begins = how == "begins"
         window = self._window(0, 0, 1, 1, 0, override=True)
         atom = self.display.intern_atom("CLIPBOARD")
         window.set_selection_owner(atom, X.CurrentTime)
         self.display.sync()
         return bool(self.display.get_selection_owner(atom) == window)
+
+    def begin(self, request: Any) -> None:
+        """Say that a text comes in pieces (ICCCM 2.7.2), and send the first when that was read."""
+        window, place = request.requestor, request.property
+        window.change_attributes(event_mask=X.PropertyChangeMask)
+        window.change_property(place, self.display.intern_atom("INCR"), 32, [1 << 20])
+        told = SelectionNotify(
+            time=request.time, requestor=window, selection=request.selection, target=request.target, property=place
+        )
+        window.send_event(told)
+        self.display.flush()
+        self.under_way = request
+
+    def delivered(self) -> int:
+        """How many pieces were delivered."""
+        return self.pieces
+
+    def deliver(self) -> None:
+        """The first piece, and no other."""
+        if self.pieces == 0:
+            self.under_way.requestor.change_property(self.under_way.property, self.under_way.target, 8, b"piece")
+            self.display.flush()
+            self.pieces += 1
+
+    def asked(self) -> int:
+        """How often somebody has asked for the clipboard that this client owns."""
+        return self.requests
 
     def clipboard_owner(self) -> int:
         """The window that owns the clipboard, 0 for none."""
@@ -128,6 +160,12 @@ class Client:
     def take_events(self) -> None:
         while self.display.pending_events():
             event = self.display.next_event()
+            if event.type == X.SelectionRequest:
+                self.requests += 1
+                if self.begins:
+                    self.begin(event)
+            if event.type == X.PropertyNotify and event.state == X.PropertyDelete:
+                self.deliver()
             if event.type in {X.KeyPress, X.ButtonPress}:
                 self.events.append(type(event).__name__)
                 if self.on_press is not None:

@@ -9,6 +9,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event as XEvent;
+use x11rb::protocol::xfixes::{ConnectionExt as _, SelectionEvent, SelectionEventMask};
 use x11rb::protocol::xproto::{
     Atom, AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, PropMode, Property,
     SELECTION_NOTIFY_EVENT, SelectionNotifyEvent, SelectionRequestEvent, Window, WindowClass,
@@ -74,6 +75,10 @@ pub fn read(target: &Target, timeout: Duration, interrupt: &Interrupt) -> Result
     let party = Party::open(target, interrupt)?;
     let atoms = &party.server.atoms;
     let latin1 = u32::from(AtomEnum::STRING);
+    let changes = SelectionEventMask::SET_SELECTION_OWNER
+        | SelectionEventMask::SELECTION_WINDOW_DESTROY
+        | SelectionEventMask::SELECTION_CLIENT_CLOSE;
+    party.server.conn.xfixes_select_selection_input(party.window, atoms.CLIPBOARD, changes)?;
     // Some owners (xclip) hand out whatever they have, a picture too, under any name that they are asked for.
     let offered = read_as(&party, atoms.TARGETS, timeout, interrupt)?.map(|bytes| {
         bytes.chunks_exact(4).map(|atom| Atom::from_ne_bytes([atom[0], atom[1], atom[2], atom[3]])).collect::<Vec<_>>()
@@ -100,12 +105,18 @@ fn read_as(party: &Party, kind: Atom, timeout: Duration, interrupt: &Interrupt) 
     let slot = atoms._DESKHAND_CLIPBOARD;
     let deadline = Instant::now() + timeout;
     let awaited = "the owner of the clipboard";
-    conn.convert_selection(*window, atoms.CLIPBOARD, kind, slot, x11rb::CURRENT_TIME)?;
-    conn.flush()?;
+    let ask = || -> Result<()> {
+        conn.convert_selection(*window, atoms.CLIPBOARD, kind, slot, x11rb::CURRENT_TIME)?;
+        Ok(conn.flush()?)
+    };
+    ask()?;
     loop {
         match party.next_event(deadline, interrupt, awaited, timeout)? {
+            XEvent::SelectionNotify(notify) if notify.target != kind => {}
             XEvent::SelectionNotify(notify) if notify.property == x11rb::NONE => return Ok(None),
             XEvent::SelectionNotify(_) => break,
+            // Whoever was asked may have gone without an answer; for one who is no more, the server answers.
+            XEvent::XfixesSelectionNotify(_) => ask()?,
             _ => {}
         }
     }
@@ -122,7 +133,13 @@ fn read_as(party: &Party, kind: Atom, timeout: Duration, interrupt: &Interrupt) 
     }
     let mut text = Vec::new();
     loop {
-        let XEvent::PropertyNotify(change) = party.next_event(deadline, interrupt, awaited, timeout)? else { continue };
+        let change = match party.next_event(deadline, interrupt, awaited, timeout)? {
+            XEvent::PropertyNotify(change) => change,
+            XEvent::XfixesSelectionNotify(change) if change.subtype == SelectionEvent::SELECTION_CLIENT_CLOSE => {
+                return Ok(None);
+            }
+            _ => continue,
+        };
         if change.atom != slot || change.state != Property::NEW_VALUE {
             continue;
         }
