@@ -39,6 +39,11 @@ def minimal_image() -> str:
         return build_image("minimal")
 
 
+def own_name(word: str) -> str:
+    """A container's name that no other run has: the engine has each name once, and a run that was killed leaves its own."""
+    return f"{word}-{Ours.folders[0].name.removeprefix('deskhand-')}"
+
+
 def containers(engine: Engine, directory: str | None = None) -> list[str]:
     """Names of the containers of this test session that are there, running or not; of one directory if it is given."""
     found = engine.api.containers(all=True, filters={"label": _label(directory)})

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import deskhand
-from containers.helpers import containers, guards, networks, owned_listeners
+from containers.helpers import containers, guards, networks, own_name, owned_listeners
 from containers.neighbours import PORT, Neighbour, listening_here, name_server, neighbour
 from deskhand.launch import confinement, proxy
 from deskhand.launch.engine import connect_engine
@@ -598,16 +598,16 @@ def test_the_command_line_takes_hosts(
 ) -> None:
     before = left(engine)
     options = [word for host in hosts for word in ("--network", host)]
-    up = run(driver_environment, "up", "--docker", "--name", "walled-by-a-test", *options, "--json")
+    up = run(driver_environment, "up", "--docker", "--name", own_name("walled"), *options, "--json")
     assert up.returncode == 0, up.stderr
     try:
         monkeypatch.setenv("XDG_RUNTIME_DIR", driver_environment["XDG_RUNTIME_DIR"])
-        with deskhand.connect("walled-by-a-test") as desktop:
+        with deskhand.connect(own_name("walled")) as desktop:
             assert fetch(desktop, f"http://listed.test:{PORT}/") == "200 this is listed"
             assert fetch(desktop, f"http://other.test:{PORT}/") == "403"
         assert len(left(engine) - before) == 3
     finally:
-        down = run(driver_environment, "down", "walled-by-a-test")
+        down = run(driver_environment, "down", own_name("walled"))
     assert down.returncode == 0, down.stderr
     assert left(engine) == before
     told = run(driver_environment, "up", "--help").stdout

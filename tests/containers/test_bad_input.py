@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from containers.helpers import containers, left
+from containers.helpers import containers, left, own_name
 from deskhand.launch import docker as launching
 from deskhand.launch.docker import Limits, Mount
 from faults.helpers import in_namespace
@@ -59,12 +59,12 @@ def test_a_missing_image_names_the_command_that_builds_it(engine: Engine, runtim
 
 
 def test_a_name_that_is_taken_stays_with_its_owner(image: str, engine: Engine) -> None:
-    with deskhand.launch("docker", image=image, name="taken-by-a-test") as owner:
-        with pytest.raises(deskhand.ActionError, match="taken-by-a-test"):
-            deskhand.launch("docker", image=image, name="taken-by-a-test")
-        assert containers(engine).count("taken-by-a-test") == 1
+    with deskhand.launch("docker", image=image, name=own_name("taken")) as owner:
+        with pytest.raises(deskhand.ActionError, match=own_name("taken")):
+            deskhand.launch("docker", image=image, name=own_name("taken"))
+        assert containers(engine).count(own_name("taken")) == 1
         assert owner.perform().settled
-    assert "taken-by-a-test" not in containers(engine)
+    assert own_name("taken") not in containers(engine)
 
 
 def test_an_image_that_is_no_desktop_says_what_it_did(engine: Engine, runtime: Path) -> None:

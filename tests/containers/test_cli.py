@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from containers.helpers import containers
+from containers.helpers import containers, own_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,26 +23,26 @@ def run(environment: Mapping[str, str], *words: str) -> subprocess.CompletedProc
 
 
 def test_a_container_comes_up_stays_and_goes(engine: Engine, driver_environment: Mapping[str, str]) -> None:
-    up = run(driver_environment, "up", "--docker", "--name", "boxed-by-a-test", "--size", "640x480", "--json")
+    up = run(driver_environment, "up", "--docker", "--name", own_name("boxed"), "--size", "640x480", "--json")
     assert up.returncode == 0, up.stderr
     told = json.loads(up.stdout)
-    assert engine.api.inspect_container(told["container"])["Name"] == "/boxed-by-a-test"
+    assert engine.api.inspect_container(told["container"])["Name"] == "/" + own_name("boxed")
     try:
         (listed,) = json.loads(run(driver_environment, "ls", "--json").stdout)
-        assert (listed["name"], listed["size"], listed["answers"]) == ("boxed-by-a-test", [640, 480], True)
+        assert (listed["name"], listed["size"], listed["answers"]) == (own_name("boxed"), [640, 480], True)
         started = json.loads(run(driver_environment, "start", "--json", "xterm").stdout)
         assert started["window"]["class"] == "XTerm"
         # The program runs in the container, and still does when the command has ended.
         inside = engine.api.top(told["container"])["Processes"]
         assert any("xterm" in line[-1] for line in inside)
         assert run(driver_environment, "type", "true\n").returncode == 0
-        taken = run(driver_environment, "up", "--docker", "--name", "boxed-by-a-test")
+        taken = run(driver_environment, "up", "--docker", "--name", own_name("boxed"))
         assert taken.returncode == 1
         assert "already" in taken.stderr
     finally:
-        down = run(driver_environment, "down", "boxed-by-a-test")
+        down = run(driver_environment, "down", own_name("boxed"))
     assert down.returncode == 0, down.stderr
-    assert "boxed-by-a-test" not in containers(engine)
+    assert own_name("boxed") not in containers(engine)
     assert not Path(told["directory"]).exists()
     assert not Path(f"/tmp/.X11-unix/X{told['display'].removeprefix(':')}").is_symlink()
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# The SDK lets go of a socket that it could not connect.
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 # A container is stopped in order before its engine ends, which may take 10 s; then the loss is told at once.
 LOST_LIMIT, REMOVED_LIMIT, AGAIN_LIMIT = 2.0, 40.0, 60.0
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import deskhand
-from containers.helpers import containers
+from containers.helpers import containers, own_name
 from containers.remote import Authority, free_port, old_engine, ssh_server, tls_relay
 from deskhand import KeyPress, LeftClick, Type
 from deskhand.launch.docker import Mount
@@ -145,7 +145,7 @@ def test_the_command_line_finds_the_engine_again(
     ssh: Ssh, engine: Engine, image: str, driver_environment: Mapping[str, str], tmp_path: Path
 ) -> None:
     """Started through a context; afterwards another one is chosen."""
-    name, config = "far-by-a-test", tmp_path / "docker"
+    name, config = own_name("far"), tmp_path / "docker"
     write_context(config, "far", ssh.url)
     environment = {**driver_environment, **ssh.environment(), "DOCKER_HOST": "", "DOCKER_CONFIG": str(config)}
     up = ("up", "--docker", "--image", image, "--name", name, "--json")
@@ -157,7 +157,7 @@ def test_the_command_line_finds_the_engine_again(
         assert (told["display"], containers(engine, told["directory"])) == ("", [name])
         (listed,) = json.loads(run(environment, "ls", "--json"))
         assert (listed["name"], listed["size"], listed["answers"]) == (name, [1280, 800], True)
-        assert "docker://far-by-a-test" in run(environment, "ls")
+        assert f"docker://{name}" in run(environment, "ls")
         run(environment, "start", "xterm")
         run(environment, "type", "echo typed >/tmp/typed\n")
         shown = engine.api.exec_create(name, ["cat", "/tmp/typed"])["Id"]
@@ -181,7 +181,7 @@ def write_context(config: Path, name: str, url: str) -> None:
 
 def test_what_cannot_be_given_to_a_container_there(engine: Engine, image: str, tmp_path: Path) -> None:
     # By name: others use this engine too.
-    there: dict[str, Any] = {"image": image, "remote": True, "name": "refused-by-a-test"}
+    there: dict[str, Any] = {"image": image, "remote": True, "name": own_name("refused")}
     for options, words in (
         ({"network": ["example.org"]}, "another machine"),
         ({"mounts": [Mount("here", "/there")]}, "absolute path"),
@@ -196,7 +196,7 @@ def test_what_cannot_be_given_to_a_container_there(engine: Engine, image: str, t
     assert not absent.exists()
     with pytest.raises(deskhand.LaunchFailed, match="deskhand image build"):
         deskhand.launch("docker", **there, mounts=[Mount("/dev/null", "/usr/local/lib/deskhand/relay")])
-    assert "refused-by-a-test" not in containers(engine)
+    assert own_name("refused") not in containers(engine)
 
 
 def test_what_is_mounted_is_of_the_engines_machine(contained: Callable[..., deskhand.Desktop], tmp_path: Path) -> None:

@@ -45,12 +45,8 @@ if TYPE_CHECKING:
     from integration.observer import Observer
 
 
-# inspect leaves streams of its own open at the end of an evaluation.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning"),
-    # What inspect asks of a newer tenacity than it was made with.
-    pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning"),
-]
+# What inspect asks of a newer tenacity than it was made with.
+pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
 
 
 @pytest.fixture(scope="module")
