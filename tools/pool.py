@@ -271,7 +271,8 @@ back, which is {"made as new" if options.reset == "session" else "ended"} (`rese
         sys.stdout.write(text)
     else:
         Path(options.out or ROOT / "evidence" / f"{file}.md").write_text(text)
-    for line in [*run.mixed[:10], *run.errors[:10], *found["left"][:10]]:
+    trouble = [found["status"].trouble] if found["status"].failed else []
+    for line in [*run.mixed[:10], *run.errors[:10], *found["left"][:10], *trouble]:
         sys.stderr.write(f"{line}\n")
     return 1 if run.mixed or run.errors or found["left"] else 0
 

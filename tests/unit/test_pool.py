@@ -269,8 +269,15 @@ def test_reset_by_a_function(make: Maker) -> None:
         assert [kind for kind in sent if kind != "PointerMove"] == ["KeyDown", "KeyUp"]
 
 
-@pytest.mark.parametrize("how", ["raises", "session", "closed by its user"])
-def test_a_reset_that_fails_means_a_fresh_desktop(make: Maker, how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("raises", "ValueError: no"),
+        ("session", "UnsupportedAction: memory does not support"),
+        ("closed by its user", "BackendError: this desktop is closed"),
+    ],
+)
+def test_a_reset_that_fails_means_a_fresh_desktop(make: Maker, how: str, why: str) -> None:
     def reset(desktop: Desktop) -> None:
         desktop.screenshot()
         raise ValueError("no")
@@ -282,6 +289,7 @@ def test_a_reset_that_fails_means_a_fresh_desktop(make: Maker, how: str) -> None
         with pool.acquire():
             assert [backend.closed for backend in make.backends] == [True, False]
             assert pool.status.failed == 1
+            assert pool.status.trouble.startswith(why)
 
 
 def test_an_idle_one_that_died_is_replaced(make: Maker) -> None:

@@ -61,6 +61,7 @@ class PoolStatus:
         waiting: Callers that wait for one.
         failed: Launches and resets that have failed since the pool was made.
         lost: Idle desktops that were found dead, and replaced, since the pool was made.
+        trouble: Why the latest launch or reset failed; empty where none has.
     """
 
     size: int
@@ -71,6 +72,7 @@ class PoolStatus:
     waiting: int = 0
     failed: int = 0
     lost: int = 0
+    trouble: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -109,6 +111,7 @@ class _Keeper:
         self._last_ticket = 0
         self._desktops: dict[int, Desktop] = {}
         self._failed = self._lost = 0
+        self._trouble = ""
         self._threads: list[threading.Thread] = []
         self.thread = threading.Thread(target=self._run, name="deskhand-pool", daemon=True)
         self.thread.start()
@@ -182,6 +185,7 @@ class _Keeper:
             waiting=len(self.roster.queue),
             failed=self._failed,
             lost=self._lost,
+            trouble=self._trouble,
         )
         for order in orders:
             match order:
@@ -249,14 +253,18 @@ class _Keeper:
         self.roster.started(slot, self.clock())
 
     def _on_failed(self, slot: int, error: BaseException) -> None:
-        self._failed += 1
+        self._note(error)
         self.failure = error
         self.roster.failed(slot, self.clock())
 
-    def _on_reset_failed(self, slot: int, desktop: Desktop) -> None:
-        self._failed += 1
+    def _on_reset_failed(self, slot: int, desktop: Desktop, error: BaseException) -> None:
+        self._note(error)
         self._desktops[slot] = desktop
         self.roster.end(slot)
+
+    def _note(self, error: BaseException) -> None:
+        self._failed += 1
+        self._trouble = f"{type(error).__name__}: {error}"
 
     def _on_checked(self, slot: int, alive: bool) -> None:  # noqa: FBT001 # a message
         self._lost += not alive
@@ -291,8 +299,8 @@ class _Keeper:
                 self.reset(desktop)
             else:
                 desktop = desktop.renew()
-        except BaseException:  # noqa: BLE001 # a fresh one takes its place
-            self.inbox.put(partial(self._on_reset_failed, slot, desktop))
+        except BaseException as error:  # noqa: BLE001 # a fresh one takes its place
+            self.inbox.put(partial(self._on_reset_failed, slot, desktop, error))
         else:
             self.inbox.put(partial(self._on_started, slot, desktop))
 
