@@ -102,22 +102,13 @@ def test_owner_that_dies(desktop: deskhand.Desktop) -> None:
     until(lambda: desktop.get_clipboard() is None, 6, "the clipboard to be empty")
 
 
-def test_owner_that_dies_while_it_is_asked(desktop: deskhand.Desktop) -> None:
-    """Nobody will answer what the owner was asked: there is nothing on it, and that is known at once."""
+@pytest.mark.parametrize(("how", "done"), [("never answers", "asked"), ("begins", "delivered")])
+def test_owner_that_dies_meanwhile(desktop: deskhand.Desktop, how: str, done: str) -> None:
+    """Nobody will answer what it was asked, or send the rest of a text in pieces: there is none, and that is known at once."""
     with xclient(desktop) as client, ThreadPoolExecutor(1) as pool:
-        assert client.ask("own_clipboard")
+        assert client.ask("own_clipboard", how)
         reading = pool.submit(desktop.get_clipboard)
-        until(lambda: client.ask("asked"), 10, "the owner to be asked")
-        client.kill()
-        assert reading.result() is None
-
-
-def test_owner_that_dies_while_it_delivers(desktop: deskhand.Desktop) -> None:
-    """A text in pieces whose last ones do not come is none."""
-    with xclient(desktop) as client, ThreadPoolExecutor(1) as pool:
-        assert client.ask("own_clipboard", "begins")
-        reading = pool.submit(desktop.get_clipboard)
-        until(lambda: client.ask("delivered"), 10, "the owner to deliver a piece")
+        until(lambda: client.ask(done), 10, f"what the owner has {done}")
         client.kill()
         assert reading.result() is None
 

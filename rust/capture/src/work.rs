@@ -618,6 +618,25 @@ mod tests {
     }
 
     #[test]
+    fn for_a_while_after_that_the_main_thread_owes_an_answer() {
+        let program = Program::run("while :; do :; done");
+        let (pid, mut work) = (program.0.id(), program.work());
+        work.ambient.rates.insert(pid, Rate { share: 100.0, wakes: 0.0 });
+        work.ambient.stirring.insert((pid, pid));
+        let mut activity_after = |ended: Option<Duration>| {
+            work.ended = None;
+            work.sample();
+            sleep(LOOKBACK);
+            work.ended = ended.and_then(|time| Instant::now().checked_sub(time));
+            work.activity()
+        };
+        // On a busy machine we may be late ourselves.
+        assert!((0..200).any(|_| activity_after(Some(2 * HANDED_ON)) == Activity::Computing));
+        assert_ne!(activity_after(Some(AFTERMATH)), Activity::Computing);
+        assert_ne!(activity_after(None), Activity::Computing);
+    }
+
+    #[test]
     fn what_sleeps_and_ends_has_handed_nothing_on() {
         let mut program = Program::run("sleep 60 & read -r _; kill $!; wait; exec sleep 60");
         let mut work = program.work();
