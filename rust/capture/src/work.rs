@@ -295,22 +295,21 @@ impl Work {
     }
 
     fn take(&mut self) -> Sample {
+        let before: Vec<(u32, u32)> = self.members.iter().map(|member| (member.process, member.id)).collect();
         if let Some(root) = self.root
             && !self.births.get_or_insert_with(Births::new).none_since_listed()
         {
             self.list(root);
         }
         let mut threads = Vec::with_capacity(self.members.len());
-        let mut gone = Vec::new();
         self.members.retain_mut(|member| {
             let done = member.done();
             threads.extend(done.map(|done| Thread { process: member.process, id: member.id, done }));
-            if done.is_none() {
-                gone.push((member.process, member.id));
-            }
             done.is_some()
         });
-        if gone.into_iter().any(|(process, id)| self.has_computed(process, id)) {
+        let is_gone =
+            |key: &(u32, u32)| threads.binary_search_by_key(key, |thread| (thread.process, thread.id)).is_err();
+        if before.into_iter().filter(is_gone).any(|(process, id)| self.has_computed(process, id)) {
             self.ended = Some(Instant::now());
         }
         Sample { at: Instant::now(), threads }
@@ -605,15 +604,27 @@ mod tests {
         let mut program = Program::run("sh -c 'while :; do :; done' & read -r _; kill $!; wait; exec sleep 60");
         let mut work = program.work();
         assert!(becomes(&mut work, Activity::Computing));
-        sleep(SHORTEST_SPAN);
-        work.sample();
-        program.go_on();
+        let child = work.members.iter().map(|member| member.process).find(|&process| process != program.0.id());
+        let child = child.expect("a child that computes");
+        // How long it waits for a processor is told later.
         assert!((0..200).any(|_| {
             sleep(SHORTEST_SPAN);
             work.sample();
-            work.ended.is_some()
+            work.has_computed(child, child)
         }));
-        assert_eq!(work.activity(), Activity::Computing);
+        program.go_on();
+        assert!((0..2000).any(|_| {
+            sleep(SHORTEST_SPAN);
+            !fs::exists(format!("/proc/{child}")).expect("a path")
+        }));
+        assert!(work.ended.is_none());
+        work.sample();
+        assert!(work.ended.is_some());
+        // On a busy machine we may be late ourselves.
+        assert!((0..200).any(|_| {
+            work.ended = Some(Instant::now());
+            work.activity() == Activity::Computing
+        }));
         assert!(becomes(&mut work, Activity::Resting));
     }
 
@@ -641,6 +652,11 @@ mod tests {
         let mut program = Program::run("sleep 60 & read -r _; kill $!; wait; exec sleep 60");
         let mut work = program.work();
         assert!(becomes(&mut work, Activity::Resting));
+        // Starting was work.
+        work.samples.clear();
+        work.sample();
+        sleep(LOOKBACK);
+        work.sample();
         let threads = work.take().threads.len();
         program.go_on();
         assert!((0..200).any(|_| {
