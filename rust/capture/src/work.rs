@@ -652,18 +652,20 @@ mod tests {
         let mut program = Program::run("sleep 60 & read -r _; kill $!; wait; exec sleep 60");
         let mut work = program.work();
         assert!(becomes(&mut work, Activity::Resting));
-        // Starting was work.
+        let child = work.members.iter().map(|member| member.process).find(|&process| process != program.0.id());
+        let child = child.expect("a child that sleeps");
+        // Starting was work, and so is ending.
         work.samples.clear();
         work.sample();
         sleep(LOOKBACK);
         work.sample();
-        let threads = work.take().threads.len();
         program.go_on();
-        assert!((0..200).any(|_| {
+        assert!((0..2000).any(|_| {
             sleep(SHORTEST_SPAN);
-            work.sample();
-            work.samples.back().is_some_and(|last| last.threads.len() < threads)
+            !fs::exists(format!("/proc/{child}")).expect("a path")
         }));
+        work.sample();
+        assert!(work.samples.back().is_some_and(|last| last.threads.iter().all(|thread| thread.process != child)));
         assert!(work.ended.is_none());
     }
 
