@@ -39,7 +39,6 @@ from deskhand.actions import (
     Zoom,
 )
 from deskhand.aio import AsyncDesktop, AsyncShell
-from deskhand.aio_governor import AsyncGovernor
 from deskhand.audit import AuditLog
 from deskhand.backends.base import Window
 from deskhand.desktop import Desktop
@@ -69,22 +68,13 @@ from deskhand.errors import (
     Untypable,
 )
 from deskhand.geometry import Point, Rect, Size, Viewport
-from deskhand.governor import Governor
+from deskhand.guard import Guard
 from deskhand.inside import CommandResult, Usage
 from deskhand.launch.docker import Limits, Mount
 from deskhand.launch.pool import AsyncPool, Pool, PoolStatus
 from deskhand.observation import Elapsed, Observation, Screenshot
-from deskhand.policy import (
-    ActionClass,
-    Call,
-    ClassPolicy,
-    Context,
-    Decision,
-    Operation,
-    Policy,
-    RateLimits,
-    SafetyCheck,
-)
+from deskhand.operations import Call, Interceptor, Operation, SafetyCheck, calling
+from deskhand.policy import ActionClass, ClassPolicy, Context, Decision, NoPolicyWarning, Policy, RateLimits
 from deskhand.probes import Health
 from deskhand.programs import Program
 from deskhand.redaction import Secret
@@ -97,7 +87,6 @@ __all__ = [
     "ActionClass",
     "ActionError",
     "AsyncDesktop",
-    "AsyncGovernor",
     "AsyncPool",
     "AsyncShell",
     "AuditLog",
@@ -121,9 +110,10 @@ __all__ = [
     "EpisodeError",
     "Fit",
     "ForwardClick",
-    "Governor",
+    "Guard",
     "Health",
     "ImagingError",
+    "Interceptor",
     "KeyHold",
     "KeyPress",
     "LaunchFailed",
@@ -137,6 +127,7 @@ __all__ = [
     "MouseDown",
     "MouseUp",
     "Move",
+    "NoPolicyWarning",
     "Observation",
     "Operation",
     "OutOfBounds",
@@ -176,6 +167,7 @@ __all__ = [
     "Window",
     "Zoom",
     "__version__",
+    "calling",
     "connect",
     "difference",
     "launch",

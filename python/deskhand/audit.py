@@ -34,11 +34,23 @@ if TYPE_CHECKING:
 __all__ = ["AuditLog", "Texts", "Verification", "verify"]
 
 Texts = Literal["full", "mac", "none"]
-"""How a typed text is written down: as it is, as its length and a keyed hash, or not at all. Secrets never are."""
+"""How a text is written down: as it is, as its length and a keyed hash, or not at all. Secrets never are.
+
+`mac` is about texts that are typed and copied and about the values of variables; `none` is about commands and URLs too.
+"""
 
 _START = "0" * 64
 _LONGEST_STRING = 8192
+_MOST_ITEMS = 256
+_DEEPEST = 8
+# A record that is longer is cut further; a line that is longer is none of ours.
+_LONGEST_RECORD = 1 << 20
+_SHORT_STRING = 256
+_FEW_ITEMS = 16
 _LONGEST_LINE = 1 << 22
+# Operations whose target is a text: a command, a URL, what is copied.
+_COPIED = ("set_clipboard",)
+_COMMANDS = ("shell", "host_shell", "start", "navigate")
 _HASH_FIELD = b',"hash":"'
 _TAIL = len(_HASH_FIELD) + 64 + len(b'"}')
 
@@ -52,7 +64,7 @@ class AuditLog:
 
     Example:
         >>> with AuditLog("audit.jsonl") as log:
-        ...     governor = Governor(desktop, audit=log)
+        ...     desktop = deskhand.launch(audit=log)
     """
 
     def __init__(
@@ -68,7 +80,7 @@ class AuditLog:
 
         Args:
             path: The file; no symbolic link.
-            texts: How typed and copied texts are written down.
+            texts: How texts are written down; see `Texts`.
             secrets: Replaced by `***` wherever they appear in what is written, as in a command that a model makes up.
             sync: Wait after each record until the disk has it. Without, a record survives the end of this process, not
                 that of the machine.
@@ -170,9 +182,10 @@ class AuditLog:
         if self._file < 0:
             raise OSError(f"the audit log {self.path} is closed")
         moment = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="microseconds")
-        record = {"time": moment, "event": event}
-        harmless = {name: self._harmless(value) for name, value in fields.items() if value is not None}
-        body = json.dumps({**record, **harmless, "prev": self._head}, separators=(",", ":")).encode()
+        given = {name: value for name, value in fields.items() if value is not None}
+        body = self._body({"time": moment, "event": event}, given, _LONGEST_STRING, _MOST_ITEMS)
+        if len(body) > _LONGEST_RECORD:
+            body = self._body({"time": moment, "event": event, "cut": True}, given, _SHORT_STRING, _FEW_ITEMS)
         own = _hash(body)
         line = before + body[:-1] + _HASH_FIELD + own.encode() + b'"}\n'
         whole = self._good + len(line)
@@ -211,18 +224,34 @@ class AuditLog:
                 os.close(self._file)
                 self._file = -1
 
-    def _harmless(self, value: object) -> object:
+    def _body(self, record: dict[str, object], fields: dict[str, object], longest: int, most: int) -> bytes:
+        bounded = self._bounded(fields, longest, most, _DEEPEST)
+        assert isinstance(bounded, dict)  # noqa: S101 # of a dictionary comes one
+        return json.dumps({**record, **bounded, "prev": self._head}, separators=(",", ":")).encode()
+
+    def _bounded(self, value: object, longest: int, most: int, deepest: int) -> object:
+        """Plain data of a bounded size, without secrets. Of longer texts and lists the beginning is kept."""
+        if isinstance(value, dict | list | tuple) and deepest == 0:
+            return "..."
         if isinstance(value, dict):
-            return {name: self._harmless(each) for name, each in value.items()}
+            names = list(value)[:most]
+            kept = {
+                str(self._bounded(str(name), _SHORT_STRING, most, deepest)): self._bounded(
+                    value[name], longest, most, deepest - 1
+                )
+                for name in names
+            }
+            return kept if len(names) == len(value) else {**kept, "...": f"and {len(value) - most} more"}
         if isinstance(value, list | tuple):
-            return [self._harmless(each) for each in value]
+            items = [self._bounded(each, longest, most, deepest - 1) for each in value[:most]]
+            return items if len(value) <= most else [*items, f"... and {len(value) - most} more"]
         if not isinstance(value, str):
             return value
         for secret in self._secrets:
             if secret:
                 value = value.replace(secret.reveal(), MASK)
-        more = len(value) - _LONGEST_STRING
-        return value if more <= 0 else f"{value[:_LONGEST_STRING]}... and {more} characters more"
+        more = len(value) - longest
+        return value if more <= 0 else f"{value[:longest]}... and {more} characters more"
 
     def describe(self, deed: Deed) -> dict[str, Any]:
         """An action or operation as a record has it: plain data, without texts that it should not have."""
@@ -231,10 +260,10 @@ class AuditLog:
             if isinstance(plain.get("text"), str) and not plain.get("secret"):
                 plain["text"] = self._text(plain["text"])
             return plain
-        is_text = deed.type == "set_clipboard"
-        target: object = self._text(deed.target) if is_text else deed.target
-        # Of an environment the names: its values are where commands get their secrets from.
-        more = {"size": deed.size, "cwd": deed.cwd, "env": [name for name, _ in deed.env] or None}
+        hidden = deed.type in _COPIED or (self._texts == "none" and deed.type in _COMMANDS)
+        target: object = self._text(deed.target) if hidden else deed.target
+        env = {name: self._text(value) for name, value in deed.env}
+        more = {"size": deed.size, "cwd": deed.cwd, "env": env or None}
         return {"type": deed.type, "target": target, **{name: it for name, it in more.items() if it is not None}}
 
     def _text(self, text: str) -> object:

@@ -1,152 +1,56 @@
-"""One desktop: lock, translate, send, settle, observe. The one orchestrator, and the one place that holds the clock.
+"""`Desktop`: what callers have of a desktop. Every operation goes through its gate to the core.
 
-This module owns the lock, the ledger of pressed keys, and the order of things. What must never appear here: an X or RFB
-request, a rule of settling (see `deskhand.settle`), an event made by hand (see `deskhand.translate`).
+This module owns the public methods and what each of them is called in a policy and a log. It has no X request, no rule of
+settling and no rule of what is allowed.
 """
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import os
 import shlex
-import sys
-import threading
 import time
-import warnings
-from contextvars import ContextVar
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from deskhand._native import Interrupted
-from deskhand.actions import (
-    CursorPosition,
-    Drag,
-    KeyHold,
-    KeyPress,
-    LeftMouseDown,
-    LeftMouseUp,
-    MouseDown,
-    MouseUp,
-    Move,
-    PressKeys,
-    ReleaseKeys,
-    TakeScreenshot,
-    Type,
-    Wait,
-    Zoom,
-    action_of,
-)
-from deskhand.clicks import Clicks
-from deskhand.ending import Ending
-from deskhand.errors import (
-    ActionError,
-    BackendError,
-    DeskhandError,
-    DesktopLost,
-    PolicyDenied,
-    Reconnected,
-    UnsupportedAction,
-    Untypable,
-    shown,
-)
-from deskhand.events import ButtonDown, Event, KeyDown, Pause, PointerMove
+from deskhand.attempts import ATTEMPT, Attempt
+from deskhand.connection import Core
+from deskhand.errors import ActionError, PolicyDenied, UnsupportedAction
 from deskhand.formats import check_format
+from deskhand.gate import operate
 from deskhand.geometry import Point, Size
-from deskhand.keys import char_keysym
-from deskhand.launch.session import HostSession, host_environment
-from deskhand.observation import Elapsed, Observation
-from deskhand.probes import Expected, Health, examine
+from deskhand.operations import Operation, calling, current_call
+from deskhand.performing import Performance, plain_actions, settings_of
 from deskhand.programs import Program, start_program
-from deskhand.redaction import Secret, conceal
-from deskhand.settle import Settle
-from deskhand.shell import Shell
+from deskhand.redaction import one_line
 from deskhand.sizes import picture_size
-from deskhand.translate import Ledger, SecretEvents, translate
-from deskhand.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from deskhand.actions import Action, CarriesAction
     from deskhand.backends.base import Backend, Window
+    from deskhand.events import ButtonDown, KeyDown
     from deskhand.formats import Format
-    from deskhand.inside import CommandResult, Inside, Session, Usage, Where
+    from deskhand.inside import CommandResult, Inside, Usage, Where
     from deskhand.launch.processes import Programs
-    from deskhand.observation import Screenshot
+    from deskhand.observation import Observation, Screenshot
+    from deskhand.operations import Call, Interceptor, SafetyCheck
+    from deskhand.probes import Expected, Health
+    from deskhand.settle import Settle
+    from deskhand.shell import Shell
     from deskhand.sizes import PictureSize
 
-__all__ = ["Desktop", "Listener", "unheard"]
+__all__ = ["Desktop", "bare", "core_of"]
 
 _T = TypeVar("_T")
 
-# Actions after which the next one of the same call need not wait for the screen: they are parts of a gesture, or do nothing.
-_NO_WAIT_AFTER = (
-    CursorPosition,
-    LeftMouseDown,
-    LeftMouseUp,
-    MouseDown,
-    MouseUp,
-    Move,
-    PressKeys,
-    ReleaseKeys,
-    TakeScreenshot,
-    Wait,
-    Zoom,
-)
-# Actions whose input goes to the window with the focus; that of all others goes to the one under the pointer.
-_TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
-# Longer pauses are waited for here, where they can be interrupted; shorter ones are paced by the backend.
-_LONGEST_BACKEND_PAUSE = 0.05
-_PASTE_LIMIT = 5.0
 _CLIPBOARD_LIMIT = 5.0
-_CLOSE_LOCK_LIMIT = 15.0
-_CLOSE_SLICE = 0.1
-_HALT_SLICE = 0.01
-_RELEASE_TRIES = 3
-# Terminals have their own chord for it, because Ctrl+V is a character to them.
-_PASTE_CHORDS = {"xterm": "shift+Insert", "uxterm": "shift+Insert"}
-# What editors and terminals alike take, where it is not known which of them has the keyboard.
-_COMMON_PASTE_CHORD = "shift+Insert"
-_TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
-
-
-class Listener(Protocol):
-    """Hears of the calls of a desktop, in the thread that makes them, whoever makes them: a recorder, a counter.
-
-    What it calls on the desktop itself it hears of as well, unless it does so within `unheard`.
-    """
-
-    def before(self, what: str, request: Any) -> object:
-        """A call begins; what this raises, the call raises, and nothing is done.
-
-        Args:
-            what: `perform`, `screenshot`, `start` or `shell`, for each command that is run in any shell of the desktop.
-            request: The actions, None, the words of the program, or the command.
-
-        Returns:
-            What `after` gets.
-        """
-        ...
-
-    def after(self, token: object, answer: object) -> None:
-        """It has ended: with what the call returns, or with the exception that it raises."""
-        ...
-
-
-_UNHEARD: ContextVar[bool] = ContextVar("deskhand_unheard", default=False)
-
-
-@contextlib.contextmanager
-def unheard() -> Iterator[None]:
-    """What is called in here, in this thread, no listener of a desktop hears of: a listener's own looks."""
-    token = _UNHEARD.set(True)
-    try:
-        yield
-    finally:
-        _UNHEARD.reset(token)
+_STOP_LIMIT = 5.0
+_LONGEST_TITLE = 300
+# What a command, and a shell for commands, is called, by where it runs.
+_COMMAND = {"desktop": "shell", "host": "host_shell"}
+_OPENING = {"desktop": "open_shell", "host": "open_host_shell"}
 
 
 class Desktop:
@@ -194,51 +98,44 @@ class Desktop:
             expected: What is there when it has started, as far as that is known.
             clock: Monotonic seconds; tests give their own.
         """
-        self.display = display
-        self.xauthority = xauthority
-        self.name = name
-        self._inside = inside
-        self._backend = backend
-        self._make_guard = guard
-        self._guard: Programs | None = None
-        self._environment = dict(environment or {})
-        self._view_only = view_only
-        self._ending = Ending()
-        if owns_processes:
-            # Nothing needs to be released on a display that ends, and one that is stopped would be waited for.
-            self._ending.add(backend.close)
-        for step in reversed(on_close):
-            self._ending.add(step)
-        self._programs = Ending()
-        self._ending.add(self._programs.close)
-        if not owns_processes:
-            self._ending.add(backend.close)
-        self._renew = renew
-        self._expected = expected or Expected()
-        self._clock = clock
-        self._lock = threading.RLock()
-        self._ledger = Ledger()
-        self._clicks = Clicks()
-        self._watch = Watch(backend, clock)
-        # Open ones, and those of one command each, which a stop of the call under way ends too.
-        self._shells: set[Shell] = set()
-        self._commands: set[Shell] = set()
-        self._closed = False
-        self._closing = False
-        # Why there is no input any more; see `halt`.
-        self._halted: str | None = None
-        self.listener: Listener | None = None
-        # The object that `hand_over` or `renew` has made of this one.
-        self.successor: Desktop | None = None
-        # What the clipboard held before a secret was put there; None when none is.
-        self._clipboard_before: str | None = None
-        # True after a call that was stopped, and then stopped again while it released what it held.
-        self._acting = False
-        self._watched_over = owns_processes
-        self._index: int | None = None
-        # Where our input has left the pointer; None until there was some.
-        self._left_pointer: tuple[int, int] | None = None
-        self._pointer_moved = False
+        self._core = Core(
+            backend,
+            display=display,
+            xauthority=xauthority,
+            name=name,
+            guard=guard,
+            environment=environment,
+            owns_processes=owns_processes,
+            inside=inside,
+            view_only=view_only,
+            on_close=on_close,
+            renew=renew,
+            expected=expected,
+            clock=clock,
+        )
+        self._interceptors: tuple[Interceptor, ...] = ()
+
+    def also(self, *interceptors: Interceptor) -> Self:
+        """A view of the same desktop with more interceptors, after those that this one has. Those cannot be taken away.
+
+        What is done through the view goes past all of them; what is done through this object does not go past the new ones.
+
+        Args:
+            interceptors: A `Guard`, a recorder, a counter: see `Interceptor`.
+        """
+        return self._view(self._core, (*self._interceptors, *interceptors))
+
+    @property
+    def judged(self) -> bool:
+        """Whether a `Guard` stands in the gate: a policy decides, and a call may wait for whoever is asked."""
+        return any(getattr(interceptor, "judges", False) for interceptor in self._interceptors)
+
+    @classmethod
+    def _view(cls, core: Core, interceptors: tuple[Interceptor, ...]) -> Self:
+        view = object.__new__(cls)
+        view._core = core
+        view._interceptors = interceptors
+        return view
 
     def __enter__(self) -> Self:
         return self
@@ -248,48 +145,58 @@ class Desktop:
     ) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        # An object that was never fully made has no such attribute.
-        if not getattr(self, "_closed", True) and not sys.is_finalizing():
-            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=1, source=self)
-            with contextlib.suppress(DeskhandError):
-                self.close()
-
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{self.size.width}x{self.size.height}"
-        return f"<Desktop {self.name or self.display or self._backend.name} {state}>"
+        return repr(self._core)
+
+    @property
+    def display(self) -> str | None:
+        """How `DISPLAY` names it; None where nothing of this machine leads to it."""
+        return self._core.display
+
+    @property
+    def xauthority(self) -> Path | None:
+        """The cookie file that lets any X client join; None where none is needed, or known."""
+        return self._core.xauthority
+
+    @property
+    def name(self) -> str | None:
+        """The name it is registered under."""
+        return self._core.name
 
     @property
     def size(self) -> Size:
         """Width and height of the screen in pixels."""
-        return self._backend.size
+        return self._core.size
 
     @property
     def status(self) -> tuple[str, ...]:
         """What is not as it should be, a sentence each: slower paths in use, parts that had to be started again..."""
-        return (*self._backend.status, *(self._inside.status if self._inside is not None else ()))
+        inside = self._core.inside
+        return (*self._core.backend.status, *(inside.status if inside is not None else ()))
 
     @property
     def pointer(self) -> Point:
         """Where the pointer is, in screen pixels."""
-        with self._turn():
-            self._look()
-            return Point(*self._backend.screen.pointer)
+        core = self._core
+        with core.turn():
+            core.look()
+            return Point(*core.backend.screen.pointer)
 
     @property
     def home(self) -> str | None:
         """The home directory of its programs, absolute on their machine; None where nothing can be started."""
-        return self._environment.get("HOME") if self._inside is None else self._inside.home
+        inside = self._core.inside
+        return self._core.environment.get("HOME") if inside is None else inside.home
 
     @property
     def closed(self) -> bool:
         """Whether nobody can do anything with this object any more."""
-        return self._closed
+        return self._core.closed
 
     @property
     def has_machine(self) -> bool:
         """Whether it has a machine of its own, a container, which `shell` and the methods for files are about."""
-        return self._inside is not None
+        return self._core.inside is not None
 
     @property
     def clipboard(self) -> str | None:
@@ -335,13 +242,12 @@ class Desktop:
             Reconnected: The connection broke and was made anew: the action under way may have been done or not.
             BackendError: The other side refused something. Whatever was pressed has been released.
         """
-        settings = _settings(settle)
+        settings = settings_of(settle)
         check_format(format, quality)
         picture_size(size, self.size)
-        plain = _plain_actions(actions)
-        secret = any(isinstance(action, Type) and isinstance(action.text, Secret) for action in plain)
-        carry_out = self._perform_secretly if secret else self._perform
-        return self._heard("perform", plain, lambda: carry_out(plain, settings, size, format, quality))
+        plain = plain_actions(actions)
+        performance = Performance(self._core, plain, settings, size=size, format=format, quality=quality)
+        return self._operate(lambda: self._operation("perform", actions=plain), performance.carry_out)
 
     def screenshot(
         self,
@@ -369,19 +275,26 @@ class Desktop:
             DesktopLost: The other side is gone.
         """
         check_format(format, quality)
-        return self._heard("screenshot", None, lambda: self._picture(size, region, cursor, format, quality))
+        core = self._core
+
+        def picture() -> Screenshot:
+            with core.turn():
+                core.look()
+                return core.watch.picture(size, region, cursor=cursor, format=format, quality=quality)
+
+        return self._operate(lambda: self._operation("screenshot"), picture)
 
     def release_all(self) -> None:
         """Release every key and button that is held, and return when the other side has done so."""
-        with self._turn():
-            self._backend.release(self._ledger.release_events())
-            self._ledger.clear()
-            self._backend.round_trip()
+        core = self._core
+        with core.turn():
+            core.release()
+            core.backend.round_trip()
 
     @property
     def held(self) -> tuple[ButtonDown | KeyDown, ...]:
         """What this driver holds pressed, oldest first."""
-        return self._ledger.pressed
+        return self._core.ledger.pressed
 
     # --- windows, programs, clipboard ---
 
@@ -392,8 +305,13 @@ class Desktop:
             UnsupportedAction: This backend cannot see windows.
         """
         self._needs_windows("windows")
-        with self._turn():
-            return self._backend.windows()
+        core = self._core
+
+        def listed() -> list[Window]:
+            with core.turn():
+                return core.backend.windows()
+
+        return self._operate(lambda: self._operation("windows"), listed)
 
     def activate(self, window: Window | int, *, timeout: float = 5.0) -> None:
         """Raise a window and give it the keyboard, and wait until it has it.
@@ -404,14 +322,19 @@ class Desktop:
         """
         self._needs_windows("activate")
         number = window if isinstance(window, int) else window.id
-        with self._turn():
-            self._known(number)
-            self._backend.activate(number)
-            self._watch.until(
-                lambda: any(w.active for w in self._backend.windows() if w.id == number),
-                timeout,
-                f"window {number:#x} to become active",
-            )
+        core = self._core
+
+        def activate() -> None:
+            with core.turn():
+                self._check_window(number)
+                core.backend.activate(number)
+                core.watch.until(
+                    lambda: any(w.active for w in core.backend.windows() if w.id == number),
+                    timeout,
+                    f"window {number:#x} to become active",
+                )
+
+        self._operate(lambda: self._operation("activate", _window_name(window)), activate)
 
     def close_window(self, window: Window | int, *, timeout: float = 5.0) -> bool:
         """Ask a window to close, as its close button would.
@@ -424,16 +347,21 @@ class Desktop:
         """
         self._needs_windows("close_window")
         number = window if isinstance(window, int) else window.id
-        with self._turn():
-            self._known(number)
-            self._backend.close_window(number)
-            try:
-                self._watch.until(
-                    lambda: all(w.id != number for w in self._backend.windows()), timeout, "the window to close"
-                )
-            except TimeoutError:
-                return False
-            return True
+        core = self._core
+
+        def close() -> bool:
+            with core.turn():
+                self._check_window(number)
+                core.backend.close_window(number)
+                try:
+                    core.watch.until(
+                        lambda: all(w.id != number for w in core.backend.windows()), timeout, "the window to close"
+                    )
+                except TimeoutError:
+                    return False
+                return True
+
+        return self._operate(lambda: self._operation("close_window", _window_name(window)), close)
 
     def start(
         self,
@@ -456,10 +384,22 @@ class Desktop:
             LaunchFailed: It ended, or showed no window in time; carries the tail of its output.
             UnsupportedAction: This desktop is on another machine, or opened to look only.
         """
-        argv = shlex.split(command) if isinstance(command, str) else list(command)
+        # What was judged is what is started, whatever happens to the caller's list meanwhile.
+        argv = tuple(shlex.split(command) if isinstance(command, str) else command)
         if not argv:
             raise ActionError("start: the command is empty")
-        return self._heard("start", tuple(argv), lambda: self._start(argv, env, cwd, timeout))
+        line = command if isinstance(command, str) else shlex.join(argv)
+        variables, place = dict(env or {}), None if cwd is None else os.fspath(cwd)
+        core = self._core
+
+        def start() -> Program:
+            with core.turn():
+                core.refuse_input("start")
+                environment = {**core.environment, **variables}
+                guard = core.own_guard()
+                return start_program(core.backend, core.watch, guard, argv, env=environment, cwd=place, timeout=timeout)
+
+        return self._operate(lambda: self._operation("start", line, cwd=place, env=tuple(variables.items())), start)
 
     def exit_status(self, program: Program) -> int | None:
         """How a program that `start` has started ended: its exit code, or minus the number of the signal that killed it.
@@ -467,8 +407,9 @@ class Desktop:
         Returns:
             None while it runs, and where nobody knows.
         """
-        with self._turn():
-            return None if self._guard is None else self._guard.exit_status(program.pid)
+        core = self._core
+        with core.turn():
+            return None if core.guard is None else core.guard.exit_status(program.pid)
 
     def shell(
         self,
@@ -498,14 +439,23 @@ class Desktop:
             ShellError: It could not be started.
             UnsupportedAction: This desktop has no machine of its own, and `where` does not say "host".
         """
-        with self.shell_once(where=where, timeout=timeout, cwd=cwd, env=env, limit=limit) as shell:
-            return shell.run(command)
+        variables = dict(env or {})
+        core = self._core
+        under_way: list[Shell] = []
 
-    def shell_once(
-        self, *, where: Where, timeout: float, cwd: str | None, env: Mapping[str, str] | None, limit: int
-    ) -> Shell:
-        """What `shell` runs its command with, for whoever wants to end that command and no other. To be closed."""
-        return self._shell(where, "shell", cwd=cwd, env=env, timeout=timeout, limit=limit, once=True)
+        def run() -> CommandResult:
+            with core.open_shell(
+                where, "shell", cwd=cwd, env=variables, timeout=timeout, limit=limit, once=True
+            ) as shell:
+                under_way.append(shell)
+                return shell.run(command)
+
+        def interrupt() -> None:
+            for shell in under_way:
+                shell.interrupt()
+
+        operation = self._operation(_COMMAND.get(where, where), command, cwd=cwd, env=tuple(variables.items()))
+        return self._run_command(operation, run, interrupt)
 
     def open_shell(
         self,
@@ -531,7 +481,35 @@ class Desktop:
             ShellError: It could not be started.
             UnsupportedAction: This desktop has no machine of its own, and `where` does not say "host".
         """
-        return self._shell(where, "open_shell", cwd=cwd, env=env, timeout=timeout, limit=limit, once=False)
+        variables = dict(env or {})
+        core = self._core
+
+        def operate_in_it(
+            command: str | None,
+            own: Mapping[str, str],
+            place: str | None,
+            work: Callable[[], _T],
+            end: Callable[[], None],
+        ) -> _T:
+            word = (_OPENING if command is None else _COMMAND)[where]
+            everything = tuple({**variables, **own}.items())
+            operation = self._operation(word, command or "", cwd=place or cwd, env=everything)
+            return self._run_command(operation, work, end)
+
+        def opened() -> Shell:
+            return core.open_shell(
+                where,
+                "open_shell",
+                cwd=cwd,
+                env=variables,
+                timeout=timeout,
+                limit=limit,
+                operate=operate_in_it,
+                judged=self.judged,
+            )
+
+        operation = self._operation(_OPENING.get(where, where), cwd=cwd, env=tuple(variables.items()))
+        return self._run_command(operation, opened)
 
     def read_file(self, path: str, *, limit: int = 64 << 20) -> bytes:
         """A file of the desktop's container.
@@ -545,7 +523,10 @@ class Desktop:
             ActionError: The path is not absolute.
             UnsupportedAction: This desktop has no container.
         """
-        return self._machine("read_file").read_file(path, limit=limit)
+        return self._on_machine(
+            lambda: self._operation("read_file", path),
+            lambda: self._core.machine("read_file").read_file(path, limit=limit),
+        )
 
     def write_file(self, path: str, data: bytes | str) -> None:
         """Write a file in the desktop's container, whole or not at all; directories are made.
@@ -559,7 +540,11 @@ class Desktop:
             ActionError: The path is not absolute.
             UnsupportedAction: This desktop has no container.
         """
-        self._machine("write_file").write_file(path, data.encode() if isinstance(data, str) else data)
+        content = data.encode() if isinstance(data, str) else bytes(data)
+        self._on_machine(
+            lambda: self._operation("write_file", path, size=len(content)),
+            lambda: self._core.machine("write_file").write_file(path, content),
+        )
 
     def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
         """Copy a file or a directory of this machine to the absolute path `target` in the container.
@@ -569,7 +554,10 @@ class Desktop:
             ActionError: There is no `source`, or `target` is not absolute.
             UnsupportedAction: This desktop has no container.
         """
-        self._machine("copy_in").copy_in(source, target)
+        self._on_machine(
+            lambda: self._operation("copy_in", f"{os.fspath(source)} -> {target}"),
+            lambda: self._core.machine("copy_in").copy_in(source, target),
+        )
 
     def copy_out(self, source: str, target: str | os.PathLike[str]) -> None:
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine.
@@ -579,7 +567,10 @@ class Desktop:
             ActionError: `source` is not absolute.
             UnsupportedAction: This desktop has no container.
         """
-        self._machine("copy_out").copy_out(source, target)
+        self._on_machine(
+            lambda: self._operation("copy_out", f"{source} -> {os.fspath(target)}"),
+            lambda: self._core.machine("copy_out").copy_out(source, target),
+        )
 
     def logs(self, program: str | None = None) -> str:
         """What the container said of itself (which parts ended and were started again), or a program's last output.
@@ -590,7 +581,9 @@ class Desktop:
         Raises:
             UnsupportedAction: This desktop has no container.
         """
-        return self._machine("logs").logs(program)
+        return self._on_machine(
+            lambda: self._operation("logs", program or ""), lambda: self._core.machine("logs").logs(program)
+        )
 
     def usage(self) -> Usage:
         """What the container uses just now.
@@ -599,7 +592,7 @@ class Desktop:
             BackendError: The engine does not tell.
             UnsupportedAction: This desktop has no container.
         """
-        return self._machine("usage").usage()
+        return self._on_machine(lambda: self._operation("usage"), lambda: self._core.machine("usage").usage())
 
     def get_clipboard(self) -> str | None:
         """The clipboard's text, None when it holds none.
@@ -608,14 +601,25 @@ class Desktop:
             TimeoutError: Its owner did not deliver in 5 s.
             BackendError: It is larger than 64 MiB.
         """
-        with self._turn():
-            return self._backend.read_clipboard(_CLIPBOARD_LIMIT)
+        core = self._core
+
+        def read() -> str | None:
+            with core.turn():
+                return core.backend.read_clipboard(_CLIPBOARD_LIMIT)
+
+        return self._operate(lambda: self._operation("get_clipboard"), read)
 
     def set_clipboard(self, text: str) -> None:
         """Put text on the clipboard; this desktop serves it for as long as it is open."""
-        with self._turn():
-            self._refuse_if_view_only("set_clipboard")
-            self._backend.write_clipboard(text, _CLIPBOARD_LIMIT)
+        core = self._core
+
+        def write() -> None:
+            with core.turn():
+                core.refuse_input("set_clipboard")
+                core.backend.write_clipboard(text, _CLIPBOARD_LIMIT)
+
+        length = len(text.encode("utf-8", "replace"))
+        self._operate(lambda: self._operation("set_clipboard", text, size=length), write)
 
     def resize(self, size: tuple[int, int]) -> None:
         """Change the size of the screen, where the server can.
@@ -627,9 +631,14 @@ class Desktop:
         width, height = size
         if min(width, height) < 1:
             raise ActionError(f"a screen cannot be {width}x{height}")
-        with self._turn():
-            self._refuse_if_view_only("resize")
-            self._backend.resize(Size(width, height))
+        core = self._core
+
+        def resize() -> None:
+            with core.turn():
+                core.refuse_input("resize")
+                core.backend.resize(Size(width, height))
+
+        self._operate(lambda: self._operation("resize", f"{width}x{height}"), resize)
 
     def probe(self, *, timeout: float = 1.0) -> Health:
         """Ask whether the desktop is started, live and ready; `health.ok`, or what is wrong.
@@ -645,141 +654,110 @@ class Desktop:
         Raises:
             BackendError: This object is closed.
         """
-        with self._turn():
-            try:
-                health = self._examine(timeout)
-            except Reconnected:
-                self._forget_input()
-                health = self._examine(timeout)
-            self._watch.check_stop()
-            return health
+        core = self._core
+
+        def examine() -> Health:
+            with core.turn():
+                return core.examine(timeout)
+
+        return self._operate(lambda: self._operation("probe"), examine)
+
+    # --- for those who act for a model ---
+
+    def operate(self, operation: Operation, work: Callable[[], _T]) -> _T:
+        """Do something that is no method of the desktop's, such as `Operation("navigate", url)`, when it is allowed.
+
+        What `work` does on this desktop is a part of it, which a `Guard` does not judge again.
+
+        Args:
+            operation: What it is. Its `call` and `desktop` are filled in.
+            work: Does it.
+
+        Raises:
+            PolicyDenied: It is not allowed.
+        """
+        fields = {name: getattr(operation, name) for name in ("target", "size", "cwd", "env", "actions")}
+        return self._operate(lambda: self._operation(operation.type, **fields), work)
+
+    def review(self, call: Call) -> tuple[SafetyCheck, ...]:
+        """Ask about the call's safety checks that nobody was asked about yet.
+
+        Only the `ask` of a `Guard` can say yes, for each check alone, whatever the policy allows; the policy may say no.
+
+        Returns:
+            Those that were answered with an explicit yes: all of them, and exactly what may be told to the provider as
+            acknowledged.
+
+        Raises:
+            PolicyDenied: One of them was not, or nobody is there to be asked.
+        """
+        with calling(call):
+            self._operate(lambda: self._operation("safety_check"), lambda: None)
+        if len(call.acknowledged) < len(call.safety_checks):
+            raise PolicyDenied("safety_check", "the provider wants it confirmed, and there is no policy: pass ask=")
+        return call.acknowledged
 
     # --- the end ---
 
     def interrupt(self) -> None:
         """From another thread: stop the call under way. It releases what it holds and raises."""
-        if self._closed:
-            # Somebody else may have the connection by now; see `hand_over`.
-            return
-        self._watch.stop = True
-        self._backend.interrupt()
-        for shell in tuple(self._commands):
-            shell.interrupt()
-
-    def halt(self, reason: str) -> None:
-        """From another thread: stop the call under way, release everything held, and refuse input from now on.
-
-        Returns when nothing is held any more. The screen may still be looked at, and the desktop closed; commands of open
-        shells go on. For a signal handler, and for a policy, see `Governor.stop`.
-
-        Args:
-            reason: What the `PolicyDenied` says that every input raises from now on.
-
-        Raises:
-            DesktopLost: The other side is gone.
-            BackendError: It refused something.
-        """
-        self._halted = reason
-        # Again and again: a call that was just beginning has taken the first request as meant for the one before.
-        self.interrupt()
-        while not self._lock.acquire(timeout=_HALT_SLICE):
-            self.interrupt()
-        try:
-            if not self._closed:
-                self._watch.stop = False
-                self._backend.clear_interrupt()
-                self._backend.release(self._ledger.release_events())
-                self._ledger.clear()
-                self._release_strays()
-        finally:
-            self._lock.release()
+        self._core.interrupt()
 
     @property
-    def in_call(self) -> bool:
-        """Whether this very thread is in a call of this desktop, as a signal handler may find: it must not wait for it then."""
-        return bool(self._lock._is_owned())  # type: ignore[attr-defined] # noqa: SLF001 # what `threading.Condition` asks
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._core.stopped is not None
+
+    def stop(self, reason: str = "it was stopped", *, timeout: float = _STOP_LIMIT) -> bool:
+        """The kill switch: release everything held and take no input any more; from any thread, or from a signal handler.
+
+        The call under way is broken off and raises `PolicyDenied`, as every later one does, through whichever view of the
+        desktop. Questions that are open have no answer. The desktop can still be closed, and, where nobody stands in its gate,
+        looked at. Within 100 ms all is released, unless the server itself hangs, or a single text of more than ten thousand
+        characters is just being prepared. Commands under way are ended, with all that they have started, within 2 s.
+
+        Args:
+            reason: What later errors say.
+            timeout: Seconds to wait until all has been released.
+
+        Returns:
+            True when all has been released. False when it has not in time, or when this thread is itself in a call of this
+            desktop, as in a signal handler: then it is released as soon as the handler returns.
+        """
+        return self._core.stop(reason, timeout)
 
     def close(self) -> None:
         """Release everything, end the connection and what was launched. Again is harmless."""
-        with self._last_turn("close"):
-            self._closed = True
-            self._ledger.clear()
-            try:
-                self._close_shells()
-            finally:
-                self._ending.close()
+        self._core.close()
 
     def renew(self) -> Desktop:
         """Make the desktop as it was when it was launched, and return a new object for it; this one is closed.
 
         What was started on it is ended, its home directory (where it has one of its own) is restored, the clipboard is empty,
         nothing is pressed, the pointer is in the middle, the window manager is a new one, and whoever was connected is not.
+        The interceptors that the desktop was launched with stay; those of a view do not.
 
         Raises:
             UnsupportedAction: Its launcher knows no way.
             BackendError: It is closed.
             DeskhandError: Any other: a part did not come up again; everything has been ended, as by `close`.
         """
-        if self._renew is None:
-            raise UnsupportedAction(self._backend.name, "renew", "close it and launch another")
-        with self._last_turn("renew"):
-            if self._closed:
-                raise BackendError("this desktop is closed")
-            self._closed = True
-            self._ledger.clear()
-            try:
-                self._close_shells()
-                self._backend.close()
-                renewed = self._renew()
-            except BaseException:
-                self._ending.close()
-                raise
-            self._ending.forget()
-            self.successor = renewed
-            return renewed
+        return self._core.renew().keep(*self._core.interceptors)
 
     def hand_over(self) -> Desktop:
-        """Another object for this desktop as it is; with this one nobody can do anything any more.
+        """Another object for this desktop as it is; with this one, and every view of it, nobody can do anything any more.
+
+        The interceptors that the desktop was launched with stay; those of a view do not.
 
         Raises:
             BackendError: It is closed.
         """
-        with self._last_turn("hand_over"):
-            if self._closed:
-                raise BackendError("this desktop is closed")
-            self._release_strays()
-            self._close_shells()
-            other = copy.copy(self)
-            # A list of pressed keys, a memory of what was seen and a lock of its own; the rest is the desktop's.
-            vars(other).update(
-                _lock=threading.RLock(),
-                _ledger=Ledger(),
-                _watch=Watch(self._backend, self._clock),
-                _closing=False,
-                _halted=None,
-                listener=None,
-                _shells=set(),
-                _commands=set(),
-            )
-            self._closed = True
-            self._ending = Ending()
-            self.successor = other
-            return other
+        return self._core.hand_over(lambda core: self._view(core, core.interceptors))
 
-    @contextlib.contextmanager
-    def _last_turn(self, what: str) -> Iterator[None]:
-        self._closing = True
-        for _ in range(round(_CLOSE_LOCK_LIMIT / _CLOSE_SLICE)):
-            # Asked again and again: a call that was just beginning has taken the first request as meant for the one before.
-            self.interrupt()
-            if self._lock.acquire(timeout=_CLOSE_SLICE):
-                break
-        else:
-            raise BackendError(f"{what}: another thread is still in a call on this desktop")
-        try:
-            yield
-        finally:
-            self._lock.release()
+    @property
+    def successor(self) -> Desktop | None:
+        """The object that `hand_over` or `renew` has made of this desktop."""
+        return self._core.successor
 
     def leave(self, socket: str) -> int:
         """End the connection and leave what was launched running; see `deskhand.launch.local.leave_running`.
@@ -787,459 +765,77 @@ class Desktop:
         Returns:
             The process id of the guard, which listens at `socket` from now on.
         """
-        with self._lock:
-            self._close_shells()
-            guard = self._own_guard()
-            pid = guard.detach(socket)
-            self._closed = True
-            self._ending.forget()
-            self._backend.close()
-            guard.abandon()
-        return pid
+        return self._core.leave(socket)
+
+    def keep(self, *interceptors: Interceptor) -> Self:
+        """Put the owner's interceptors into the gate of this desktop, for its whole life. For those who launch it."""
+        self._core.interceptors = self._interceptors = (*self._interceptors, *interceptors)
+        return self
 
     # --- inside ---
 
-    def _heard(self, what: str, request: object, call: Callable[[], _T]) -> _T:
-        listener = self.listener
-        if listener is None or _UNHEARD.get():
-            return call()
-        token = listener.before(what, request)
-        try:
-            answer = call()
-        except BaseException as error:
-            listener.after(token, error)
-            raise
-        listener.after(token, answer)
-        return answer
-
-    def _picture(
+    def _operation(
         self,
-        size: PictureSize | None,
-        region: tuple[int, int, int, int] | None,
-        cursor: bool,  # noqa: FBT001 # private
-        format: Format,
-        quality: int,
-    ) -> Screenshot:
-        with self._turn():
-            self._look()
-            return self._watch.picture(size, region, cursor=cursor, format=format, quality=quality)
-
-    def _start(
-        self, argv: list[str], env: Mapping[str, str] | None, cwd: str | os.PathLike[str] | None, timeout: float
-    ) -> Program:
-        with self._turn():
-            self._refuse_if_view_only("start")
-            guard = self._own_guard()
-            environment = {**self._environment, **(env or {})}
-            return start_program(self._backend, self._watch, guard, argv, env=environment, cwd=cwd, timeout=timeout)
-
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        with self._lock:
-            self._refuse_if_closed()
-            self._watch.stop = False
-            self._backend.clear_interrupt()
-            self._backend.begin()
-            try:
-                if self._acting:
-                    self._release_strays()
-                yield
-            except Reconnected:
-                self._forget_input()
-                raise
-            except DesktopLost as lost:
-                if self._inside is None:
-                    raise
-                raise self._inside.cause(lost) from lost
-            except Interrupted:
-                if self._halted is None:
-                    raise
-                raise PolicyDenied("the rest of this call", self._halted) from None
-            finally:
-                self._backend.end()
-
-    def _look(self) -> None:
-        """Looking again after a reconnection harms nobody."""
-        try:
-            self._backend.look()
-        except Reconnected:
-            self._forget_input()
-            self._backend.look()
-
-    def _forget_input(self) -> None:
-        """After a reconnection nothing is held, and the pointer is anywhere."""
-        self._ledger.clear()
-        self._left_pointer = None
-
-    def _examine(self, timeout: float) -> Health:
-        try:
-            return examine(
-                self._backend,
-                self._expected,
-                limit=timeout,
-                refused="it was opened to look only" if self._view_only else "",
-                held=bool(self._ledger.pressed),
-                placed=self._left_pointer is not None,
-            )
-        except DesktopLost as lost:
-            told = lost if self._inside is None else self._inside.cause(lost)
-            return Health(started="it is lost", live=str(told), ready="it is lost")
-
-    def _refuse_if_closed(self) -> None:
-        if self._closed or self._closing:
-            raise BackendError("this desktop is closed")
-
-    def _refuse_if_view_only(self, what: str) -> None:
-        if self._halted is not None:
-            raise PolicyDenied(what, self._halted)
-        if self._view_only:
-            raise UnsupportedAction(f"a desktop opened with view_only=True ({self._backend.name})", what)
-
-    def _machine(self, what: str) -> Inside:
-        if self._inside is None:
-            raise UnsupportedAction(self._backend.name, what, 'use deskhand.launch("docker")')
-        self._refuse_if_view_only(what)
-        return self._inside
-
-    def _shell(
-        self,
-        where: Where,
-        what: str,
+        type: str,
+        target: str = "",
         *,
-        cwd: str | None,
-        env: Mapping[str, str] | None,
-        timeout: float,
-        limit: int,
-        once: bool,
-    ) -> Shell:
-        if where not in ("desktop", "host"):
-            raise ActionError(f"{what}: where is 'desktop' or 'host', not {shown(where)}")
-        self._refuse_if_closed()
-        self._refuse_if_view_only(what)
-        inside = self._inside
-
-        def session() -> Session:
-            if where == "desktop" and inside is not None:
-                return inside.session(cwd=cwd, env=env, once=once)
-            environment = host_environment(
-                self._environment, display=self.display, xauthority=self.xauthority, extra=env
-            )
-            return HostSession(cwd=cwd, env=environment)
-
-        if where == "desktop" and inside is None:
-            hint = 'use deskhand.launch("docker"), or say where="host" (--host) if it may run on this machine, as you'
-            raise UnsupportedAction(self._backend.name, what, hint)
-        mine = self._commands if once else self._shells
-        shell = Shell(
-            session,
-            timeout=timeout,
-            limit=limit,
-            once=once,
-            on_close=mine.discard,
-            heard=self._heard,
-            clock=self._clock,
+        size: int | None = None,
+        cwd: str | None = None,
+        env: tuple[tuple[str, str], ...] = (),
+        actions: tuple[Action, ...] = (),
+    ) -> Operation:
+        return Operation(
+            type,
+            target,
+            size,
+            cwd,
+            env,
+            actions,
+            call=current_call(),
+            desktop=bare(self),
+            attempt=ATTEMPT.get() or Attempt(),
         )
-        # Known before there is anything to end.
-        mine.add(shell)
-        try:
-            shell.restart()
-            # In another thread, meanwhile: it may not have seen this one.
-            self._refuse_if_closed()
-        except BaseException:
-            shell.close()
-            raise
-        return shell
 
-    def _close_shells(self) -> None:
-        with contextlib.ExitStack() as all_of_them:
-            for shell in tuple(self._shells | self._commands):
-                all_of_them.callback(shell.close)
+    def _operate(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
+        # First of all: with nobody in the gate, it costs nothing.
+        if not self._interceptors:
+            return work()
+        return operate(self._core, self._interceptors, operation(), work)
+
+    def _on_machine(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
+        if not self._interceptors:
+            return work()
+        return operate(self._core, self._interceptors, operation(), work, beside=True)
+
+    def _run_command(
+        self, operation: Operation, work: Callable[[], _T], interrupt: Callable[[], None] = lambda: None
+    ) -> _T:
+        # Also with nobody in the gate: `stop` ends a command by its attempt.
+        return operate(self._core, self._interceptors, operation, work, beside=True, interrupt=interrupt)
 
     def _needs_windows(self, what: str) -> None:
-        if not self._backend.has_windows:
-            raise UnsupportedAction(self._backend.name, what, "only X11 tells about windows")
+        backend = self._core.backend
+        if not backend.has_windows:
+            raise UnsupportedAction(backend.name, what, "only X11 tells about windows")
 
-    def _known(self, number: int) -> None:
-        windows = self._backend.windows()
+    def _check_window(self, number: int) -> None:
+        windows = self._core.backend.windows()
         if all(window.id != number for window in windows):
             titles = ", ".join(f"{w.id:#x} {w.title!r}" for w in windows) or "none"
             raise ActionError(f"there is no window {number:#x}; the windows are: {titles}")
 
-    def _own_guard(self) -> Programs:
-        if self._guard is None:
-            if self._make_guard is None:
-                raise UnsupportedAction(
-                    self._backend.name, "start", "programs are started on the desktop's own machine"
-                )
-            self._guard = self._make_guard()
-            self._programs.add(self._guard.close)
-        return self._guard
 
-    def _perform(
-        self,
-        actions: Sequence[Action],
-        settings: Settle | None,
-        size: PictureSize | None,
-        format: Format,
-        quality: int,
-    ) -> Observation:
-        with self._turn():
-            planned = self._plan(actions, None if settings is None else settings.timeout)
-            self._index = None
-            self._acting = True
-            try:
-                seen = self._act_and_observe(planned, settings, size, format, quality)
-            except BaseException as error:
-                self._release_after(error)
-                told = error
-                if isinstance(error, Interrupted) and self._halted is not None:
-                    told = PolicyDenied("the rest of this call", self._halted)
-                if isinstance(told, DeskhandError) and self._index is not None:
-                    told.note_progress(self._index, actions[self._index].type, self._index)
-                if told is not error:
-                    raise told from None
-                raise
-            else:
-                self._acting = False
-                return seen
-
-    def _perform_secretly(
-        self,
-        actions: Sequence[Action],
-        settings: Settle | None,
-        size: PictureSize | None,
-        format: Format,
-        quality: int,
-    ) -> Observation:
-        try:
-            return self._perform(actions, settings, size, format, quality)
-        except BaseException as error:  # noqa: BLE001 # raised again below
-            told = conceal(error)
-        # Outside of the handler: nothing of what was raised inside, nor a frame of it, stays attached to what the caller gets.
-        raise told
-
-    def _act_and_observe(
-        self,
-        planned: Sequence[tuple[Action, list[Event]]],
-        settings: Settle | None,
-        size: PictureSize | None,
-        format: Format,
-        quality: int,
-    ) -> Observation:
-        started = self._clock()
-        limit = None if settings is None else settings.timeout
-        self._pointer_moved = False
-        self._watch.catch_up(limit)
-        self._notice_pointer()
-        pasted = False
-        for index, (action, events) in enumerate(planned):
-            self._index = index
-            if isinstance(action, Type) and action.paste and action.text:
-                if isinstance(action.text, Secret):
-                    self._paste_secret(action.text)
-                else:
-                    self._paste(action.text)
-                pasted = True
-            else:
-                pointer = self._backend.screen.pointer
-                if rest := self._clicks.rest(action, events, pointer, self._clock()):
-                    self._watch.pause(rest)
-                self._send(events)
-                self._clicks.note(events, pointer, self._clock())
-            if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
-                self._watch.settle(settings, at_pointer=not isinstance(action, _TO_FOCUS))
-                if not self._backend.lag.frame:
-                    self._backend.look()
-                # Where to look would take a round trip, the other side tells of the pointer by itself.
-                self._notice_pointer()
-        sent = self._clock()
-        verdict = self._watch.settle(settings, at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS))
-        settled = self._clock()
-        self._backend.look(None if limit is None else max(0.0, sent + limit - settled))
-        self._notice_pointer()
-        changes = self._watch.changes()
-        captured = self._clock()
-        zooms = [action.region for action, _ in planned if isinstance(action, Zoom)]
-        zoom = zooms[-1] if zooms else None
-        shot = self._watch.picture(size, zoom, cursor=True, format=format, quality=quality)
-        encoded = self._clock()
-        reaction = max(0.0, verdict.first_change - sent) if verdict.first_change is not None else 0.0
-        return Observation(
-            data=shot.data,
-            format=shot.format,
-            viewport=shot.viewport,
-            cursor=shot.cursor,
-            generation=shot.generation,
-            settled=verdict.settled,
-            reason=verdict.reason,
-            rects=tuple(rect for rect in changes if not any(rect.within(busy) for busy in verdict.busy)),
-            busy=verdict.busy,
-            elapsed=Elapsed(
-                input=sent - started,
-                reaction=reaction,
-                settle=settled - sent - reaction,
-                capture=captured - settled,
-                encode=encoded - captured,
-            ),
-            pasted=pasted,
-            pointer_moved=self._pointer_moved,
-        )
-
-    def _plan(self, actions: Sequence[Action], limit: float | None) -> list[tuple[Action, list[Event]]]:
-        """Translate everything before anything is sent; where the pointer is is asked for `limit` seconds at most."""
-        planned: list[tuple[Action, list[Event]]] = []
-        pointer: Point | None = None
-        for index, given in enumerate(actions):
-            self._watch.check_stop()
-            action = given
-            try:
-                if isinstance(action, Drag) and pointer is None:
-                    self._backend.look(limit)
-                    pointer = Point(*self._backend.screen.pointer)
-                events = translate(action, size=self.size, pointer=pointer or Point(0, 0))
-                if isinstance(action, Type) and not action.paste and (missing := self._backend.untypable(events)):
-                    action = self._pasted_instead(action, missing)
-                if events:
-                    self._refuse_if_view_only(action.type)
-            except DeskhandError as error:
-                raise error.note_progress(index, given.type, 0) from None
-            for event in events:
-                if isinstance(event, PointerMove):
-                    pointer = Point(event.x, event.y)
-            planned.append((action, events))
-        return planned
-
-    def _pasted_instead(self, action: Type, missing: set[int]) -> Type:
-        if isinstance(action.text, Secret):
-            # The clipboard is for every program to read: only who asks for it puts a secret there.
-            raise Untypable.hidden(len(missing), f"{self._backend.name} has no key left for them; use paste=True")
-        if self._backend.can_paste:
-            return replace(action, paste=True)
-        characters = [(at, char) for at, char in enumerate(action.text) if char_keysym(char) in missing]
-        raise Untypable(
-            characters, f"{self._backend.name} has no key left for them, and its clipboard cannot bring them"
-        )
-
-    def _send(self, events: Sequence[Event]) -> None:
-        """Send events; pauses that are long enough to be interrupted are spent here, keeping the screen current."""
-        if isinstance(events, SecretEvents):
-            # It has no pauses, and stays one thing that shows nothing.
-            self._send_batch(events)
-            return
-        batch: list[Event] = []
-        for event in events:
-            if isinstance(event, Pause) and event.seconds > _LONGEST_BACKEND_PAUSE:
-                self._send_batch(batch)
-                batch = []
-                self._watch.pause(event.seconds)
-            else:
-                batch.append(event)
-        self._send_batch(batch)
-
-    def _send_batch(self, batch: Sequence[Event]) -> None:
-        if not batch:
-            return
-        self._watch.check_stop()
-        self._ledger.expect(batch)
-        if self._ledger.pressed:
-            self._watch_over()
-        self._backend.send(batch)
-        for event in batch:
-            self._ledger.note(event)
-            if isinstance(event, PointerMove):
-                self._left_pointer = event.x, event.y
-
-    def _notice_pointer(self) -> None:
-        """Note whether somebody else has moved the pointer since our last input, as far as the backend has been told."""
-        pointer = self._backend.screen.pointer
-        if self._left_pointer not in {None, pointer}:
-            self._pointer_moved = True
-            self._left_pointer = pointer
-
-    def _watch_over(self) -> None:
-        """Something is to be pressed: see to it that it is released even if this process is killed."""
-        if self._watched_over or self._make_guard is None or self.display is None:
-            return
-        self._watched_over = True
-        environment = {**os.environ, "DISPLAY": self.display}
-        if self.xauthority is not None:
-            environment["XAUTHORITY"] = str(self.xauthority)
-        self._own_guard().at_end([sys.executable, "-m", "deskhand.launch.release"], environment)
-
-    def _release_after(self, error: BaseException) -> None:
-        """Leave nothing pressed after a failure. The failure is what the caller hears of."""
-        if isinstance(error, DesktopLost | Reconnected):
-            # Nothing is held there any more, but a server that is back may still have the clipboard.
-            self._acting = self._clipboard_before is not None
-            return
-        for _ in range(_RELEASE_TRIES):
-            # A second Ctrl-C does not stop what the first one began; between these lines, it leaves that to the next call.
-            with contextlib.suppress(KeyboardInterrupt, DeskhandError):
-                self._release_strays()
-                return
-
-    def _release_strays(self) -> None:
-        if self._ledger.pressed:
-            self._watch.stop = False
-            self._backend.clear_interrupt()
-            self._backend.release(self._ledger.release_events())
-            self._ledger.clear()
-        if self._clipboard_before is not None:
-            self._watch.stop = False
-            self._backend.clear_interrupt()
-            self._give_clipboard_back()
-        self._acting = False
-
-    def _paste(self, text: str) -> None:
-        chord = self._paste_chord()
-        before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
-        self._backend.write_clipboard(text, _CLIPBOARD_LIMIT)
-        self._send(translate(KeyPress((chord,)), size=self.size, pointer=Point(0, 0)))
-        # Only its being fetched proves the paste; the old content must not come back before.
-        self._backend.wait_pasted(_PASTE_LIMIT)
-        if before is not None:
-            self._backend.write_clipboard(before, _CLIPBOARD_LIMIT)
-
-    def _paste_secret(self, secret: Secret) -> None:
-        before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
-        # Noted first: whether it was taken or not, and whoever stops this call, a secret does not stay there.
-        self._clipboard_before = before or ""
-        self._backend.write_clipboard(secret.reveal(), _CLIPBOARD_LIMIT)
-        self._send(translate(KeyPress((self._paste_chord(),)), size=self.size, pointer=Point(0, 0)))
-        self._backend.wait_pasted(_PASTE_LIMIT)
-        self._give_clipboard_back()
-
-    def _give_clipboard_back(self) -> None:
-        if self._clipboard_before is not None:
-            self._backend.write_clipboard(self._clipboard_before, _CLIPBOARD_LIMIT)
-            self._clipboard_before = None
-
-    def _paste_chord(self) -> str:
-        if not self._backend.has_windows:
-            return _COMMON_PASTE_CHORD
-        window = next((w for w in self._backend.windows() if w.active), None)
-        class_name = window.class_name.lower() if window else ""
-        if class_name in _PASTE_CHORDS:
-            return _PASTE_CHORDS[class_name]
-        return "ctrl+shift+v" if any(word in class_name for word in _TERMINALS) else "ctrl+v"
+def bare(desktop: Desktop) -> Desktop:
+    """A view of the desktop with nobody in its gate: for deskhand's own looks, and for a task's setup and evaluation."""
+    if not desktop._interceptors:  # noqa: SLF001 # of the same module, also below
+        return desktop
+    return desktop._view(desktop._core, ())  # noqa: SLF001
 
 
-def _plain_actions(given: Sequence[Action | CarriesAction]) -> tuple[Action, ...]:
-    """The actions themselves, of tool calls too."""
-    plain = []
-    for index, value in enumerate(given):
-        try:
-            plain.append(action_of(value))
-        except DeskhandError as error:
-            raise error.note_progress(index, getattr(value, "type", "?"), 0) from None
-    return tuple(plain)
+def core_of(desktop: Desktop) -> Core:
+    """What all views of a desktop share: tells whether two are of one desktop."""
+    return desktop._core  # noqa: SLF001 # of the same module
 
 
-def _settings(settle: Settle | bool) -> Settle | None:  # noqa: FBT001 # the public parameter has these types
-    if settle is True:
-        return Settle()
-    if settle is False:
-        return None
-    if isinstance(settle, Settle):
-        return settle
-    raise ActionError(f"settle must be a Settle, True or False, not {settle!r}")
+def _window_name(window: Window | int) -> str:
+    return f"{window:#x}" if isinstance(window, int) else f"{window.id:#x} {one_line(window.title, _LONGEST_TITLE)}"

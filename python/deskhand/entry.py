@@ -15,6 +15,7 @@ from deskhand.backends.vnc_target import is_vnc, parse_target
 from deskhand.backends.x11 import X11Backend
 from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
+from deskhand.guard import Guard as PolicyGuard
 from deskhand.launch import registry
 from deskhand.launch.docker import launch_docker
 from deskhand.launch.local import launch_local, program_environment
@@ -24,6 +25,9 @@ from deskhand.launch.processes import Guard
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
+
+    from deskhand.audit import AuditLog
+    from deskhand.policy import Ask, Policy
 
 __all__ = ["connect", "launch"]
 
@@ -42,6 +46,9 @@ def launch(
     method: str | None = None,
     home: bool | str | os.PathLike[str] = False,
     timeout: float = 20.0,
+    policy: Policy | None = None,
+    ask: Ask | None = None,
+    audit: AuditLog | None = None,
     **options: Any,
 ) -> Desktop:
     """Start a desktop of our own and return it ready for use.
@@ -58,6 +65,9 @@ def launch(
         home: Give its programs a home directory (and one for temporary files) of their own, which goes with the desktop: True
             for an empty one, or a directory to copy. False leaves them ours; a container always has its own.
         timeout: Seconds to wait for each of its parts; for all of them in a container.
+        policy: Judges everything that is done on the desktop, by whoever has it; see `Guard`. None of these three: nobody does.
+        ask: Called where the policy says so; see `Guard`.
+        audit: Where every decision is written; see `Guard`.
         options: For `"docker"`: `image`, `network`, `mounts`, `user`, `limits`, `vnc`, `labels` and `remote`, which
             `deskhand.launch.docker.launch_docker` explains.
 
@@ -70,7 +80,7 @@ def launch(
             raise ActionError("a container's home is its own: bring files with Desktop.copy_in, or mounts=")
         if "displays" in options:
             raise ActionError("several desktops in one container are a pool's: deskhand.Pool('docker', displays=4)")
-        return launch_docker(
+        launched = launch_docker(
             size=size,
             name=name,
             window_manager=window_manager,
@@ -80,11 +90,12 @@ def launch(
             timeout=timeout,
             **options,
         )
+        return _guarded(launched, policy, ask, audit)
     if backend != "local":
         raise UnsupportedAction("launch", backend, "this version launches 'local' and 'docker' desktops")
     if options:
         raise ActionError(f"a local desktop has no such option: {', '.join(options)}")
-    return launch_local(
+    launched = launch_local(
         size=size,
         name=name,
         window_manager=window_manager,
@@ -94,6 +105,7 @@ def launch(
         home=home,
         timeout=timeout,
     )
+    return _guarded(launched, policy, ask, audit)
 
 
 def connect(
@@ -109,6 +121,9 @@ def connect(
     password_file: str | os.PathLike[str] | None = None,
     certificates: str | os.PathLike[str] | None = None,
     verify: bool = True,
+    policy: Policy | None = None,
+    ask: Ask | None = None,
+    audit: AuditLog | None = None,
 ) -> Desktop:
     """Drive a desktop that runs already. Closing the returned object leaves it running.
 
@@ -128,6 +143,9 @@ def connect(
         certificates: A file with the authorities that may have signed a VNC server's certificate; by default those of the
             system.
         verify: Whether a VNC server's certificate is checked.
+        policy: See `launch`, also for the next two.
+        ask: See `launch`.
+        audit: See `launch`.
 
     Raises:
         ConnectFailed: It is not there, or another driver acts on it.
@@ -143,9 +161,11 @@ def connect(
             certificates=certificates,
             verify=verify,
         )
-        return Desktop(VncBackend(target, timeout=timeout), name=str(target), view_only=view_only)
+        desktop = Desktop(VncBackend(target, timeout=timeout), name=str(target), view_only=view_only)
+        return _guarded(desktop, policy, ask, audit)
     if url.startswith(_DOCKER):
-        return connect_docker(url.removeprefix(_DOCKER), timeout=timeout, view_only=view_only, method=method)
+        desktop = connect_docker(url.removeprefix(_DOCKER), timeout=timeout, view_only=view_only, method=method)
+        return _guarded(desktop, policy, ask, audit)
     directory: Path | None = None
     socket = ""
     name = None
@@ -165,9 +185,10 @@ def connect(
             known = ", ".join(e.name for e in registry.entries()) or "none"
             raise ConnectFailed(url, "no desktop of that name runs", f"running: {known}; start one with `deskhand up`")
         if entry.container:
-            return connect_docker(
+            desktop = connect_docker(
                 entry.container, timeout=timeout, view_only=view_only, method=method, environment=entry.engine
             )
+            return _guarded(desktop, policy, ask, audit)
         display, xauthority = entry.display, xauthority or entry.xauthority
         directory, socket, name = Path(entry.directory), entry.socket, entry.name
     backend = _open(display, xauthority, timeout, view_only=view_only, method=method)
@@ -175,7 +196,7 @@ def connect(
     def guard() -> Guard:
         return Guard.join(socket) if socket else Guard.start(registry.private_directory())
 
-    return Desktop(
+    desktop = Desktop(
         backend,
         display=display,
         xauthority=backend.xauthority,
@@ -184,6 +205,13 @@ def connect(
         environment=program_environment(display, backend.xauthority, directory, env),
         view_only=view_only,
     )
+    return _guarded(desktop, policy, ask, audit)
+
+
+def _guarded(desktop: Desktop, policy: Policy | None, ask: Ask | None, audit: AuditLog | None) -> Desktop:
+    if policy is None and ask is None and audit is None:
+        return desktop
+    return desktop.keep(PolicyGuard(policy=policy, ask=ask, audit=audit))
 
 
 def _open(

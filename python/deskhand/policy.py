@@ -1,39 +1,44 @@
-"""What may be done: classes of actions, the answers of a policy, how often, and the checks that providers ask for.
+"""What may be done: classes of actions, the answers of a policy, and how often.
 
 This module owns the values that a policy is given and gives, the policy that goes by class alone, and the arithmetic of the
-rate limits. It is pure: times come from the caller. What must never appear here: a desktop, a thread, a wait (who asks,
-waits and refuses is `deskhand.governor`), a provider's spelling.
+rate limits. It is pure: times come from the caller. It has no desktop, no thread and no wait; `deskhand.guard` asks, waits and
+refuses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol, runtime_checkable
 
 from deskhand import actions as act
 from deskhand.errors import ActionError, shown
+from deskhand.operations import Operation, SafetyCheck
 from deskhand.redaction import Secret
 
 __all__ = [
     "ActionClass",
     "Ask",
     "Buckets",
-    "Call",
     "ClassPolicy",
     "Context",
     "Decision",
     "Deed",
-    "Operation",
+    "NoPolicyWarning",
     "Policy",
     "RateLimits",
     "Ruling",
-    "SafetyCheck",
     "Verdict",
+    "changes_what_runs",
     "check_deed",
     "classify",
 ]
+
+
+class NoPolicyWarning(UserWarning):
+    """A model acts on a desktop that no policy judges; `warnings.filterwarnings` silences it where that is meant."""
+
 
 Verdict = Literal["allow", "deny", "ask"]
 """What a policy says; anything else counts as `deny`."""
@@ -51,35 +56,16 @@ class ActionClass(StrEnum):
     CLIPBOARD_READ = "clipboard_read"
     FILE_READ = "file_read"
     FILE_WRITE = "file_write"
+    HOST_FILES = "host_files"
+    """Reading or writing files of this machine, besides the desktop's: `copy_in`, `copy_out`."""
     SHELL = "shell"
-    """Running a command, or starting a program."""
+    """Running a command, starting a program, or opening a shell."""
     NAVIGATE = "navigate"
     """Going to an address that the model names."""
     SAFETY_CHECK = "safety_check"
     """A check that the provider wants a person to have seen; see `Call.safety_checks`."""
     OTHER = "other"
     """What this version does not know."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """Something that is done on a desktop and is no `Action`.
-
-    Attributes:
-        type: `shell`, `host_shell` (on this machine), `start`, `read_file`, `write_file`, `copy_in`, `copy_out`,
-            `get_clipboard`, `set_clipboard`, `windows`, `activate`, `close_window`, `resize`, `logs`, `usage`, `probe`,
-            `navigate`, `safety_check`, or a provider's own word.
-        target: The command line, path, URL or text that it is about.
-        size: How many bytes it writes, where that is known.
-        cwd: Where a command runs, when that was asked for.
-        env: What is added to its environment.
-    """
-
-    type: str
-    target: str = ""
-    size: int | None = None
-    cwd: str | None = None
-    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 Deed = act.Action | Operation
@@ -90,12 +76,14 @@ _LOOKING = (act.TakeScreenshot, act.Zoom)
 _OPERATIONS = {
     "activate": ActionClass.INPUT,
     "close_window": ActionClass.INPUT,
-    "copy_in": ActionClass.FILE_WRITE,
-    "copy_out": ActionClass.FILE_WRITE,
+    "copy_in": ActionClass.HOST_FILES,
+    "copy_out": ActionClass.HOST_FILES,
     "get_clipboard": ActionClass.CLIPBOARD_READ,
     "host_shell": ActionClass.SHELL,
     "logs": ActionClass.OBSERVE,
     "navigate": ActionClass.NAVIGATE,
+    "open_host_shell": ActionClass.SHELL,
+    "open_shell": ActionClass.SHELL,
     "probe": ActionClass.OBSERVE,
     "read_file": ActionClass.FILE_READ,
     "resize": ActionClass.INPUT,
@@ -108,6 +96,28 @@ _OPERATIONS = {
     "windows": ActionClass.OBSERVE,
     "write_file": ActionClass.FILE_WRITE,
 }
+
+
+_OPENING = ("open_shell", "open_host_shell")
+
+# Variables that make programs run other code, or read their settings from elsewhere: names, and how names begin.
+_CODE_NAMES = frozenset({
+    "BASHOPTS", "BROWSER", "CDPATH", "CLASSPATH", "COMPLUS_PROFILER", "CURL_HOME", "DBUS_SESSION_BUS_ADDRESS", "EDITOR",
+    "ENV", "EXINIT", "GCONV_PATH", "GLIBC_TUNABLES", "GLOBIGNORE", "GNUMAKEFLAGS", "GVIMINIT", "HOME", "IFS", "INPUTRC",
+    "LESSCLOSE", "LESSOPEN", "LOCPATH", "MAKEFILES", "MAKEFLAGS", "MANPAGER", "NLSPATH", "PAGER", "PATH", "PHPRC",
+    "PHP_INI_SCAN_DIR", "PROMPT_COMMAND", "PS4", "RSYNC_RSH", "R_PROFILE", "R_PROFILE_USER", "SHELL", "SHELLOPTS",
+    "SUDO_ASKPASS", "SUDO_EDITOR", "SVN_SSH", "TCLLIBPATH", "VIMINIT", "VISUAL", "WGETRC", "ZDOTDIR",
+})  # fmt: skip
+_CODE_PREFIXES = (
+    "BASH_", "BUNDLE_", "CARGO_", "CORECLR_", "DOCKER_", "DOTNET_", "DYLD_", "EMACS", "GDK_", "GEM_", "GIO_", "GIT_",
+    "GO", "GTK", "JAVA_", "JDK_", "LD_", "LUA_", "NODE_", "NPM_", "OPENSSL_", "PERL", "PIP_", "PYTHON", "QML", "QT_",
+    "RUBY", "RUST", "SSH_", "XDG_", "_JAVA_", "npm_",
+)  # fmt: skip
+
+
+def changes_what_runs(name: str) -> bool:
+    """Whether a variable of this name can make a program run other code, or take its settings from elsewhere."""
+    return name in _CODE_NAMES or name.startswith(_CODE_PREFIXES)
 
 
 def classify(deed: Deed) -> ActionClass:
@@ -130,77 +140,6 @@ def check_deed(deed: object, index: int) -> None:
     if not isinstance(deed, act.Action | Operation):
         kind = type(deed).__name__
         raise ActionError(f"perform takes actions, not {shown(deed)}").note_progress(index, kind, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class SafetyCheck:
-    """A check that a provider wants somebody to have seen before the call is carried out.
-
-    OpenAI's `pending_safety_checks` have these fields. Google's `safety_decision` is one with the code `require_confirmation`
-    and the explanation as its message.
-
-    Attributes:
-        id: The provider's own.
-        code: What kind of check.
-        message: What the provider says to people.
-    """
-
-    id: str
-    code: str | None = None
-    message: str | None = None
-
-
-class Call:
-    """One call of a provider's tool: who asks for what is done.
-
-    Attributes:
-        provider: `openai`, `anthropic`, `google`, `mcp`...; empty when nobody said.
-        call_id: The provider's own id of this call.
-        agent: Which agent, where there are several.
-        turn: Which turn of its conversation.
-        safety_checks: What the provider wants to have confirmed. Nothing of the call is done before each of them was.
-    """
-
-    __slots__ = ("_acknowledged", "agent", "call_id", "provider", "safety_checks", "turn")
-
-    def __init__(
-        self,
-        provider: str = "",
-        call_id: str = "",
-        *,
-        agent: str = "",
-        turn: str = "",
-        safety_checks: Iterable[SafetyCheck] = (),
-    ) -> None:
-        """See the attributes."""
-        self.provider = provider
-        self.call_id = call_id
-        self.agent = agent
-        self.turn = turn
-        self.safety_checks = tuple(safety_checks)
-        self._acknowledged: tuple[SafetyCheck, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Call({self.provider!r}, {self.call_id!r}, agent={self.agent!r}, turn={self.turn!r})"
-
-    @property
-    def acknowledged(self) -> tuple[SafetyCheck, ...]:
-        """The safety checks that were answered with an explicit yes, in the order of `safety_checks`: never others.
-
-        This is what a provider may be told; see `Governor.review`.
-        """
-        return self._acknowledged
-
-    def acknowledge(self, check: SafetyCheck) -> None:
-        """Note that somebody was asked about this check and said yes. For `Governor` only.
-
-        Raises:
-            ActionError: The call has no such check.
-        """
-        if check not in self.safety_checks:
-            raise ActionError(f"the call {shown(self.call_id)} has no safety check {shown(check.id)}")
-        said = {*self._acknowledged, check}
-        self._acknowledged = tuple(each for each in self.safety_checks if each in said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +192,11 @@ Ask = Callable[[Deed, Context], bool | Awaitable[bool]]
 
 @runtime_checkable
 class Policy(Protocol):
-    """Decides what may be done. Whatever it raises, and silence, is a no."""
+    """Decides what may be done. Whatever it raises, and silence, is a no.
+
+    A command whose environment sets a variable that changes what runs (`PATH`, `LD_PRELOAD`, `BASH_ENV`, `GIT_...`) is denied
+    before the policy is asked, unless the policy has an attribute `environment` that names the variable.
+    """
 
     def before(self, action: Deed, context: Context) -> Ruling | Awaitable[Ruling]:
         """Judge one action before it is done; may be a coroutine function.
@@ -271,21 +214,28 @@ class ClassPolicy:
     """Allows, denies or asks by the class of the action alone.
 
     By default looking and input are allowed, and everything else is asked about; it is denied when nobody is there to answer.
+    A shell may be opened where its commands are asked about, since each of them is judged; with variables in its environment
+    it is asked about too.
+
+    Attributes:
+        environment: Variables that commands may set although they change what runs.
     """
 
-    __slots__ = ("_verdicts",)
+    __slots__ = ("_verdicts", "environment")
 
     def __init__(
         self,
         *,
         allow: Iterable[ActionClass | str] = (ActionClass.OBSERVE, ActionClass.INPUT),
         deny: Iterable[ActionClass | str] = (),
+        environment: Iterable[str] = (),
     ) -> None:
         """Name the classes.
 
         Args:
             allow: What is done without a question.
             deny: What is never done; this wins. About all others is asked.
+            environment: Variables, such as `PATH`, that commands may set although they change what runs.
 
         Raises:
             ActionError: There is no such class, or `safety_check` is among the allowed: that is for a person to answer.
@@ -303,12 +253,16 @@ class ClassPolicy:
         if verdicts.get(ActionClass.SAFETY_CHECK, Decision("ask")).verdict == "allow":
             raise ActionError("safety checks cannot be allowed beforehand: they are asked about each time")
         self._verdicts = verdicts
+        self.environment = frozenset(environment)
 
     def before(self, action: Deed, context: Context) -> Decision:
         """See `Policy.before`."""
-        del action
         kind = context.action_class
-        return self._verdicts.get(kind) or Decision("ask", f"{kind} is asked about")
+        if (decision := self._verdicts.get(kind)) is not None:
+            return decision
+        if isinstance(action, Operation) and action.type in _OPENING and not action.env:
+            return Decision("allow", "each of the shell's commands is asked about")
+        return Decision("ask", f"{kind} is asked about")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +276,7 @@ class RateLimits:
         actions: A second: every action and operation but looking.
         keys: Key presses a second; each character of a text is one.
         screenshots: Looks a second: `screenshot`, and a `perform` that does nothing else.
-        max_actions: In all, for the life of the governor.
+        max_actions: In all, for the life of the guard.
     """
 
     actions: float | None = 20.0

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import secrets
+import shlex
 import threading
 import time
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from deskhand.errors import ActionError, BackendError, ShellError, shown
 from deskhand.inside import CommandResult
 from deskhand.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
     from deskhand.inside import Outcome, Session
 
-__all__ = ["Shell"]
+__all__ = ["Operate", "Shell", "in_subshell"]
+
+_T = TypeVar("_T")
 
 # How often a session that says nothing is asked whether it still runs.
 _LOOK = 0.2
@@ -34,6 +38,23 @@ _WRITE_SLICE = 0.05
 _CLOSE_LIMIT = 15.0
 _CLOSE_SLICE = 0.1
 _STOPPED = ("timeout", "cancelled")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Operate(Protocol):
+    """Does a shell's operations when they are allowed; see `Desktop.open_shell`."""
+
+    def __call__(
+        self,
+        command: str | None,
+        env: Mapping[str, str],
+        cwd: str | None,
+        work: Callable[[], _T],
+        interrupt: Callable[[], None],
+        /,
+    ) -> _T:
+        """Do `work`: run `command` with these variables in this place, or begin a session anew where it is None."""
+        ...
 
 
 class _Tried(NamedTuple):
@@ -123,7 +144,8 @@ class Shell:
         limit: int = 1 << 20,
         once: bool = False,
         on_close: Callable[[Shell], None] = lambda _: None,
-        heard: Callable[[str, str, Callable[[], CommandResult]], CommandResult] = lambda _what, _command, run: run(),
+        operate: Operate | None = None,
+        judged: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Speak to sessions that `session` starts; users call `Desktop.open_shell` instead.
@@ -134,7 +156,8 @@ class Shell:
             limit: Bytes that are kept of a command's output, and of its errors.
             once: For one command only: what that leaves running goes on where it may, see `Session.leave`.
             on_close: Called when it was closed.
-            heard: Runs each command, for `Desktop.listener`.
+            operate: Does each of its operations when that is allowed; None does them.
+            judged: Whether a policy decides about them, so that they may wait for whoever is asked.
             clock: Monotonic seconds.
         """
         self._timeout = _checked_timeout(timeout)
@@ -143,7 +166,8 @@ class Shell:
         self._limit = limit
         self._make = session
         self._once = once
-        self._heard = heard
+        self._operate = operate
+        self.judged = judged
         self._on_close = on_close
         self._clock = clock
         self._lock = threading.Lock()
@@ -169,7 +193,14 @@ class Shell:
         """Whether it takes commands: until it is closed, or its desktop is."""
         return not self._closed
 
-    def run(self, command: str, *, timeout: float | None = None) -> CommandResult:
+    def run(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> CommandResult:
         """Run a command and wait for its end.
 
         Its standard input is empty and it has no terminal. It has ended when the shell would prompt again, whatever jobs in the
@@ -178,18 +209,24 @@ class Shell:
         Args:
             command: For bash, of any length and number of lines.
             timeout: Seconds after which it is killed with everything that was started in this session; by default the shell's.
+            cwd: Where this command runs, in a subshell: the session's own directory stays as it is.
+            env: Added to this command's environment, in a subshell: the session's own variables stay as they are.
 
         Returns:
             How it ended. After `timeout`, `cancelled` or the shell's own end (`exit`, `exec`) the session was restarted.
 
         Raises:
-            ActionError: The command has a NUL character, or is no text.
+            ActionError: The command has a NUL character, or is no text; or a variable's name is none.
+            PolicyDenied: It is not allowed.
             ShellError: A fresh shell could not be started.
             BackendError: It is closed, or its machine tells nothing any more.
         """
-        data = _checked(command)
+        variables = dict(env or {})
+        data = _checked(in_subshell(command, cwd, variables))
         limit = self._timeout if timeout is None else _checked_timeout(timeout)
-        return self._heard("shell", command, lambda: self._run(data, limit))
+        if self._operate is None:
+            return self._run(data, limit)
+        return self._operate(command, variables, cwd, lambda: self._run(data, limit), self.interrupt)
 
     def _run(self, data: bytes, limit: float) -> CommandResult:
         with self._turn():
@@ -226,7 +263,15 @@ class Shell:
         Raises:
             ShellError: It could not be started.
             BackendError: It is closed.
+            PolicyDenied: It is not allowed.
         """
+        if self._operate is None:
+            self.begin()
+        else:
+            self._operate(None, {}, None, self.begin, self.interrupt)
+
+    def begin(self) -> None:
+        """As `restart`, when that was allowed: for those who open a shell."""
         with self._turn():
             self._end()
             self._start()
@@ -321,6 +366,23 @@ class Shell:
                 ended = running.session.exit_status()
                 if ended is not None or running.over:
                     last_words = self._clock() + _LAST_WORDS
+
+
+def in_subshell(command: str, cwd: str | None, env: Mapping[str, str]) -> str:
+    """The command with a directory and variables of its own, which the session does not keep.
+
+    Raises:
+        ActionError: A variable's name is none, or its value is no text.
+    """
+    if cwd is None and not env:
+        return command
+    before = [] if cwd is None else [f"cd -- {shlex.quote(cwd)}"]
+    for name, value in env.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(value, str):
+            raise ActionError(f"{shown(name)} is no variable with a text: its name has letters, digits and underscores")
+        before.append(f"export {name}={shlex.quote(value)}")
+    # The command has lines of its own, so that a comment or a here-document within it ends where it ends.
+    return f"({' && '.join(before)} || exit\n{command}\n)"
 
 
 def _checked(command: str) -> bytes:

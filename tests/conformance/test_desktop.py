@@ -263,7 +263,7 @@ def typed(place: Place) -> Iterator[Path]:
 
 def _knows_caps_lock(desktop: deskhand.Desktop, *, on: bool) -> bool:
     """Whether it knows how CapsLock is, or never will: over X11 that is asked for when it is needed."""
-    told = desktop._backend._vnc.locks() if isinstance(desktop._backend, VncBackend) else None
+    told = desktop._core.backend._vnc.locks() if isinstance(desktop._core.backend, VncBackend) else None
     return told is None or told[0] is on
 
 
@@ -426,7 +426,7 @@ def test_a_pointer_that_somebody_else_moved(
         )
     assert not desktop.perform(Move((60, 50)), settle=False).pointer_moved
     # TigerVNC sends its image to whose pointer it is.
-    until(lambda: place.name == "wayvnc" or desktop._backend.screen.cursor, 20, "a cursor")
+    until(lambda: place.name == "wayvnc" or desktop._core.backend.screen.cursor, 20, "a cursor")
 
     def told() -> bool:
         # As a hand does: TigerVNC looks whose pointer it is only when it moves, more than a second after our last input.

@@ -52,7 +52,7 @@ def test_each_has_its_own(desktops: list[deskhand.Desktop], engine: Engine) -> N
         desktop.clipboard = f"text {number}"
     desktops[0].perform(PressKeys(["shift"]), settle=False)
     for number, desktop in enumerate(desktops):
-        own = desktop._inside.berth.number  # type: ignore[union-attr]
+        own = desktop._core.inside.berth.number  # type: ignore[union-attr]
         said = f"{number} :{own} /home/user/{own}\n"
         until(lambda desktop=desktop, said=said: desktop.shell("cat said").stdout == said, LIMIT, "what was typed")  # type: ignore[misc]
         assert desktop.clipboard == f"text {number}"

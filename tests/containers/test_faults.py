@@ -121,7 +121,7 @@ def test_the_window_manager_is_started_again(contained: Callable[..., deskhand.D
     program = desktop.start(["xterm", "-xrm", "*allowTitleOps: false", "-T", "kept"])
     in_container(engine, desktop, "pkill", "-KILL", "openbox")
     until(lambda: "restarted window-manager" in desktop.logs(), READY_LIMIT, "the window manager")
-    until(desktop._backend.has_window_manager, READY_LIMIT, "its rule")
+    until(desktop._core.backend.has_window_manager, READY_LIMIT, "its rule")
     until(lambda: [w.title for w in desktop.windows()] == ["kept"], READY_LIMIT, "the window")
     window = next(iter(desktop.windows()))
     assert program.window is not None
@@ -259,7 +259,7 @@ def test_at_the_limit_of_processes_commands_are_told(
         until(lambda: "restarted window-manager" in desktop.logs(), READY_LIMIT, "the window manager")
         assert "no room for processes to start window-manager again" in desktop.logs()
         assert filling.result(60).exit_code == 137
-        until(desktop._backend.has_window_manager, READY_LIMIT, "its rule")
+        until(desktop._core.backend.has_window_manager, READY_LIMIT, "its rule")
         assert desktop.perform().settled
 
         if not EVIDENCE:

@@ -86,7 +86,7 @@ def test_many_users_leave_nothing(image: str, engine: Engine, mark: str, reset: 
             desktop.clipboard = "text"
             desktop.perform(PressKeys(["shift"]), settle=False)
             if number % 7 == 3:
-                desktop.shell(f"pkill -KILL -f 'Xvfb :{desktop._inside.berth.number} '")  # type: ignore[union-attr]
+                desktop.shell(f"pkill -KILL -f 'Xvfb :{desktop._core.inside.berth.number} '")  # type: ignore[union-attr]
             if number % 5 == 2:
                 raise KeyError(number)
 

@@ -118,7 +118,7 @@ import deskhand
 from deskhand.launch.leftovers import LABEL_DIRECTORY
 desktop = deskhand.launch("docker", image=os.environ["TEST_IMAGE"])
 desktop.perform(PressKeys(["shift"]))
-say(directory=desktop._inside.labels[LABEL_DIRECTORY], name=desktop.name)
+say(directory=desktop._core.inside.labels[LABEL_DIRECTORY], name=desktop.name)
 wait_forever()
 """
 

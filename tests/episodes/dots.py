@@ -60,7 +60,7 @@ class Dots(Task):
         return f"Click at {parameters['x']}, {parameters['y']}."
 
     def setup(self, stage: Stage) -> None:
-        backend = stage.desktop._backend
+        backend = stage.desktop._core.backend
         assert isinstance(backend, MemoryBackend)
         backend.paint((stage.parameters["x"], 0, 1, 1), (1, 2, 3))
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from deskhand.episodes.stage import Stage
+    from deskhand.operations import Operation
 
 KEY = Key("press", "", 0, 0)
 # A desktop in memory answers at once.
@@ -52,7 +53,7 @@ class Press(Task):
 
 
 def backend_of(desktop: Desktop) -> MemoryBackend:
-    backend = desktop._backend
+    backend = desktop._core.backend
     assert isinstance(backend, MemoryBackend)
     return backend
 
@@ -124,12 +125,13 @@ class Kept:
     def detach(self) -> None:
         self.attached = None
 
-    def before(self, what: str, request: Any) -> object:
-        return what, request
+    def before(self, operation: Operation) -> object:
+        return operation
 
-    def after(self, token: Any, answer: object) -> None:
-        self.failing(token[0])
-        self.events.append((token[0], {"request": token[1], "answer": answer}))
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        assert token is operation
+        self.failing(operation.type)
+        self.events.append((operation.type, {"request": operation.actions, "answer": outcome}))
 
     def event(self, kind: str, **fields: Any) -> None:
         self.failing(kind)

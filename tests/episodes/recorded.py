@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.ledger import Key
     from deskhand.events import Event
+    from deskhand.operations import Operation
 
 SIZE = (320, 200)
 INSTRUCTION = "Click twice, then save."
@@ -103,20 +104,20 @@ def record_attempt(
         recorder.event("reset", seconds=0.1)
         recorder.event("setup", seconds=0.2)
         first = recorder.frame(desktop, "first")
-        recorder.attach(desktop)
+        acting = recorder.attach(desktop)
         recorder.event("note", text="I see a button.")
         recorder.event("spend", input=100, output=20, cost=0.25)
-        desktop.perform(LeftClick((5, 6)), settle=False)
-        desktop.perform(LeftClick((7, 8)), Type("naïve ☕"), settle=False)
+        acting.perform(LeftClick((5, 6)), settle=False)
+        acting.perform(LeftClick((7, 8)), Type("naïve ☕"), settle=False)
         recorder.event("note", text="Now I save.")
         if secret:
-            desktop.perform(Type(Secret("Canary7Quxblorf")), settle=False)
-        desktop.perform(KeyPress(["ctrl", "s"]), settle=False)
-        desktop.shell("echo saved; echo wrong >&2; exit 3", where="host")
-        desktop.screenshot()
-        recorder.attach(desktop, Refusing())
+            acting.perform(Type(Secret("Canary7Quxblorf")), settle=False)
+        acting.perform(KeyPress(["ctrl", "s"]), settle=False)
+        acting.shell("echo saved; echo wrong >&2; exit 3", where="host")
+        acting.screenshot()
+        acting = recorder.attach(desktop, Refusing())
         try:
-            desktop.perform(LeftClick((1, 1)), settle=False)
+            acting.perform(LeftClick((1, 1)), settle=False)
         except PolicyDenied as error:
             recorder.event("refused", reason=str(error))
         recorder.detach()
@@ -130,12 +131,11 @@ def record_attempt(
 
 
 class Refusing:
-    def before(self, what: str, request: Any) -> object:
-        del request
-        raise PolicyDenied(what, "enough")
+    def before(self, operation: Operation) -> object:
+        raise PolicyDenied(operation.type, "enough")
 
-    def after(self, token: object, answer: object) -> None:
-        raise AssertionError((token, answer))
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        raise AssertionError((operation, token, outcome))
 
 
 def make_run(run: Path, *keys: Key, **more: Any) -> list[Mapping[str, Any]]:

@@ -640,4 +640,4 @@ def test_every_cause_has_a_rule() -> None:
 def test_a_memory_desktop_keeps_its_clicks() -> None:
     with memory_desktop() as desktop:
         desktop.perform(LeftClick((3, 4)), settle=QUICK)
-        assert desktop._backend.places == [(3, 4)]  # type: ignore[attr-defined]
+        assert desktop._core.backend.places == [(3, 4)]  # type: ignore[attr-defined]

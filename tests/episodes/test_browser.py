@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,8 @@ from integration.apps import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from deskhand.operations import Operation
 
 _FIRST = """<!doctype html><meta charset=utf-8><title>Erste Seite</title><button id=push>Push ☕</button><input id=field>
 <div id=host></div><a id=on href=second.html>on</a><p id=none hidden>none</p>
@@ -115,19 +118,15 @@ def test_nothing_outside_is_reached(page: Page) -> None:
 def test_nobody_hears_of_what_is_asked(stage: Stage, page: Page) -> None:
     heard = []
 
-    class Listener:
-        def before(self, what: str, request: object) -> None:
-            heard.append((what, request))
+    class Hears:
+        def before(self, operation: Operation) -> None:
+            heard.append(operation)
 
-        def after(self, token: object, answer: object) -> None:
-            del token, answer
+        def after(self, operation: Operation, token: object, outcome: object) -> None:
+            del operation, token, outcome
 
-    stage.desktop.listener = Listener()
-    try:
-        with Page(stage) as other:
-            assert other.title == page.title
-    finally:
-        stage.desktop.listener = None
+    with Page(replace(stage, desktop=stage.desktop.also(Hears()))) as other:
+        assert other.title == page.title
     assert heard == []
 
 

@@ -32,7 +32,6 @@ from deskhand import (
 )
 from deskhand.actions import Action
 from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.listeners import Listeners
 from deskhand.episodes.record import Bounds, Recorder
 from deskhand.errors import EpisodeError
 from episodes.recorded import Painted
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from deskhand.events import Event
+    from deskhand.operations import Operation
 
 
 def events(directory: Path) -> list[dict[str, Any]]:
@@ -70,12 +70,12 @@ def recorder(tmp_path: Path, store: FrameStore) -> Iterator[Recorder]:
 def test_an_attempt_as_it_is_written_down(painted: Painted, recorder: Recorder, store: FrameStore) -> None:
     desktop = painted.desktop
     recorder.event("begin", task="count", instruction="Count to three.")
-    recorder.attach(desktop)
+    acting = recorder.attach(desktop)
     first = recorder.frame(desktop, "first")
-    seen = desktop.perform(LeftClick((5, 6)), settle=False)
+    seen = acting.perform(LeftClick((5, 6)), settle=False)
     painted.backend.paint((200, 100, 50, 50), (1, 2, 3))
-    desktop.perform(KeyPress(["ctrl", "s"]), settle=False)
-    desktop.screenshot()
+    acting.perform(KeyPress(["ctrl", "s"]), settle=False)
+    acting.screenshot()
     recorder.event("note", text="it counts")
     final = recorder.frame(desktop, "final")
     assert recorder.finish({"score": 1.0, "cause": None}) == {"score": 1.0, "cause": None}
@@ -107,28 +107,26 @@ def test_the_looks_of_a_recorder_are_heard_by_nobody(painted: Painted, recorder:
     heard: list[str] = []
 
     class Heard:
-        def before(self, what: str, request: Any) -> object:
-            del request
-            heard.append(what)
+        def before(self, operation: Operation) -> object:
+            heard.append(operation.type)
             return None
 
-        def after(self, token: object, answer: object) -> None:
-            del token, answer
+        def after(self, operation: Operation, token: object, outcome: object) -> None:
+            del operation, token, outcome
 
-    recorder.attach(painted.desktop, Heard())
-    painted.desktop.perform(LeftClick((5, 6)), settle=False)
+    acting = recorder.attach(painted.desktop, Heard())
+    acting.perform(LeftClick((5, 6)), settle=False)
     recorder.frame(painted.desktop)
     assert heard == ["perform"]
     recorder.detach()
-    painted.desktop.perform(LeftClick((5, 6)), settle=False)
-    assert heard == ["perform"]
+    acting.perform(LeftClick((5, 6)), settle=False)
+    assert len(events(recorder.directory)) == 1
 
 
 def test_coroutines_are_recorded(recorder: Recorder) -> None:
     async def act() -> None:
         made = Painted()
-        async with AsyncDesktop(made.desktop) as desktop:
-            recorder.attach(made.desktop)
+        async with AsyncDesktop(recorder.attach(made.desktop)) as desktop:
             await asyncio.gather(*(desktop.perform(LeftClick((number, 5)), settle=False) for number in range(8)))
 
     asyncio.run(act())
@@ -138,59 +136,33 @@ def test_coroutines_are_recorded(recorder: Recorder) -> None:
 
 
 class Refuse:
-    def before(self, what: str, request: Any) -> object:
-        raise PolicyDenied(what, f"enough of {len(request)}")
+    def before(self, operation: Operation) -> object:
+        raise PolicyDenied(operation.type, f"enough of {len(operation.actions)}")
 
-    def after(self, token: object, answer: object) -> None:
-        raise AssertionError((token, answer))
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        raise AssertionError((operation, token, outcome))
 
 
 def test_what_is_refused_and_what_fails_is_told(painted: Painted, recorder: Recorder) -> None:
-    recorder.attach(painted.desktop, Refuse())
+    acting = recorder.attach(painted.desktop, Refuse())
     with pytest.raises(PolicyDenied):
-        painted.desktop.perform(LeftClick((5, 6)))
-    recorder.attach(painted.desktop)
+        acting.perform(LeftClick((5, 6)))
+    acting = recorder.attach(painted.desktop)
     with pytest.raises(OutOfBounds):
-        painted.desktop.perform(LeftClick((5, 6000)))
+        acting.perform(LeftClick((5, 6000)))
 
     def lose(_event: Event) -> None:
         raise DesktopLost("x_server", "it went away")
 
     painted.backend.on_event = lose
     with pytest.raises(DesktopLost):
-        painted.desktop.perform(LeftClick((5, 6)))
+        acting.perform(LeftClick((5, 6)))
     refused, outside, lost = events(recorder.directory)
     assert refused["error"] == {"type": "PolicyDenied", "message": "the policy denies perform: enough of 1"}
     assert outside["error"]["type"] == "OutOfBounds"
     assert lost["error"]["type"] == "DesktopLost"
     # Only of the last one it is not known whether it was done.
     assert [event["unknown"] for event in (refused, outside, lost)] == [False, False, True]
-
-
-def test_listeners_end_in_reverse_and_hear_what_was_raised() -> None:
-    heard: list[tuple[str, str, object]] = []
-
-    class Heard:
-        def __init__(self, name: str, error: Exception | None = None) -> None:
-            self._name, self._error = name, error
-
-        def before(self, what: str, request: Any) -> object:
-            del request
-            heard.append((self._name, "before", what))
-            return self._name
-
-        def after(self, token: object, answer: object) -> None:
-            assert token == self._name
-            heard.append((self._name, "after", answer))
-            if self._error is not None:
-                raise self._error
-
-    error = ValueError("after")
-    both = Listeners(Heard("a"), Heard("b", error))
-    token = both.before("perform", ())
-    with pytest.raises(ValueError, match="after"):
-        both.after(token, 5)
-    assert heard == [("a", "before", "perform"), ("b", "before", "perform"), ("b", "after", 5), ("a", "after", 5)]
 
 
 # --- bounds ---
@@ -209,15 +181,15 @@ def test_an_attempt_that_floods_is_stopped(painted: Painted, tmp_path: Path, sto
     }
     for number, (what, bound) in enumerate(bounds.items(), 1):
         recorder = Recorder(tmp_path / f"attempt-{number}", store, bounds=bound)
-        recorder.attach(painted.desktop)
+        acting = recorder.attach(painted.desktop)
         with pytest.raises(RecordFull) as full:
-            many_clicks(painted.desktop)
+            many_clicks(acting)
         assert full.value.what == what
         assert recorder.error is full.value
         # An agent that goes on all the same does nothing any more.
         done = painted.count
         with pytest.raises(RecordFull):
-            painted.desktop.perform(LeftClick((5, 6)), settle=False)
+            acting.perform(LeftClick((5, 6)), settle=False)
         assert painted.count == done
         # And what comes of it is still told.
         recorder.frame(painted.desktop, "final")
@@ -275,11 +247,11 @@ def test_a_secret_is_nowhere(painted: Painted, tmp_path: Path) -> None:
     for number, word in enumerate(words, 1):
         with FrameStore(tmp_path / "run" / "frames") as store:
             recorder = Recorder(tmp_path / "run" / f"attempt-{number}", store, secrets=[Secret(f"given{word}")])
-            recorder.attach(painted.desktop)
-            painted.desktop.perform(LeftClick((5, 6)), settle=False)
-            painted.desktop.perform(Type(Secret(word)), settle=False)
+            acting = recorder.attach(painted.desktop)
+            acting.perform(LeftClick((5, 6)), settle=False)
+            acting.perform(Type(Secret(word)), settle=False)
             with pytest.raises(Exception, match=r"docker|machine"):
-                painted.desktop.shell(f"echo {word} | sudo -S true")
+                acting.shell(f"echo {word} | sudo -S true")
             recorder.event("note", text=f"I typed {word} and given{word}", **{word: {word: [word]}})
             recorder.finish({"state": {"file": f"password={word}"}, "detail": ValueError(word)})
             recorder.close()
@@ -297,10 +269,10 @@ def test_what_is_shown_after_a_secret_is_told_apart_and_not_kept(
     painted: Painted, tmp_path: Path, store: FrameStore
 ) -> None:
     recorder = Recorder(tmp_path / "attempt-1", store)
-    recorder.attach(painted.desktop)
-    painted.desktop.perform(LeftClick((5, 6)), settle=False)
-    painted.desktop.perform(Type(Secret("hunter2")), settle=False)
-    painted.desktop.perform(LeftClick((5, 6)), settle=False)
+    acting = recorder.attach(painted.desktop)
+    acting.perform(LeftClick((5, 6)), settle=False)
+    acting.perform(Type(Secret("hunter2")), settle=False)
+    acting.perform(LeftClick((5, 6)), settle=False)
     final = recorder.frame(painted.desktop, "final")
     recorder.close()
     before, secret, after, _ = events(recorder.directory)
@@ -315,8 +287,8 @@ def test_what_is_shown_after_a_secret_is_told_apart_and_not_kept(
     assert store.add(painted.desktop.screenshot(format="raw", cursor=False).array()) == final
 
     kept = Recorder(tmp_path / "attempt-2", store, pixels_after_secrets=True)
-    kept.attach(painted.desktop)
-    painted.desktop.perform(Type(Secret("hunter2")), settle=False)
+    acting = kept.attach(painted.desktop)
+    acting.perform(Type(Secret("hunter2")), settle=False)
     kept.close()
     (typed,) = events(kept.directory)
     assert typed["after"] in store
@@ -347,10 +319,10 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 full.event("note", text="x" * 5000)
 resource.setrlimit(resource.RLIMIT_FSIZE, (6000, resource.RLIM_INFINITY))
 desktop = Desktop(MemoryBackend((320, 200)))
-full.attach(desktop)
+acting = full.attach(desktop)
 try:
     for _ in range(100):
-        desktop.perform(LeftClick((5, 6)), settle=False)
+        acting.perform(LeftClick((5, 6)), settle=False)
 except OSError as error:
     print(error.errno, error.filename)
 assert isinstance(full.error, OSError)
@@ -361,8 +333,8 @@ except OSError as error:
 full.close()
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 with_room = Recorder(sys.argv[1] + "/attempt-2", store)
-with_room.attach(desktop)
-desktop.perform(LeftClick((5, 6)), settle=False)
+acting = with_room.attach(desktop)
+acting.perform(LeftClick((5, 6)), settle=False)
 with_room.finish({})
 with_room.close()
 desktop.close()
@@ -398,12 +370,12 @@ store = FrameStore(sys.argv[1] + "/frames")
 recorder = Recorder(sys.argv[1] + "/attempt-" + sys.argv[2], store)
 backend = MemoryBackend((320, 200))
 desktop = Desktop(backend)
-recorder.attach(desktop)
+acting = recorder.attach(desktop)
 number = 0
 while True:
     number += 1
     backend.paint((number % 250, number % 150, 50, 40), (number % 256, int(sys.argv[2]), 9))
-    desktop.perform(LeftClick((number % 320, 6)), settle=False)
+    acting.perform(LeftClick((number % 320, 6)), settle=False)
     print(number, flush=True)
 """
 
@@ -461,14 +433,14 @@ def test_a_disk_error_of_the_background_is_told_to_the_next(
     def fail(_number: int) -> None:
         raise OSError(errno.EIO, "the disk is gone")
 
-    recorder.attach(painted.desktop)
+    acting = recorder.attach(painted.desktop)
     with monkeypatch.context() as patched:
         patched.setattr(os, "fdatasync", fail)
         recorder.event("note", text="x")
         with pytest.raises(OSError, match="the disk is gone"):
             recorder.sync()
     with pytest.raises(OSError, match="the disk is gone"):
-        painted.desktop.perform(LeftClick((5, 5)), settle=False)
+        acting.perform(LeftClick((5, 5)), settle=False)
     assert painted.count == 0
 
 
@@ -476,9 +448,9 @@ def test_frames_that_cannot_be_stored_stop_the_attempt(painted: Painted, tmp_pat
     folder = tmp_path / "frames"
     folder.write_text("a file where the folder should be")
     recorder = Recorder(tmp_path / "attempt-1", FrameStore(folder))
-    recorder.attach(painted.desktop)
+    acting = recorder.attach(painted.desktop)
     with pytest.raises((OSError, EpisodeError)) as error:
-        painted.desktop.perform(LeftClick((5, 5)), settle=False)
+        acting.perform(LeftClick((5, 5)), settle=False)
     assert recorder.error is error.value
     assert painted.count == 0
     recorder.close()

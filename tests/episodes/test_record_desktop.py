@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import deskhand
+    from deskhand.operations import Operation
 
 EVIDENCE = os.environ.get("DESKHAND_EVIDENCE") == "1"
 STEPS = 100
@@ -39,15 +40,15 @@ class Timed:
         self.recorder = recorder
         self.seconds: list[float] = []
 
-    def before(self, what: str, request: Any) -> object:
+    def before(self, operation: Operation) -> object:
         begun = time.thread_time()
-        token = self.recorder.before(what, request)
+        token = self.recorder.before(operation)
         self.seconds.append(time.thread_time() - begun)
         return token
 
-    def after(self, token: object, answer: object) -> None:
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
         begun = time.thread_time()
-        self.recorder.after(token, answer)
+        self.recorder.after(operation, token, outcome)
         self.seconds[-1] += time.thread_time() - begun
 
 
@@ -82,18 +83,16 @@ def test_a_hundred_steps_are_small_cheap_and_lossless(tmp_path: Path, launch: Ca
         recorder = Recorder(tmp_path / "run" / "ep" / "long.s0.r0" / "attempt-1", store)
         recorder.attach(desktop)
         timed = Timed(recorder)
-        desktop.listener = timed
+        acting = desktop.also(timed)
         chance = random.Random(1)
         for number in range(STEPS):
-            do(desktop, number, chance)
+            do(acting, number, chance)
             if number % 10 == 9:
                 # What is on the screen now, if nothing came in between, is what was kept.
-                desktop.listener = None
                 kept = recorder.frame(desktop)
                 shown = desktop.screenshot(format="raw", cursor=False)
                 if recorder.frame(desktop) == kept:
                     seen[kept] = shown.data
-                desktop.listener = timed
         recorder.finish({})
         recorder.close()
         recording = Recording.open(recorder.directory, store)
@@ -117,11 +116,11 @@ def test_a_secret_typed_into_a_terminal_is_in_no_file(tmp_path: Path, launch: Ca
     desktop.start("xterm -geometry 80x24+0+0")
     with FrameStore(tmp_path / "run" / "frames") as store:
         recorder = Recorder(tmp_path / "run" / "ep" / "login.s0.r0" / "attempt-1", store)
-        recorder.attach(desktop)
+        acting = recorder.attach(desktop)
         for canary in canaries:
-            desktop.perform(Type(Secret(canary)), KeyPress(["Return"]))
+            acting.perform(Type(Secret(canary)), KeyPress(["Return"]))
             recorder.event("note", text=f"I have typed {canary}.")
-            desktop.shell(f"echo {canary}", where="host")
+            acting.shell(f"echo {canary}", where="host")
         shown = recorder.frame(desktop, "final")
         # It can be read on the screen, and so the screen is not kept.
         assert shown not in store

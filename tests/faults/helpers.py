@@ -175,7 +175,7 @@ from deskhand import *
 def say(**what):
     print(json.dumps(what), flush=True)
 def pressed(desktop):
-    return desktop._backend.pressed()
+    return desktop._core.backend.pressed()
 def wait_forever():
     threading.Event().wait()
 """
@@ -195,7 +195,7 @@ def driver(code: str, environment: Mapping[str, str]) -> Iterator[Lines]:
 
 def pressed(desktop: deskhand.Desktop) -> tuple[list[int], list[int]]:
     """Keycodes and buttons that the server reports as pressed, asked through the driver's own connection."""
-    backend = desktop._backend
+    backend = desktop._core.backend
     assert isinstance(backend, X11Backend)
     # A stop that came when its call was over is forgotten by the next call of the desktop, which this is not.
     backend.clear_interrupt()

@@ -47,7 +47,7 @@ def test_killed_while_holding(
     url = f"x11:{desktop.display}"
     environment = {**driver_environment, "XAUTHORITY": str(desktop.xauthority), "TEST_URL": url}
     # Our own lease would refuse the driver: this desktop only keeps the display alive.
-    desktop._backend.close()
+    desktop._core.backend.close()
     with xclient(desktop) as witness:
         ours = set(marked(mark))
         for _ in range(KILLED_DRIVERS):
@@ -71,7 +71,7 @@ def test_killed_at_any_moment(
         "XAUTHORITY": str(desktop.xauthority),
         "TEST_URL": f"x11:{desktop.display}",
     }
-    desktop._backend.close()
+    desktop._core.backend.close()
     chance = random.Random(10)
     with xclient(desktop) as witness:
         ours = set(marked(mark))
@@ -116,7 +116,7 @@ def test_killed_on_a_desktop_left_running(
 def test_closed_while_holding(launch: Callable[..., deskhand.Desktop]) -> None:
     """A driver that closes, in order or because of an error, has released what it held."""
     desktop = launch(size=(320, 240))
-    desktop._backend.close()
+    desktop._core.backend.close()
     url = f"x11:{desktop.display}"
     with xclient(desktop) as witness:
         with deskhand.connect(url, xauthority=desktop.xauthority) as connected:

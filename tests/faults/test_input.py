@@ -78,14 +78,14 @@ def test_bad_actions(desktop: deskhand.Desktop) -> None:
         # The witness's window is on the screen before anything is counted.
         desktop.perform()
         for number, make in enumerate(BAD):
-            generation = desktop._backend.screen.generation
+            generation = desktop._core.backend.screen.generation
             with pytest.raises(deskhand.ActionError) as caught:
                 desktop.perform(PressKeys(["shift"]), LeftMouseDown((50, 50)), make())
             assert str(caught.value), number
             assert len(str(caught.value)) < 500
             assert desktop.held == (), number
             assert desktop.pointer == (3, 3), number
-            assert desktop._backend.screen.generation == generation, number
+            assert desktop._core.backend.screen.generation == generation, number
         assert witness.ask("pressed") == {"keys": [], "buttons": []}
         assert witness.ask("seen") == []
     for call in (
@@ -175,7 +175,7 @@ def test_one_driver_at_a_time(desktop: deskhand.Desktop, driver_environment: dic
                 call()
         assert looking.perform().settled
     # The lease goes with a close...
-    desktop._backend.close()
+    desktop._core.backend.close()
     with deskhand.connect(url, xauthority=desktop.xauthority) as second:
         assert second.perform(KeyPress(["a"])).settled
     # ...and with a driver that was killed.
@@ -200,7 +200,7 @@ def test_one_driver_at_a_time(desktop: deskhand.Desktop, driver_environment: dic
 def test_two_at_the_same_moment(launch: Callable[..., deskhand.Desktop]) -> None:
     """F35: of many that come at once, one gets it."""
     desktop = launch(size=(200, 100), window_manager=None)
-    desktop._backend.close()
+    desktop._core.backend.close()
     url = f"x11:{desktop.display}"
 
     def attempt(_: int) -> deskhand.Desktop | deskhand.ConnectFailed:

@@ -85,7 +85,7 @@ def test_layout_changed_while_typing(bench: Bench, name: str, filler: str) -> No
 def test_layout_changed_before_a_window_without_pings_reads(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """F13: xterm answers no ping; it is stopped, so it reads its keys after the change."""
     app = bench.app("xterm")
-    backend = app.desktop._backend
+    backend = app.desktop._core.backend
     send = backend.send
 
     def send_and_change(events: Sequence[Event]) -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deskhand import (
-    AsyncGovernor,
+    AsyncDesktop,
     BackendError,
+    Desktop,
     Drag,
-    Governor,
+    Guard,
     KeyHold,
     KeyPress,
     LeftMouseDown,
@@ -54,49 +55,49 @@ def desktop(launch: Callable[..., deskhand.Desktop]) -> deskhand.Desktop:
     return launch(size=(320, 320), window_manager=None)
 
 
-def _denied(governor: Governor, witness: Lines) -> None:
+def _denied(judged: Desktop, desktop: Desktop, witness: Lines) -> None:
     """Nothing arrives any more, by whichever way."""
     # Only now: a witness that is sent every key would be busy with them when it is asked what is pressed.
     assert witness.ask("grab", "keyboard")
     for attempt in (
-        lambda: governor.perform(KeyPress(["a"])),
-        lambda: governor.perform(*HOLD, settle=False),
-        governor.screenshot,
-        governor.get_clipboard,
-        lambda: governor.desktop.perform(KeyPress(["a"])),
-        lambda: governor.desktop.perform(Move((1, 1)), Type("a")),
-        lambda: governor.desktop.set_clipboard("a"),
-        lambda: governor.desktop.start("true"),
+        lambda: judged.perform(KeyPress(["a"])),
+        lambda: judged.perform(*HOLD, settle=False),
+        judged.screenshot,
+        judged.get_clipboard,
+        lambda: desktop.perform(KeyPress(["a"])),
+        lambda: desktop.perform(Move((1, 1)), Type("a")),
+        lambda: desktop.set_clipboard("a"),
+        lambda: desktop.start("true"),
     ):
         with pytest.raises(PolicyDenied, match="pulled"):
             attempt()
     assert witness.ask("seen") == []
     assert witness.ask("pressed") == NOTHING
     # Whoever stopped it may look at what happened.
-    assert governor.desktop.screenshot().size == (320, 320)
+    assert desktop.screenshot().size == (320, 320)
 
 
 def test_while_nothing_is_under_way(desktop: deskhand.Desktop) -> None:
-    governor = Governor(desktop, limits=None)
+    judged = desktop.also(Guard(limits=None))
     with xclient(desktop) as witness:
-        governor.perform(*HOLD, settle=False)
+        judged.perform(*HOLD, settle=False)
         assert witness.ask("pressed") == SHIFT_AND_BUTTON
         with within(RELEASED, "the release"):
-            assert governor.stop("pulled")
+            assert judged.stop("pulled")
             until(lambda: witness.ask("pressed") == NOTHING, RELEASED, "the release")
-        assert governor.stopped
-        _denied(governor, witness)
-        assert governor.stop("again")
+        assert judged.stopped
+        _denied(judged, desktop, witness)
+        assert judged.stop("again")
 
 
 @pytest.mark.parametrize("what", UNDER_WAY)
 def test_while_a_call_is_under_way(desktop: deskhand.Desktop, what: str) -> None:
-    governor = Governor(desktop, limits=None)
+    judged = desktop.also(Guard(limits=None))
     outcome: list[BaseException] = []
 
     def work() -> None:
         try:
-            governor.perform(*UNDER_WAY[what], settle=False)
+            judged.perform(*UNDER_WAY[what], settle=False)
         except BaseException as error:  # noqa: BLE001 # it is what this is about
             outcome.append(error)
 
@@ -105,37 +106,37 @@ def test_while_a_call_is_under_way(desktop: deskhand.Desktop, what: str) -> None
         thread.start()
         until(lambda: 50 in (now := witness.ask("pressed"))["keys"] and now["buttons"] == [1], 5, "the press")
         with within(RELEASED, "the release"):
-            assert governor.stop("pulled")
+            assert judged.stop("pulled")
             until(lambda: witness.ask("pressed") == NOTHING, RELEASED, "the release")
         thread.join(10)
         assert not thread.is_alive()
-        _denied(governor, witness)
+        _denied(judged, desktop, witness)
     (error,) = outcome
     assert isinstance(error, PolicyDenied)
     assert "pulled" in str(error)
     assert error.index is None or error.done == error.index >= len(HOLD[:1])
 
 
-@pytest.mark.parametrize("through", ["governor", "desktop"])
+@pytest.mark.parametrize("through", ["judged", "desktop"])
 def test_from_a_signal_handler(desktop: deskhand.Desktop, through: str) -> None:
-    """The handler runs in the very thread that is in the call, also in one that goes around the governor."""
-    governor = Governor(desktop, limits=None)
+    """The handler runs in the very thread that is in the call, also in one that goes around the policy."""
+    judged = desktop.also(Guard(limits=None))
     said: list[bool] = []
 
     def handler(_: int, _frame: FrameType | None) -> None:
         with within(RELEASED, "the handler"):
-            said.append(governor.stop("pulled"))
+            said.append(judged.stop("pulled"))
 
     before = signal.signal(signal.SIGALRM, handler)
     try:
         with xclient(desktop) as witness:
-            acting = governor if through == "governor" else desktop
+            acting = judged if through == "judged" else desktop
             signal.setitimer(signal.ITIMER_REAL, 0.3)
             with pytest.raises(PolicyDenied, match="pulled"):
                 acting.perform(*HOLD, Wait(600), settle=False)
             with within(RELEASED, "the release"):
                 until(lambda: witness.ask("pressed") == NOTHING, RELEASED, "the release")
-            _denied(governor, witness)
+            _denied(judged, desktop, witness)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -150,12 +151,12 @@ def test_while_somebody_is_asked(desktop: deskhand.Desktop) -> None:
         asked.set()
         return late.wait(60)
 
-    governor = Governor(desktop, ask=ask, limits=None)
+    judged = desktop.also(Guard(ask=ask, limits=None))
     outcome: list[BaseException] = []
 
     def work() -> None:
         try:
-            governor.perform(*HOLD, Type(Secret("never typed")), call=None)
+            judged.perform(*HOLD, Type(Secret("never typed")))
         except BaseException as error:  # noqa: BLE001 # it is what this is about
             outcome.append(error)
 
@@ -164,42 +165,42 @@ def test_while_somebody_is_asked(desktop: deskhand.Desktop) -> None:
         thread.start()
         assert asked.wait(10)
         with within(RELEASED, "the end of the call"):
-            assert governor.stop("pulled")
+            assert judged.stop("pulled")
             thread.join(10)
         late.set()
         assert isinstance(outcome[0], PolicyDenied)
-        _denied(governor, witness)
+        _denied(judged, desktop, witness)
 
 
 def test_through_the_async_surface(desktop: deskhand.Desktop) -> None:
     async def run(witness: Lines) -> None:
-        governor = AsyncGovernor(desktop, limits=None)
-        task = asyncio.create_task(governor.perform(*HOLD, Wait(600), settle=False))
+        judged = AsyncDesktop(desktop.also(Guard(limits=None)))
+        task = asyncio.create_task(judged.perform(*HOLD, Wait(600), settle=False))
         await asyncio.to_thread(until, lambda: witness.ask("pressed") == SHIFT_AND_BUTTON, 5, "the press")
         with within(RELEASED, "the release"):
-            assert governor.stop("pulled")
+            assert judged.stop("pulled")
             assert witness.ask("pressed") == NOTHING
         with pytest.raises(PolicyDenied, match="pulled"):
             await task
         with pytest.raises(PolicyDenied, match="pulled"):
-            await governor.perform(KeyPress(["a"]))
+            await judged.perform(KeyPress(["a"]))
 
     with xclient(desktop) as witness:
         asyncio.run(run(witness))
 
 
 def test_a_lost_desktop_holds_nothing(desktop: deskhand.Desktop) -> None:
-    governor = Governor(desktop, limits=None)
-    governor.perform(*HOLD, settle=False)
+    judged = desktop.also(Guard(limits=None))
+    judged.perform(*HOLD, settle=False)
     desktop.close()
-    assert governor.stop("pulled")
+    assert judged.stop("pulled")
     with pytest.raises((PolicyDenied, BackendError)):
         desktop.perform(KeyPress(["a"]))
 
 
 def test_the_desktop_made_as_new_may_be_used(desktop: deskhand.Desktop) -> None:
     """The switch belongs to who pulled it, not to the next one that gets the display."""
-    governor = Governor(desktop, limits=None)
-    assert governor.stop("pulled")
+    judged = desktop.also(Guard(limits=None))
+    assert judged.stop("pulled")
     with desktop.renew() as renewed:
-        assert Governor(renewed).perform(KeyPress(["a"])).settled
+        assert renewed.also(Guard()).perform(KeyPress(["a"])).settled

@@ -36,7 +36,7 @@ def used(runtime: Path, mark: str, template: Path) -> Iterator[deskhand.Desktop]
     """A desktop on which somebody left whatever can be left."""
     del runtime, mark
     desktop = deskhand.launch(size=(640, 480), home=template)
-    home = Path(desktop._environment["HOME"])
+    home = Path(desktop._core.environment["HOME"])
     desktop.start("xterm")
     desktop.start(["xterm", "-e", sys.executable, "-c", f"import os\nif os.fork() == 0:\n exec({_OUTLIVE!r})\ninput()"])
     (home / "secret").write_text("mine")
@@ -66,7 +66,7 @@ def test_nothing_is_left(used: deskhand.Desktop, mark: str) -> None:
         assert desktop.clipboard is None
         assert desktop.size == (640, 480)
         assert desktop.pointer == (320, 240)
-        home = Path(desktop._environment["HOME"])
+        home = Path(desktop._core.environment["HOME"])
         assert (home / ".config" / "settings").read_text() == "as delivered"
         assert (home / "link").is_symlink()
         assert not (home / "secret").exists()

@@ -152,7 +152,7 @@ def test_many_desktops(launch: Callable[..., deskhand.Desktop]) -> None:
             desktop = desktops[number % DESKTOPS]
             color = (number * 2_654_435_761) & 0xFFFFFF
             # One at a time on each: two of these calls on one desktop would overwrite one another's colour.
-            with desktop._lock, xclient(desktop) as client:
+            with desktop._core.lock, xclient(desktop) as client:
                 for step in range(5):
                     client.ask("paint", color ^ step)
                     seen = desktop.perform(Move((step, step)), KeyPress(["a"]), settle=False)

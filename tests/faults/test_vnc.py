@@ -147,7 +147,7 @@ def test_f2_a_killed_server_is_waited_for_and_found_again(away: float) -> None:
 
 def test_an_action_on_a_broken_connection_says_so_and_is_not_repeated(place: Place, wire: Wire) -> None:
     with deskhand.connect(wire.url) as desktop:
-        epoch = desktop._backend.screen.epoch
+        epoch = desktop._core.backend.screen.epoch
         desktop.perform(PressKeys(["ctrl"]), settle=False)
         cutter = threading.Timer(0.2, wire.cut)
         cutter.start()
@@ -191,7 +191,7 @@ def test_f8_a_reset_is_noticed_at_once() -> None:
     desktop = deskhand.connect(FakeServer(talk).url)
     try:
         reset.set()
-        native = desktop._backend._vnc  # type: ignore[attr-defined] # below what every backend has
+        native = desktop._core.backend._vnc  # type: ignore[attr-defined] # below what every backend has
         with within(2.0, "noticing"), pytest.raises(deskhand.DesktopLost, match="reset"):
             waits_for_ever(native.wait)
     finally:
@@ -333,7 +333,7 @@ def test_f24_a_look_does_not_believe_a_server_that_stopped(place: Place) -> None
 def test_f24_a_dead_server_is_told_from_a_still_screen(place: Place) -> None:
     server = place.processes[0]
     with place.connect() as desktop:
-        backend = desktop._backend
+        backend = desktop._core.backend
         desktop.perform()
         probe = backend.probe()
         assert probe is not None

@@ -32,19 +32,19 @@ from conformance.servers import xvnc
 from deskhand import (
     ActionError,
     AsyncDesktop,
-    AsyncGovernor,
     AuditLog,
     BackendError,
     Call,
     Desktop,
     DesktopLost,
-    Governor,
+    Guard,
     LeftClick,
     OutOfBounds,
     PolicyDenied,
     Secret,
     Type,
     Untypable,
+    calling,
 )
 from deskhand._native import Interrupted
 from deskhand.actions import Action
@@ -63,6 +63,11 @@ COUNT = 1000 if EVIDENCE else 20
 FAILING = 1000 if EVIDENCE else 2
 # What none of them can be typed with, each for its own reason.
 UNTYPABLE = ("\x01", "\ufe52", "\ud800")
+
+
+def _for_openai(desktop: Desktop, secret: Secret) -> object:
+    with calling(Call("openai", "c")):
+        return desktop.perform(Type(secret))
 
 
 class Canaries:
@@ -229,19 +234,19 @@ def _failures(secret: Secret, path: Path) -> Iterator[Callable[[], object]]:
         yield lambda: desktop.perform(Type(secret), LeftClick((999, 999)))
         yield lambda: desktop.perform(Type(secret), "no action")  # type: ignore[arg-type]
         with AuditLog(path, texts="full") as log:
-            for governor in (
-                Governor(desktop, audit=log),
-                Governor(desktop, audit=log, policy=Careless()),  # type: ignore[arg-type]
-                Governor(desktop, audit=log, ask=lambda action, _: action.text.reveal()),  # type: ignore[union-attr]
+            for judged in (
+                desktop.also(Guard(audit=log)),
+                desktop.also(Guard(audit=log, policy=Careless())),  # type: ignore[arg-type]
+                desktop.also(Guard(audit=log, ask=lambda action, _: action.text.reveal())),  # type: ignore[union-attr]
             ):
-                yield lambda governor=governor: governor.perform(Type(secret), call=Call("openai", "c"))
-                yield lambda governor=governor: asyncio.run(AsyncGovernor(governor).perform(Type(secret)))
-        yield lambda: Governor(desktop, audit=log, ask=lambda *_: True).perform(Type(secret))
+                yield lambda judged=judged: _for_openai(judged, secret)
+                yield lambda judged=judged: asyncio.run(AsyncDesktop(judged).perform(Type(secret)))
+        yield lambda: desktop.also(Guard(audit=log, ask=lambda *_: True)).perform(Type(secret))
         limits = deskhand.RateLimits(keys=1)
-        limited = Governor(desktop, ask=lambda *_: True, limits=limits)
+        limited = desktop.also(Guard(ask=lambda *_: True, limits=limits))
         limited.perform(Type(secret), settle=False)
         yield lambda: limited.perform(Type(secret))
-        desktop.halt("stopped")
+        desktop.stop("stopped")
         yield lambda: desktop.perform(Type(secret))
     yield lambda: desktop.perform(Type(secret))
     with Desktop(Broken("not"), view_only=True) as looking:
@@ -359,17 +364,19 @@ def _typed(desktop: Desktop, canaries: Canaries, traces: Traces, path: Path, mor
 
     async def typed_async(secret: Secret) -> None:
         traces.note(await AsyncDesktop(desktop).perform(Type(secret), settle=False))
-        governor = AsyncGovernor(Governor(desktop, audit=log, ask=lambda *_: True, limits=None))
-        traces.note(await governor.perform(Type(secret), settle=False, call=Call("openai")))
+        judged = AsyncDesktop(desktop.also(Guard(audit=log, ask=lambda *_: True, limits=None)))
+        with calling(Call("openai")):
+            traces.note(await judged.perform(Type(secret), settle=False))
 
     with AuditLog(path) as log, CommandLines() as lines:
-        governor = Governor(desktop, audit=log, ask=lambda *_: True, limits=None)
+        judged = desktop.also(Guard(audit=log, ask=lambda *_: True, limits=None))
         for number in range(COUNT):
             secret = canaries.make(more if number % 10 == 0 else "")
             traces.note(desktop.perform(Type(secret), settle=False))
-            traces.note(governor.perform(Type(secret), settle=False, call=Call("openai")))
+            with calling(Call("openai")):
+                traces.note(judged.perform(Type(secret), settle=False))
             asyncio.run(typed_async(secret))
-            traces.note((desktop, desktop.status, desktop.held, governor))
+            traces.note((desktop, desktop.status, desktop.held, judged))
             _fails(traces, lambda secret=secret: desktop.perform(Type(Secret(secret.reveal() + "\x01")), settle=False))
     assert lines.rounds > 0
     assert canaries.found_in(b"\n".join(lines.seen)) == []
@@ -411,16 +418,16 @@ def test_pasted(launch: Callable[..., Desktop], traces: Traces, tmp_path: Path) 
     file = tmp_path / "text.txt"
     file.write_text("")
     desktop.start(["mousepad", str(file)])
-    governor = Governor(desktop, ask=lambda *_: True, limits=None)
+    judged = desktop.also(Guard(ask=lambda *_: True, limits=None))
     for before in (None, "what was there"):
         if before is not None:
             desktop.set_clipboard(before)
         secret = canaries.make("☕")
-        seen = governor.perform(Type(secret, paste=True))
+        seen = judged.perform(Type(secret, paste=True))
         assert seen.pasted
         traces.note(seen)
         assert desktop.get_clipboard() == (before or "")
-    governor.perform(deskhand.KeyPress("ctrl+s"))
+    judged.perform(deskhand.KeyPress("ctrl+s"))
     assert canaries.found_in(file.read_bytes()) == [0, 1]
     assert canaries.found_in(traces.text.getvalue()) == []
 
@@ -448,7 +455,7 @@ def test_what_a_secret_is_not() -> None:
             # An error of another action of the call stays what it is.
             desktop.perform(Type(Secret("a")), LeftClick((99, 9)))
         with pytest.raises(PolicyDenied) as caught:
-            Governor(desktop).perform(LeftClick((1, 1)), Type(Secret("a")))
+            desktop.also(Guard()).perform(LeftClick((1, 1)), Type(Secret("a")))
         assert caught.value.index == 1
         with pytest.raises(Untypable) as untypable:
             desktop.perform(LeftClick((1, 1)), Type(Secret("a\x01\x02")))

@@ -37,7 +37,7 @@ def until(desktop: deskhand.Desktop, condition: Callable[[], bool]) -> None:
     """Looks until the condition holds; whoever calls asserts it."""
     deadline = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < deadline:
-        desktop._watch.pause(0.05)
+        desktop._core.watch.pause(0.05)
 
 
 def chromium(desktop: deskhand.Desktop, home: Path, url: str, title: str) -> deskhand.Program:
@@ -190,7 +190,7 @@ def test_a_smooth_scroll_has_ended_when_it_returns(desktop: deskhand.Desktop, ho
     for n in range(6):
         seen = desktop.perform(Scroll((500, 400), magnitude=1, direction="down"), settle=patient)
         assert (seen.changed, seen.reason) == (True, Reason.QUIET), n
-        desktop._watch.pause(0.5)
+        desktop._core.watch.pause(0.5)
         assert np.array_equal(seen.array()[150:], desktop.screenshot().array()[150:]), n
 
 

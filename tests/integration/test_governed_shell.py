@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deskhand import AsyncGovernor, Decision, Governor, Operation, PolicyDenied
+from deskhand import AsyncDesktop, Decision, Guard, Operation, PolicyDenied
 from deskhand.providers.seat import AsyncSeat
 from faults.helpers import MARK, marked, until, within
 
@@ -44,8 +44,8 @@ def test_every_command_is_judged_where_it_runs(desktop: deskhand.Desktop, tmp_pa
     policy = NoRm()
     kept = tmp_path / "kept"
     kept.touch()
-    governor = Governor(desktop, policy=policy)
-    with governor.open_shell(where="host", cwd=str(tmp_path), env={"A": "1"}) as shell:
+    judged = desktop.also(Guard(policy=policy))
+    with judged.open_shell(where="host", cwd=str(tmp_path), env={"A": "1"}) as shell:
         assert shell.run("cd /; echo $A").stdout == "1\n"
         assert shell.run("pwd").stdout == "/\n"
         with pytest.raises(PolicyDenied, match="no rm"):
@@ -58,21 +58,21 @@ def test_every_command_is_judged_where_it_runs(desktop: deskhand.Desktop, tmp_pa
     expected = Operation("host_shell", "pwd", cwd=str(tmp_path), env=(("A", "1"),))
     assert (expected, "shell") in policy.asked
     with pytest.raises(PolicyDenied, match="no rm"):
-        governor.shell(f"rm {kept}", where="host")
-    assert governor.shell("echo $0", where="host").exit_code == 0
+        judged.shell(f"rm {kept}", where="host")
+    assert judged.shell("echo $0", where="host").exit_code == 0
     assert kept.exists()
 
 
 def test_without_somebody_to_ask_nothing_runs(desktop: deskhand.Desktop) -> None:
-    with Governor(desktop).open_shell(where="host") as shell, pytest.raises(PolicyDenied):
+    with desktop.also(Guard()).open_shell(where="host") as shell, pytest.raises(PolicyDenied):
         shell.run("true")
 
 
 def test_a_stop_ends_the_command_under_way(desktop: deskhand.Desktop, tmp_path: Path) -> None:
-    governor = Governor(desktop, policy=NoRm())
-    with governor.open_shell(where="host") as shell:
+    judged = desktop.also(Guard(policy=NoRm()))
+    with judged.open_shell(where="host") as shell:
         begun = tmp_path / "begun"
-        stopper = threading.Thread(target=lambda: (_until(begun), governor.stop("enough")))
+        stopper = threading.Thread(target=lambda: (_until(begun), judged.stop("enough")))
         stopper.start()
         try:
             outcome = shell.run(f"touch {begun}; sleep 1000").outcome
@@ -83,42 +83,42 @@ def test_a_stop_ends_the_command_under_way(desktop: deskhand.Desktop, tmp_path: 
         with pytest.raises(PolicyDenied, match="enough"):
             shell.run("true")
     with pytest.raises(PolicyDenied, match="enough"):
-        governor.open_shell(where="host")
+        judged.open_shell(where="host")
 
 
 def test_a_stop_ends_the_command_of_a_call_of_its_own(desktop: deskhand.Desktop, tmp_path: Path, mark: str) -> None:
-    governor = Governor(desktop, policy=NoRm())
+    judged = desktop.also(Guard(policy=NoRm()))
     begun = tmp_path / "begun"
     ended: list[object] = []
 
     def work() -> None:
-        ended.append(governor.shell(f"touch {begun}; sleep 1000", where="host", env={MARK: mark}).outcome)
+        ended.append(judged.shell(f"touch {begun}; sleep 1000", where="host", env={MARK: mark}).outcome)
 
     worker = threading.Thread(target=work)
     worker.start()
     until(begun.exists, 30, "the command")
     with within(GONE, "a stop"):
-        governor.stop("enough")
+        judged.stop("enough")
         worker.join()
     assert ended == ["cancelled"]
     assert marked(mark) == {}
 
 
-def _of_a_governor(governor: AsyncGovernor, command: str, env: dict[str, str]) -> Awaitable[object]:
-    return governor.shell(command, where="host", env=env)
+def _of_a_desktop(judged: AsyncDesktop, command: str, env: dict[str, str]) -> Awaitable[object]:
+    return judged.shell(command, where="host", env=env)
 
 
-def _within_code_of_ones_own(governor: AsyncGovernor, command: str, env: dict[str, str]) -> Awaitable[object]:
-    return governor.run(lambda inner: inner.shell(command, where="host", env=env))
+def _within_code_of_ones_own(judged: AsyncDesktop, command: str, env: dict[str, str]) -> Awaitable[object]:
+    return judged.run(lambda inner: inner.shell(command, where="host", env=env))
 
 
-def _of_a_seat(governor: AsyncGovernor, command: str, env: dict[str, str]) -> Awaitable[object]:
-    return AsyncSeat(governor).run(lambda seat: seat.governor.shell(command, where="host", env=env))  # type: ignore[union-attr]
+def _of_a_seat(judged: AsyncDesktop, command: str, env: dict[str, str]) -> Awaitable[object]:
+    return AsyncSeat(judged).run(lambda seat: seat.desktop.shell(command, where="host", env=env))
 
 
-@pytest.mark.parametrize("call", [_of_a_governor, _within_code_of_ones_own, _of_a_seat])
+@pytest.mark.parametrize("call", [_of_a_desktop, _within_code_of_ones_own, _of_a_seat])
 def test_a_cancelled_call_ends_its_command_and_no_other(
-    call: Callable[[AsyncGovernor, str, dict[str, str]], Awaitable[object]],
+    call: Callable[[AsyncDesktop, str, dict[str, str]], Awaitable[object]],
     desktop: deskhand.Desktop,
     tmp_path: Path,
     mark: str,
@@ -126,12 +126,12 @@ def test_a_cancelled_call_ends_its_command_and_no_other(
     os.mkfifo(tmp_path / "go")
 
     async def main() -> str:
-        governor = AsyncGovernor(desktop, policy=NoRm())
-        async with await governor.open_shell(where="host", cwd=str(tmp_path)) as shell:
+        judged = AsyncDesktop(desktop.also(Guard(policy=NoRm())))
+        async with await judged.open_shell(where="host", cwd=str(tmp_path)) as shell:
             other = asyncio.create_task(shell.run("touch other; read line < go; echo $line"))
             # It answers to no signal that can be answered, and so does what it has started.
             command = "trap '' TERM INT HUP; setsid sleep 1000 & touch begun; sleep 1000"
-            task = asyncio.ensure_future(call(governor, f"cd {tmp_path}; {command}", {MARK: mark}))
+            task = asyncio.ensure_future(call(judged, f"cd {tmp_path}; {command}", {MARK: mark}))
             await asyncio.to_thread(
                 until, lambda: {"begun", "other"} <= {path.name for path in tmp_path.iterdir()}, 30, "both"
             )
@@ -150,8 +150,8 @@ def test_a_cancelled_task_ends_its_command(desktop: deskhand.Desktop, tmp_path: 
     begun = tmp_path / "begun"
 
     async def main() -> str:
-        governor = AsyncGovernor(desktop, policy=NoRm())
-        async with await governor.open_shell(where="host") as shell:
+        judged = AsyncDesktop(desktop.also(Guard(policy=NoRm())))
+        async with await judged.open_shell(where="host") as shell:
             task = asyncio.create_task(shell.run(f"touch {begun}; sleep 1000"))
             await asyncio.to_thread(_until, begun)
             task.cancel()

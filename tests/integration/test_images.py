@@ -28,7 +28,7 @@ def page(desktop: deskhand.Desktop) -> deskhand.Desktop:
 
 
 def spent(desktop: deskhand.Desktop, before: dict[str, int]) -> dict[str, int]:
-    return {name: count - before[name] for name, count in desktop._backend.screen.stats.items()}
+    return {name: count - before[name] for name, count in desktop._core.backend.screen.stats.items()}
 
 
 def test_a_look_at_an_unchanged_screen_fetches_and_deflates_nothing(page: deskhand.Desktop) -> None:

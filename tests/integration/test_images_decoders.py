@@ -171,7 +171,7 @@ def test_a_real_screen_with_its_cursor(launch: Callable[..., deskhand.Desktop], 
     shots = [desktop.screenshot(size, region) for size in (None, 0.6) for region in (None, (100, 50, 301, 203))]
     desktop.resize((640, 400))
     shots += [desktop.screenshot(), desktop.screenshot(format="indexed"), desktop.screenshot(cursor=False)]
-    screen = desktop._backend.screen
+    screen = desktop._core.backend.screen
     while screen.tighten():
         pass
     shots.append(desktop.screenshot())

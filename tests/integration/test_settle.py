@@ -48,7 +48,7 @@ def until_busy(desktop: deskhand.Desktop, count: int) -> deskhand.Observation:
     """Looks again and again until so many regions are known to move on their own."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        desktop._watch.pause(0.25)
+        desktop._core.watch.pause(0.25)
         # Only what happens between calls counts as happening on its own.
         time.sleep(0.75)
         seen = desktop.perform()
@@ -114,7 +114,7 @@ def test_a_thousand_keys_are_drawn_when_it_returns(desktop: deskhand.Desktop) ->
     desktop.start("mousepad")
     seen = desktop.perform(Type("lorem ipsum dolor " * 50 + "\n"))
     assert seen.settled
-    desktop._watch.pause(1.0)
+    desktop._core.watch.pause(1.0)
     assert_same_but_for_a_caret(seen.array(), desktop.screenshot().array())
 
 
@@ -128,7 +128,7 @@ def test_an_animation_that_slows_down_is_waited_out(desktop: deskhand.Desktop) -
     for letter in "klmnopqrst":
         seen = desktop.perform(KeyPress((letter,)))
         assert (seen.settled, seen.reason) == (True, Reason.QUIET)
-        desktop._watch.pause(0.5)
+        desktop._core.watch.pause(0.5)
         assert_same_but_for_a_caret(seen.array()[text], desktop.screenshot().array()[text])
 
 

@@ -131,10 +131,10 @@ def test_a_password_is_told_nowhere(
         with deskhand.connect(url) as desktop:
             told += [
                 repr(desktop),
-                repr(desktop._backend),
+                repr(desktop._core.backend),
                 str(desktop.name),
                 str(desktop.status),
-                repr(vars(desktop._backend)),
+                repr(vars(desktop._core.backend)),
             ]
             for process in Path("/proc").glob("[0-9]*/cmdline"):
                 with contextlib.suppress(OSError):

@@ -47,7 +47,7 @@ def test_a_moving_neighbour_hides_no_work(desktop: deskhand.Desktop, home: Path)
     stage = Stage(desktop, "gtk", home)
     try:
         stage.show(("spinner",))
-        desktop._watch.pause(2.0)
+        desktop._core.watch.pause(2.0)
         result = run(stage, Case("gtk", (0.5,), "thread", ("spinner",)))
     finally:
         stage.close()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import AsyncDesktop, AsyncShell, Desktop
-from deskhand.aio_governor import AsyncGovernedShell, AsyncGovernor
 from deskhand.backends.memory import MemoryBackend
-from deskhand.governor import Governor
+from deskhand.guard import Guard
 from deskhand.launch.session import HostSession, host_environment
 from deskhand.providers.seat import AsyncSeat, Seat
 
@@ -39,23 +38,21 @@ def a_desktop(machine: Machine) -> Desktop:
     return Desktop(MemoryBackend(), inside=machine)  # type: ignore[arg-type] # no files are asked for
 
 
-def _governed(desktop: Desktop) -> Governor:
-    return Governor(desktop, ask=lambda *_: True)
+def _governed(desktop: Desktop) -> Desktop:
+    return desktop.also(Guard(ask=lambda *_: True))
 
 
 KINDS: dict[str, Callable[[Desktop], Any]] = {
     "session": lambda desktop: desktop.open_shell(),
     "async session": lambda desktop: AsyncShell(desktop.open_shell()),
     "governed session": lambda desktop: _governed(desktop).open_shell(),
-    "async governed session": lambda desktop: AsyncGovernedShell(
-        AsyncGovernor(governor := _governed(desktop)), governor.open_shell()
-    ),
+    "async governed session": lambda desktop: AsyncShell(_governed(desktop).open_shell()),
     "desktop": lambda desktop: desktop,
     "seat": Seat,
     "async desktop": AsyncDesktop,
     "async seat": AsyncSeat,
-    "governor": _governed,
-    "async governor": lambda desktop: AsyncGovernor(_governed(desktop)),
+    "judged": _governed,
+    "async judged": lambda desktop: AsyncDesktop(_governed(desktop)),
     "governed seat": lambda desktop: Seat(_governed(desktop)),
 }
 """What a provider is given that runs commands, by what it is."""

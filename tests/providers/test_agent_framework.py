@@ -23,10 +23,9 @@ from agent_framework.exceptions import AgentInvalidResponseException
 from PIL import Image
 
 from deskhand import AsyncDesktop, CommandResult, Desktop
-from deskhand.aio_governor import AsyncGovernor
 from deskhand.backends.memory import MemoryBackend
 from deskhand.errors import ActionError, DesktopLost
-from deskhand.governor import Governor
+from deskhand.guard import Guard
 from deskhand.providers import agent_framework as af
 from deskhand.providers.common import picture_of_url
 from deskhand.providers.seat import AsyncSeat, Seat
@@ -138,7 +137,7 @@ def test_a_smaller_picture_is_pointed_into(watched: tuple[Desktop, Observer]) ->
     assert Image.open(io.BytesIO(result.screenshot.data)).size == (640, 400)
 
 
-@pytest.mark.parametrize("kind", [AsyncDesktop, Governor, AsyncGovernor, Seat, AsyncSeat])
+@pytest.mark.parametrize("kind", [AsyncDesktop, Seat, AsyncSeat])
 def test_whatever_sits_at_a_desktop_is_taken(watched: tuple[Desktop, Observer], kind: Any) -> None:
     result = asyncio.run(af.run_async(kind(watched[0]), call("screenshot")))
     assert result.error is None
@@ -334,12 +333,12 @@ def test_a_session_is_started_anew(bash: Bash) -> None:
     assert (restarts, result.outcome, result.exit_code) == ([1], af.ShellOutcome.SUCCESS, None)
 
 
-@pytest.mark.parametrize("kind", [Desktop, AsyncDesktop, Seat, AsyncSeat, Governor])
-def test_a_desktops_machine_runs_commands_and_its_governor_is_asked(bash: Bash, kind: Any) -> None:
+@pytest.mark.parametrize("kind", [Desktop, AsyncDesktop, Seat, AsyncSeat, Guard])
+def test_a_desktops_machine_runs_commands_and_its_policy_is_asked(bash: Bash, kind: Any) -> None:
     with Desktop(MemoryBackend(), inside=bash) as desktop:  # type: ignore[arg-type] # no files are asked for
-        there = desktop if kind is Desktop else kind(desktop)
+        there = desktop if kind is Desktop else desktop.also(Guard()) if kind is Guard else kind(desktop)
         result = asyncio.run(af.run_shell_async(there, commands("echo hi", working_directory="/")))
-        if kind is Governor:
+        if kind is Guard:
             assert (bash.ran, result.outcome, result.additional_properties["denied"]) == ([], "error", True)
             asks: list[Any] = []
             there = Seat(desktop, ask=lambda _, context: not asks.append((context.provider, context.call_id)))

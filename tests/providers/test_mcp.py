@@ -14,6 +14,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,17 +197,27 @@ def test_over_http_to_this_machine_only(tmp_path: Any, short: Any) -> None:
     try:
         url = process.stdout.readline().split()[-1]
         assert url.startswith("http://127.0.0.1:")
+        key = process.stdout.readline().split()[-1]
+        shown = {"Authorization": f"Bearer {key}"}
 
         async def main() -> None:
-            async with Client(streamable_http_client(url + "/")) as client:
+            async with (
+                httpx2.AsyncClient(headers=shown) as http,
+                Client(streamable_http_client(url + "/", http_client=http)) as client,
+            ):
                 moved = await client.call_tool("computer", {"action": "move", "xy": [5, 6]})
                 assert image_of(moved).size == (1280, 800)
 
         asyncio.run(main())
         line = http.client.HTTPConnection(url.split("/")[2], timeout=60)
-        line.request("POST", "/mcp/", "{}", {"Host": "evil.example", "Content-Type": "application/json"})
+        line.request("POST", "/mcp/", "{}", {"Host": "evil.example", "Content-Type": "application/json", **shown})
         assert line.getresponse().status in (403, 421), "a page that was led here by another name"
         line.close()
+        for wrong in ({}, {"Authorization": "Bearer wrong"}):
+            line = http.client.HTTPConnection(url.split("/")[2], timeout=60)
+            line.request("POST", "/mcp/", "{}", {"Content-Type": "application/json", **wrong})
+            assert line.getresponse().status == 401
+            line.close()
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 128 + signal.SIGINT

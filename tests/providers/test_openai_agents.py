@@ -21,9 +21,8 @@ from PIL import Image
 
 import deskhand
 from deskhand import AsyncDesktop
-from deskhand.aio_governor import AsyncGovernor
 from deskhand.errors import DesktopLost
-from deskhand.governor import Governor
+from deskhand.guard import Guard
 from deskhand.policy import ClassPolicy
 from deskhand.providers import openai
 from deskhand.providers.seat import Seat
@@ -208,10 +207,10 @@ def test_what_somebody_confirmed_is_acknowledged_and_done(stage: Watched) -> Non
 
     for tool in (
         openai.tool(stage.desktop, ask=ask),
-        openai.tool(AsyncGovernor(stage.desktop, ask=_yes)),
+        openai.tool(AsyncDesktop(stage.desktop.also(Guard(ask=_yes)))),
         ComputerTool(
             computer=openai.computer(stage.desktop),
-            on_safety_check=openai.safety_check(Governor(stage.desktop, ask=ask)),
+            on_safety_check=openai.safety_check(stage.desktop.also(Guard(ask=ask))),
         ),
     ):
         result, _ = converse(tool, [call(CLICK, checks=(WARNED,))])
@@ -227,7 +226,7 @@ def test_what_nobody_confirmed_is_neither_acknowledged_nor_done(stage: Watched, 
     stage.events()
     for tool in (
         openai.tool(stage.desktop, ask=ask),
-        openai.tool(Governor(stage.desktop, ask=ask)),
+        openai.tool(stage.desktop.also(Guard(ask=ask))),
         ComputerTool(computer=openai.computer(stage.desktop), on_safety_check=openai.safety_check(None)),
     ):
         with pytest.raises(UserError, match="not acknowledged"):

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 import deskhand
 from deskhand.errors import ActionError, BackendError
-from deskhand.governor import Governor
+from deskhand.guard import Guard
 from deskhand.policy import ClassPolicy
 from deskhand.providers import openai
 from deskhand.providers.seat import Seat
@@ -187,7 +187,7 @@ def test_a_safety_check_that_somebody_confirmed_is_acknowledged(stage: Watched) 
     for answers in (
         openai.respond(stage.desktop, whole, ask=ask),
         asyncio.run(openai.respond_async(stage.desktop, whole, ask=ask)),
-        [openai.run(Governor(stage.desktop, ask=ask), call(CLICK, checks=(WARNED,)))],
+        [openai.run(stage.desktop.also(Guard(ask=ask)), call(CLICK, checks=(WARNED,)))],
     ):
         (output,) = answers
         assert output["acknowledged_safety_checks"] == [WARNED.model_dump()]

@@ -17,10 +17,8 @@ from openai.types.responses.response_output_item import LocalShellCall
 from pydantic import TypeAdapter
 
 from deskhand import AsyncShell, CommandResult, Desktop
-from deskhand.aio_governor import AsyncGovernedShell
 from deskhand.backends.memory import MemoryBackend
 from deskhand.errors import DeskhandError, DesktopLost, ShellError
-from deskhand.governed_shell import GovernedShell
 from deskhand.providers import openai
 from deskhand.providers.seat import Seat
 from deskhand.shell import Shell
@@ -114,9 +112,7 @@ def test_after_a_timeout_no_more_is_run(shell: Any, machine: Machine) -> None:
     (entry,) = openai.run_shell(shell, shell_call("touch begun; sleep 600", "touch never", timeout_ms=100))["output"]
     assert entry["outcome"] == {"type": "timeout"}
     # Of what keeps its state it is told that it is lost.
-    assert ("variables" in entry["stderr"]) == isinstance(
-        shell, Shell | GovernedShell | AsyncShell | AsyncGovernedShell
-    )
+    assert ("variables" in entry["stderr"]) == isinstance(shell, Shell | AsyncShell)
     assert "never" not in machine.files
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import deskhand
 from deskhand import AsyncDesktop, CursorPosition, Desktop, DesktopLost, LeftClick, Move, TakeScreenshot, Type, Zoom
-from deskhand.aio_governor import AsyncGovernor
 from deskhand.backends.memory import MemoryBackend
 from deskhand.events import ButtonDown
-from deskhand.governor import Governor
-from deskhand.policy import Decision, Operation
+from deskhand.guard import Guard
+from deskhand.policy import ClassPolicy, Decision, Operation
 from deskhand.providers.common import Browse, Call, Finish, SafetyCheck, Step
 from deskhand.providers.seat import AsyncSeat, Seat
 
@@ -130,7 +130,7 @@ def test_what_the_policy_denies_is_told_and_not_done(desktop: Desktop, backend: 
         def before(self, action: Any, context: Any) -> Decision:
             return before(action, context)
 
-    seat = Seat(Governor(desktop, policy=Quiet(), limits=None))
+    seat = Seat(desktop.also(Guard(policy=Quiet(), limits=None)))
     refused = seat.carry_out(call(LeftClick((1, 1)), Type("x"), seat=seat))
     assert refused.error is not None
     assert "no typing" in refused.error
@@ -161,21 +161,51 @@ def test_browsing_is_judged_as_such(desktop: Desktop) -> None:
     assert judged[0] == Operation("navigate", "https://example.org")
 
 
-def test_a_governed_desktop_has_one_policy(desktop: Desktop) -> None:
-    with pytest.raises(deskhand.ActionError, match="governor"):
-        Seat(Governor(desktop), ask=lambda *_: True)
+def test_what_browsing_does_is_a_part_of_it(desktop: Desktop) -> None:
+    """A recorder sees the parts; a policy has decided about the whole."""
+    seen: list[str] = []
+
+    class Hears:
+        def before(self, operation: Operation) -> object:
+            seen.append(operation.type)
+            return None
+
+        def after(self, operation: Operation, token: object, outcome: object) -> None:
+            del operation, token, outcome
+
+    seat = Seat(desktop.also(Hears()), policy=ClassPolicy(allow=["navigate"]))
+    refused = seat.carry_out(call(Browse("navigate", "https://example.org"), seat=seat))
+    # This desktop in memory has no windows to look for a browser in.
+    assert (refused.denied, "which window is a browser's" in str(refused.error)) == (False, True)
+    assert seen[0] == "navigate"
 
 
-@pytest.mark.parametrize("kind", ["desktop", "async desktop", "governor", "async governor", "seat"])
+def test_a_seat_adds_its_policy_to_the_desktops(desktop: Desktop, backend: MemoryBackend) -> None:
+    strict = desktop.also(Guard(policy=ClassPolicy(allow=["observe"])))
+    seat = Seat(strict, policy=ClassPolicy(allow=["observe", "input"]))
+    assert seat.carry_out(call(LeftClick((3, 4)), seat=seat)).denied
+    assert clicks(backend) == 0
+
+
+def test_a_seat_without_a_policy_says_so(desktop: Desktop) -> None:
+    with pytest.warns(deskhand.NoPolicyWarning, match="pass policy= or ask="):
+        Seat(desktop)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Seat(desktop, policy=ClassPolicy())
+        Seat(desktop.also(Guard()))
+
+
+@pytest.mark.parametrize("kind", ["desktop", "async desktop", "judged", "async judged", "seat"])
 def test_coroutines_at_every_kind_of_desktop(desktop: Desktop, backend: MemoryBackend, kind: str) -> None:
     async def ask(_: Any, __: Any) -> bool:
         await asyncio.sleep(0)
         return True
 
     async def main() -> Any:
-        if kind in ("governor", "async governor"):
-            governor = Governor(desktop, ask=ask)
-            at: Any = governor if kind == "governor" else AsyncGovernor(governor)
+        if kind in ("judged", "async judged"):
+            judged = desktop.also(Guard(ask=ask))
+            at: Any = judged if kind == "judged" else AsyncDesktop(judged)
             seat = AsyncSeat.of(at)
         elif kind == "seat":
             seat = AsyncSeat.of(Seat(desktop, ask=ask))

@@ -32,12 +32,15 @@ if TYPE_CHECKING:
     import deskhand
 
 
+KEY = "s3cret"
+
+
 class Served:
     """A desktop that stays until it is ended, as `deskhand up` makes it: the server drives it alone."""
 
     def __init__(self, runtime: Path) -> None:
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "HOME": str(runtime)}
-        self.environment.pop("DESKHAND_API_KEY", None)
+        self.environment["DESKHAND_API_KEY"] = KEY
         made = json.loads(self.run("up", "--name", "served", "--json"))
         self.environment |= {"DISPLAY": made["display"], "XAUTHORITY": made["xauthority"]}
 
@@ -103,7 +106,8 @@ class Server:
 
     def _asked(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> tuple[int, Any]:
         line = http.client.HTTPConnection(self.address, timeout=60)
-        line.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        shown = {"X_API_Key": KEY, **headers}
+        line.request(method, path, body, {name.replace("_", "-"): value for name, value in shown.items()})
         answer = line.getresponse()
         text = answer.read().decode()
         line.close()
@@ -116,14 +120,14 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(served: Served) -> Iterator[Server]:
-    with Server(served, "--programs") as server:
+    with Server(served, "--programs", "--policy", "all") as server:
         yield server
 
 
-def test_a_key_is_asked_for_where_one_is_set(private: Served) -> None:
-    with Server(private, DESKHAND_API_KEY="s3cret") as server:
+def test_a_key_is_always_asked_for(private: Served) -> None:
+    with Server(private) as server:
         version = {"command": "version"}
-        assert server.post(version)[0] == 401
+        assert server.post(version, X_API_Key="")[0] == 401
         assert server.post(version, X_API_Key="wrong")[0] == 401
         with connect(f"ws://{server.address}/ws") as line:
             line.send(json.dumps(version))
@@ -133,9 +137,7 @@ def test_a_key_is_asked_for_where_one_is_set(private: Served) -> None:
             assert json.loads(line.recv())["success"] is True
             line.send(json.dumps(version))
             assert json.loads(line.recv())["success"] is True
-        status, answer = server.post(
-            {"command": "launch", "params": {"app": "xterm"}}, X_API_Key=b"s3cret".decode("latin-1")
-        )
+        status, answer = server.post({"command": "launch", "params": {"app": "xterm"}})
         assert status == 200
         assert "--programs" in answer["error"]
 
@@ -233,7 +235,7 @@ def test_requests_that_are_none(server: Server) -> None:
 
 
 def test_a_socket_answers_in_order_and_survives_nonsense(server: Server) -> None:
-    with connect(f"ws://{server.address}/ws") as line:
+    with connect(f"ws://{server.address}/ws", additional_headers={"X-API-Key": KEY}) as line:
         for text in ("{", "[1]", '"x"', '{"command": "nothing"}'):
             line.send(text)
             assert json.loads(line.recv())["success"] is False
@@ -241,7 +243,7 @@ def test_a_socket_answers_in_order_and_survives_nonsense(server: Server) -> None
         line.send(json.dumps({"command": "version"}))
         assert "size" in json.loads(line.recv())
         assert "protocol" in json.loads(line.recv())
-        line.send(json.dumps({"command": "authenticate", "params": {"api_key": "any", "container_name": "c"}}))
+        line.send(json.dumps({"command": "authenticate", "params": {"api_key": KEY, "container_name": "c"}}))
         assert json.loads(line.recv())["success"] is True
 
 
@@ -263,16 +265,53 @@ def test_windows_and_programs(server: Server) -> None:
     assert server.post({"command": "get_application_windows", "params": {"app": "XTerm"}})[1]["windows"] == []
 
 
-def test_it_does_not_listen_to_others_without_a_key(served: Served) -> None:
+def test_a_key_is_made_where_none_is_set(private: Served) -> None:
+    with Server(private, DESKHAND_API_KEY="") as server:
+        assert server.process.stdout is not None
+        key = server.process.stdout.readline().rpartition(" ")[2].strip()
+        assert len(key) >= 32
+        assert server.post({"command": "version"})[0] == 401
+        assert server.post({"command": "version"}, X_API_Key=key)[0] == 200
+
+
+def test_what_clients_ask_for_is_judged_and_written_down(private: Served, tmp_path: Path) -> None:
+    """By default they may look and use pointer and keyboard. Who is asked is a program here."""
+    asked, log = tmp_path / "asked", tmp_path / "audit.jsonl"
+    program = tmp_path / "approve"
+    program.write_text(f"#!/bin/sh\ncat >>{asked}\nexit 1\n")
+    program.chmod(0o700)
+    with Server(private, "--ask", str(program), "--audit", str(log)) as server:
+        assert server.post({"command": "get_screen_size"})[1]["success"]
+        assert server.post({"command": "left_click", "params": {"x": 5, "y": 5}})[1]["success"]
+        refused = server.post({"command": "copy_to_clipboard"})[1]
+        assert (refused["success"], "policy denies get_clipboard" in refused["error"]) == (False, True)
+    question = json.loads(asked.read_text())
+    assert (question["action"]["type"], question["class"]) == ("get_clipboard", "clipboard_read")
+    decided = [json.loads(line) for line in log.read_text().splitlines()]
+    told = [(line["action"]["type"], line["decision"]) for line in decided if line["event"] == "decision"]
+    assert told == [("left_mouse_click", "allow"), ("get_clipboard", "deny")]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--host", "0.0.0.0"), "give --certificate for TLS"),
+        (("--policy", "observe,everything"), "no class 'everything'"),
+        (("--policy", "no_such_module:Policy"), "No module named"),
+        (("--ask", "terminal"), "has no terminal"),
+    ],
+)
+def test_what_would_not_be_safe_is_refused(served: Served, options: tuple[str, ...], message: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "deskhand", "serve", "-d", "served", "--host", "0.0.0.0", "--port", "0"],
+        [sys.executable, "-m", "deskhand", "serve", "-d", "served", "--port", "0", *options],
         capture_output=True,
         text=True,
         check=False,
         env=served.environment,
+        start_new_session=True,
     )
     assert ended.returncode == 1
-    assert "DESKHAND_API_KEY" in ended.stderr
+    assert message in ended.stderr
 
 
 def test_an_application_without_sockets(shared: deskhand.Desktop) -> None:
@@ -289,8 +328,15 @@ def test_an_application_without_sockets(shared: deskhand.Desktop) -> None:
         async def send(message: dict[str, Any]) -> None:
             sent.append(message)
 
-        scope = {"type": "http", "method": "POST", "path": "/cmd", "headers": [], "query_string": b"", "root_path": ""}
-        await application(AsyncDesktop(shared))(scope, receive, send)
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/cmd",
+            "headers": [(b"x-api-key", KEY.encode())],
+            "query_string": b"",
+            "root_path": "",
+        }
+        await application(AsyncDesktop(shared), api_key=KEY)(scope, receive, send)
 
     asyncio.run(ask())
     assert b'"width": 1280' in b"".join(message.get("body", b"") for message in sent)

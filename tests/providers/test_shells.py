@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from deskhand import AuditLog, Desktop, Governor
+from deskhand import AuditLog, Desktop, Guard
 from deskhand.providers import agent_framework, anthropic, bedrock, openai
 from deskhand.providers.seat import Seat
 from faults.helpers import MARK, marked, until, within
@@ -136,13 +136,15 @@ def test_a_cancellation_ends_the_command(provider: Provider, kind: str, desktop:
 
 def test_the_policy_and_its_log_are_told_whose_command_it_is(tmp_path: Path, desktop: Desktop) -> None:
     log = tmp_path / "audit.jsonl"
-    governor = Governor(desktop, audit=AuditLog(log))
+    judged = desktop.also(Guard(audit=AuditLog(log)))
     for name in ("openai", "anthropic", "bedrock", "agent_framework"):
         provider = PROVIDERS[name]
-        for shell in (governor, governor.open_shell()):
-            told = provider.told(provider.run(Seat(governor), shell, provider.ask("touch done")))  # type: ignore[arg-type]
+        for shell in (judged, judged.open_shell()):
+            told = provider.told(provider.run(Seat(judged), shell, provider.ask("touch done")))  # type: ignore[arg-type]
             assert "denies shell" in told
-    noted = [line for line in map(json.loads, log.read_text().splitlines()) if line["event"] == "decision"]
+    noted = [
+        line for line in map(json.loads, log.read_text().splitlines()) if line.get("action", {}).get("type") == "shell"
+    ]
     assert [line["provider"] for line in noted] == [
         name for name in ("openai", "anthropic", "bedrock", "agent_framework") for _ in range(2)
     ]

@@ -60,7 +60,9 @@ async def through_the_server() -> None:
 
     async with await deskhand.AsyncDesktop.launch() as desktop:
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            server = uvicorn.Server(uvicorn.Config(application(desktop, programs=True), log_level="warning"))
+            server = uvicorn.Server(
+                uvicorn.Config(application(desktop, api_key="key", programs=True), log_level="warning")
+            )
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             there = LinuxComputerInterface("127.0.0.1", api_port=listener.getsockname()[1])
             await there.wait_for_ready(timeout=30)

@@ -41,7 +41,7 @@ ASKS: dict[str, list[Callable[[Desktop], Any]]] = {
         lambda desktop: agent_framework.respond(desktop, None),
         lambda desktop: agent_framework.answer(desktop, None),  # type: ignore[arg-type] # it is not looked at
     ],
-    "cua": [lambda desktop: application(AsyncDesktop(desktop))],
+    "cua": [lambda desktop: application(AsyncDesktop(desktop), api_key="key")],
     "mcp": [mcp.server],
     "inspect": [inspect_ai.computer],
     "langchain": [langchain.tools, lambda desktop: langchain.run(desktop, {"content": ""})],

@@ -19,14 +19,18 @@ from deskhand import (
     ActionError,
     AuditLog,
     Call,
+    ClassPolicy,
     Desktop,
-    Governor,
+    Drag,
+    Guard,
     KeyPress,
     LeftClick,
+    Operation,
     PolicyDenied,
     SafetyCheck,
     Secret,
     Type,
+    calling,
 )
 from deskhand.audit import verify
 from deskhand.backends.memory import MemoryBackend
@@ -72,12 +76,13 @@ def filled(path: Path, count: int = 6) -> list[bytes]:
 
 def test_what_is_written(desktop: Desktop, path: Path) -> None:
     with AuditLog(path, clock=lambda: NOW) as log:
-        governor = Governor(desktop, audit=log, ask=lambda *_: True)
+        judged = desktop.also(Guard(audit=log, ask=lambda *_: True))
         call = Call("openai", "c1", agent="a", turn="3", safety_checks=[SafetyCheck("s", "code", "look\x1b out")])
-        first = governor.perform(LeftClick((5, 6)), call=call)
-        second = governor.perform(Type(Secret("hunter2")), KeyPress(["Return"]))
+        with calling(call):
+            first = judged.perform(LeftClick((5, 6)))
+        second = judged.perform(Type(Secret("hunter2")), KeyPress(["Return"]))
         with pytest.raises(PolicyDenied):
-            Governor(desktop, audit=log).shell("rm -rf /", cwd="/tmp", env={"TOKEN": "hunter2"})
+            desktop.also(Guard(audit=log)).shell("rm -rf /", cwd="/tmp", env={"TOKEN": "x"})
         head = log.head
     found = records(path)
     assert [record["event"] for record in found] == [
@@ -113,7 +118,7 @@ def test_what_is_written(desktop: Desktop, path: Path) -> None:
     assert typed["action"] == {"type": "type", "text": "***", "secret": True}
     assert (typed["by"], typed["before"], key["index"], key["before"]) == ("ask", seen[0], 1, seen[0])
     assert (done["before"], done["after"]) == tuple(seen)
-    assert shell["action"] == {"type": "shell", "target": "rm -rf /", "cwd": "/tmp", "env": ["TOKEN"]}
+    assert shell["action"] == {"type": "shell", "target": "rm -rf /", "cwd": "/tmp", "env": {"TOKEN": "x"}}
     assert (shell["decision"], shell["by"], shell["class"]) == ("deny", "policy", "shell")
     assert found[-2]["hash"] == head
     assert b"hunter2" not in path.read_bytes()
@@ -123,7 +128,7 @@ def test_what_is_written(desktop: Desktop, path: Path) -> None:
 
 def test_an_action_that_fails(desktop: Desktop, path: Path) -> None:
     with AuditLog(path) as log, pytest.raises(ActionError):
-        Governor(desktop, audit=log).perform(LeftClick((1, 1)), LeftClick((999, 1)))
+        desktop.also(Guard(audit=log)).perform(LeftClick((1, 1)), LeftClick((999, 1)))
     outcome = records(path)[-2]
     assert (outcome["event"], outcome["error"], outcome["done"]) == ("outcome", "OutOfBounds", 0)
 
@@ -131,10 +136,10 @@ def test_an_action_that_fails(desktop: Desktop, path: Path) -> None:
 @pytest.mark.parametrize("texts", ["mac", "none"])
 def test_texts(desktop: Desktop, path: Path, texts: Any) -> None:
     with AuditLog(path, texts=texts) as log:
-        governor = Governor(desktop, audit=log)
+        judged = desktop.also(Guard(audit=log))
         for text in ("private", "private", "another"):
-            governor.perform(Type(text))
-        governor.set_clipboard("private")
+            judged.perform(Type(text))
+        judged.set_clipboard("private")
     told = [record["action"] for record in records(path) if record["event"] == "decision"]
     private, again, another = (each["text"] for each in told[:3])
     assert private == again == told[3]["target"]
@@ -149,18 +154,52 @@ def test_texts(desktop: Desktop, path: Path, texts: Any) -> None:
 def test_registered_secrets(desktop: Desktop, path: Path) -> None:
     """A model that has seen a secret may put it anywhere."""
     with AuditLog(path, secrets=[Secret("hunter2"), Secret("")]) as log:
-        governor = Governor(desktop, audit=log)
-        governor.perform(Type("my hunter2!"), call=Call("hunter2"))
+        judged = desktop.also(Guard(audit=log))
+        with calling(Call("hunter2")):
+            judged.perform(Type("my hunter2!"))
         with pytest.raises(PolicyDenied):
-            governor.shell("login -p hunter2")
+            judged.shell("login -p hunter2")
     assert b"hunter2" not in path.read_bytes()
     assert "my ***!" in path.read_text()
 
 
 def test_a_long_text_is_cut(desktop: Desktop, path: Path) -> None:
     with AuditLog(path) as log:
-        Governor(desktop, audit=log).perform(Type("x" * 9000))
+        desktop.also(Guard(audit=log)).perform(Type("x" * 9000))
     assert records(path)[1]["action"]["text"] == "x" * 8192 + "... and 808 characters more"
+
+
+def test_no_record_is_too_long_to_be_read_again(desktop: Desktop, path: Path) -> None:
+    """A model may ask for a drag along very many points, or set very many variables; the log stays whole and can be opened."""
+    points = [(number % 320, number % 200) for number in range(450_000)]
+    with AuditLog(path, texts="full") as log:
+        judged = desktop.also(Guard(audit=log, policy=ClassPolicy(allow=["observe"]), limits=None))
+        with pytest.raises(PolicyDenied):
+            judged.perform(Drag(points))
+        with pytest.raises(PolicyDenied):
+            judged.shell("ls", env={f"V{number}": "x" * 8000 for number in range(2000)})
+    assert verify(path).broken is None
+    with AuditLog(path) as log:
+        assert log.head
+    drag, variables = (record for record in records(path) if record["event"] == "decision")
+    assert drag["action"]["xy"][-1] == "... and 449744 more"
+    assert variables["cut"] is True
+    assert variables["action"]["env"]["..."] == "and 1984 more"
+    assert path.stat().st_size < 1 << 20
+
+
+def test_no_texts_are_no_commands_and_no_urls_either(desktop: Desktop, path: Path) -> None:
+    with AuditLog(path, texts="none") as log:
+        judged = desktop.also(Guard(audit=log, ask=lambda *_: False))
+        for act in (
+            lambda: judged.shell("echo private", env={"A": "private"}),
+            lambda: judged.start("xterm -e private"),
+            lambda: judged.operate(Operation("navigate", "https://example.org/?private"), lambda: None),
+        ):
+            with pytest.raises(PolicyDenied):
+                act()
+    assert b"private" not in path.read_bytes()
+    assert [record["action"]["type"] for record in records(path)[1:-1]] == ["shell", "start", "navigate"]
 
 
 # --- the chain ---
@@ -303,28 +342,28 @@ def test_killed_at_any_moment(path: Path) -> None:
 
 FULL = """
 import json, resource, sys
-from deskhand import AuditLog, Desktop, Governor, KeyPress, Move, PolicyDenied, RateLimits
+from deskhand import AuditLog, Desktop, Guard, KeyPress, Move, PolicyDenied, RateLimits
 from deskhand.backends.memory import MemoryBackend
 backend = MemoryBackend((64, 48))
-governor = Governor(Desktop(backend), audit=AuditLog(sys.argv[1]), limits=None)
+judged = Desktop(backend).also(Guard(audit=AuditLog(sys.argv[1]), limits=None))
 resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))
 done = 0
 try:
     while True:
-        governor.perform(Move((1, 1)), settle=False)
+        judged.perform(Move((1, 1)), settle=False)
         done += 1
 except PolicyDenied as error:
     message = str(error)
 assert len(backend.events) == done, "something was done that could not be written down"
 for _ in range(5):
     try:
-        governor.perform(KeyPress(["a"]), settle=False)
+        judged.perform(KeyPress(["a"]), settle=False)
     except PolicyDenied:
         continue
     raise AssertionError("it was done")
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-governor.perform(Move((2, 2)), settle=False)
-governor.desktop.close()
+judged.perform(Move((2, 2)), settle=False)
+judged.close()
 print(json.dumps([done, message]))
 """
 
@@ -345,11 +384,11 @@ def test_what_cannot_be_written_is_not_done(path: Path) -> None:
 
 def test_a_closed_log_refuses(desktop: Desktop, path: Path) -> None:
     log = AuditLog(path)
-    governor = Governor(desktop, audit=log)
+    judged = desktop.also(Guard(audit=log))
     log.close()
     log.close()
     with pytest.raises(PolicyDenied, match="audit log cannot be written"):
-        governor.perform(KeyPress(["a"]))
+        judged.perform(KeyPress(["a"]))
 
 
 # --- the command ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ from deskhand import (
     BackendError,
     Decision,
     Desktop,
-    Governor,
+    Guard,
     KeyPress,
     LeftClick,
     Type,
@@ -93,7 +94,7 @@ def test_a_desktops_actions_are_functions(desktop: Desktop, backend: MemoryBacke
 
 
 def test_every_form_of_a_desktop_will_do(desktop: Desktop, backend: MemoryBackend) -> None:
-    forms = [desktop, AsyncDesktop(desktop), Seat(desktop), AsyncSeat(desktop), Governor(desktop, policy=Allowing())]
+    forms = [desktop, AsyncDesktop(desktop), Seat(desktop), AsyncSeat(desktop), desktop.also(Guard(policy=Allowing()))]
     for number, form in enumerate(forms):
         executor = Executor(desktops={"screen": form})
         assert executor.names == ("screen",), "by name, only as a whole"
@@ -112,7 +113,7 @@ class Allowing:
 
 
 def test_what_is_wrong_denied_or_failed_is_told(desktop: Desktop, backend: MemoryBackend) -> None:
-    governed = Executor(desktops={"screen": Governor(desktop, policy=Allowing("deny"))})
+    governed = Executor(desktops={"screen": desktop.also(Guard(policy=Allowing("deny")))})
     denied = call("screen", "c0", arguments={"action": "left_mouse_click", "xy": [1, 2]})
     look = call("screen", "c1", arguments={"action": "screenshot"})
     asyncio.run(governed.execute([denied, look]))
@@ -235,13 +236,13 @@ def test_a_function_of_ones_own_on_a_desktop(desktop: Desktop, backend: MemoryBa
     assert threads[0].startswith("deskhand")
 
 
-def test_a_function_of_ones_own_gets_the_governor_where_there_is_one(desktop: Desktop, backend: MemoryBackend) -> None:
-    def act(there: Governor) -> None:
+def test_a_function_of_ones_own_gets_the_desktop_with_its_policy(desktop: Desktop, backend: MemoryBackend) -> None:
+    def act(there: Desktop) -> None:
         there.perform(LeftClick((1, 2)))
 
-    governor = Governor(desktop, policy=Allowing("deny"))
+    judged = desktop.also(Guard(policy=Allowing("deny")))
     made = call("act")
-    asyncio.run(Executor([Function(act, desktop=governor)]).execute([made]))
+    asyncio.run(Executor([Function(act, desktop=judged)]).execute([made]))
     assert made.status is FAILURE
     assert "not here" in (made.error or "")
     assert backend.events == []
@@ -263,7 +264,7 @@ def test_a_desktops_call_that_takes_too_long_is_interrupted_and_releases_what_it
 ) -> None:
     waiting, backend.on_wait = stuck()
     clock = [0.0]
-    desktop._clock = desktop._watch._clock = lambda: clock[0]  # time stands still: it would wait for ever
+    desktop._core.clock = desktop._core.watch.clock = lambda: clock[0]  # time stands still: it would wait for ever
 
     async def sleep(seconds: float) -> None:
         assert seconds == 2
@@ -282,8 +283,8 @@ def test_two_executors_on_one_desktop_take_turns_and_do_not_stop_each_other(
     desktop: Desktop, backend: MemoryBackend
 ) -> None:
     waiting, backend.on_wait = stuck()
-    clock = [0.0]
-    desktop._clock = desktop._watch._clock = lambda: clock[0]
+    later = [0.0]
+    desktop._core.clock = desktop._core.watch.clock = lambda: time.monotonic() + later[0]
     first, second = Executor(desktops=desktop), Executor(desktops=AsyncDesktop(desktop))
     hold = call("keypress_hold", "hold", arguments={"keys": ["shift"], "duration": 60})
 
@@ -296,7 +297,7 @@ def test_two_executors_on_one_desktop_take_turns_and_do_not_stop_each_other(
                 other.cancel("changed my mind")
                 assert (await other.wait())[0].status is CANCELLED
             assert one.status is ExecutionStatus.PENDING, "the one whose turn it is goes on"
-            clock[0] = 1000.0
+            later[0] = 1000.0
             assert (await one.wait())[0].status is SUCCESS
         assert (await second.execute([click("c1")]))[0].status is SUCCESS
 
@@ -308,7 +309,7 @@ def test_two_executors_on_one_desktop_take_turns_and_do_not_stop_each_other(
 def test_somebody_elses_interruption_is_told(desktop: Desktop, backend: MemoryBackend) -> None:
     waiting, backend.on_wait = stuck()
     clock = [0.0]
-    desktop._clock = desktop._watch._clock = lambda: clock[0]
+    desktop._core.clock = desktop._core.watch.clock = lambda: clock[0]
     made = call("wait", "c1", arguments={"duration": 60})
 
     async def main() -> None:

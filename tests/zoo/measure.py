@@ -151,14 +151,14 @@ def measure(
         log: What the application says it has done, if it says.
         later: Seconds after the return before which the later frame is not taken.
     """
-    screen = desktop._backend.screen
+    screen = desktop._core.backend.screen
     generation = screen.generation
     begun = time.monotonic()
     seen = desktop.perform(*actions)
     returned = time.monotonic()
-    desktop._watch.pause(later)
+    desktop._core.watch.pause(later)
     while log is not None and log().left and time.monotonic() < returned + _DONE_LIMIT:
-        desktop._watch.pause(0.2)
+        desktop._core.watch.pause(0.2)
     told = log() if log is not None else None
     after = desktop.screenshot()
     different = differing(seen.array(), after.array(), moving)

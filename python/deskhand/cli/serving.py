@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-import os
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import click
 
 from deskhand.aio import AsyncDesktop
 from deskhand.cli.common import chosen, desktop_option, examples, numbers
+from deskhand.cli.guarding import guard_options, guarded, served_key
 from deskhand.entry import connect, launch
 from deskhand.errors import ActionError
 from deskhand.providers.extras import load
@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
+_FILE = click.Path(exists=True, dir_okay=False)
+
 
 @click.command(
     epilog=examples(
-        "deskhand serve                       # the only desktop that runs, at 127.0.0.1:8000",
+        "deskhand serve                       # the only desktop that runs, at 127.0.0.1:8000, with a key that is printed",
         "deskhand serve -d work --port 0      # a port that is free, which is printed",
-        "DESKHAND_API_KEY=... deskhand serve --host 0.0.0.0",
+        "deskhand serve --policy observe,input,shell --audit audit.jsonl --ask terminal",
+        "DESKHAND_API_KEY=... deskhand serve --host 0.0.0.0 --certificate server.pem --certificate-key server.key",
     )
 )
 @desktop_option
@@ -38,25 +41,49 @@ __all__ = ["COMMANDS"]
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port; 0 for a free one."
 )
-@click.option("--programs", is_flag=True, help="Let clients start programs on the desktop.")
-def serve(*, desktop: str | None, protocol: str, host: str, port: int, programs: bool) -> None:
+@click.option("--programs", is_flag=True, help="Let clients start programs on the desktop: allows the class `shell`.")
+@click.option("--certificate", type=_FILE, help="Serve with TLS: the certificate, PEM.")
+@click.option("--certificate-key", type=_FILE, help="Its private key, PEM; where the certificate's file has none.")
+@guard_options
+def serve(
+    *,
+    desktop: str | None,
+    protocol: str,
+    host: str,
+    port: int,
+    programs: bool,
+    certificate: str | None,
+    certificate_key: str | None,
+    policy: str,
+    ask: str | None,
+    audit: str | None,
+) -> None:
     """Serve a desktop to clients of Cua's computer-server, until Ctrl-C.
 
-    Clients show the key in DESKHAND_API_KEY, if it is set, as their API key; without one only this machine may be listened to.
+    Clients show a key as their API key: that in DESKHAND_API_KEY, or a new one, which is printed. What they ask for is judged
+    by the policy; by default they may look and use pointer and keyboard.
     """
     del protocol
-    key = os.environ.get("DESKHAND_API_KEY") or None
-    if key is None and not _is_loopback(host):
-        raise ActionError(f"{host} can be reached by others: set DESKHAND_API_KEY to a key that clients must show")
+    if certificate is None and not _is_loopback(host):
+        raise ActionError(
+            f"at {host} others could read the key and the screen on their way: give --certificate for TLS, or listen at "
+            "127.0.0.1 and let a tunnel (ssh -L) or a proxy with TLS lead there"
+        )
     # Everything that may be missing is looked for before the desktop is taken.
     uvicorn = load("uvicorn", "cua")
     load("starlette.applications", "cua")
     load("websockets", "cua")
-    with connect(chosen(desktop)) as target, _listening(target, host, port, "") as listener:
+    scheme = "http" if certificate is None else "https"
+    named = policy != "all" and ":" not in policy
+    with (
+        guarded(f"{policy},shell" if programs and named else policy, ask, audit) as judged,
+        connect(chosen(desktop), **judged) as target,
+        _listening(target, host, port, "", scheme) as listener,
+    ):
         from deskhand.serve.cua import application  # noqa: PLC0415 # its libraries come with an extra, and may be missing
 
-        served = application(AsyncDesktop(target), api_key=key, programs=programs)
-        asyncio.run(_serve(uvicorn, served, listener))
+        served = application(AsyncDesktop(target), api_key=served_key(), programs=programs)
+        asyncio.run(_serve(uvicorn, served, listener, ssl_certfile=certificate, ssl_keyfile=certificate_key))
 
 
 @click.command(
@@ -64,7 +91,8 @@ def serve(*, desktop: str | None, protocol: str, host: str, port: int, programs:
         "deskhand mcp                         # a desktop of its own, over standard input and output",
         "deskhand mcp -d work                 # the one that `deskhand up --name work` started",
         "deskhand mcp --docker --single       # in a container, and one tool, `computer`, for all actions",
-        "deskhand mcp --http --port 8765      # streamable HTTP at http://127.0.0.1:8765/mcp",
+        "deskhand mcp --http --port 8765      # streamable HTTP at http://127.0.0.1:8765/mcp, with a key that is printed",
+        "deskhand mcp --policy observe --ask ./approve --audit audit.jsonl",
         """claude mcp add desktop -- deskhand mcp    # or, in a client's settings:""",
         """  {"mcpServers": {"desktop": {"command": "deskhand", "args": ["mcp"]}}}""",
     )
@@ -79,40 +107,55 @@ def serve(*, desktop: str | None, protocol: str, host: str, port: int, programs:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="With --http; 0: a free one."
 )
+@guard_options
 def mcp(
-    *, desktop: str | None, docker: bool, size: tuple[int, int] | None, single: bool, http: bool, port: int
+    *,
+    desktop: str | None,
+    docker: bool,
+    size: tuple[int, int] | None,
+    single: bool,
+    http: bool,
+    port: int,
+    policy: str,
+    ask: str | None,
+    audit: str | None,
 ) -> None:
     """Serve a desktop to clients of the Model Context Protocol, until they leave or Ctrl-C.
 
-    Without -d (or DESKHAND_DESKTOP) it starts a desktop, which ends with it.
+    Without -d (or DESKHAND_DESKTOP) it starts a desktop, which ends with it. What clients ask for is judged by the policy; by
+    default they may look and use pointer and keyboard. Over HTTP they show a key, as `Authorization: Bearer KEY`: that in
+    DESKHAND_API_KEY, or a new one, which is printed.
     """
     from deskhand.providers.mcp import sdk, server  # noqa: PLC0415 # no other command needs it
 
     load("mcp.server.lowlevel", "mcp")
-    with connect(desktop) if desktop else launch("docker" if docker else "local") as target:
+    with (
+        guarded(policy, ask, audit) as judged,
+        connect(desktop, **judged) if desktop else launch("docker" if docker else "local", **judged) as target,
+    ):
         made = server(AsyncDesktop(target), single=single, size=size)
         if not http:
             asyncio.run(sdk.serve_stdio(made))
             return
         uvicorn = load("uvicorn", "mcp")
-        with _listening(target, "127.0.0.1", port, "/mcp") as listener:
+        with _listening(target, "127.0.0.1", port, "/mcp", "http") as listener:
             used = listener.getsockname()[1]
             names = [f"{name}:{used}" for name in ("127.0.0.1", "localhost")]
-            asyncio.run(_serve(uvicorn, sdk.http_application(made, hosts=names), listener))
+            asyncio.run(_serve(uvicorn, sdk.http_application(made, hosts=names, key=served_key()), listener))
 
 
 @contextlib.contextmanager
-def _listening(target: Desktop, host: str, port: int, path: str) -> Iterator[socket.socket]:
+def _listening(target: Desktop, host: str, port: int, path: str, scheme: str) -> Iterator[socket.socket]:
     """A socket that listens, and a line that says where."""
     with socket.create_server((host, port)) as listener:
         address, used = listener.getsockname()[:2]
-        click.echo(f"Serving {target.name or repr(target)} at http://{address}:{used}{path}")
+        click.echo(f"Serving {target.name or repr(target)} at {scheme}://{address}:{used}{path}")
         yield listener
 
 
-async def _serve(uvicorn: Any, served: Any, listener: socket.socket) -> None:
+async def _serve(uvicorn: Any, served: Any, listener: socket.socket, **options: Any) -> None:
     # What is under way when it is asked to end may be a long wait on the desktop; nobody is there for the answer any more.
-    config = uvicorn.Config(served, log_level="warning", ws="websockets-sansio", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(served, log_level="warning", ws="websockets-sansio", timeout_graceful_shutdown=1, **options)
     await uvicorn.Server(config).serve(sockets=[listener])
 
 

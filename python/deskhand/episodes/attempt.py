@@ -17,6 +17,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any, Protocol
 
+from deskhand.desktop import bare
 from deskhand.episodes.agents import Episode, find_agent
 from deskhand.episodes.failures import blame, described, unwritten
 from deskhand.episodes.gate import Gate, Unrecorded
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.gate import Record
     from deskhand.episodes.ledger import Key
     from deskhand.episodes.task import Limits, Task
+    from deskhand.operations import Operation
 
 __all__ = ["Places", "attempt"]
 
@@ -240,11 +242,9 @@ class _Attempt:
             raise _Over(Cause.DESKTOP_LOST if lost else Cause.DESKTOP_START, described(error), error) from error
 
     def _set_up(self, desktop: Desktop) -> None:
-        desktop.listener = _Started(self.programs)
-        try:
-            self.task.setup(Stage(desktop, self.parameters, desktop.home or ""))
-        finally:
-            desktop.listener = None
+        desktop = bare(desktop)
+        noticed = desktop.also(_Started(self.programs))
+        self.task.setup(Stage(noticed, self.parameters, desktop.home or ""))
         seen = desktop.perform(settle=_STILL, format="raw")
         if not seen.settled:
             raise BackendError(f"the screen does not come to rest: {seen.reason}")
@@ -255,11 +255,13 @@ class _Attempt:
     def _let_act(self, desktop: Desktop) -> Desktop:
         """The agent's part. Returns another object for the desktop: with the agent's nobody can do anything any more."""
         gate = self.gate
-        stage = Stage(desktop, self.parameters, desktop.home or "")
+        # It passes on to the recorder what it lets through.
+        acting = desktop.also(gate)
+        stage = Stage(acting, self.parameters, desktop.home or "")
         seed = hashlib.sha256(f"{self.instance}|agent|{self.key.repeat}".encode()).digest()
         episode = Episode(
             self.instruction,
-            desktop,
+            acting,
             seed=int.from_bytes(seed[:8], "big"),
             limits=self.limits,
             key=self.key,
@@ -268,8 +270,6 @@ class _Attempt:
             clock=self.clock,
         )
         self.record.attach(desktop)
-        # It passes on to the recorder what it lets through.
-        desktop.listener = gate
         try:
             work = self.work = Work(lambda: self._agent()(episode), "deskhand-agent", self.stop)
             abandoned = self._await_end(work, desktop)
@@ -316,6 +316,7 @@ class _Attempt:
             raise _Over(self.cause, "")
 
     def _evaluate(self, desktop: Desktop) -> None:
+        desktop = bare(desktop)
         desktop.perform(settle=_LAST, format="raw")
         self._keep(desktop, "final")
         stage = Stage(desktop, self.parameters, desktop.home or "", self.answer)
@@ -452,19 +453,19 @@ class _Attempt:
 
 
 class _Started:
-    """Hears which programs are started."""
+    """Notes which programs are started. An `Interceptor`."""
 
     def __init__(self, programs: list[Program]) -> None:
         self._programs = programs
 
-    def before(self, what: str, request: Any) -> object:
-        del what, request
+    def before(self, operation: Operation) -> object:
+        del operation
         return None
 
-    def after(self, token: object, answer: object) -> None:
-        del token
-        if isinstance(answer, Program):
-            self._programs.append(answer)
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        del operation, token
+        if isinstance(outcome, Program):
+            self._programs.append(outcome)
 
 
 def _handed_over(desktop: Desktop) -> Desktop:
@@ -489,7 +490,7 @@ def _latest(desktop: Desktop) -> Desktop:
 def _gone(desktop: Desktop) -> str:
     """Why a desktop cannot be used any more; empty when it can."""
     try:
-        return desktop.probe(timeout=_PROBE).live
+        return bare(desktop).probe(timeout=_PROBE).live
     except DeskhandError as error:
         return described(error)
 

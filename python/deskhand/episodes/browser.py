@@ -10,7 +10,6 @@ a server there too, at an address that is the same on every desktop: a file's wo
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 import time
@@ -18,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from deskhand.desktop import bare
 from deskhand.errors import BackendError, shown
 from deskhand.settle import Settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
     from deskhand.episodes.stage import Stage
@@ -159,18 +159,8 @@ class Page:
         self._stage = stage
         # One shell for all questions: starting one costs more than ten of them.
         where: Where = "desktop" if stage.desktop.has_machine else "host"
-        with self._unheard():
-            self._shell = stage.desktop.open_shell(where=where, timeout=2 * _ANSWER_LIMIT, limit=_LARGEST_ANSWER)
-
-    @contextlib.contextmanager
-    def _unheard(self) -> Iterator[None]:
-        """A recorder hears what is done to a desktop, and what is asked of its browser from outside is none of that."""
-        desktop = self._stage.desktop
-        listener, desktop.listener = desktop.listener, None
-        try:
-            yield
-        finally:
-            desktop.listener = listener
+        # What is asked of the browser from outside is nothing that is done to the desktop.
+        self._shell = bare(stage.desktop).open_shell(where=where, timeout=2 * _ANSWER_LIMIT, limit=_LARGEST_ANSWER)
 
     def __enter__(self) -> Self:
         return self
@@ -300,8 +290,7 @@ class Page:
         """What the browser answers; None when there is none."""
         file = self._stage.path(f"{PROFILE}/DevToolsActivePort")
         program = (_INSIDE / "ask.pl").read_text()
-        with self._unheard():
-            said = self._shell.run(shlex.join(["perl", "-e", program, str(_ANSWER_LIMIT), file, *words]))
+        said = self._shell.run(shlex.join(["perl", "-e", program, str(_ANSWER_LIMIT), file, *words]))
         if said.exit_code == _ABSENT:
             return None
         if said.exit_code != 0:

@@ -1,8 +1,8 @@
 """What an agent may still do: its steps are counted and its calls written down, and at the limit its part ends.
 
-This module owns the count, and what an `Episode` gathers beside the desktop: notes and tokens. It is the listener of the
-agent's desktop, and passes on to the recorder what it hears. What must never appear here: a thread, a file, what is done when
-the part has ended (see `deskhand.episodes.attempt`).
+This module owns the count, and what an `Episode` gathers beside the desktop: notes and tokens. It stands in the gate of the
+agent's desktop, and passes on to the recorder what it lets through. It has no thread and no file; `deskhand.episodes.attempt`
+says what is done when the part has ended.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deskhand.actions import CursorPosition, TakeScreenshot, Zoom
+from deskhand.desktop import bare
 from deskhand.episodes.failures import unwritten
 from deskhand.episodes.verdict import Cause
 from deskhand.episodes.work import Ended
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
     from deskhand.desktop import Desktop
     from deskhand.episodes.task import Limits
+    from deskhand.operations import Operation
 
-__all__ = ["Gate", "Record", "Unrecorded"]
+__all__ = ["COUNTED", "Gate", "Record", "Unrecorded"]
 
 _ONLY_LOOKS = (CursorPosition, TakeScreenshot, Zoom)
 # Nobody looks so often who means to act, and every look is a line of the record.
@@ -39,11 +41,14 @@ _SPENDS = 10_000
 _MOST_SPENT = 10**15
 _OVER = "the agent's part is over"
 
+COUNTED = frozenset({"perform", "screenshot", "start", "shell", "host_shell"})
+"""Operations that are a step or a look, and that are written down."""
+
 
 class Record(Protocol):
     """Where it is written down what happened; `deskhand.episodes.record.Recorder` is one."""
 
-    def attach(self, desktop: Desktop) -> None:
+    def attach(self, desktop: Desktop) -> object:
         """From now on it is this desktop that is recorded."""
         ...
 
@@ -51,12 +56,12 @@ class Record(Protocol):
         """No desktop is, until the next one is attached."""
         ...
 
-    def before(self, what: str, request: Any) -> object:
-        """See `deskhand.desktop.Listener`."""
+    def before(self, operation: Operation) -> object:
+        """See `deskhand.Interceptor`."""
         ...
 
-    def after(self, token: object, answer: object) -> None:
-        """See `deskhand.desktop.Listener`."""
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        """See `deskhand.Interceptor`."""
         ...
 
     def event(self, kind: str, **fields: Any) -> None:
@@ -89,10 +94,10 @@ class Unrecorded:
     def detach(self) -> None:
         """Nothing."""
 
-    def before(self, what: str, request: Any) -> object:
+    def before(self, operation: Operation) -> object:
         """Nothing."""
 
-    def after(self, token: object, answer: object) -> None:
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
         """Nothing."""
 
     def event(self, kind: str, **fields: Any) -> None:
@@ -101,7 +106,7 @@ class Unrecorded:
     def frame(self, desktop: Desktop, cause: str = "") -> str:
         """A look, so that a desktop which is lost is noticed all the same."""
         del cause
-        desktop.screenshot(format="raw")
+        bare(desktop).screenshot(format="raw")
         return ""
 
     def harmless(self, value: Any) -> Any:
@@ -117,7 +122,9 @@ class Unrecorded:
 
 
 class Gate:
-    """Hears of every call of the agent's desktop, counts it, and raises `Ended` where there are to be no more.
+    """Counts what the agent does on its desktop, and raises `Ended` where there is to be no more. An `Interceptor`.
+
+    Of the operations those count that are named in `COUNTED`; the others pass, as long as the agent's part has not ended.
 
     Attributes:
         steps: Calls that acted.
@@ -175,8 +182,12 @@ class Gate:
 
     # --- of the desktop ---
 
-    def before(self, what: str, request: Any) -> object:
-        """Count a call, or refuse it."""
+    def before(self, operation: Operation) -> object:
+        """Count an operation, or refuse it."""
+        what, request = operation.type, operation.actions
+        if what not in COUNTED:
+            self._refuse_if_ended()
+            return None
         acts = what != "screenshot" and not (
             what == "perform" and all(isinstance(action, _ONLY_LOOKS) for action in request)
         )
@@ -194,24 +205,26 @@ class Gate:
             self._recorded(lambda: self._record.event("refused", reason=spent))
             self.close(Cause.AGENT_BUDGET, spent)
         self._refuse_if_ended()
-        return what, self._clock(), self._recorded(lambda: self._record.before(what, request))
+        return what, self._clock(), self._recorded(lambda: self._record.before(operation))
 
-    def after(self, token: Any, answer: object) -> None:
-        """Write a call down that has ended."""
+    def after(self, operation: Operation, token: Any, outcome: object) -> None:
+        """Write an operation down that has ended."""
+        if token is None:
+            return
         what, begun, theirs = token
         took = self._clock() - begun
         with self._lock:
-            if isinstance(answer, Observation):
-                elapsed = answer.elapsed
+            if isinstance(outcome, Observation):
+                elapsed = outcome.elapsed
                 self.seconds["input"] += elapsed.input
                 self.seconds["settle"] += elapsed.reaction + elapsed.settle
                 self.seconds["observe"] += elapsed.capture + elapsed.encode
             elif what in {"screenshot", "perform"}:
                 self.seconds["observe" if what == "screenshot" else "input"] += took
-            if isinstance(answer, Program):
-                self.programs.append(answer)
-        self._recorded(lambda: self._record.after(theirs, answer))
-        if not isinstance(answer, BaseException):
+            if isinstance(outcome, Program):
+                self.programs.append(outcome)
+        self._recorded(lambda: self._record.after(operation, theirs, outcome))
+        if not isinstance(outcome, BaseException):
             # What was done is done and written down; the agent need not hear of it any more.
             self._refuse_if_ended()
 

@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import json
 import os
+import shlex
 import threading
 import time
 from dataclasses import dataclass
@@ -20,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deskhand.actions import Action, Type
-from deskhand.desktop import unheard
+from deskhand.desktop import bare, core_of
+from deskhand.episodes.gate import COUNTED
 from deskhand.episodes.harmless import harmless
-from deskhand.episodes.listeners import Listeners
 from deskhand.errors import ActionError, DeskhandError, DesktopLost, EpisodeError, PolicyDenied, RecordFull
 from deskhand.inside import CommandResult
 from deskhand.observation import Observation
@@ -31,15 +32,18 @@ from deskhand.redaction import Secret
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from deskhand.desktop import Desktop, Listener
+    from deskhand.desktop import Desktop
     from deskhand.episodes.frames import FrameStore
     from deskhand.observation import Screenshot
+    from deskhand.operations import Interceptor, Operation
 
 __all__ = ["EVENTS", "RESULT", "Bounds", "Recorder", "Totals"]
 
 EVENTS = "events.jsonl"
 RESULT = "result.json"
 
+# How events are called that are not called as their operation.
+_KINDS = {"screenshot": "look", "host_shell": "shell"}
 _SYNC_PERIOD = 0.5
 _IDLE = 2.0
 _DIGITS = 6
@@ -97,21 +101,20 @@ class Totals:
 
 @dataclass(slots=True)
 class _Call:
-    what: str
-    request: Any
+    operation: Operation
     frame: str | None
     started: float
 
 
 class Recorder:
-    """Writes one attempt down. A `Desktop.listener`; its threads may share it.
+    """Writes one attempt down. An `Interceptor`; several threads may share it.
 
     After a `Secret` was typed, frames have their ids and no pixels, since the screen may show it: as an audit log has the
     hash of a picture and not the picture. Its text is replaced by `***` in all that is written.
 
     Example:
         >>> recorder = Recorder("run/ep/count.s0.r0/attempt-1", store)
-        >>> recorder.attach(desktop)
+        >>> recorded = recorder.attach(desktop)
         >>> first = recorder.frame(desktop, "first")
 
     Attributes:
@@ -158,7 +161,6 @@ class Recorder:
         self._clock = clock
         self._wall = wall
         self._desktop: Desktop | None = None
-        self._listening: Listeners | None = None
         self._generation: int | None = None
         self._frame: str | None = None
         self._home: str | None = None
@@ -179,40 +181,41 @@ class Recorder:
 
     # --- a desktop ---
 
-    def attach(self, desktop: Desktop, *others: Listener) -> None:
-        """Listen to a desktop, before `others`: what they refuse is written down as refused."""
-        self._desktop = desktop
+    def attach(self, desktop: Desktop, *others: Interceptor) -> Desktop:
+        """Record what is done through the view that is returned. What `others` refuse is written down as refused."""
+        self._desktop = bare(desktop)
         self._generation = None
-        self._listening = desktop.listener = Listeners(self, *others)
+        return desktop.also(self, *others)
 
     def detach(self) -> None:
-        """Listen no more. A listener that was put in the place of this one stays."""
-        if self._desktop is not None:
-            if self._desktop.listener is self._listening:
-                self._desktop.listener = None
-            self._desktop = None
+        """Record nothing any more, until the next `attach`."""
+        self._desktop = None
 
-    def before(self, what: str, request: Any) -> _Call:
-        """See `Listener.before`."""
+    def before(self, operation: Operation) -> _Call | None:
+        """See `Interceptor.before`."""
+        if self._desktop is None or operation.type not in COUNTED:
+            return None
         begun = self._clock()
         self._refuse_if_failed()
         frame = None
-        if what == "perform":
+        if operation.type == "perform":
             frame = self._look()
-            self._note_secrets(request)
+            self._note_secrets(operation.actions)
         now = self._clock()
         self.totals.overhead += now - begun
-        return _Call(what, request, frame, now)
+        return _Call(operation, frame, now)
 
-    def after(self, token: Any, answer: object) -> None:
-        """See `Listener.after`."""
-        call: _Call = token
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        """See `Interceptor.after`."""
+        del operation
+        if not isinstance(token, _Call):
+            return
         ended = self._clock()
         try:
-            self._write_down(call, answer, ended - call.started)
+            self._write_down(token, outcome, ended - token.started)
         except (OSError, EpisodeError):
             # What the call itself raises says more.
-            if not isinstance(answer, BaseException):
+            if not isinstance(outcome, BaseException):
                 raise
         finally:
             self.totals.overhead += self._clock() - ended
@@ -384,28 +387,29 @@ class Recorder:
                 return self._frame
 
     def _picture(self, desktop: Desktop, *, bounded: bool = True) -> str:
-        with unheard():
-            if desktop is self._desktop and self._frame is not None:
-                # One pixel tells whether there is anything new.
-                pixel = desktop.screenshot(region=(0, 0, 1, 1), format="raw", cursor=False)
-                if pixel.generation == self._generation:
-                    return self._frame
-            shot = desktop.screenshot(format="raw", cursor=False)
+        desktop = bare(desktop)
+        recorded = self._desktop is not None and core_of(desktop) is core_of(self._desktop)
+        if recorded and self._frame is not None:
+            # One pixel tells whether there is anything new.
+            pixel = desktop.screenshot(region=(0, 0, 1, 1), format="raw", cursor=False)
+            if pixel.generation == self._generation:
+                return self._frame
+        shot = desktop.screenshot(format="raw", cursor=False)
         try:
             name = self._roll.add(shot.array(), keep=not self._withheld)
         except (OSError, EpisodeError) as error:
             raise self._failed(error) from error.__cause__
         self._frame = name
-        self._generation = shot.generation if desktop is self._desktop else None
+        self._generation = shot.generation if recorded else None
         if bounded and self._roll.stored > self._bounds.pixels:
             raise self._failed(RecordFull("bytes of pixels", self._bounds.pixels))
         return name
 
     def _write_down(self, call: _Call, answer: object, seconds: float) -> None:
         fields: dict[str, Any]
-        if call.what == "perform":
+        if call.operation.type == "perform":
             fields = self._performed(call, answer)
-        elif call.what == "screenshot":
+        elif call.operation.type == "screenshot":
             self.totals.looks += 1
             shot: Screenshot | None = None if isinstance(answer, BaseException) else answer  # type: ignore[assignment] # it is
             fields = {"frame": self._look(None if shot is None else shot.generation)}
@@ -417,8 +421,8 @@ class Recorder:
         if self._withheld:
             fields["withheld"] = True
         fields["seconds"] = round(seconds, _DIGITS)
-        actions = {"actions": self._described(call.request)} if call.what == "perform" else {}
-        self._append("look" if call.what == "screenshot" else call.what, {**actions, **self.harmless(fields)})
+        actions = {"actions": self._described(call.operation.actions)} if call.operation.type == "perform" else {}
+        self._append(_KINDS.get(call.operation.type, call.operation.type), {**actions, **self.harmless(fields)})
 
     def _performed(self, call: _Call, answer: object) -> dict[str, Any]:
         fields: dict[str, Any] = {"id": f"a{next(self._calls)}", "before": call.frame}
@@ -430,7 +434,7 @@ class Recorder:
             return {**fields, "after": call.frame if blind else self._look(), "unknown": not known}
         totals, elapsed = self.totals, answer.elapsed
         totals.performs += 1
-        totals.actions += len(call.request)
+        totals.actions += len(call.operation.actions)
         totals.input += elapsed.input
         totals.settle += elapsed.reaction + elapsed.settle
         totals.observe += elapsed.capture + elapsed.encode
@@ -451,9 +455,14 @@ class Recorder:
         }
 
     def _ran(self, call: _Call, answer: object) -> dict[str, Any]:
-        if call.what == "start":
-            return {"argv": list(call.request)}
-        fields: dict[str, Any] = {"command": call.request}
+        operation = call.operation
+        if operation.type == "start":
+            return {"argv": shlex.split(operation.target)}
+        fields: dict[str, Any] = {"command": operation.target}
+        if operation.cwd is not None:
+            fields["cwd"] = operation.cwd
+        if operation.env:
+            fields["env"] = dict(operation.env)
         if isinstance(answer, CommandResult):
             for name in ("exit_code", "outcome", "stdout", "stderr"):
                 fields[name] = getattr(answer, name)

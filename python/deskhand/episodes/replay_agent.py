@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deskhand.actions import Action
-from deskhand.desktop import unheard
+from deskhand.desktop import bare
 from deskhand.episodes.recording import ATTEMPTS, MANIFEST, Recording, open_run
 from deskhand.episodes.sameness import difference
 from deskhand.errors import EpisodeError
@@ -89,16 +89,15 @@ def _comes_back(episode: Episode, recording: Recording, event: Mapping[str, Any]
         return False
     wanted = recording.frame(event["before"])
     last = max(0.0, episode.seconds_left - seconds)
-    desktop = episode.desktop
     # None of the agent's own looks.
-    with unheard():
-        while True:
-            seen = desktop.screenshot(format="raw", cursor=False).array()
-            if seen.shape == wanted.shape and difference(wanted, seen, event.get("busy", ())).sum() <= _NEARLY:
-                return True
-            if episode.seconds_left <= last:
-                return False
-            desktop.perform(settle=_MORE, format="raw")
+    desktop = bare(episode.desktop)
+    while True:
+        seen = desktop.screenshot(format="raw", cursor=False).array()
+        if seen.shape == wanted.shape and difference(wanted, seen, event.get("busy", ())).sum() <= _NEARLY:
+            return True
+        if episode.seconds_left <= last:
+            return False
+        desktop.perform(settle=_MORE, format="raw")
 
 
 def _recording(given: Path, key: str) -> Recording:
@@ -126,8 +125,9 @@ def _repeat(episode: Episode, event: Mapping[str, Any]) -> str | None:
         case "shell" if event.get("command"):
             home = episode.desktop.home
             where: Where = "desktop" if episode.desktop.has_machine else "host"
-            env = None if home is None else {"HOME": home}
-            episode.desktop.shell(event["command"], where=where, cwd=home, env=env)
+            env = {} if home is None else {"HOME": home}
+            cwd = event.get("cwd") or home
+            episode.desktop.shell(event["command"], where=where, cwd=cwd, env={**env, **event.get("env", {})})
         case "answer":
             return str(event["text"])
     return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deskhand.desktop import unheard
+from deskhand.desktop import bare
 from deskhand.errors import BackendError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Stage:
             raise BackendError(f"{path} cannot be looked for: {there.outcome}")
         if there.exit_code != 0:
             return None
-        return self.desktop.read_file(path)
+        return bare(self.desktop).read_file(path)
 
     def text(self, name: str) -> str | None:
         """A file's content as UTF-8; None when there is none or it is no UTF-8."""
@@ -84,7 +84,7 @@ class Stage:
         """Write a file, making its directories. Returns its absolute path."""
         path = self.path(name)
         if self.desktop.has_machine:
-            self.desktop.write_file(path, data)
+            bare(self.desktop).write_file(path, data)
         else:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
@@ -108,7 +108,7 @@ class Stage:
                 path = home / below
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data.encode() if isinstance(data, str) else data)
-            self.desktop.copy_in(home, self.home)
+            bare(self.desktop).copy_in(home, self.home)
 
     def files(self, name: str = ".") -> dict[str, str]:
         """All that is below a directory: relative path → `file`, `directory`, `link` or `other`; empty if there is none.
@@ -147,10 +147,9 @@ class Stage:
     def _run(self, command: str, timeout: float, limit: int) -> CommandResult:
         where: Where = "desktop" if self.desktop.has_machine else "host"
         # The oracle looks from outside too, and that is no step of its.
-        with unheard():
-            return self.desktop.shell(
-                command, where=where, cwd=self.home, env={"HOME": self.home}, timeout=timeout, limit=limit
-            )
+        return bare(self.desktop).shell(
+            command, where=where, cwd=self.home, env={"HOME": self.home}, timeout=timeout, limit=limit
+        )
 
 
 def _processes_of(home: str) -> list[str]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deskhand.actions import ACTIONS
+from deskhand.desktop import core_of
 from deskhand.errors import ActionError, shown
 from deskhand.execution.schedule import Lane
 from deskhand.execution.turns import Turns, turns_of
@@ -29,14 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from deskhand.aio import AsyncDesktop
-    from deskhand.aio_governor import AsyncGovernor
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
 
 __all__ = ["AnyDesktop", "Function", "Functions", "desktop_functions", "functions_of"]
 
 if TYPE_CHECKING:
-    AnyDesktop: TypeAlias = Desktop | AsyncDesktop | Governor | AsyncGovernor | Seat | AsyncSeat
+    AnyDesktop: TypeAlias = Desktop | AsyncDesktop | Seat | AsyncSeat
     """A desktop in any of the forms that can act."""
 
 _T = TypeVar("_T")
@@ -72,8 +71,8 @@ class Function:
             name: What calls name it by; by default its own name.
             repeatable: Whether it may be called again after it failed or took too long, because doing it twice is doing it
                 once. By default only what `looks` may.
-            desktop: Where it acts. It must be a plain function then: it is called with the desktop (or its governor, if it
-                has one) before the arguments, in the desktop's thread, while nobody else of the executors has the desktop.
+            desktop: Where it acts. It must be a plain function then: it is called with the desktop before
+                the arguments, in the desktop's thread, while no other call of an executor has the desktop.
             looks: It only looks at that desktop.
 
         Raises:
@@ -114,7 +113,7 @@ class Function:
         """What a call with these arguments needs for itself."""
         if self._seat is None:
             return None
-        return Lane(id(self._seat.seat.desktop), looks=self.only_looks(arguments))
+        return Lane(id(core_of(self._seat.seat.desktop)), looks=self.only_looks(arguments))
 
     def only_looks(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call with these arguments leaves the desktop as it is."""
@@ -157,7 +156,7 @@ class Function:
     async def run(self, arguments: Mapping[str, Any]) -> Any:
         """Call it."""
         if self._seat is not None:
-            return await self._seat.run(lambda seat: self._call(seat.governor or seat.desktop, **arguments))
+            return await self._seat.run(lambda seat: self._call(seat.desktop, **arguments))
         if self._is_coroutine:
             return await self._call(**arguments)
         returned = await _in_thread(lambda: self._call(**arguments))

@@ -13,9 +13,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deskhand.desktop import core_of
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from deskhand.connection import Core
     from deskhand.desktop import Desktop
 
 __all__ = ["Turns", "turns_of"]
@@ -82,11 +85,11 @@ def _tell(told: asyncio.Future[None]) -> None:
         told.set_result(None)
 
 
-_OF_DESKTOPS: weakref.WeakKeyDictionary[Desktop, Turns] = weakref.WeakKeyDictionary()
+_OF_DESKTOPS: weakref.WeakKeyDictionary[Core, Turns] = weakref.WeakKeyDictionary()
 _OF_DESKTOPS_LOCK = threading.Lock()
 
 
 def turns_of(desktop: Desktop) -> Turns:
-    """The turns of a desktop, the same for all who ask."""
+    """The turns of a desktop, the same for all of its views."""
     with _OF_DESKTOPS_LOCK:
-        return _OF_DESKTOPS.setdefault(desktop, Turns())
+        return _OF_DESKTOPS.setdefault(core_of(desktop), Turns())

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from deskhand import entry
 from deskhand._native import Interrupted
 from deskhand.aio import AsyncDesktop
+from deskhand.desktop import bare
 from deskhand.errors import ActionError, BackendError, DeskhandError, LaunchFailed, PoolExhausted
 from deskhand.launch import registry
 from deskhand.launch.processes import Guard
@@ -137,7 +138,7 @@ class _Keeper:
     def is_fit(self, desktop: Desktop) -> bool:
         """Whether a desktop is started, live and ready; it may take two seconds to say so."""
         try:
-            return desktop.probe(timeout=_CHECK_LIMIT).ok
+            return bare(desktop).probe(timeout=_CHECK_LIMIT).ok
         except (Exception, Interrupted):  # noqa: BLE001 # whatever it is, nobody should be given such a desktop
             return False
 
@@ -291,12 +292,13 @@ class _Keeper:
         desktop = _latest(desktop)
         try:
             # One that hangs would be waited for.
-            if desktop.probe(timeout=_CHECK_LIMIT).live:
+            if bare(desktop).probe(timeout=_CHECK_LIMIT).live:
                 raise BackendError("it does not answer")  # noqa: TRY301 # as any other failure
             if callable(self.reset):
                 # First, so that the user before can do nothing meanwhile.
                 desktop = desktop.hand_over()
-                self.reset(desktop)
+                # Whoever owns the pool makes the desktop ready: no policy of its own judges that.
+                self.reset(bare(desktop))
             else:
                 desktop = desktop.renew()
         except BaseException as error:  # noqa: BLE001 # a fresh one takes its place

@@ -15,7 +15,7 @@ from deskhand.actions import Action
 from deskhand.errors import ActionError, shown
 from deskhand.formats import base64, data_url
 from deskhand.geometry import Point
-from deskhand.policy import SafetyCheck
+from deskhand.operations import SafetyCheck
 
 if TYPE_CHECKING:
     from deskhand.geometry import Viewport

@@ -6,16 +6,18 @@ What must never appear here: a provider's payload.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from deskhand import policy as policies
+from deskhand import operations
 from deskhand.actions import Action, CursorPosition, Zoom
 from deskhand.aio import AsyncDesktop
-from deskhand.aio_governor import AsyncGovernor
 from deskhand.desktop import Desktop
 from deskhand.errors import DeskhandError, DesktopLost, PolicyDenied, Reconnected
 from deskhand.geometry import Viewport
-from deskhand.governor import Governor
+from deskhand.guard import Guard
+from deskhand.operations import Operation, calling
+from deskhand.policy import NoPolicyWarning
 from deskhand.providers.browsing import browse, destination
 from deskhand.providers.common import Browse, Call, Picture, Result
 from deskhand.sizes import Fit, picture_size
@@ -34,20 +36,24 @@ __all__ = ["DESKTOPS", "AnyDesktop", "AsyncSeat", "Seat"]
 
 _T = TypeVar("_T")
 
+_NO_POLICY = (
+    "no policy judges what the model does on this desktop: pass policy= or ask= here, to deskhand.launch or to "
+    "deskhand.connect, or filter deskhand.NoPolicyWarning where that is meant"
+)
+
 
 class Seat:
     """A desktop as one conversation with a model uses it.
 
     Attributes:
-        desktop: The desktop; who made it closes it.
-        governor: What judges all that is done; None where nobody does.
+        desktop: The desktop as this conversation has it: with the policy, if there is one. Who made the desktop closes it.
         provider: Whose calls these are, for the policy and its log.
         size: How large the model's pictures are; see `Desktop.perform`.
     """
 
     def __init__(
         self,
-        desktop: Desktop | Governor,
+        desktop: Desktop,
         *,
         size: PictureSize | None = None,
         settle: Settle | bool = True,
@@ -58,27 +64,26 @@ class Seat:
         """Take a seat.
 
         Args:
-            desktop: The desktop, or one that has a governor, with its policy, limits and log.
+            desktop: The desktop. Interceptors that it has already, such as a policy, stay.
             size: How large the model's pictures are: it should stay the same for a conversation.
             settle: How to wait for the screen after each call.
-            policy: Judges what is to be done; without one, and without `ask`, all is done but what a provider wants confirmed.
-            ask: Called where the policy says so, and for what a provider wants confirmed; see `Governor`.
+            policy: Judges what is to be done, besides the policies that the desktop has. Without any, and without `ask`, all is
+                done but what a provider wants confirmed, and a `NoPolicyWarning` says so.
+            ask: Called where the policy says so, and for what a provider wants confirmed; see `Guard`.
             provider: Whose calls these are.
-
-        Raises:
-            ActionError: There is a governor already, and a policy of its own is given.
         """
-        self.governor: Governor | None = desktop if isinstance(desktop, Governor) else None
         if policy is not None or ask is not None:
-            self.governor = Governor(desktop, policy=policy, ask=ask)
-        self.desktop: Desktop = desktop.desktop if isinstance(desktop, Governor) else desktop
+            desktop = desktop.also(Guard(policy=policy, ask=ask))
+        elif not desktop.judged:
+            warnings.warn(_NO_POLICY, NoPolicyWarning, stacklevel=2)
+        self.desktop = desktop
         self.size = size
         self.provider = provider
         self._settle = settle
         self._seen: Viewport | None = None
 
     @classmethod
-    def of(cls, desktop: Desktop | Governor | Seat, **options: Any) -> Seat:
+    def of(cls, desktop: Desktop | Seat, **options: Any) -> Seat:
         """The seat itself, or a new one at a desktop."""
         return desktop if isinstance(desktop, Seat) else cls(desktop, **options)
 
@@ -95,9 +100,8 @@ class Seat:
         Raises:
             PolicyDenied: Nobody may look.
         """
-        if self.governor is not None:
-            return self._shown(self.governor.screenshot(self.size, call=policies.Call(self.provider)))
-        return self._shown(self.desktop.screenshot(self.size))
+        with calling(operations.Call(self.provider)):
+            return self._shown(self.desktop.screenshot(self.size))
 
     def carry_out(self, call: Call) -> Result:
         """Do what a call asks for.
@@ -117,7 +121,7 @@ class Seat:
         seen: Observation | None = None
         cursor: Point | None = None
         try:
-            acknowledged = self._confirmed(call, judged)
+            acknowledged = self.desktop.review(judged) if call.safety else ()
             for run in _runs(call):
                 if isinstance(run, Browse):
                     self._browse(run, judged)
@@ -153,38 +157,21 @@ class Seat:
         """As `refused`, of a payload of which no more than its id and name could be read."""
         return self.refused(Call(steps=(), viewport=self.viewport, id=id, name=name), error)
 
-    def _judged(self, call: Call) -> policies.Call:
-        """The call as the governor knows it."""
-        return policies.Call(self.provider, call.id or "", safety_checks=call.safety)
+    def _judged(self, call: Call) -> operations.Call:
+        """The call as a policy and its log have it."""
+        return operations.Call(self.provider, call.id or "", safety_checks=call.safety)
 
-    def _confirmed(self, call: Call, judged: policies.Call) -> tuple[SafetyCheck, ...]:
-        """The safety checks, all of them confirmed.
+    def _browse(self, request: Browse, judged: operations.Call) -> None:
+        with calling(judged):
+            self.desktop.operate(Operation("navigate", destination(request)), lambda: browse(self.desktop, request))
 
-        Raises:
-            PolicyDenied: One was not, or there is nobody who could.
-        """
-        if not call.safety:
-            return ()
-        if self.governor is None:
-            # Never acknowledged on their own: without anybody who decides, the answer is no.
-            raise PolicyDenied(
-                call.name or "this call", "the provider wants it confirmed, and there is no policy: pass ask="
-            )
-        return self.governor.review(judged)
-
-    def _browse(self, request: Browse, judged: policies.Call) -> None:
-        if self.governor is not None:
-            self.governor.check(policies.Operation("navigate", destination(request)), call=judged)
-        browse(self.desktop, request)
-
-    def _perform(self, actions: tuple[Action, ...], judged: policies.Call) -> Observation:
+    def _perform(self, actions: tuple[Action, ...], judged: operations.Call) -> Observation:
         zoomed = any(isinstance(action, Zoom) for action in actions)
         # A zoomed picture is as sharp as the screen is. A model's limits hold for it too; a size that was meant for the whole
         # screen does not.
         size = self.size if not zoomed or isinstance(self.size, Fit | str) else None
-        if self.governor is not None:
-            return self.governor.perform(*actions, settle=self._settle, size=size, call=judged)
-        return self.desktop.perform(*actions, settle=self._settle, size=size)
+        with calling(judged):
+            return self.desktop.perform(*actions, settle=self._settle, size=size)
 
     def _shown(self, seen: Screenshot) -> Picture:
         # A part of the screen is one to look at, and not one to point into.
@@ -200,19 +187,13 @@ class AsyncSeat:
         seat: The seat itself.
     """
 
-    def __init__(self, desktop: Desktop | AsyncDesktop | Governor | AsyncGovernor | Seat, **options: Any) -> None:
+    def __init__(self, desktop: Desktop | AsyncDesktop | Seat, **options: Any) -> None:
         """As `Seat`, at either kind of desktop."""
-        inner: Any = desktop
-        if isinstance(desktop, AsyncDesktop):
-            inner = desktop.desktop
-        elif isinstance(desktop, AsyncGovernor):
-            inner = desktop.governor
-        self.seat = Seat.of(inner, **options)
-        governor = self.seat.governor
-        if governor is not None:
-            self._there: AsyncDesktop | AsyncGovernor = AsyncGovernor(governor)
+        self.seat = Seat.of(desktop.desktop if isinstance(desktop, AsyncDesktop) else desktop, **options)
+        if isinstance(desktop, AsyncDesktop) and desktop.desktop is self.seat.desktop:
+            self._there = desktop
         else:
-            self._there = desktop if isinstance(desktop, AsyncDesktop) else AsyncDesktop(self.seat.desktop)
+            self._there = AsyncDesktop(self.seat.desktop)
 
     @classmethod
     def of(cls, desktop: AnyDesktop, **options: Any) -> AsyncSeat:
@@ -237,10 +218,10 @@ class AsyncSeat:
         return await self._there.run(lambda _: function(self.seat))
 
 
-AnyDesktop: TypeAlias = Desktop | AsyncDesktop | Governor | AsyncGovernor | Seat | AsyncSeat
+AnyDesktop: TypeAlias = Desktop | AsyncDesktop | Seat | AsyncSeat
 """Whatever a model may sit at."""
 
-DESKTOPS = (Desktop, AsyncDesktop, Governor, AsyncGovernor, Seat, AsyncSeat)
+DESKTOPS = (Desktop, AsyncDesktop, Seat, AsyncSeat)
 
 
 def _runs(call: Call) -> Iterator[tuple[Action, ...] | Browse]:

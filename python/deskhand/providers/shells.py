@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shlex
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from deskhand import policy
 from deskhand.aio import AsyncShell
-from deskhand.aio_governor import AsyncGovernedShell
 from deskhand.errors import DeskhandError, DesktopLost, PolicyDenied, UnsupportedAction
-from deskhand.governed_shell import GovernedShell
+from deskhand.operations import Call, calling
 from deskhand.providers.common import ShellAnswer
 from deskhand.providers.seat import DESKTOPS, AnyDesktop, AsyncSeat
+from deskhand.shell import Shell, in_subshell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +41,7 @@ class ShellSession(Protocol):
         ...
 
 
-AnyShell: TypeAlias = ShellSession | AsyncShell | AsyncGovernedShell | AnyDesktop
+AnyShell: TypeAlias = ShellSession | AsyncShell | AnyDesktop
 """A shell, or a desktop with a machine of its own, in which each command runs alone."""
 
 
@@ -67,7 +65,8 @@ def carry_out_shell(
     outputs: list[CommandResult] = []
     try:
         if call.restart:
-            _restart(shell)
+            with calling(Call(provider, call.id or "")):
+                _restart(shell)
         for command in call.commands:
             outputs.append(run_command(shell, call, command, provider=provider, timeout=timeout))
             if outputs[-1].exit_code is None:
@@ -90,25 +89,18 @@ def run_command(
     """
     seconds = call.timeout or timeout
     options: dict[str, Any] = {} if seconds is None else {"timeout": seconds}
-    judged = policy.Call(provider, call.id or "")
     if shell is None:
         raise UnsupportedAction("this desktop", "shell", "it was given no shell")
-    if isinstance(shell, DESKTOPS):
-        at = AsyncSeat.of(shell).seat
-        where: dict[str, Any] = {"cwd": call.cwd, "env": dict(call.env) or None, **options}
-        if at.governor is None:
-            return at.desktop.shell(command, **where)
-        return at.governor.shell(command, call=judged, **where)
-    session = _blocking(shell)
-    if isinstance(session, GovernedShell):
-        options["call"] = judged
-    # A command that names its own place and variables leaves the session's as they are.
-    before = [] if call.cwd is None else [f"cd -- {shlex.quote(call.cwd)}"]
-    before += [f"export {name}={shlex.quote(value)}" for name, value in call.env.items()]
-    # On a line of its own, so that a comment or a document within it ends where it ends.
-    line = f"({' && '.join(before)} || exit\n{command}\n)" if before else command
-    found: CommandResult = session.run(line, **options)
-    return found
+    with calling(Call(provider, call.id or "")):
+        if isinstance(shell, DESKTOPS):
+            options |= {"cwd": call.cwd, "env": dict(call.env) or None}
+            return AsyncSeat.of(shell).seat.desktop.shell(command, **options)
+        session = _blocking(shell)
+        if isinstance(session, Shell):
+            return session.run(command, cwd=call.cwd, env=dict(call.env), **options)
+        # A session that is not deskhand's takes a command and nothing else.
+        found: CommandResult = session.run(in_subshell(command, call.cwd, dict(call.env)), **options)
+        return found
 
 
 def _restart(shell: AnyShell | None) -> None:
@@ -121,7 +113,7 @@ def _restart(shell: AnyShell | None) -> None:
 
 
 def _blocking(shell: Any) -> Any:
-    return shell.shell if isinstance(shell, AsyncShell | AsyncGovernedShell) else shell
+    return shell.shell if isinstance(shell, AsyncShell) else shell
 
 
 async def with_shell(shell: AnyShell | None, function: Callable[[AnyShell | None], _T]) -> _T:
@@ -129,7 +121,10 @@ async def with_shell(shell: AnyShell | None, function: Callable[[AnyShell | None
 
     Cancelling ends the command under way, at a desktop and where the shell has an `interrupt`.
     """
-    if isinstance(shell, AsyncGovernedShell):
+    if isinstance(shell, Shell) and shell.judged:
+        # A cancellation has to end the question too, while somebody is asked.
+        shell = AsyncShell(shell)
+    if isinstance(shell, AsyncShell):
         return await shell.work(function)
     if isinstance(shell, DESKTOPS):
         return await AsyncSeat.of(shell).run(function)

@@ -14,7 +14,7 @@ import hmac
 import json
 from typing import TYPE_CHECKING, Any
 
-from deskhand.errors import DeskhandError
+from deskhand.errors import ActionError, DeskhandError
 from deskhand.providers.extras import load
 from deskhand.serve.commands import ALIASES, Commands
 
@@ -30,18 +30,21 @@ _REFUSED = "this is not for web pages"
 _UNKNOWN = "Authentication failed"
 
 
-def application(desktop: AsyncDesktop, *, api_key: str | None = None, programs: bool = False) -> Any:
+def application(desktop: AsyncDesktop, *, api_key: str, programs: bool = False) -> Any:
     """The ASGI application that serves a desktop.
 
     Args:
-        desktop: The desktop; it stays open when the application ends.
-        api_key: What clients must show: as the header `X-API-Key`, or in a WebSocket's first message. None lets everybody in
-            who reaches it, which must then be this machine alone.
+        desktop: The desktop; it stays open when the application ends. Its policy judges what clients ask for: without one they
+            may do everything.
+        api_key: What clients must show: as the header `X-API-Key`, or in a WebSocket's first message.
         programs: Whether clients may start programs; on a desktop of this machine they are this machine's.
 
     Raises:
         MissingExtra: The extra `cua` is not installed.
+        ActionError: The key is empty.
     """
+    if not api_key:
+        raise ActionError("the key that clients must show is empty: every program of this machine could come in")
     routing = load("starlette.routing", "cua")
     server = _Server(desktop, api_key, programs=programs)
     routes = [
@@ -56,7 +59,7 @@ def application(desktop: AsyncDesktop, *, api_key: str | None = None, programs: 
 class _Server:
     """What the routes answer."""
 
-    def __init__(self, desktop: AsyncDesktop, api_key: str | None, *, programs: bool) -> None:
+    def __init__(self, desktop: AsyncDesktop, api_key: str, *, programs: bool) -> None:
         self._desktop = desktop
         self._api_key = api_key
         self._programs = programs
@@ -109,8 +112,6 @@ class _Server:
                 await socket.send_json(await self._answer(message))
 
     def _admits(self, key: object) -> bool:
-        if self._api_key is None:
-            return True
         return isinstance(key, str) and hmac.compare_digest(key.encode(), self._api_key.encode())
 
     def _refusal(self, code: int, why: str) -> Any:

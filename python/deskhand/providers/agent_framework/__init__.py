@@ -90,7 +90,6 @@ if TYPE_CHECKING:
     from agent_framework import Content, Message
 
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
     from deskhand.providers.agent_framework.sdk import ShellExecutor
     from deskhand.providers.seat import AnyDesktop, Seat
     from deskhand.providers.shells import AnyShell
@@ -156,9 +155,7 @@ def _sdk() -> Any:
     return load("deskhand.providers.agent_framework.sdk", "agent-framework")
 
 
-def answer(
-    desktop: Desktop | Governor | Seat, call: Content, *, detail: str | None = "original", **options: Any
-) -> Content:
+def answer(desktop: Desktop | Seat, call: Content, *, detail: str | None = "original", **options: Any) -> Content:
     """Carry out a `computer_tool_call` of the package's.
 
     Args:
@@ -190,7 +187,7 @@ async def answer_async(
 
 
 def respond(
-    desktop: Desktop | Governor | Seat, response: Any, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | Seat, response: Any, *, detail: str | None = "original", **options: Any
 ) -> list[Message]:
     """Carry out all that an agent's response asks of the computer.
 

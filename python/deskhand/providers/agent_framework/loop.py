@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop import Desktop
     from deskhand.geometry import Viewport
-    from deskhand.governor import Governor
     from deskhand.providers.agent_framework.types import ComputerUseResultContent, ShellResultContent
     from deskhand.providers.agent_framework.wire import CallContents, ScrollUnit
     from deskhand.providers.common import Result
@@ -53,7 +52,7 @@ SIZE = "openai"
 """How large pictures are unless said otherwise: the framework's one connector with a computer is OpenAI's."""
 
 
-def seat(desktop: Desktop | Governor | Seat, **options: Any) -> Seat:
+def seat(desktop: Desktop | Seat, **options: Any) -> Seat:
     """The seat itself, or one at a desktop."""
     return Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 
@@ -84,7 +83,7 @@ def declare_shell() -> ShellTool:
 
 
 def run(
-    desktop: Desktop | Governor | Seat, payload: CallContents, *, scroll_unit: ScrollUnit = "pixels", **options: Any
+    desktop: Desktop | Seat, payload: CallContents, *, scroll_unit: ScrollUnit = "pixels", **options: Any
 ) -> ComputerUseResultContent:
     """Carry out a `ComputerUseCallContent`.
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop import Desktop
     from deskhand.geometry import Viewport
-    from deskhand.governor import Governor
     from deskhand.providers.common import Result
     from deskhand.providers.seat import AnyDesktop, Seat
     from deskhand.providers.shells import AnyShell
@@ -44,9 +43,7 @@ TIMED_OUT = 124
 ENDED = 137
 
 
-def answer(
-    desktop: Desktop | Governor | Seat, call: Content, *, detail: str | None = "original", **options: Any
-) -> Content:
+def answer(desktop: Desktop | Seat, call: Content, *, detail: str | None = "original", **options: Any) -> Content:
     """See `deskhand.providers.agent_framework.answer`."""
     at = seat(desktop, **options)
     return _content(_result(at, call, at.viewport), detail)
@@ -68,7 +65,7 @@ def _content(result: Result, detail: str | None) -> Content:
 
 
 def respond(
-    desktop: Desktop | Governor | Seat, response: Any, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | Seat, response: Any, *, detail: str | None = "original", **options: Any
 ) -> list[Message]:
     """See `deskhand.providers.agent_framework.respond`."""
     at = seat(desktop, **options)
@@ -203,7 +200,7 @@ class ShellExecutor:
         Args:
             name: What the model calls it.
             description: What the model is told of it.
-            approval_mode: Whether the framework asks before each command. A desktop with a governor asks besides.
+            approval_mode: Whether the framework asks before each command. A desktop with a policy asks besides.
         """
 
         async def run_shell(command: str) -> list[Content]:

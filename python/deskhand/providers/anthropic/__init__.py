@@ -22,7 +22,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from deskhand.aio import AsyncDesktop
-from deskhand.aio_governor import AsyncGovernor
 from deskhand.errors import ActionError
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET, VERSIONS, rules_of
 from deskhand.providers.anthropic.loop import (
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
     from deskhand.providers.anthropic.sdk import AsyncBash, AsyncTool, AsyncToolset, Bash, Tool, Toolset
     from deskhand.providers.seat import AnyDesktop, Seat
     from deskhand.providers.shells import AnyShell
@@ -131,7 +129,7 @@ def betas(version: str = TOOLSET) -> list[str]:
 
 @overload
 def toolset(
-    desktop: Desktop | Governor | Seat,
+    desktop: Desktop | Seat,
     *,
     confirm: Callable[[Any], bool],
     configs: Mapping[str, Any] | None = None,
@@ -142,7 +140,7 @@ def toolset(
 
 @overload
 def toolset(
-    desktop: AsyncDesktop | AsyncGovernor | AsyncSeat,
+    desktop: AsyncDesktop | AsyncSeat,
     *,
     confirm: Callable[[Any], Any],
     configs: Mapping[str, Any] | None = None,
@@ -176,7 +174,7 @@ def toolset(
         anthropic.ToolsetConfigError: The options do not fit together.
     """
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
-    if isinstance(desktop, AsyncDesktop | AsyncGovernor | AsyncSeat):
+    if isinstance(desktop, AsyncDesktop | AsyncSeat):
         made: Toolset | AsyncToolset = sdk.AsyncToolset(
             async_seat(desktop, **options), confirm=confirm, configs=configs, tool_configs=tool_configs
         )
@@ -186,11 +184,11 @@ def toolset(
 
 
 @overload
-def tool(desktop: Desktop | Governor | Seat, version: str = LATEST, **options: Any) -> Tool: ...
+def tool(desktop: Desktop | Seat, version: str = LATEST, **options: Any) -> Tool: ...
 
 
 @overload
-def tool(desktop: AsyncDesktop | AsyncGovernor | AsyncSeat, version: str = LATEST, **options: Any) -> AsyncTool: ...
+def tool(desktop: AsyncDesktop | AsyncSeat, version: str = LATEST, **options: Any) -> AsyncTool: ...
 
 
 def tool(
@@ -207,7 +205,7 @@ def tool(
     if rules_of(version).type == TOOLSET:
         raise ActionError("that is no single tool: use toolset()")
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
-    if isinstance(desktop, AsyncDesktop | AsyncGovernor | AsyncSeat):
+    if isinstance(desktop, AsyncDesktop | AsyncSeat):
         there = async_seat(desktop, **options)
         made: Tool | AsyncTool = sdk.AsyncTool(there, declare(there, version))
     else:

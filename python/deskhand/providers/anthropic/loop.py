@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
     from deskhand.providers.seat import AnyDesktop
     from deskhand.providers.shells import AnyShell
 
@@ -52,7 +51,7 @@ _RESIZED = "The screen's size has changed since the last screenshot: take a new 
 
 
 def run(
-    desktop: Desktop | Governor | Seat,
+    desktop: Desktop | Seat,
     payload: object,
     *,
     version: str | None = None,
@@ -93,7 +92,7 @@ async def run_async(
 
 
 def run_turn(
-    desktop: Desktop | Governor | Seat,
+    desktop: Desktop | Seat,
     message: object,
     *,
     version: str | None = None,
@@ -188,7 +187,7 @@ def carry_out(seat: Seat, call: Call, *, pictures: bool) -> Result:
     return replace(result, picture=None, text=_RESIZED if changed else result.text)
 
 
-def seat(desktop: Desktop | Governor | Seat, **options: Any) -> Seat:
+def seat(desktop: Desktop | Seat, **options: Any) -> Seat:
     """The seat itself, or one at a desktop, with Anthropic's sizes unless the options say otherwise."""
     return Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 

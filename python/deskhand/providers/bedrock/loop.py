@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
     from deskhand.providers.seat import AnyDesktop
     from deskhand.providers.shells import AnyShell
 
@@ -33,7 +32,7 @@ _NOBODY = "there is no such tool here: use the computer"
 
 
 def run(
-    desktop: Desktop | Governor | Seat,
+    desktop: Desktop | Seat,
     payload: object,
     *,
     version: str | None = None,

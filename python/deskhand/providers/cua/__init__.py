@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
     from deskhand.providers.seat import AnyDesktop
 
 __all__ = [
@@ -47,7 +46,7 @@ def declare(desktop: AnyDesktop, **options: Any) -> dict[str, Any]:
 
 
 def run(
-    desktop: Desktop | Governor | Seat,
+    desktop: Desktop | Seat,
     payload: Mapping[str, Any],
     *,
     scroll_unit: ScrollUnit = "pixels",

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
     from deskhand.providers.common import Result
     from deskhand.providers.seat import AnyDesktop
 
@@ -82,7 +81,7 @@ def declare(_desktop: AnyDesktop | None = None, environment: str = "desktop", **
 
 
 def run(
-    desktop: Desktop | Governor | Seat,
+    desktop: Desktop | Seat,
     payload: Any,
     *,
     excluded: Collection[str] = (),
@@ -109,7 +108,7 @@ def run(
 
 
 def run_turn(
-    desktop: Desktop | Governor | Seat,
+    desktop: Desktop | Seat,
     payloads: Iterable[Any],
     *,
     excluded: Collection[str] = (),
@@ -174,7 +173,7 @@ def _sdk() -> Any:
     return load("deskhand.providers.google.sdk", "google")
 
 
-def answer(desktop: Desktop | Governor | Seat, turn: Any, **options: Any) -> Any:
+def answer(desktop: Desktop | Seat, turn: Any, **options: Any) -> Any:
     """Carry out all function calls of a model's turn.
 
     For loops without functions of their own; those tell by `FUNCTIONS` whose a call is, and give ours to `run`.

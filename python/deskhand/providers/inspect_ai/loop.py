@@ -9,7 +9,6 @@ from deskhand.providers.seat import AsyncSeat, Seat
 
 if TYPE_CHECKING:
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
     from deskhand.providers.seat import AnyDesktop
 
 __all__ = ["PROVIDER", "SIZE", "async_seat", "run", "run_async"]
@@ -22,7 +21,7 @@ SIZE = (1366, 768)
 Gemini's grid into, whatever the pictures are: in others, their points would be off."""
 
 
-def run(desktop: Desktop | Governor | Seat, payload: object, **options: Any) -> list[dict[str, Any]]:
+def run(desktop: Desktop | Seat, payload: object, **options: Any) -> list[dict[str, Any]]:
     """Carry out the tool's arguments.
 
     Args:

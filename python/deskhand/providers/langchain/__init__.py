@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
     from deskhand.providers.seat import AnyDesktop
 
 __all__ = ["TOOL", "declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async", "tools"]
@@ -106,7 +105,7 @@ def declare(
 
 
 def run(
-    desktop: Desktop | Governor | Seat,
+    desktop: Desktop | Seat,
     message: object,
     *,
     provider: str | None = None,

@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
     from deskhand.providers.seat import AnyDesktop
 
 __all__ = ["TOOL", "declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async", "server"]
 
 
-def declare(desktop: Desktop | Governor | Seat, *, single: bool = False, **options: Any) -> list[dict[str, Any]]:
+def declare(desktop: Desktop | Seat, *, single: bool = False, **options: Any) -> list[dict[str, Any]]:
     """The tools as `tools/list` answers them.
 
     Args:
@@ -37,7 +36,7 @@ def declare(desktop: Desktop | Governor | Seat, *, single: bool = False, **optio
     return tools(Seat.of(desktop, **options).viewport.model, single=single)
 
 
-def run(desktop: Desktop | Governor | Seat, payload: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+def run(desktop: Desktop | Seat, payload: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Carry a `tools/call` out.
 
     Args:

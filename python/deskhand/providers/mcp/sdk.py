@@ -7,9 +7,11 @@ low-level server, which takes our schemas as they are. What must never appear he
 from __future__ import annotations
 
 import contextlib
+import hmac
 from typing import TYPE_CHECKING, Any
 
 import deskhand
+from deskhand.errors import ActionError
 from deskhand.providers import mcp
 from deskhand.providers.extras import load
 from deskhand.providers.mcp.wire import tools
@@ -72,17 +74,22 @@ async def serve_stdio(server: Any) -> None:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def http_application(server: Any, *, hosts: list[str]) -> Any:
+def http_application(server: Any, *, hosts: list[str], key: str) -> Any:
     """The ASGI application that serves over streamable HTTP, at `/mcp`.
 
     Args:
         server: Of `make_server`.
         hosts: The names by which clients may call it, with ports (`127.0.0.1:8000`): a page in a browser that was led here by
             another name is refused.
+        key: What clients must show, as `Authorization: Bearer KEY`.
 
     Raises:
         MissingExtra: The extra `mcp` is not installed.
+        ActionError: The key is empty.
     """
+    if not key:
+        raise ActionError("the key that clients must show is empty: every program of this machine could come in")
+    responses = load("starlette.responses", "mcp")
     managers = load("mcp.server.streamable_http_manager", "mcp")
     security = load("mcp.server.transport_security", "mcp")
     applications = load("starlette.applications", "mcp")
@@ -97,7 +104,16 @@ def http_application(server: Any, *, hosts: list[str]) -> Any:
         async with manager.run():
             yield
 
+    expected = f"Bearer {key}".encode()
+
     async def endpoint(scope: Any, receive: Any, send: Any) -> None:
+        shown = dict(scope["headers"]).get(b"authorization", b"")
+        if not hmac.compare_digest(shown, expected):
+            refusal = responses.PlainTextResponse(
+                "show the key that the server printed: Authorization: Bearer KEY", 401, {"WWW-Authenticate": "Bearer"}
+            )
+            await refusal(scope, receive, send)
+            return
         await manager.handle_request(scope, receive, send)
 
     return applications.Starlette(routes=[routing.Mount("/mcp", app=endpoint)], lifespan=lifespan)

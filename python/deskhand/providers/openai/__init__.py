@@ -35,9 +35,8 @@ from deskhand.providers.openai.wire import decode, decode_result, encode, encode
 from deskhand.providers.openai.wire_shell import decode_shell, decode_shell_result, encode_shell, encode_shell_call
 
 if TYPE_CHECKING:
-    from deskhand.aio_governor import AsyncGovernor
+    from deskhand.aio import AsyncDesktop
     from deskhand.desktop import Desktop
-    from deskhand.governor import Governor
     from deskhand.providers.openai.sdk import (
         DesktopComputer,
         Filter,
@@ -97,7 +96,7 @@ def computer(desktop: AnyDesktop, **options: Any) -> DesktopComputer:
     return made
 
 
-def sync_computer(desktop: Desktop | Governor | Seat, **options: Any) -> SyncDesktopComputer:
+def sync_computer(desktop: Desktop | Seat, **options: Any) -> SyncDesktopComputer:
     """The desktop as an `agents.Computer`, whose calls block; see `computer`.
 
     Raises:
@@ -137,17 +136,17 @@ def input_filter(target: Tool | DesktopComputer | SyncDesktopComputer) -> Filter
     return made
 
 
-def safety_check(governor: Governor | AsyncGovernor | None) -> SafetyHook:
+def safety_check(desktop: Desktop | AsyncDesktop | None) -> SafetyHook:
     """A `ComputerTool.on_safety_check` that acknowledges what somebody has confirmed, and nothing else; `tool` has it already.
 
     Args:
-        governor: Whose `review` asks. What is not confirmed, whatever keeps somebody from being asked, and no governor at all
-            is a no, on which openai-agents ends the run.
+        desktop: Whose `review` asks. What is not confirmed, whatever keeps somebody from being asked, and no policy at all is a
+            no, on which openai-agents ends the run.
 
     Raises:
         MissingExtra: openai-agents is not installed.
     """
-    made: SafetyHook = _sdk().safety_check(governor)
+    made: SafetyHook = _sdk().safety_check(desktop)
     return made
 
 

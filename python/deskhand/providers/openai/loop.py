@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from deskhand.desktop import Desktop
     from deskhand.errors import DeskhandError
     from deskhand.geometry import Viewport
-    from deskhand.governor import Governor
     from deskhand.providers.common import Result
     from deskhand.providers.seat import AnyDesktop
     from deskhand.providers.shells import AnyShell
@@ -76,9 +75,7 @@ def declare_shell() -> dict[str, Any]:
 # --- one call ---
 
 
-def run(
-    desktop: Desktop | Governor | Seat, payload: object, *, detail: str | None = "original", **options: Any
-) -> dict[str, Any]:
+def run(desktop: Desktop | Seat, payload: object, *, detail: str | None = "original", **options: Any) -> dict[str, Any]:
     """Carry out a `computer_call`.
 
     Args:
@@ -123,7 +120,7 @@ def _result(at: Seat, item: object, viewport: Viewport | None = None, doubt: Des
 
 
 def respond(
-    desktop: Desktop | Governor | Seat,
+    desktop: Desktop | Seat,
     response: object,
     *,
     shell: AnyShell | None = None,
@@ -247,7 +244,7 @@ def _shell_refused(item: object, error: DeskhandError) -> dict[str, Any]:
     return encode_shell(ShellAnswer(call=ShellCall(commands=(), id=call_id, extra=extra), error=str(error)))
 
 
-def seat(desktop: Desktop | Governor | Seat, **options: Any) -> Seat:
+def seat(desktop: Desktop | Seat, **options: Any) -> Seat:
     """The seat itself, or one at a desktop, with OpenAI's sizes unless the options say otherwise."""
     return Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 

@@ -24,8 +24,9 @@ from agents import (
     ShellResult,
 )
 
-from deskhand import policy
-from deskhand.aio_governor import AsyncGovernor
+from deskhand import operations
+from deskhand.aio import AsyncDesktop
+from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied
 from deskhand.providers.common import Call
 from deskhand.providers.openai.loop import PROVIDER, async_seat, plain, run_shell_async, seat
@@ -38,9 +39,7 @@ if TYPE_CHECKING:
     from agents.run_config import CallModelData, ModelInputData
     from agents.tool import ComputerToolCustomDataContext
 
-    from deskhand.desktop import Desktop
     from deskhand.geometry import Viewport
-    from deskhand.governor import Governor
     from deskhand.providers.seat import AnyDesktop, Seat
     from deskhand.providers.shells import AnyShell
 
@@ -195,7 +194,7 @@ class DesktopComputer(_Told, AsyncComputer):
 class SyncDesktopComputer(_Told, Computer):
     """The same with calls that block; see `deskhand.providers.openai.sync_computer`."""
 
-    def __init__(self, desktop: Desktop | Governor | Seat, **options: Any) -> None:
+    def __init__(self, desktop: Desktop | Seat, **options: Any) -> None:
         """Sit down at a desktop; the options are `Seat`'s."""
         self.seat = seat(desktop, **options)
         self.hands = _Hands()
@@ -253,13 +252,13 @@ def tool(computer: DesktopComputer | SyncDesktopComputer) -> Tool:
         text = hands.ended(context.tool_call.call_id)
         return None if text is None else {"error": text}
 
-    hook = safety_check(computer.seat.governor)
+    hook = safety_check(computer.seat.desktop)
     return ComputerTool(computer=computer, on_safety_check=hook, custom_data_extractor=ended)
 
 
-def safety_check(governor: Governor | AsyncGovernor | None) -> SafetyHook:
+def safety_check(desktop: Desktop | AsyncDesktop | None) -> SafetyHook:
     """See `deskhand.providers.openai.safety_check`."""
-    reviewer = None if governor is None else AsyncGovernor.of(governor)
+    reviewer = AsyncDesktop(desktop) if isinstance(desktop, Desktop) else desktop
 
     async def on_safety_check(data: ComputerToolSafetyCheckData) -> bool:
         if reviewer is None:
@@ -267,8 +266,8 @@ def safety_check(governor: Governor | AsyncGovernor | None) -> SafetyHook:
             return False
         try:
             check = decode_check(plain(data.safety_check))
-            asked = policy.SafetyCheck(check.id, check.code or "", check.message or "")
-            call = policy.Call(PROVIDER, data.tool_call.call_id, agent=data.agent.name, safety_checks=[asked])
+            asked = operations.SafetyCheck(check.id, check.code or "", check.message or "")
+            call = operations.Call(PROVIDER, data.tool_call.call_id, agent=data.agent.name, safety_checks=[asked])
             return await reviewer.review(call) == (asked,)
         except DeskhandError as error:
             _log.warning("a safety check of OpenAI's is not acknowledged: %s", error)

@@ -21,7 +21,6 @@ from deskhand.providers.seat import AsyncSeat, Seat
 if TYPE_CHECKING:
     from deskhand.desktop import Desktop
     from deskhand.geometry import Point, Viewport
-    from deskhand.governor import Governor
     from deskhand.providers.seat import AnyDesktop
 
 __all__ = ["declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async"]
@@ -91,7 +90,7 @@ def decode_result(payload: object, call: Call) -> Result:
     return Result(call=call, picture=None if picture is None else Picture(picture), error=error)
 
 
-def declare(desktop: Desktop | Governor | Seat, *, space: str = "computer_13", **options: Any) -> dict[str, Any]:
+def declare(desktop: Desktop | Seat, *, space: str = "computer_13", **options: Any) -> dict[str, Any]:
     """What OSWorld's environment is made with: its action space and its screen's size.
 
     Args:
@@ -107,9 +106,7 @@ def declare(desktop: Desktop | Governor | Seat, *, space: str = "computer_13", *
     return {"action_space": space, "screen_size": tuple(Seat.of(desktop, **options).viewport.model)}
 
 
-def run(
-    desktop: Desktop | Governor | Seat, payload: object, *, instruction: str | None = None, **options: Any
-) -> dict[str, Any]:
+def run(desktop: Desktop | Seat, payload: object, *, instruction: str | None = None, **options: Any) -> dict[str, Any]:
     """Carry an action of either space out.
 
     Args:

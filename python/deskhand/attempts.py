@@ -1,0 +1,77 @@
+"""Calls under way, so that they can be ended: a question that nobody has answered yet, a command that runs.
+
+This module owns `Attempt`. It does not know what a call does.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+__all__ = ["ATTEMPT", "Attempt", "NoAnswer"]
+
+_STOPPED = object()
+
+
+class NoAnswer(Exception):
+    """There was none; the message says why, and has nothing that the code wrote."""
+
+
+class Attempt:
+    """One call under way, as whoever may end it sees it.
+
+    Attributes:
+        loop: Where coroutines run; None: in a loop of their own.
+        ended: It is to end as soon as it can.
+        acting: It has the desktop.
+        command: Ends the command that it runs beside the desktop; None while it runs none.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """A call whose coroutines run in `loop`."""
+        self.loop = loop
+        self.ended = False
+        self.acting = False
+        self.command: Callable[[], None] | None = None
+        self._answers: queue.SimpleQueue[object] | None = None
+
+    def end(self) -> None:
+        """End it, from any thread or a signal handler: a question that it waits for has no answer, a command is cancelled.
+
+        Until the call has returned, again and again: a command that was about to begin forgets what came before it.
+        """
+        self.ended = True
+        answers, command = self._answers, self.command
+        if answers is not None:
+            answers.put(_STOPPED)
+        if command is not None:
+            command()
+
+    def wait(self, answers: queue.SimpleQueue[object], timeout: float) -> object:
+        """The next answer.
+
+        Raises:
+            NoAnswer: None came in `timeout` seconds, or the call is to end.
+        """
+        # In this order: who ends it between the two lines is heard too.
+        self._answers = answers
+        if self.ended:
+            raise NoAnswer("the call was ended")
+        try:
+            found = answers.get(timeout=timeout)
+        except queue.Empty:
+            raise NoAnswer(f"there was no answer in {timeout:g} s") from None
+        finally:
+            self._answers = None
+        if found is _STOPPED:
+            raise NoAnswer("the call was ended")
+        return found
+
+
+ATTEMPT: contextvars.ContextVar[Attempt | None] = contextvars.ContextVar("deskhand_attempt", default=None)
+"""The attempt that the next operation of this context is, where somebody may want to end it."""

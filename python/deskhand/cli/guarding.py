@@ -1,0 +1,183 @@
+"""The options of commands that serve a desktop: who decides, who is asked, what is written down, and who may come in."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import secrets
+import select
+import shlex
+import subprocess
+import termios
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from deskhand.actions import Action
+from deskhand.audit import AuditLog
+from deskhand.errors import ActionError, shown
+from deskhand.guard import ASK_TIMEOUT
+from deskhand.policy import ActionClass, ClassPolicy
+from deskhand.redaction import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from deskhand.policy import Ask, Context, Deed, Policy
+
+__all__ = ["guard_options", "guarded", "served_key"]
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
+_ALL = frozenset(ActionClass) - {ActionClass.SAFETY_CHECK}
+_TERMINAL = "/dev/tty"
+_KEY_BYTES = 24
+_LONGEST = 2000
+
+
+def guard_options(command: _F) -> _F:
+    """Add `--policy`, `--ask` and `--audit` to a command; see `guarded`."""
+    for option in (
+        click.option("--audit", metavar="FILE", help="Write every decision to FILE; see `deskhand audit verify`."),
+        click.option(
+            "--ask",
+            metavar="terminal|COMMAND",
+            help="Who is asked about the rest: you, at the terminal, or a program that gets the question as JSON and exits "
+            "with 0 for yes. Without it the answer is no.",
+        ),
+        click.option(
+            "--policy",
+            metavar="CLASSES|all|MODULE:NAME",
+            default="observe,input",
+            show_default=True,
+            help=f"What is done without a question: classes ({', '.join(sorted(_ALL))}), `all` of them, or a policy of "
+            "your own.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@contextlib.contextmanager
+def guarded(policy: str, ask: str | None, audit: str | None) -> Iterator[dict[str, Any]]:
+    """What `deskhand.launch` and `connect` take for these options; the audit log is closed at the end.
+
+    Raises:
+        ActionError: One of them means nothing.
+        OSError: The audit log cannot be opened.
+    """
+    with contextlib.ExitStack() as held:
+        log = None if audit is None else held.enter_context(AuditLog(audit))
+        yield {"policy": _policy(policy), "ask": None if ask is None else _ask(ask), "audit": log}
+
+
+def served_key() -> str:
+    """The key that clients must show: DESKHAND_API_KEY, or a new one, which is printed."""
+    if key := os.environ.get("DESKHAND_API_KEY"):
+        return key
+    key = secrets.token_urlsafe(_KEY_BYTES)
+    click.echo(f"Clients must show this key: {key}")
+    return key
+
+
+def _policy(given: str) -> Policy:
+    module, colon, name = given.partition(":")
+    if not colon:
+        return ClassPolicy(allow=_ALL if given == "all" else [word for word in given.split(",") if word])
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ActionError(f"--policy {given}: {error}") from error
+    made = found() if isinstance(found, type) else found
+    if not callable(getattr(made, "before", None)):
+        raise ActionError(
+            f"--policy {given}: a policy has a method before(action, context), which {shown(made)} has not"
+        )
+    policy: Policy = made
+    return policy
+
+
+def _ask(given: str) -> Ask:
+    if given == "terminal":
+        return _Terminal()
+    words = shlex.split(given)
+    if not words:
+        raise ActionError("--ask: the command is empty; say `terminal` to be asked yourself")
+    return lambda deed, context: _ask_program(words, deed, context)
+
+
+def _question(deed: Deed, context: Context) -> dict[str, Any]:
+    """What is asked about, complete: also the names and values of a command's environment."""
+    if isinstance(deed, Action):
+        what = deed.to_dict()
+    else:
+        what = {"type": deed.type, "target": deed.target, "size": deed.size, "cwd": deed.cwd, "env": dict(deed.env)}
+    about = {name: getattr(context, name) for name in ("desktop", "provider", "call_id", "agent", "window")}
+    check = context.safety_check
+    return {
+        "action": what,
+        "class": str(context.action_class),
+        **about,
+        "safety_check": None if check is None else {"id": check.id, "code": check.code, "message": check.message},
+    }
+
+
+def _ask_program(words: list[str], deed: Deed, context: Context) -> bool:
+    question = json.dumps(_question(deed, context))
+    done = subprocess.run(words, input=question, text=True, check=False, timeout=ASK_TIMEOUT, stdout=subprocess.DEVNULL)
+    return done.returncode == 0
+
+
+class _Terminal:
+    """Asks on the terminal that the command was started from, one question at a time."""
+
+    def __init__(self) -> None:
+        """Look whether there is one.
+
+        Raises:
+            ActionError: There is none.
+        """
+        self._turn = threading.Lock()
+        try:
+            os.close(os.open(_TERMINAL, os.O_RDWR))
+        except OSError as error:
+            raise ActionError(
+                f"--ask terminal: this command has no terminal ({error.strerror}); name a program"
+            ) from None
+
+    def __call__(self, deed: Deed, context: Context) -> bool:
+        with self._turn, open(_TERMINAL, "r+b", buffering=0) as terminal:  # noqa: PTH123 # a device
+            # What was typed before the question is no answer to it.
+            termios.tcflush(terminal, termios.TCIFLUSH)
+            terminal.write(_shown_question(deed, context).encode())
+            ready = select.poll()
+            ready.register(terminal, select.POLLIN)
+            if not ready.poll(ASK_TIMEOUT * 1000):
+                terminal.write(b"\r\nNo answer: no.\r\n")
+                return False
+            return terminal.readline().strip().lower() in {b"y", b"yes"}
+
+
+def _shown_question(deed: Deed, context: Context) -> str:
+    lines = [
+        f"\r\n{context.provider or 'A client'} wants, on {context.desktop or 'the desktop'} ({context.action_class}):"
+    ]
+    asked = _question(deed, context)
+    for name, value in asked["action"].items():
+        if name == "env":
+            lines += [f"  env {_clean(key)}={_clean(each)}" for key, each in value.items()]
+        elif value not in (None, "", {}):
+            lines.append(f"  {name}: {_clean(value)}")
+    if asked["safety_check"] is not None:
+        lines.append(f"  the provider says: {_clean(asked['safety_check']['message'])}")
+    if context.window is not None:
+        lines.append(f"  in the window: {_clean(context.window)}")
+    return "\r\n".join([*lines, "Allow it? [y/N] "])
+
+
+def _clean(value: object) -> str:
+    """A text of a model's as a terminal may be shown it: on one line, without control characters."""
+    return one_line(value if isinstance(value, str) else json.dumps(value), _LONGEST)

@@ -1,0 +1,327 @@
+"""Carrying out actions: checked and translated first, then sent, waited for and observed.
+
+This module owns the order of these steps. It takes its turns at the desktop's core. It has no gate and no event made by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deskhand._native import Interrupted
+from deskhand.actions import (
+    CursorPosition,
+    Drag,
+    KeyHold,
+    KeyPress,
+    LeftMouseDown,
+    LeftMouseUp,
+    MouseDown,
+    MouseUp,
+    Move,
+    PressKeys,
+    ReleaseKeys,
+    TakeScreenshot,
+    Type,
+    Wait,
+    Zoom,
+    action_of,
+)
+from deskhand.errors import ActionError, DeskhandError, PolicyDenied, Untypable
+from deskhand.events import Event, Pause, PointerMove
+from deskhand.geometry import Point
+from deskhand.keys import char_keysym
+from deskhand.observation import Elapsed, Observation
+from deskhand.redaction import Secret, conceal
+from deskhand.settle import Settle
+from deskhand.translate import SecretEvents, translate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deskhand.actions import Action, CarriesAction
+    from deskhand.connection import Core
+    from deskhand.formats import Format
+    from deskhand.sizes import PictureSize
+
+__all__ = ["Performance", "plain_actions", "settings_of"]
+
+# Actions after which the next one of the same call need not wait for the screen: they are parts of a gesture, or do nothing.
+_NO_WAIT_AFTER = (
+    CursorPosition,
+    LeftMouseDown,
+    LeftMouseUp,
+    MouseDown,
+    MouseUp,
+    Move,
+    PressKeys,
+    ReleaseKeys,
+    TakeScreenshot,
+    Wait,
+    Zoom,
+)
+# Actions whose input goes to the window with the focus; that of all others goes to the one under the pointer.
+_TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
+# Longer pauses are waited for here, where they can be interrupted; shorter ones are paced by the backend.
+_LONGEST_BACKEND_PAUSE = 0.05
+_PASTE_LIMIT = 5.0
+_CLIPBOARD_LIMIT = 5.0
+# Terminals have their own chord for it, because Ctrl+V is a character to them.
+_PASTE_CHORDS = {"xterm": "shift+Insert", "uxterm": "shift+Insert"}
+# What editors and terminals alike take, where it is not known which of them has the keyboard.
+_COMMON_PASTE_CHORD = "shift+Insert"
+_TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
+
+
+class Performance:
+    """One `Desktop.perform`, from its actions to the observation."""
+
+    def __init__(
+        self,
+        core: Core,
+        actions: Sequence[Action],
+        settings: Settle | None,
+        *,
+        size: PictureSize | None,
+        format: Format,
+        quality: int,
+    ) -> None:
+        """See `Desktop.perform`; `settings` None does not wait."""
+        self._core = core
+        self._backend = core.backend
+        self._watch = core.watch
+        self._ledger = core.ledger
+        self._clock = core.clock
+        self._actions = actions
+        self._settings = settings
+        self._size = size
+        self._format = format
+        self._quality = quality
+        # Which action is under way; None before the first.
+        self._index: int | None = None
+        self._pointer_moved = False
+
+    def carry_out(self) -> Observation:
+        """Do it.
+
+        Raises:
+            DeskhandError: See `Desktop.perform`. Whatever was pressed has been released.
+        """
+        secret = any(isinstance(action, Type) and isinstance(action.text, Secret) for action in self._actions)
+        return self._perform_secretly() if secret else self._perform()
+
+    def _perform(self) -> Observation:
+        core = self._core
+        with core.turn():
+            planned = self._plan(None if self._settings is None else self._settings.timeout)
+            core.acting = True
+            try:
+                seen = self._act_and_observe(planned)
+            except BaseException as error:
+                core.release_after(error)
+                told = error
+                if isinstance(error, Interrupted) and core.stopped is not None:
+                    told = PolicyDenied("the rest of this call", core.stopped)
+                if isinstance(told, DeskhandError) and self._index is not None:
+                    told.note_progress(self._index, self._actions[self._index].type, self._index)
+                if told is not error:
+                    raise told from None
+                raise
+            else:
+                core.acting = False
+                return seen
+
+    def _perform_secretly(self) -> Observation:
+        try:
+            return self._perform()
+        except BaseException as error:  # noqa: BLE001 # raised again below
+            told = conceal(error)
+        # Outside of the handler: nothing of what was raised inside, nor a frame of it, stays attached to what the caller gets.
+        raise told
+
+    def _act_and_observe(self, planned: Sequence[tuple[Action, list[Event]]]) -> Observation:
+        started = self._clock()
+        limit = None if self._settings is None else self._settings.timeout
+        self._pointer_moved = False
+        self._watch.catch_up(limit)
+        self._notice_pointer()
+        pasted = False
+        for index, (action, events) in enumerate(planned):
+            self._index = index
+            if isinstance(action, Type) and action.paste and action.text:
+                if isinstance(action.text, Secret):
+                    self._paste_secret(action.text)
+                else:
+                    self._paste(action.text)
+                pasted = True
+            else:
+                pointer = self._backend.screen.pointer
+                if rest := self._core.clicks.rest(action, events, pointer, self._clock()):
+                    self._watch.pause(rest)
+                self._send(events)
+                self._core.clicks.note(events, pointer, self._clock())
+            if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
+                self._watch.settle(self._settings, at_pointer=not isinstance(action, _TO_FOCUS))
+                if not self._backend.lag.frame:
+                    self._backend.look()
+                # Where to look would take a round trip, the other side tells of the pointer by itself.
+                self._notice_pointer()
+        sent = self._clock()
+        verdict = self._watch.settle(
+            self._settings, at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS)
+        )
+        settled = self._clock()
+        self._backend.look(None if limit is None else max(0.0, sent + limit - settled))
+        self._notice_pointer()
+        changes = self._watch.changes()
+        captured = self._clock()
+        zooms = [action.region for action, _ in planned if isinstance(action, Zoom)]
+        zoom = zooms[-1] if zooms else None
+        shot = self._watch.picture(self._size, zoom, cursor=True, format=self._format, quality=self._quality)
+        encoded = self._clock()
+        reaction = max(0.0, verdict.first_change - sent) if verdict.first_change is not None else 0.0
+        return Observation(
+            data=shot.data,
+            format=shot.format,
+            viewport=shot.viewport,
+            cursor=shot.cursor,
+            generation=shot.generation,
+            settled=verdict.settled,
+            reason=verdict.reason,
+            rects=tuple(rect for rect in changes if not any(rect.within(busy) for busy in verdict.busy)),
+            busy=verdict.busy,
+            elapsed=Elapsed(
+                input=sent - started,
+                reaction=reaction,
+                settle=settled - sent - reaction,
+                capture=captured - settled,
+                encode=encoded - captured,
+            ),
+            pasted=pasted,
+            pointer_moved=self._pointer_moved,
+        )
+
+    def _plan(self, limit: float | None) -> list[tuple[Action, list[Event]]]:
+        """Translate everything before anything is sent; where the pointer is is asked for `limit` seconds at most."""
+        planned: list[tuple[Action, list[Event]]] = []
+        pointer: Point | None = None
+        for index, given in enumerate(self._actions):
+            self._watch.check_stop()
+            action = given
+            try:
+                if isinstance(action, Drag) and pointer is None:
+                    self._backend.look(limit)
+                    pointer = Point(*self._backend.screen.pointer)
+                events = translate(action, size=self._core.size, pointer=pointer or Point(0, 0))
+                if isinstance(action, Type) and not action.paste and (missing := self._backend.untypable(events)):
+                    action = self._pasted_instead(action, missing)
+                if events:
+                    self._core.refuse_input(action.type)
+            except DeskhandError as error:
+                raise error.note_progress(index, given.type, 0) from None
+            for event in events:
+                if isinstance(event, PointerMove):
+                    pointer = Point(event.x, event.y)
+            planned.append((action, events))
+        return planned
+
+    def _pasted_instead(self, action: Type, missing: set[int]) -> Type:
+        if isinstance(action.text, Secret):
+            # The clipboard is for every program to read: only who asks for it puts a secret there.
+            raise Untypable.hidden(len(missing), f"{self._backend.name} has no key left for them; use paste=True")
+        if self._backend.can_paste:
+            return replace(action, paste=True)
+        characters = [(at, char) for at, char in enumerate(action.text) if char_keysym(char) in missing]
+        raise Untypable(
+            characters, f"{self._backend.name} has no key left for them, and its clipboard cannot bring them"
+        )
+
+    def _send(self, events: Sequence[Event]) -> None:
+        """Send events; pauses that are long enough to be interrupted are spent here, keeping the screen current."""
+        if isinstance(events, SecretEvents):
+            # It has no pauses, and stays one thing that shows nothing.
+            self._send_batch(events)
+            return
+        batch: list[Event] = []
+        for event in events:
+            if isinstance(event, Pause) and event.seconds > _LONGEST_BACKEND_PAUSE:
+                self._send_batch(batch)
+                batch = []
+                self._watch.pause(event.seconds)
+            else:
+                batch.append(event)
+        self._send_batch(batch)
+
+    def _send_batch(self, batch: Sequence[Event]) -> None:
+        if not batch:
+            return
+        self._watch.check_stop()
+        self._ledger.expect(batch)
+        if self._ledger.pressed:
+            self._core.watch_over()
+        self._backend.send(batch)
+        for event in batch:
+            self._ledger.note(event)
+            if isinstance(event, PointerMove):
+                self._core.left_pointer = event.x, event.y
+
+    def _notice_pointer(self) -> None:
+        """Note whether somebody else has moved the pointer since our last input, as far as the backend has been told."""
+        pointer = self._backend.screen.pointer
+        if self._core.left_pointer not in {None, pointer}:
+            self._pointer_moved = True
+            self._core.left_pointer = pointer
+
+    def _paste(self, text: str) -> None:
+        chord = self._paste_chord()
+        before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
+        self._backend.write_clipboard(text, _CLIPBOARD_LIMIT)
+        self._send(translate(KeyPress((chord,)), size=self._core.size, pointer=Point(0, 0)))
+        # Only its being fetched proves the paste; the old content must not come back before.
+        self._backend.wait_pasted(_PASTE_LIMIT)
+        if before is not None:
+            self._backend.write_clipboard(before, _CLIPBOARD_LIMIT)
+
+    def _paste_secret(self, secret: Secret) -> None:
+        before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
+        # Noted first: whether it was taken or not, and whoever stops this call, a secret does not stay there.
+        self._core.clipboard_before = before or ""
+        self._backend.write_clipboard(secret.reveal(), _CLIPBOARD_LIMIT)
+        self._send(translate(KeyPress((self._paste_chord(),)), size=self._core.size, pointer=Point(0, 0)))
+        self._backend.wait_pasted(_PASTE_LIMIT)
+        self._core.give_clipboard_back()
+
+    def _paste_chord(self) -> str:
+        if not self._backend.has_windows:
+            return _COMMON_PASTE_CHORD
+        window = next((w for w in self._backend.windows() if w.active), None)
+        class_name = window.class_name.lower() if window else ""
+        if class_name in _PASTE_CHORDS:
+            return _PASTE_CHORDS[class_name]
+        return "ctrl+shift+v" if any(word in class_name for word in _TERMINALS) else "ctrl+v"
+
+
+def plain_actions(given: Sequence[Action | CarriesAction]) -> tuple[Action, ...]:
+    """The actions themselves, of tool calls too."""
+    plain = []
+    for index, value in enumerate(given):
+        try:
+            plain.append(action_of(value))
+        except DeskhandError as error:
+            raise error.note_progress(index, getattr(value, "type", "?"), 0) from None
+    return tuple(plain)
+
+
+def settings_of(settle: Settle | bool) -> Settle | None:  # noqa: FBT001 # the public parameter has these types
+    """How to wait, None for not at all.
+
+    Raises:
+        ActionError: It is neither a `Settle` nor a bool.
+    """
+    if settle is True:
+        return Settle()
+    if settle is False:
+        return None
+    if isinstance(settle, Settle):
+        return settle
+    raise ActionError(f"settle must be a Settle, True or False, not {settle!r}")

@@ -1,0 +1,150 @@
+"""A policy that denies everything: whatever is called on the desktop has no effect, as seen from outside."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import deskhand
+from conftest import need
+from containers.helpers import own_name
+from deskhand import Desktop, LeftClick, Operation, PolicyDenied, PressKeys, Secret, Type
+from deskhand.policy import ActionClass, ClassPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DENYING = ClassPolicy(allow=(), deny=ActionClass)
+ALLOWING = ClassPolicy(allow=set(ActionClass) - {ActionClass.SAFETY_CHECK})
+
+# What a public method is called with, and whether the world is another one afterwards. `open_shell` leaves a bash that is seen.
+CALLS: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
+    "perform": (True, lambda d, _: d.perform(LeftClick((33, 44)), Type("a"), PressKeys(["shift"]))),
+    "screenshot": (False, lambda d, _: d.screenshot()),
+    "windows": (False, lambda d, _: d.windows()),
+    "activate": (False, lambda d, _: d.activate(1)),
+    "close_window": (False, lambda d, _: d.close_window(1)),
+    "start": (True, lambda d, _: d.start("xterm -e sleep 600")),
+    "shell": (True, lambda d, _: d.shell("touch /tmp/by-a-shell")),
+    "open_shell": (True, lambda d, _: d.open_shell()),
+    "read_file": (False, lambda d, _: d.read_file("/etc/passwd")),
+    "write_file": (True, lambda d, _: d.write_file("/tmp/written", "x")),
+    "copy_in": (True, lambda d, here: d.copy_in(here / "given", "/tmp/copied")),
+    "copy_out": (True, lambda d, here: d.copy_out("/etc/hostname", here / "taken")),
+    "logs": (False, lambda d, _: d.logs()),
+    "usage": (False, lambda d, _: d.usage()),
+    "get_clipboard": (False, lambda d, _: d.get_clipboard()),
+    "set_clipboard": (True, lambda d, _: d.set_clipboard("copied")),
+    "clipboard": (False, lambda d, _: d.clipboard),
+    "resize": (True, lambda d, _: d.resize((600, 400))),
+    "probe": (False, lambda d, _: d.probe()),
+    "operate": (True, lambda d, here: d.operate(Operation("navigate", "x"), (here / "operated").touch)),
+    "review": (False, lambda d, _: d.review(deskhand.Call(safety_checks=[deskhand.SafetyCheck("a")]))),
+}
+# What is more than one way to the same, each by itself.
+MORE: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
+    "a secret": (True, lambda d, _: d.perform(Type(Secret("hunter2")))),
+    "a paste": (True, lambda d, _: d.perform(Type("pasted", paste=True))),
+    "a command here": (True, lambda d, here: d.shell(f"touch {here}/by-the-host", where="host")),
+    "a shell here": (False, lambda d, _: d.open_shell(where="host")),
+    "the clipboard's setter": (True, lambda d, _: setattr(d, "clipboard", "set")),
+}
+# These end something, tell about the object itself, or belong to those who made the desktop.
+NOT_JUDGED = {
+    *(
+        "also",
+        "close",
+        "closed",
+        "display",
+        "exit_status",
+        "hand_over",
+        "has_machine",
+        "held",
+        "home",
+        "interrupt",
+        "judged",
+    ),
+    *("keep", "leave", "name", "pointer", "release_all", "renew", "size", "status", "stop", "stopped", "successor"),
+    "xauthority",
+}
+
+
+def test_every_public_name_is_known_here() -> None:
+    """A new way to act must not go around the policy: add it to one of the tables."""
+    public = {name for name in dir(Desktop) if not name.startswith("_")}
+    assert public == CALLS.keys() | NOT_JUDGED
+
+
+class Outside:
+    """What somebody sees who is not the driver: another connection that only looks, the engine, and this machine's files."""
+
+    def __init__(self, container: str, here: Path) -> None:
+        self._container = container
+        self._here = here
+        self._eyes = deskhand.connect(f"docker://{container}", view_only=True)
+
+    def close(self) -> None:
+        self._eyes.close()
+
+    def see(self) -> dict[str, Any]:
+        command = "find /home /tmp -xdev -type f -not -path '*/.X*' -printf '%p %s\\n'; ps -eo user,args"
+        told = subprocess.run(
+            [need("docker", "docker.io"), "exec", self._container, "sh", "-c", command],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        lines = sorted(line for line in told.stdout.splitlines() if "ps -eo" not in line)
+        windows = [(window.id, window.title, window.active) for window in self._eyes.windows()]
+        return {
+            "machine": lines,
+            "here": sorted(path.name for path in self._here.iterdir()),
+            "windows": windows,
+            "pointer": self._eyes.pointer,
+            "size": self._eyes.size,
+            "picture": hashlib.sha256(self._eyes.screenshot(format="raw", cursor=False).data).hexdigest(),
+            "pressed": self._eyes._core.backend.pressed(),  # type: ignore[attr-defined] # of X11
+            "clipboard": self._eyes.get_clipboard(),
+        }
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "given").write_text("given")
+    return folder
+
+
+def test_nothing_that_is_denied_has_an_effect(contained: Callable[..., Desktop], here: Path) -> None:
+    name = own_name("denied")
+    desktop = contained(name=name, size=(640, 480), policy=DENYING)
+    outside = Outside(name, here)
+    try:
+        before = outside.see()
+        for called, (_, call) in {**CALLS, **MORE}.items():
+            with pytest.raises(PolicyDenied):
+                call(desktop, here)
+            assert outside.see() == before, called
+    finally:
+        outside.close()
+
+
+def test_what_is_allowed_is_seen_from_outside(contained: Callable[..., Desktop], here: Path) -> None:
+    """The control: the same calls, allowed, are not missed by the same eyes."""
+    name = own_name("allowed")
+    desktop = contained(name=name, size=(640, 480), policy=ALLOWING)
+    outside = Outside(name, here)
+    try:
+        for called, (has_effect, call) in {**CALLS, **MORE}.items():
+            if not has_effect:
+                continue
+            before = outside.see()
+            call(desktop, here)
+            assert outside.see() != before, called
+    finally:
+        outside.close()
