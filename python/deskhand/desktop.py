@@ -275,14 +275,11 @@ class Desktop:
             DesktopLost: The other side is gone.
         """
         check_format(format, quality)
-        core = self._core
-
-        def picture() -> Screenshot:
-            with core.turn():
-                core.look()
-                return core.watch.picture(size, region, cursor=cursor, format=format, quality=quality)
-
-        return self._operate(lambda: self._operation("screenshot"), picture)
+        if not self._interceptors:
+            return self._picture(size, region, cursor, format, quality)
+        return self._operate(
+            lambda: self._operation("screenshot"), lambda: self._picture(size, region, cursor, format, quality)
+        )
 
     def release_all(self) -> None:
         """Release every key and button that is held, and return when the other side has done so."""
@@ -801,6 +798,19 @@ class Desktop:
         if not self._interceptors:
             return work()
         return operate(self._core, self._interceptors, operation(), work)
+
+    def _picture(
+        self,
+        size: PictureSize | None,
+        region: tuple[int, int, int, int] | None,
+        cursor: bool,  # noqa: FBT001 # private
+        format: Format,
+        quality: int,
+    ) -> Screenshot:
+        core = self._core
+        with core.turn():
+            core.look()
+            return core.watch.picture(size, region, cursor=cursor, format=format, quality=quality)
 
     def _on_machine(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
         if not self._interceptors:

@@ -76,6 +76,11 @@ _TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
 class Performance:
     """One `Desktop.perform`, from its actions to the observation."""
 
+    __slots__ = (
+        "_actions", "_backend", "_clock", "_core", "_format", "_index", "_ledger", "_pointer_moved", "_quality", "_settings",
+        "_size", "_watch",
+    )  # fmt: skip
+
     def __init__(
         self,
         core: Core,

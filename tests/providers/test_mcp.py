@@ -224,6 +224,32 @@ def test_over_http_to_this_machine_only(tmp_path: Any, short: Any) -> None:
         process.stdout.close()
 
 
+def test_what_clients_ask_for_is_judged(tmp_path: Any, short: Any) -> None:
+    """A policy on the command line holds for every tool, over standard input and output."""
+    log = tmp_path / "audit.jsonl"
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(short)}
+    environment.pop("DESKHAND_DESKTOP", None)
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "deskhand", "mcp", "--single", "--policy", "observe", "--audit", str(log)],
+        env=environment,
+    )
+
+    async def main() -> tuple[Any, Any]:
+        async with Client(stdio_client(server)) as client:
+            return (
+                await client.call_tool("computer", {"action": "screenshot"}),
+                await client.call_tool("computer", {"action": "move", "xy": [5, 6]}),
+            )
+
+    seen, moved = asyncio.run(main())
+    assert (bool(seen.is_error), bool(moved.is_error)) == (False, True)
+    assert "the policy denies move" in moved.content[0].text
+    decided = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {line["provider"] for line in decided if line["event"] == "decision"} == {"mcp"}
+    assert [line["decision"] for line in decided if line.get("action", {}).get("type") == "move"] == ["deny"]
+
+
 # --- there and back ---
 
 
