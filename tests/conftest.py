@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -18,7 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-pytest_plugins = ["integration.fixtures"]
+pytest_plugins = ["integration.fixtures", "reruns", "costs"]
+
+# What is imported and collected stays until the end: the garbage collector does not look at it again (0.4 s each time).
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
 
 # The same examples in every run, and none fails because the machine is busy.
 hypothesis.settings.register_profile(
@@ -47,7 +58,40 @@ _LONG = (
 )
 
 
+# What drives programs that are not ours may be run once more (`reruns`): by folder, file, or what a test asks for.
+_DRIVING_FOLDERS = {"conformance", "containers", "faults", "integration"}
+_DRIVING_FILES = {
+    *(
+        "episodes/test_browser.py",
+        "episodes/test_crash.py",
+        "episodes/test_demo_episodes.py",
+        "episodes/test_report.py",
+    ),
+    *(
+        "episodes/test_run.py",
+        "episodes/test_stage.py",
+        "episodes/test_suite_applications.py",
+        "episodes/test_video.py",
+    ),
+    *("providers/test_browsing.py", "providers/test_openai_client.py"),
+}
+_DRIVING_FIXTURES = {"desktop", "launch", "nodes", "observer", "postgres", "served", "shared"}
+# Servers in the test's own process, pictures and tables: what fails there fails always.
+_PURE_FILES = {"conformance/test_table.py", "faults/test_malformed.py", "integration/test_images_decoders.py"}
+
+
+def _drives_programs(item: pytest.Item) -> bool:
+    folder, file = item.path.parts[-2:]
+    if folder == "unit" or f"{folder}/{file}" in _PURE_FILES:
+        return False
+    asked = set(getattr(item, "fixturenames", ()))
+    return folder in _DRIVING_FOLDERS or f"{folder}/{file}" in _DRIVING_FILES or bool(asked & _DRIVING_FIXTURES)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if _drives_programs(item):
+            item.add_marker("rerun_once")
     if hasattr(config, "workerinput"):
         places = {name: place for place, name in enumerate(_LONG)}
         items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(_LONG)))

@@ -16,6 +16,7 @@ import os
 import random
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -221,7 +222,8 @@ def main() -> int:
     here, there = Apart(), Apart()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="deskhand-")))
-        place = there.run(stack.enter_context, xvnc(folder, "-rfbport", str(PORT)))
+        listener = stack.enter_context(there.run(socket.create_server, ("", PORT)))
+        place = there.run(stack.enter_context, xvnc(folder, listener=listener))
         ends = here.end_of_line(NEAR, FAR), there.end_of_line(FAR, NEAR)
         process = stack.enter_context(line(*ends, options))
         stack.enter_context(terminal(place, folder / "typed"))

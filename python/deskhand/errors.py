@@ -349,7 +349,7 @@ class LaunchFailed(DeskhandError):
 
     Attributes:
         awaited: What was waited for ("the X server", "a window of mousepad").
-        seconds: How long it was waited for.
+        seconds: How long it was waited for; 0 if it was not.
         log_tail: The last lines of its output; may be empty.
     """
 
@@ -363,7 +363,8 @@ class LaunchFailed(DeskhandError):
             hint: What to do next.
         """
         log = f"\n--- last output ---\n{log_tail.rstrip()}" if log_tail.strip() else " (it wrote no output)"
-        super().__init__(_with_hint(f"{awaited} did not come up in {seconds:.3g} s", hint) + log)
+        waited = f" in {seconds:.3g} s" if seconds else ""
+        super().__init__(_with_hint(f"{awaited} did not come up{waited}", hint) + log)
         self.awaited = awaited
         self.seconds = seconds
         self.log_tail = log_tail

@@ -34,6 +34,8 @@ _T = TypeVar("_T")
 _LOOK = 0.2
 # What it wrote before its end has come by then.
 _LAST_WORDS = 0.5
+# When its streams have ended, how it ended is known soon after: an engine takes a while to tell.
+_STATUS_LIMIT = 5.0
 _WRITE_SLICE = 0.05
 _CLOSE_LIMIT = 15.0
 _CLOSE_SLICE = 0.1
@@ -361,11 +363,13 @@ class Shell:
                 with contextlib.suppress(Empty):
                     running.news.get(timeout=min(_LOOK, deadline - now, last_words - now))
                     continue
-            if last_words == math.inf:
+            if ended is None:
                 # Nobody is left to answer the second mark: the shell was killed, and what stood above it too.
                 ended = running.session.exit_status()
-                if ended is not None or running.over:
+                if ended is not None:
                     last_words = self._clock() + _LAST_WORDS
+                elif running.over and last_words == math.inf:
+                    last_words = self._clock() + _STATUS_LIMIT
 
 
 def in_subshell(command: str, cwd: str | None, env: Mapping[str, str]) -> str:

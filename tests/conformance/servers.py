@@ -31,6 +31,7 @@ from deskhand.launch.local import leave_running
 from deskhand.launch.opening import connect_docker
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator, Sequence
 
 SIZE = (640, 480)
@@ -196,9 +197,9 @@ def running(argv: Sequence[str], environment: dict[str, str] | None, socket: Pat
 
 @contextlib.contextmanager
 def _display(
-    folder: Path, argv: Callable[[int], Sequence[str]], *files: Path
+    folder: Path, argv: Callable[[int], Sequence[str]], *files: Path, given: socket.socket | None = None
 ) -> Iterator[tuple[dict[str, str], subprocess.Popen[bytes]]]:
-    """An X server on a free display; `files` are there when it is ready."""
+    """An X server on a free display; `files` are there when it is ready, and `given` is its standard input."""
     log = folder / "server.log"
     for number in range(100, 200):
         made = (Path(f"/tmp/.X11-unix/X{number}"), *files)
@@ -206,7 +207,7 @@ def _display(
         if lock.exists():
             continue
         with log.open("ab") as out:
-            process = subprocess.Popen(argv(number), stdout=out, stderr=out)
+            process = subprocess.Popen(argv(number), stdin=given, stdout=out, stderr=out)
         # Another server may have taken the number just before: what answers there is not ours then.
         if not _wait_for(lambda: _holds(lock, process) and all(map(_answers, made)), process, log):  # noqa: B023 # called at once
             continue
@@ -223,17 +224,29 @@ def _display(
 
 
 @contextlib.contextmanager
-def xvnc(folder: Path, *options: str, size: tuple[int, int] = SIZE) -> Iterator[Place]:
-    """TigerVNC's own X server."""
+def xvnc(
+    folder: Path, *options: str, size: tuple[int, int] = SIZE, listener: socket.socket | None = None
+) -> Iterator[Place]:
+    """TigerVNC's own X server.
+
+    Args:
+        folder: An empty one.
+        options: More of its own.
+        size: Of the screen.
+        listener: A TCP socket that listens, for it to take over; without it, it listens at a Unix socket.
+    """
     program = need("Xvnc", "tigervnc-standalone-server")
-    socket = folder / "xvnc.sock"
-    given = ["-geometry", "{}x{}".format(*size), "-rfbunixpath", str(socket), "-ac", "-noreset", *options]
+    path = folder / "xvnc.sock"
+    given = ["-geometry", "{}x{}".format(*size), "-ac", "-noreset", *options]
+    given += ["-rfbport", "-1", "-rfbunixpath", str(path)] if listener is None else ["-inetd"]
     if "-SecurityTypes" not in options:
         given += ["-SecurityTypes", "None"]
-    if "-rfbport" not in options:
-        given += ["-rfbport", "-1"]
-    with _display(folder, lambda number: [program, f":{number}", *given], socket) as (environment, process):
-        url = f"vnc+unix://{socket}"
+    files = [path] if listener is None else []
+    with _display(folder, lambda number: [program, f":{number}", *given], *files, given=listener) as (
+        environment,
+        process,
+    ):
+        url = f"vnc+unix://{path}" if listener is None else "vnc://{}::{}".format(*listener.getsockname())
         yield Place("xvnc", lambda **how: deskhand.connect(url, **how), environment, [process], url)
 
 

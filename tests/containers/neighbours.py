@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from faults.helpers import until
+from ports import begin_at_a_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -123,14 +124,25 @@ class Listener:
     heard: list[str] = field(default_factory=list)
 
 
+def _both(port: int) -> tuple[socket.socket, socket.socket]:
+    server, datagrams = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        for each in (server, datagrams):
+            each.bind(("", port))
+        server.listen(64)
+    except OSError:
+        server.close()
+        datagrams.close()
+        raise
+    return server, datagrams
+
+
 @contextlib.contextmanager
 def listening_here(mark: str) -> Iterator[Listener]:
     """Listen on this machine, and note whoever says `mark`: it may have other visitors."""
-    with socket.socket() as server, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
-        server.bind(("", 0))
-        server.listen(64)
+    server, datagrams = begin_at_a_port(_both)
+    with server, datagrams:
         listener = Listener(server.getsockname()[1])
-        datagrams.bind(("", listener.port))
 
         def accept() -> None:
             with contextlib.suppress(OSError):

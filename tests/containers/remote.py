@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import errno
 import http.server
 import ipaddress
 import os
 import shutil
 import socket
+import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -21,17 +24,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from faults.helpers import need, until
+from ports import begin_at_a_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _RELAY = Path(__file__).with_name("tls_relay.py")
 _LIMIT = 20.0
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 # --- ssh ---
@@ -77,15 +76,7 @@ def ssh_server(folder: Path, settings: str = "") -> Iterator[Ssh]:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     for name in ("host", "user"):
         subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    port = free_port()
-    (folder / "sshd").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile {folder}/pid\nUsePAM no\nStrictModes no\n"
-        f"AuthorizedKeysFile {folder}/user.pub\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
-        f"PermitRootLogin yes\n{settings}\n"
-    )
-    known = folder / "known"
-    known.write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
-    config = folder / "config"
+    known, config = folder / "known", folder / "config"
     config.write_text(
         f"Host *\n  IdentityFile {folder}/user\n  IdentitiesOnly yes\n  UserKnownHostsFile {known}\n"
         "  GlobalKnownHostsFile none\n"
@@ -94,20 +85,31 @@ def ssh_server(folder: Path, settings: str = "") -> Iterator[Ssh]:
     programs.mkdir()
     (programs / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {config} "$@"\n')
     (programs / "ssh").chmod(0o755)
-    with (folder / "sshd.log").open("wb") as log:
-        process = subprocess.Popen([sshd, "-D", "-e", "-f", folder / "sshd"], stderr=log, start_new_session=True)
+    process, port = begin_at_a_port(lambda port: (_sshd(sshd, folder, port, settings), port))
+    known.write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
     try:
-        until(lambda: _listens(port), _LIMIT, "sshd")
         yield Ssh(f"ssh://127.0.0.1:{port}", str(programs), config, known, folder)
     finally:
         process.terminate()
         process.wait()
 
 
-def _listens(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
+def _sshd(program: str, folder: Path, port: int, settings: str) -> subprocess.Popen[bytes]:
+    """One that listens: it can neither choose its port nor take over a socket."""
+    (folder / "sshd").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile {folder}/pid\nUsePAM no\nStrictModes no\n"
+        f"AuthorizedKeysFile {folder}/user.pub\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
+        f"PermitRootLogin yes\n{settings}\n"
+    )
+    said = folder / "sshd.log"
+    with said.open("wb") as log:
+        process = subprocess.Popen([program, "-D", "-e", "-f", folder / "sshd"], stderr=log, start_new_session=True)
+    # Its own word: who answers at the port may be somebody else. The file of its number is written after that.
+    until(lambda: process.poll() is not None or (folder / "pid").exists(), _LIMIT, "sshd")
+    if process.poll() is None:
+        return process
+    text = said.read_text()
+    raise OSError(errno.EADDRINUSE if "Address already in use" in text else errno.EIO, text)
 
 
 # --- TLS ---
@@ -172,14 +174,56 @@ def tls_relay(server: Path) -> Iterator[str]:
 
     `server` has its certificate, and that of those who may sign a client's.
     """
-    port = free_port()
-    process = subprocess.Popen([sys.executable, _RELAY, str(port), str(server)], start_new_session=True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        given = listener.fileno()
+        process = subprocess.Popen(
+            [sys.executable, _RELAY, str(given), str(server)],
+            pass_fds=[given],
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        url = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+    assert process.stdout is not None
     try:
-        until(lambda: _listens(port), _LIMIT, "the relay")
-        yield f"tcp://127.0.0.1:{port}"
+        assert process.stdout.readline() == b"ready\n"
+        yield url
     finally:
         process.terminate()
         process.wait()
+        process.stdout.close()
+
+
+@contextlib.contextmanager
+def tls_breaking(server: Path, *, reset: bool, asked: bool) -> Iterator[str]:
+    """Agrees on TLS with every client, and breaks each connection off without a word; gives its URL.
+
+    Args:
+        server: A directory with its certificate.
+        reset: Whether the connection is reset, or just ended.
+        asked: Whether that happens after something was asked, or at once.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server / "cert.pem", server / "key.pem")
+
+    def serve() -> None:
+        while True:
+            try:
+                plain, _ = listener.accept()
+            except OSError:
+                return
+            with plain, contextlib.suppress(OSError), context.wrap_socket(plain, server_side=True) as line:
+                if asked:
+                    line.recv(1 << 16)
+                if reset:
+                    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+        # A thread that waits in accept() keeps the listener open until it is shut down.
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(_LIMIT)
 
 
 # --- an engine that is too old ---

@@ -16,12 +16,13 @@ import pytest
 
 import deskhand
 from containers.helpers import containers, own_name
-from containers.remote import Authority, free_port, old_engine, ssh_server, tls_relay
+from containers.remote import Authority, old_engine, ssh_server, tls_breaking, tls_relay
 from deskhand import KeyPress, LeftClick, Type
 from deskhand.launch.docker import Mount
 from deskhand.launch.engine import connect_engine
 from deskhand.launch.leftovers import LABEL_DIRECTORY
 from faults.helpers import driver, until, within
+from ports import refusing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -280,10 +281,11 @@ def test_where_sockets_are_not_forwarded(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_nobody_is_there(monkeypatch: pytest.MonkeyPatch, ssh: Ssh, tmp_path: Path) -> None:
     set_all(monkeypatch, ssh.environment())
-    monkeypatch.setenv("DOCKER_HOST", f"ssh://127.0.0.1:{free_port()}")
-    refused("must work, and ask nothing")
-    monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{free_port()}")
-    refused("check host and port")
+    with refusing() as port:
+        monkeypatch.setenv("DOCKER_HOST", f"ssh://127.0.0.1:{port}")
+        refused("must work, and ask nothing")
+        monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{port}")
+        refused("check host and port")
     monkeypatch.setenv("DOCKER_HOST", ssh.url)
     monkeypatch.setenv("PATH", str(tmp_path))
     refused("openssh-client")
@@ -309,6 +311,20 @@ def test_certificates_that_do_not_fit(tls: dict[str, str], tmp_path: Path, monke
     for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
         monkeypatch.delenv(name)
     refused("it wants TLS")
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["at once", "when asked"])
+@pytest.mark.parametrize("reset", [False, True], ids=["ended", "reset"])
+def test_a_refusal_whose_reason_does_not_arrive(
+    tls: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, reset: bool, asked: bool
+) -> None:
+    """With TLS 1.3 a certificate is refused after the handshake, and the alert may be lost with the connection."""
+    authority = Authority.make("deskhand tests")
+    with tls_breaking(authority.write(tmp_path / "server", "engine"), reset=reset, asked=asked) as url:
+        certificates = authority.write(tmp_path / "client", "us")
+        set_all(monkeypatch, {**tls, "DOCKER_HOST": url, "DOCKER_CERT_PATH": str(certificates)})
+        for _ in range(20):
+            refused("does not take our certificate")
 
 
 def test_an_engine_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tls: dict[str, str]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 import uuid
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,8 +29,7 @@ def shell(desktop: deskhand.Desktop) -> Iterator[deskhand.Shell]:
     before = processes(desktop)
     with desktop.open_shell(timeout=60) as shell:
         yield shell
-    # What carried the one command that asks ends by itself, soon after its answer.
-    until(lambda: processes(desktop) == before, GONE, "the end of all")
+    until_gone(desktop, before)
 
 
 def processes(desktop: deskhand.Desktop) -> list[str]:
@@ -38,6 +39,22 @@ def processes(desktop: deskhand.Desktop) -> list[str]:
     mine = next(session for pid, session, _ in rows if pid == said[-1])
     files = [line for line in said if len(line) == 16 and " " not in line]
     return [*sorted(arguments for _, session, arguments in rows if session != mine), str(len(files))]
+
+
+def until_gone(desktop: deskhand.Desktop, before: list[str]) -> None:
+    """Wait until nothing is there that was not there `before`."""
+    pause = 0.005
+
+    def gone() -> bool:
+        nonlocal pause
+        if not Counter(processes(desktop)) - Counter(before):
+            return True
+        # What carries the one command that asks ends soon after its answer. Who asks again sooner sees it.
+        time.sleep(pause)
+        pause = min(2 * pause, 1.0)
+        return False
+
+    until(gone, GONE, "the end of all")
 
 
 @pytest.mark.parametrize(
@@ -82,11 +99,12 @@ def test_everything_goes(shell: deskhand.Shell, desktop: deskhand.Desktop, how: 
     """C13: also who has left group, session, parent and environment."""
     before = processes(desktop)
     shell.run("state=lost; sleep 7004 &")
-    timer = threading.Timer(0.5, shell.interrupt)
+    # On a busy machine it takes more than a moment until it has said something.
+    timer = threading.Timer(2.0, shell.interrupt)
     if how == "cancelled":
         timer.start()
-    with within(0.5 + GONE, "the end of everything"):
-        result = shell.run("echo said; " + MESS.format(n=7004), timeout=0.5 if how == "timeout" else 60)
+    with within(2.0 + GONE, "the end of everything"):
+        result = shell.run("echo said; " + MESS.format(n=7004), timeout=2.0 if how == "timeout" else 60)
     assert (result.stdout, result.outcome, result.exit_code, result.restarted) == ("said\n", how, None, True)
     assert desktop.shell("pgrep -f 'sleep 700[4]'").stdout == ""
     assert len(processes(desktop)) < len(before)
@@ -108,7 +126,7 @@ def test_a_cancelled_task_ends_its_command(desktop: deskhand.Desktop) -> None:
 
     before = processes(desktop)
     asyncio.run(run())
-    until(lambda: processes(desktop) == before, GONE, "the end of all")
+    until_gone(desktop, before)
 
 
 def test_a_killed_driver_leaves_nothing(desktop: deskhand.Desktop, engine: Engine) -> None:
@@ -129,7 +147,7 @@ shell.run({MESS.format(n=7006)!r})
         until(lambda: len(desktop.shell("pgrep -f 'sleep 700[6]'").stdout.split()) > 6, 10, "all that sleep")
         process.kill()
     with within(GONE, "the end of all"):
-        until(lambda: processes(desktop) == before, GONE, "the end of all")
+        until_gone(desktop, before)
 
 
 def test_a_command_is_nowhere_to_be_seen(desktop: deskhand.Desktop, shell: deskhand.Shell) -> None:

@@ -1,4 +1,7 @@
-"""Speaks TLS as dockerd does, wants a certificate, and hands all on to the local engine: `tls_relay.py PORT DIRECTORY`."""
+"""Speaks TLS as dockerd does, wants a certificate, and hands all on to the local engine: `tls_relay.py LISTENER DIRECTORY`.
+
+The listener is the number of a descriptor.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _PIECE = 1000
 
 
 def main() -> None:
-    port, folder = int(sys.argv[1]), Path(sys.argv[2])
+    descriptor, folder = int(sys.argv[1]), Path(sys.argv[2])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     context.load_verify_locations(folder / "ca.pem")
@@ -42,7 +45,8 @@ def main() -> None:
             engine.connect(ENGINE)
             _relay(client, engine)
 
-    with socket.create_server(("127.0.0.1", port)) as listener:
+    with socket.socket(fileno=descriptor) as listener:
+        print("ready", flush=True)
         while True:
             client, _ = listener.accept()
             threading.Thread(target=serve, args=(client,), daemon=True).start()

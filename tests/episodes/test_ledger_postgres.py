@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import select
 import shutil
-import socket
 import tempfile
 import traceback
 import uuid
@@ -20,6 +19,7 @@ from deskhand.episodes.ledgers import ledger_name, open_ledger
 from deskhand.episodes.ledgers.postgres import Address, PostgresLedger
 from deskhand.errors import LedgerError
 from episodes.postgres_server import PASSWORD, PostgresServer, postgres
+from ports import refusing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,12 +138,10 @@ def test_a_schema_with_other_tables_is_left_alone(postgres: PostgresServer, url:
 def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match=r"No such file or directory.*see that the server runs"):
         open_ledger(f"postgresql:///postgres?host={tmp_path}")
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    with pytest.raises(
-        LedgerError, match=rf"ledger postgresql://u@127\.0\.0\.1:{port}/db.*refused.*see that the server runs"
-    ):
-        open_ledger(f"postgresql://u:{PASSWORD}@127.0.0.1:{port}/db")
+    with refusing() as port:
+        told = rf"ledger postgresql://u@127\.0\.0\.1:{port}/db.*refused.*see that the server runs"
+        with pytest.raises(LedgerError, match=told):
+            open_ledger(f"postgresql://u:{PASSWORD}@127.0.0.1:{port}/db")
 
 
 def test_a_database_that_is_not_there_is_told(url: str) -> None:

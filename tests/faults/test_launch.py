@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import secrets
 import shutil
 import subprocess
@@ -22,7 +23,6 @@ from faults.helpers import DRIVER, in_namespace, need
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_NUMBERS = range(20_000, 20_004)
 NOBODY = 65534
 _TRY = """
 try:
@@ -34,10 +34,16 @@ except DeskhandError as error:
 """
 
 
+def _unused_number() -> int:
+    """A display number that nobody uses: another run of these tests has others, and `launch` takes lower ones."""
+    return random.SystemRandom().randrange(20_000, 50_000)
+
+
 @pytest.fixture
 def stale() -> Iterator[list[Path]]:
     """Locks of four kinds, on the only four numbers that a launch may then try first."""
-    paths = [Path(f"/tmp/.X{number}-lock") for number in _NUMBERS]
+    first = _unused_number()
+    paths = [Path(f"/tmp/.X{number}-lock") for number in range(first, first + 4)]
     gone = subprocess.Popen(["true"])
     gone.wait()
     contents = [f"{os.getpid():10d}\n", f"{gone.pid:10d}\n", "", "garbage\n"]
@@ -54,10 +60,12 @@ def test_stale_locks(
 ) -> None:
     """F6: locks of a live foreign process, of a dead one, empty and unreadable: another number, and nobody's lock removed."""
     before = [(path.stat().st_ino, path.stat().st_size) for path in stale]
-    numbers = iter([*_NUMBERS, *_NUMBERS, 20_004])
+    locked = [int(path.stem.removeprefix(".X").removesuffix("-lock")) for path in stale]
+    free = _unused_number()
+    numbers = iter([*locked, *locked, free])
     monkeypatch.setattr(secrets, "randbelow", lambda _: next(numbers) - local._FIRST_NUMBER)
     desktop = launch(size=(320, 240))
-    assert desktop.display == ":20004"
+    assert desktop.display == f":{free}"
     desktop.close()
     assert [(path.stat().st_ino, path.stat().st_size) for path in stale] == before
 
@@ -67,10 +75,11 @@ def test_lock_taken_meanwhile(launch: Callable[..., deskhand.Desktop], monkeypat
     first = launch(size=(320, 240))
     assert first.display is not None
     taken = int(first.display[1:])
-    numbers = iter([taken, 20_010])
+    free = _unused_number()
+    numbers = iter([taken, free])
     monkeypatch.setattr(local, "_free_number", lambda: next(numbers))
     second = launch(size=(200, 100))
-    assert second.display == ":20010"
+    assert second.display == f":{free}"
     assert first.perform(KeyPress(["a"])).settled
     assert first.size == (320, 240)
 

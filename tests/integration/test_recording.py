@@ -132,7 +132,8 @@ def test_a_recording_ends_with_its_time_or_its_server(tmp_path: Path) -> None:
     server = FakeServer(lambda client: serve(client, (64, 48)), host=ELSEWHERE)
     begun = time.monotonic()
     ran("record", "--rfb", server.url, "-o", str(file), "--seconds", "0.3")
-    assert 0.3 <= time.monotonic() - begun < 10
+    # The server would have ended it after 20 s.
+    assert 0.3 <= time.monotonic() - begun < 19
     assert replay(file.read_bytes()).updates == 1
 
     def then() -> Iterator[bytes]:

@@ -28,6 +28,7 @@ import deskhand
 from conformance.fake import FakeServer, exactly
 from conformance.servers import need, wayvnc, xvnc
 from deskhand import KeyPress
+from ports import refusing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,19 +62,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @contextlib.contextmanager
 def guarded(folder: Path, security: str, tmp_path: Path) -> Iterator[str]:
     """An Xvnc of that security on TCP; its URL."""
-    port = free_port()
     files = ["-PasswordFile", f"{folder}/passwd", "-X509Cert", f"{folder}/cert.pem", "-X509Key", f"{folder}/key.pem"]
-    with xvnc(tmp_path, "-SecurityTypes", security, "-rfbport", str(port), "-localhost", *files):
-        yield f"vnc://127.0.0.1::{port}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with xvnc(tmp_path, "-SecurityTypes", security, *files, listener=listener):
+            yield f"vnc://127.0.0.1::{port}"
 
 
 def works(desktop: deskhand.Desktop) -> None:
@@ -244,7 +240,7 @@ def test_what_is_offered_and_not_spoken_is_named() -> None:
 
 
 def test_nobody_is_there() -> None:
-    with pytest.raises(deskhand.ConnectFailed):
-        deskhand.connect(f"vnc://127.0.0.1::{free_port()}")
+    with refusing() as port, pytest.raises(deskhand.ConnectFailed):
+        deskhand.connect(f"vnc://127.0.0.1::{port}")
     with pytest.raises(deskhand.ConnectFailed):
         deskhand.connect("vnc+unix:///nowhere/at/all")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deskhand import Type
 from deskhand.keys import is_composed
+from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
     from integration.apps import App
@@ -59,9 +60,8 @@ def _code(length: int) -> str:
 
 CORPORA = {
     **{f"pangram {unicodedata.name(text[4]).split()[0].lower()}": text for text in PANGRAMS},
-    "300 letters": random_letters(300),
     "50 emoji": "".join(chr(0x1F600 + index) for index in range(50)),
-    "code": _code(10_000),
+    "code": _code(10_000 if EVIDENCE else 3_000),
 }
 
 

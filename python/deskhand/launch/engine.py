@@ -55,9 +55,11 @@ _TLS_HINTS = (
     ("has expired", "its certificate has expired: it needs another one"),
     ("CERTIFICATE_VERIFY_FAILED", "its certificate is not signed by ca.pem: use the ca.pem of that engine"),
     ("alert", _REFUSED),
-    # An engine that refuses may be gone before its reason has been read.
+    # With TLS 1.3 a certificate is refused after the handshake, and the reason may be lost with the connection: what there is
+    # then depends on when it broke.
     ("EOF occurred", _REFUSED),
     ("reset by peer", _REFUSED),
+    ("Connection aborted", _REFUSED),
     (
         "WRONG_VERSION_NUMBER",
         "it speaks no TLS at that port: name the other port, or unset DOCKER_TLS_VERIFY and DOCKER_CERT_PATH",
