@@ -10,7 +10,7 @@ import pytest
 
 import deskhand
 from deskhand import Type
-from faults.helpers import until
+from faults.helpers import crowded, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +87,15 @@ def test_at_the_timeout_everything_goes(desktop: deskhand.Desktop) -> None:
     assert result.timed_out
     assert result.exit_code is None
     assert desktop.shell("pgrep -f 'sleep 700[2]'").stdout == ""
+
+
+def test_a_process_with_many_files_works_in_it(desktop: deskhand.Desktop) -> None:
+    with crowded():
+        data = bytes(range(256)) * 500
+        desktop.write_file("/home/user/crowded", data)
+        assert desktop.read_file("/home/user/crowded") == data
+        with desktop.open_shell() as shell:
+            assert shell.run("echo here").stdout == "here\n"
 
 
 def test_files_go_in_and_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:

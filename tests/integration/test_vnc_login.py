@@ -28,6 +28,9 @@ import deskhand
 from conformance.fake import FakeServer, exactly, server_init
 from conformance.servers import need, wayvnc, xvnc
 from deskhand import KeyPress
+from deskhand.backends.vnc_recording import record, replay
+from deskhand.backends.vnc_target import parse_target
+from faults.helpers import crowded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,6 +108,13 @@ def test_every_way_in(folder: Path, tmp_path: Path, security: str) -> None:
             for wrong in ({"password": "wrong"}, {}):
                 with pytest.raises(deskhand.AuthFailed):
                     deskhand.connect(url, verify=False, **wrong)  # type: ignore[arg-type] # one keyword of several types
+
+
+def test_tls_in_a_process_with_many_files(folder: Path, tmp_path: Path) -> None:
+    with guarded(folder, "X509Vnc", tmp_path) as url, crowded():
+        works(deskhand.connect(url, password=CANARY, certificates=folder / "cert.pem"))
+        record(parse_target(url, password=CANARY, verify=False), tmp_path / "session.rfb", seconds=0.2)
+    assert replay((tmp_path / "session.rfb").read_bytes()).updates > 0
 
 
 NONE, VNC, VENCRYPT, APPLE = 1, 2, 19, 30

@@ -7,7 +7,6 @@ Python's. What must never appear here: anything after the handshake, and a passw
 from __future__ import annotations
 
 import os
-import select
 import socket
 import ssl
 import threading
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from deskhand import _native
 from deskhand.errors import AuthFailed, ConnectFailed, ProtocolViolation
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     from deskhand.backends.vnc_target import VncTarget
@@ -349,11 +349,11 @@ def _relay(outside: ssl.SSLSocket, inside: socket.socket) -> None:
         while True:
             # What is inside is read again only when TLS has taken all of it: so this never holds more than one piece.
             wanted = [outside] if waiting else [outside, inside]
-            readable, _, _ = select.select(wanted, [outside] if waiting else [], [])
+            found = ready(wanted, [outside] if waiting else [])
             try:
-                if outside in readable and not _carry_in(outside, inside):
+                if outside.fileno() in found and not _carry_in(outside, inside):
                     return
-                if inside in readable:
+                if inside.fileno() in found:
                     waiting = inside.recv(_PIECE)
                     if not waiting:
                         return

@@ -11,7 +11,6 @@ import functools
 import io
 import posixpath
 import secrets
-import select
 import socket
 import ssl
 import struct
@@ -28,6 +27,7 @@ from deskhand.launch import cgroup, registry
 from deskhand.launch.notes import notes
 from deskhand.launch.processes import Guard
 from deskhand.launch.throttle import Throttle
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     import os
@@ -113,10 +113,7 @@ class Exec:
 
     def frames(self, timeout: float) -> Iterator[tuple[int, bytes]]:
         """What has come within `timeout` seconds: stream and bytes. Ends early when something came, or at the end."""
-        ready = True
-        if not self.has_pending:
-            ready = bool(select.select([self._socket], [], [], max(0.0, timeout))[0])
-        if ready and not self._has_frame():
+        if (self.has_pending or ready([self._socket], timeout=timeout)) and not self._has_frame():
             try:
                 data: bytes = self._socket.recv(_PIECE)
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -153,7 +150,7 @@ class Exec:
 
     def send(self, data: bytes, timeout: float) -> int:
         """Write to its standard input; returns how many bytes it took within `timeout` seconds."""
-        if not select.select([], [self._socket], [], timeout)[1]:
+        if not ready(writing=[self._socket], timeout=timeout):
             return 0
         try:
             taken: int = self._socket.send(data)
