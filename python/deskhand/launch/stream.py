@@ -64,8 +64,9 @@ def _carry(command: Exec, inside: socket.socket) -> None:
         with inside:
             while not command.ended:
                 # What is inside is read again only when all of it is on its way: so this never holds more than one piece.
-                sources = [command] if waiting else [command, inside]
-                found = set() if command.has_pending else ready(sources, [command] if waiting else [])
+                written = [command] if waiting else []
+                read: list[Exec | socket.socket] = [command] if waiting else [command, inside]
+                found = set() if command.has_pending else ready(read, written)
                 if inside.fileno() in found:
                     waiting = inside.recv(_PIECE)
                     if not waiting:
