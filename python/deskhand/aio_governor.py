@@ -245,9 +245,11 @@ class AsyncGovernor:
         """As `Desktop.copy_in`."""
         return await self._call(lambda: self.governor.copy_in(source, target, call=call))
 
-    async def copy_out(self, source: str, target: str | os.PathLike[str], *, call: Call | None = None) -> None:
+    async def copy_out(
+        self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30, call: Call | None = None
+    ) -> None:
         """As `Desktop.copy_out`."""
-        return await self._call(lambda: self.governor.copy_out(source, target, call=call))
+        return await self._call(lambda: self.governor.copy_out(source, target, limit=limit, call=call))
 
     async def logs(self, program: str | None = None, *, call: Call | None = None) -> str:
         """As `Desktop.logs`."""

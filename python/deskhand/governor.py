@@ -321,10 +321,12 @@ class Governor:
         deed = Operation("copy_in", f"{os.fspath(source)} -> {target}")
         self._governed((deed,), call, lambda: self.desktop.copy_in(source, target), beside=True)
 
-    def copy_out(self, source: str, target: str | os.PathLike[str], *, call: Call | None = None) -> None:
+    def copy_out(
+        self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30, call: Call | None = None
+    ) -> None:
         """As `Desktop.copy_out`."""
         deed = Operation("copy_out", f"{source} -> {os.fspath(target)}")
-        self._governed((deed,), call, lambda: self.desktop.copy_out(source, target), beside=True)
+        self._governed((deed,), call, lambda: self.desktop.copy_out(source, target, limit=limit), beside=True)
 
     def logs(self, program: str | None = None, *, call: Call | None = None) -> str:
         """As `Desktop.logs`."""
