@@ -94,7 +94,7 @@ def main(desktops: int = 64, steps: int = 20, thinking: float = 1.0) -> dict[str
             time.sleep(thinking)
             episode.desktop.perform(LeftClick((step * 37 % SIZE[0], step * 91 % SIZE[1])))
 
-    worker_module.find_agent = lambda _: agent  # type: ignore[assignment]
+    worker_module.find_agent = lambda _, **_more: agent  # type: ignore[assignment]
     worker_module.find_tasks = lambda _: [Click()]  # type: ignore[assignment]
     with tempfile.TemporaryDirectory(prefix="deskhand-") as folder:
         ledger = open_ledger(f"{folder}/episodes.sqlite")

@@ -277,9 +277,9 @@ class AsyncDesktop(Calls):
         """Copy a file or a directory of this machine to the absolute path `target` in the container."""
         return await self._call(lambda: self.desktop.copy_in(source, target))
 
-    async def copy_out(self, source: str, target: str | os.PathLike[str]) -> None:
+    async def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> None:
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine."""
-        return await self._call(lambda: self.desktop.copy_out(source, target))
+        return await self._call(lambda: self.desktop.copy_out(source, target, limit=limit))
 
     async def logs(self, program: str | None = None) -> str:
         """What the container said of itself (which parts ended and were started again), or a program's last output."""

@@ -546,9 +546,11 @@ class Desktop:
     def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
         """Copy a file or a directory of this machine to the absolute path `target` in the container.
 
+        A symbolic link in a directory is copied as a link, which leads to what is in the container.
+
         Raises:
-            BackendError: It cannot be written.
-            ActionError: There is no `source`, or `target` is not absolute.
+            BackendError: It cannot be read or written.
+            ActionError: There is no `source`, `target` is not absolute, or a socket, a named pipe or a device is in it.
             UnsupportedAction: This desktop has no container.
         """
         self._on_machine(
@@ -556,17 +558,28 @@ class Desktop:
             lambda: self._core.machine("copy_in").copy_in(source, target),
         )
 
-    def copy_out(self, source: str, target: str | os.PathLike[str]) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> None:
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine.
 
+        It is copied whole or not at all. What is in the container is not trusted: a tree with a device, a named pipe, a name
+        with control characters, or a link that may lead out of the tree is refused. Files belong to the caller, with the rights
+        0644, or 0755 for programs, less the umask.
+
+        Args:
+            source: An absolute path.
+            target: Where it goes; its directory must be there, and a directory of that name must be empty.
+            limit: Bytes that its files may have together, holes included; a larger tree, or one of more than 100,000 entries,
+                is refused.
+
         Raises:
-            BackendError: It cannot be read.
-            ActionError: `source` is not absolute.
+            BackendError: It cannot be read or written, is too large, or has what is not copied.
+            ActionError: `source` is not absolute, or `target` has no directory.
+            TimeoutError: Nothing came for 20 s.
             UnsupportedAction: This desktop has no container.
         """
         self._on_machine(
             lambda: self._operation("copy_out", f"{source} -> {os.fspath(target)}"),
-            lambda: self._core.machine("copy_out").copy_out(source, target),
+            lambda: self._core.machine("copy_out").copy_out(source, target, limit=limit),
         )
 
     def logs(self, program: str | None = None) -> str:

@@ -141,7 +141,8 @@ def connect(
             `DESKHAND_VNC_PASSWORD` of the environment, or the first line of the file `DESKHAND_VNC_PASSWORD_FILE`.
         password_file: See `password`.
         certificates: A file with the authorities that may have signed a VNC server's certificate; by default those of the
-            system.
+            system. With it, a server that shows no certificate is refused before a password is sent; without it, a server
+            may choose a way in that proves nothing of who it is.
         verify: Whether a VNC server's certificate is checked.
         policy: See `launch`, also for the next two.
         ask: See `launch`.

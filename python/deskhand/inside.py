@@ -151,7 +151,7 @@ class Inside(Protocol):
         """See `Desktop.copy_in`."""
         ...
 
-    def copy_out(self, source: str, target: str | os.PathLike[str]) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> None:
         """See `Desktop.copy_out`."""
         ...
 

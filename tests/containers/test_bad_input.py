@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         ({"mounts": [Mount("/etc/hostname", "relative")]}, "absolute"),
         ({"mounts": [Mount("/etc/hostname", "/tmp")]}, "not the desktop's own"),
         ({"mounts": [Mount("/var/run/docker.sock", "/engine")]}, "root on this machine"),
+        ({"mounts": [Mount("/run", "/engine")]}, "root on this machine"),
+        ({"mounts": [Mount("/", "/engine")]}, "root on this machine"),
     ],
 )
 def test_what_is_wrong_is_refused_before_anything_is_made(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import pytest
 
 import deskhand
 from deskhand import Type
-from faults.helpers import until
+from faults.helpers import crowded, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +90,15 @@ def test_at_the_timeout_everything_goes(desktop: deskhand.Desktop) -> None:
     assert desktop.shell("pgrep -f 'sleep 700[2]'").stdout == ""
 
 
+def test_a_process_with_many_files_works_in_it(desktop: deskhand.Desktop) -> None:
+    with crowded():
+        data = bytes(range(256)) * 500
+        desktop.write_file("/home/user/crowded", data)
+        assert desktop.read_file("/home/user/crowded") == data
+        with desktop.open_shell() as shell:
+            assert shell.run("echo here").stdout == "here\n"
+
+
 def test_files_go_in_and_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:
     data = bytes(range(256)) * 5000
     desktop.write_file("/home/user/new folder/a", data)
@@ -113,11 +123,71 @@ def test_files_go_in_and_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:
         desktop.copy_in(tmp_path / "missing", "/home/user/x")
 
 
-def test_what_comes_out_cannot_lead_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:
-    desktop.shell("mkdir -p ~/trap && ln -sfn /etc ~/trap/link")
-    with pytest.raises(Exception, match="link"):
-        desktop.copy_out("/home/user/trap", tmp_path / "trap")
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize(
+    ("mess", "told"),
+    [
+        ("ln -sfn /etc trap/link", "link' is a symbolic link that may lead out"),
+        # Within the container it leads nowhere; beside the copy it leads to what the caller has there.
+        ("ln -sfn ../neighbour trap/link", "link' is a symbolic link that may lead out"),
+        ("mkdir -p trap/a; ln -sfn .. trap/a/b; ln -sfn a/b/../neighbour trap/link", "may lead out"),
+        ("rm -rf trap; ln -s neighbour trap", "trap' is a symbolic link"),
+        ("mkfifo trap/pipe", "pipe' is a named pipe"),
+        ("touch \"trap/$(printf '\\033]0;owned\\007')\"", "has control characters"),
+        ("truncate -s 8G trap/holes", "more than 1073741824 bytes: raise the limit"),
+        ("touch trap/file; ln trap/file other; chmod 000 trap; cd", "Permission denied"),
+    ],
+)
+def test_what_comes_out_cannot_lead_out(desktop: deskhand.Desktop, tmp_path: Path, mess: str, told: str) -> None:
+    neighbour = tmp_path / "neighbour"
+    neighbour.write_text("the caller's own")
+    made = desktop.shell(f"mkdir trap && {mess}")
+    assert made.exit_code == 0, made.stderr
+    try:
+        with pytest.raises(deskhand.BackendError, match=told):
+            desktop.copy_out("/home/user/trap", tmp_path / "trap")
+        assert list(tmp_path.iterdir()) == [neighbour]
+        # Nobody goes on reading eight gigabytes for a driver that has gone.
+        until(lambda: desktop.shell("pgrep -x tar").stdout == "", 20, "the end of the sender")
+    finally:
+        desktop.shell("chmod -R u+rwX trap; rm -rf trap other")
+
+
+def test_a_tree_of_the_size_of_its_limit_comes_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    assert (
+        desktop.shell(
+            "mkdir exact; head -c 3000000 /dev/urandom >exact/a; ln exact/a exact/b; ln -s a exact/c"
+        ).exit_code
+        == 0
+    )
+    with pytest.raises(deskhand.BackendError, match="more than 2999999 bytes"):
+        desktop.copy_out("/home/user/exact", tmp_path / "exact", limit=2_999_999)
+    desktop.copy_out("/home/user/exact", tmp_path / "exact", limit=3_000_000)
+    data = desktop.read_file("/home/user/exact/a")
+    assert [(tmp_path / "exact" / name).read_bytes() == data for name in "abc"] == [True] * 3
+    desktop.copy_out("/home/user/exact/../exact/a", tmp_path / "one")
+    assert (tmp_path / "one").read_bytes() == data
+    for wrong in ("/home/user/..", "/", "relative"):
+        with pytest.raises(deskhand.ActionError):
+            desktop.copy_out(wrong, tmp_path / "wrong")
+    with pytest.raises(deskhand.BackendError, match="No such file"):
+        desktop.copy_out("/nowhere/at/all", tmp_path / "wrong")
+
+
+def test_what_goes_in_is_files_directories_and_links(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "secret").symlink_to("/etc/hostname")
+    desktop.copy_in(tree, "/home/user/linked")
+    # It leads to what the container has, and nothing of this machine has come along.
+    assert desktop.shell("readlink linked/secret").stdout == "/etc/hostname\n"
+    (tmp_path / "door").symlink_to(tree)
+    desktop.copy_in(tmp_path / "door", "/home/user/door")
+    assert desktop.shell("readlink door/secret").stdout == "/etc/hostname\n"
+    os.mkfifo(tree / "pipe")
+    with pytest.raises(deskhand.ActionError, match="is no file, directory or link"):
+        desktop.copy_in(tree, "/home/user/piped")
+    with pytest.raises(deskhand.ActionError, match="there is no"):
+        desktop.copy_in(tmp_path / "missing", "/home/user/piped")
 
 
 def test_it_tells_what_it_uses(desktop: deskhand.Desktop) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -147,3 +148,24 @@ def test_a_fork_bomb_harms_nobody(desktop: deskhand.Desktop) -> None:
     assert desktop.perform().settled
     assert desktop.shell("pgrep -c bash").exit_code in {0, 1}
     until(lambda: desktop.usage().processes < 50, 10, "the end of all that it made")
+
+
+# Netlink's protocols are numbers: 0 is interfaces, addresses and routes; the others are the firewall, devices, audit and more.
+NETLINK_ROUTE, NETLINK_PROTOCOLS = 0, 23
+OPEN_NETLINK = """
+import socket
+for protocol in range({count}):
+    try:
+        socket.socket(socket.AF_NETLINK, {kind}, protocol).close()
+        print(protocol)
+    except PermissionError:
+        pass
+print("listed", [name for _, name in socket.if_nameindex()])
+"""
+
+
+@pytest.mark.parametrize("kind", ["socket.SOCK_RAW", "socket.SOCK_DGRAM | socket.SOCK_CLOEXEC"])
+def test_netlink_speaks_of_interfaces_only(desktop: deskhand.Desktop, kind: str) -> None:
+    program = OPEN_NETLINK.format(count=NETLINK_PROTOCOLS, kind=kind)
+    found = desktop.shell(f"python3 -c {shlex.quote(program)}")
+    assert found.stdout.splitlines() == [str(NETLINK_ROUTE), "listed ['lo']"], found.stderr

@@ -187,6 +187,8 @@ def test_what_cannot_be_given_to_a_container_there(engine: Engine, image: str, t
         ({"network": ["example.org"]}, "another machine"),
         ({"mounts": [Mount("here", "/there")]}, "absolute path"),
         ({"mounts": [Mount("/var/run/docker.sock", "/there")]}, "root"),
+        ({"mounts": [Mount("/run", "/there")]}, "root"),
+        ({"mounts": [Mount("/var/run/../../", "/there")]}, "root"),
     ):
         with pytest.raises(deskhand.ActionError, match=words):
             deskhand.launch("docker", **there, **options)

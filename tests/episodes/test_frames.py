@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -229,6 +230,68 @@ def test_what_is_damaged_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"no database " * 100)
     with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match="not a database"):
         store.array(name)
+
+
+@pytest.mark.parametrize("where", ["tile", "list"])
+def test_what_is_packed_small_is_not_unpacked_large(tmp_path: Path, where: str) -> None:
+    """A quarter of a gigabyte in a quarter of a megabyte, in place of 12 kB."""
+    with FrameStore(tmp_path) as store:
+        name = store.add(noise(3, 256, 64))
+    bomb = zlib.compress(bytes(256 << 20), 9)
+    (path,) = tmp_path.glob("*.sqlite")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        put = "UPDATE tiles SET data = ? WHERE id = 2" if where == "tile" else "UPDATE frames SET tiles = ?"
+        connection.execute(put, (bomb,))
+    tracemalloc.start()
+    try:
+        with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match="are packed where at most"):
+            store.array(name)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE frames SET width = 60000, height = 60000", "60000x60000 pixels"),
+        ("UPDATE frames SET width = -1", "-1x64 pixels"),
+        ("UPDATE frames SET width = 'wide'", "widex64 pixels"),
+        ("UPDATE frames SET width = 512", "has 4 tiles, and 8 fill it"),
+        ("UPDATE frames SET height = 60", "has 12288 bytes, and its place 10752"),
+        ("UPDATE frames SET tiles = 'text'", "str in place of bytes"),
+        ("UPDATE frames SET tiles = zeroblob(2000000)", "too big"),
+        ("UPDATE tiles SET data = substr(data, 1, 100)", "has no end"),
+    ],
+)
+def test_what_no_store_writes_is_named(tmp_path: Path, statement: str, told: str) -> None:
+    with FrameStore(tmp_path) as store:
+        name = store.add(noise(3, 256, 64))
+    (path,) = tmp_path.glob("*.sqlite")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+    with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match=told):
+        store.array(name)
+
+
+def test_a_database_that_computes_and_a_link_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "foreign.sqlite"
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+    endless = f"{numbers} SELECT i AS id, x'00' AS hash, x'00' AS data FROM n"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            f"CREATE VIEW tiles AS {endless};"
+            "CREATE TABLE frames (hash BLOB PRIMARY KEY, width INTEGER, height INTEGER, tiles BLOB) WITHOUT ROWID;"
+            "PRAGMA user_version = 1;"
+        )
+        listed = zlib.compress(np.zeros(4, np.uint32).tobytes())
+        connection.execute("INSERT INTO frames VALUES (?, 256, 64, ?)", (bytes(16), listed))
+    with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match="other tables than frames have"):
+        store.array("00" * 16)
+    elsewhere = path.rename(tmp_path.with_name("elsewhere.sqlite"))
+    path.symlink_to(elsewhere)
+    with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match="is a link"):
+        store.array("00" * 16)
 
 
 def test_what_is_not_there_and_what_is_of_another_version_is_named(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_f37_one_that_blocks_holds_up_nobody(tmp_path: Path, monkeypatch: pytest
         if news.kind == "done":
             done.append(news.result)
 
-    monkeypatch.setattr(worker_module, "find_agent", lambda _: agent)
+    monkeypatch.setattr(worker_module, "find_agent", lambda _, **_more: agent)
     monkeypatch.setattr(Press, "limits", Limits(steps=5, seconds=_LONG))
     monkeypatch.setattr(mine, "renew", renews)
     with Worker(plan, ledger=mine, fleet=Fleet(), tell=tell) as worker:

@@ -84,7 +84,7 @@ def make(run: Path, agent: Any = clicker, wrap: Any = None, **more: Any) -> None
 def again(run: Path, out: Path, wrap: Any = None, **options: Any) -> Any:
     with open_run(run) as opened:
         places = Places(wrap or paints())
-        (found,) = replay(opened, out, lambda _: places, tasks_of(opened), **options)
+        (found,) = replay(opened, out, lambda _: places, tasks_of(opened, named=[PRESS]), host=True, **options)
         return found
 
 
@@ -254,10 +254,8 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     make(tmp_path / "run")
     with pytest.raises(EpisodeError, match=r"has no attempt of other\.s0\.r0"):
         again(tmp_path / "run", tmp_path / "out", episodes=["other.s0.r0"])
-    path = tmp_path / "run" / "manifest.json"
-    path.write_text(path.read_text().replace("editing:Again", "editing:Gone"))
-    with pytest.raises(TaskError, match="Gone"):
-        again(tmp_path / "run", tmp_path / "out")
+    with open_run(tmp_path / "run") as run, pytest.raises(TaskError, match="Gone"):
+        tasks_of(run, named=["episodes.editing:Gone"])
 
 
 # --- on real desktops ---
@@ -280,13 +278,14 @@ def make_edits(run: Path, seeds: int) -> None:
 def test_an_editor_is_replayed_to_the_same_frames(tmp_path: Path) -> None:
     need("mousepad", "mousepad")
     make_edits(tmp_path / "run", 2)
-    code, said = cli("replay", str(tmp_path / "run"), "--desktops", "2", "--out", str(tmp_path / "out"))
+    here = ("--backend", "local", "--host", "--task", EDIT)
+    code, said = cli("replay", str(tmp_path / "run"), *here, "--desktops", "2", "--out", str(tmp_path / "out"))
     assert "2 of 2 episodes ended as they had; 8 of 8 frames are the same" in said, said
     assert code == 0
     # What was recorded otherwise is told, and is the exit code.
     path = tmp_path / "run" / "ep" / "edit-notes.s1.r0" / "attempt-1" / "events.jsonl"
     path.write_text(path.read_text().replace('"text":"', '"text":"x'))
-    code, said = cli("replay", str(tmp_path / "run"), "edit-notes.s1.r0", "--json")
+    code, said = cli("replay", str(tmp_path / "run"), "edit-notes.s1.r0", *here, "--json")
     assert code == 1
     (found,) = json.loads(said)
     assert found["same_state"] is False
@@ -302,7 +301,8 @@ def test_files_and_directories_have_their_own_options(tmp_path: Path) -> None:
         (["replay", str(file), "--state-only"], "is a file"),
         (["replay", str(file), "text.s0.r0"], "is a file"),
         (["replay", str(tmp_path), "--mask", "1,2,3"], "not of the form X,Y,W,H"),
-        (["replay", str(tmp_path)], "is no run"),
+        (["replay", str(file), "--host"], "is a file"),
+        (["replay", str(tmp_path), "--backend", "docker"], "is no run"),
     ):
         code, said = cli(*arguments)
         assert code in {1, 2}

@@ -63,9 +63,9 @@ def test_a_run_is_what_its_manifest_says(tmp_path: Path) -> None:
     assert begun.plan.directory == str(tmp_path)
 
 
-def test_going_on_needs_no_option_and_changes_nothing(tmp_path: Path) -> None:
+def test_going_on_needs_no_option_but_what_is_code_and_changes_nothing(tmp_path: Path) -> None:
     first = begin(tmp_path, [PRESS], agent="nothing", seeds=3, run_seed=7, wall=lambda: 1000.0)
-    again = begin(tmp_path, wall=lambda: 2000.0)
+    again = begin(tmp_path, [PRESS], wall=lambda: 2000.0)
     assert (again.keys, again.new) == (3, 0)
     assert again.plan == first.plan
     assert again.manifest == first.manifest == read_manifest(tmp_path)
@@ -73,13 +73,13 @@ def test_going_on_needs_no_option_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_seeds_repeats_and_tasks_can_be_added(tmp_path: Path) -> None:
     begin(tmp_path, [PRESS], agent="nothing")
-    assert begin(tmp_path, seeds=2).new == 1
-    assert begin(tmp_path, repeats=2).new == 2
-    more = begin(tmp_path, [NUMBER])
+    assert begin(tmp_path, [PRESS], seeds=2).new == 1
+    assert begin(tmp_path, [PRESS], repeats=2).new == 2
+    more = begin(tmp_path, [NUMBER, PRESS])
     assert (more.new, more.keys) == (4, 8)
     assert set(more.manifest["tasks"]) == {"press", "number"}
     assert more.plan.tasks == (PRESS, NUMBER)
-    assert begin(tmp_path).new == 0
+    assert begin(tmp_path, [PRESS, NUMBER]).new == 0
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_task_that_has_changed_makes_it_another_run(tmp_path: Path) -> None:
     manifest["tasks"]["press"] = "0" * 64
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(EpisodeError, match="the task press has changed since"):
-        begin(tmp_path)
+        begin(tmp_path, [PRESS])
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"version": 2}', "no json"])
@@ -147,7 +147,8 @@ def test_a_manifest_that_is_damaged_is_named(tmp_path: Path, change: dict[str, A
         ({"agent": "no_such_module:act"}, "there is no module 'no_such_module'"),
         ({"agent": "json:no_such_function"}, "no_such_function"),
         ({"agent": "json:__name__"}, "is no function, but a str"),
-        ({"agent": "replay:/no/such/place"}, "no directory '/no/such/place'"),
+        ({"agent": "replay:/no/such/place", "host": True}, "no directory '/no/such/place'"),
+        ({"agent": "replay:/no/such/place"}, "if you trust the record, --host"),
         ({"seeds": 0}, "--seeds must be at least 1"),
         ({"desktops": 0}, "--desktops must be at least 1"),
         ({"shard": (3, 3)}, "of 3 shards the first is 0/3, the last 2/3"),
@@ -203,11 +204,11 @@ def test_a_run_on_real_desktops(tmp_path: Path) -> None:
     for result in results:
         folder = Path(out) / "ep" / f"number.s{result['seed']}.r0" / "attempt-1"
         assert json.loads((folder / "result.json").read_text()) == result
-    again = run("--out", out)
+    again = run(NUMBER, "--out", out)
     assert again.exit_code == 0
     assert "3 episodes in" in again.stderr
     assert "3 of them done" in again.stderr
-    more = run("--out", out, "--seeds", "4")
+    more = run(NUMBER, "--out", out, "--seeds", "4")
     assert "[4/4] success  number.s3.r0" in more.stderr
     assert f"deskhand report {out}" in more.stderr
 
@@ -215,11 +216,11 @@ def test_a_run_on_real_desktops(tmp_path: Path) -> None:
 def test_what_was_recorded_can_be_replayed_as_an_agent(tmp_path: Path) -> None:
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     assert run(NUMBER, "--seeds", "2", "--out", first).exit_code == 0
-    done = run(NUMBER, "--seeds", "2", "--agent", f"replay:{first}", "--out", second, "--json")
+    done = run(NUMBER, "--seeds", "2", "--agent", f"replay:{first}", "--host", "--out", second, "--json")
     assert json.loads(done.stdout.splitlines()[-1])["results"] == {"success": 2}
     # With other parameters the same input is wrong.
     third = str(tmp_path / "third")
-    done = run(NUMBER, "--run-seed", "1", "--agent", f"replay:{first}", "--out", third, "--json")
+    done = run(NUMBER, "--run-seed", "1", "--agent", f"replay:{first}", "--host", "--out", third, "--json")
     assert json.loads(done.stdout.splitlines()[-1])["results"] == {"failure": 1}
 
 
@@ -278,7 +279,8 @@ def test_a_signal_gives_back_what_is_under_way(tmp_path: Path, number: signal.Si
     _, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 130, said
     assert f"{number.name}: giving back what is under way" in said
-    assert f"Stopped. To go on: deskhand run --out {out} --desktops 2" in said
+    again = f"deskhand run {NUMBER} --out {out} --agent episodes.test_run:sleeps --desktops 2"
+    assert f"Stopped. To go on: {again}" in said
     assert _leased(out) == 0
     assert not marked(mark)
     ledger = open_ledger(out / "episodes.sqlite")
@@ -299,7 +301,7 @@ def test_a_second_signal_ends_at_once_and_the_next_run_knows(tmp_path: Path, mar
     process.communicate(timeout=LIMIT)
     assert process.returncode == 130
     until(lambda: not marked(mark), 10.0, "its desktops to end")
-    begun = begin(out)
+    begun = begin(out, [NUMBER], agent="episodes.test_run:sleeps")
     assert begun.given_back in {0, 2}
     assert _leased(out) == 0
 
@@ -353,10 +355,11 @@ def play(*more):
         results=[news["result"] for news in ended],
         torn=[name for _, _, names in os.walk(out + "/ep") for name in names if name.startswith(".result")],
     )
-first = play(os.environ["TASK"], "--agent", "episodes.test_run:fills", "--seeds", "3")
+named = os.environ["TASK"], "--agent", "episodes.test_run:fills"
+first = play(*named, "--seeds", "3")
 if first["code"]:
     os.remove(full + "/filler")
-say(first=first, second=play())
+say(first=first, second=play(*named))
 """
 
 

@@ -93,7 +93,7 @@ def test_so_many_at_once_and_no_more(plan: Plan) -> None:
             together.discard(threading.get_ident())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deskhand.episodes.worker.find_agent", lambda _: agent)
+        patch.setattr("deskhand.episodes.worker.find_agent", lambda _, **_more: agent)
         played(plan)
     assert most == 3
 
@@ -171,7 +171,7 @@ def test_a_stop_gives_back_what_is_under_way(plan: Plan, tmp_path: Path) -> None
     thread.start()
     fleet = Fleet()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deskhand.episodes.worker.find_agent", lambda _: agent)
+        patch.setattr("deskhand.episodes.worker.find_agent", lambda _, **_more: agent)
         news = played(plan, stop=stop, fleet=fleet)
     thread.join()
     assert Counter(each.kind for each in news) == {"begun": 3, "released": 3}
@@ -210,7 +210,7 @@ def test_what_is_under_way_when_another_runs_task_is_met_is_given_back_too(plan:
         await asyncio.sleep(LIMIT)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deskhand.episodes.worker.find_agent", lambda _: agent)
+        patch.setattr("deskhand.episodes.worker.find_agent", lambda _, **_more: agent)
         with pytest.raises(EpisodeError, match="there is no task another-runs"):
             played(plan)
     assert_only_given_back(ledger, 2)
@@ -236,7 +236,7 @@ def test_what_another_has_by_now_does_not_count(plan: Plan) -> None:
     thread = threading.Thread(target=other)
     thread.start()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deskhand.episodes.worker.find_agent", lambda _: agent)
+        patch.setattr("deskhand.episodes.worker.find_agent", lambda _, **_more: agent)
         news = played(plan)
     thread.join()
     assert [each.kind for each in news] == ["begun", "lost"]
@@ -253,7 +253,7 @@ def test_heartbeats_keep_a_lease_and_tell_when_it_is_gone(tmp_path: Path) -> Non
         assert ledger.abandon(worker_name()) == 1
         await asyncio.sleep(LIMIT)
 
-    def stolen(_: str) -> Any:
+    def stolen(_: str, **_more: object) -> Any:
         return agent
 
     with pytest.MonkeyPatch.context() as patch:

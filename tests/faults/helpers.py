@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import select
 import shutil
 import signal
@@ -50,6 +51,26 @@ def until(condition: Callable[[], T | None], limit: float, what: str) -> T:
             pytest.fail(f"waited {limit:g} s for {what}")
         time.sleep(0.005)
     return value
+
+
+@contextlib.contextmanager
+def crowded(count: int = 1100) -> Iterator[None]:
+    """So many descriptors are open that what is opened next has a number above 1023, which `select` cannot have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + 1000
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        pytest.fail(f"this needs {wanted} open files, and the limit is {hard}: raise it (ulimit -Hn)")
+    if soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    opened: list[int] = []
+    try:
+        opened += (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(count))
+        assert max(opened) > 1023
+        yield
+    finally:
+        for number in opened:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @contextlib.contextmanager

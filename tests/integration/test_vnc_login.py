@@ -25,9 +25,12 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.x509.oid import NameOID
 
 import deskhand
-from conformance.fake import FakeServer, exactly
+from conformance.fake import FakeServer, exactly, server_init
 from conformance.servers import need, wayvnc, xvnc
 from deskhand import KeyPress
+from deskhand.backends.vnc_recording import record, replay
+from deskhand.backends.vnc_target import parse_target
+from faults.helpers import crowded
 from ports import refusing
 
 if TYPE_CHECKING:
@@ -82,8 +85,8 @@ def works(desktop: deskhand.Desktop) -> None:
 @pytest.mark.parametrize("security", ["None", "VncAuth", "TLSNone", "TLSVnc", "X509None", "X509Vnc"])
 def test_every_way_in(folder: Path, tmp_path: Path, security: str) -> None:
     with guarded(folder, security, tmp_path) as url:
-        works(deskhand.connect(url, password=CANARY, certificates=folder / "cert.pem"))
         if security.startswith("X509"):
+            works(deskhand.connect(url, password=CANARY, certificates=folder / "cert.pem"))
             with pytest.raises(deskhand.AuthFailed, match="certificate"):
                 deskhand.connect(url, password=CANARY)
             works(deskhand.connect(url, password=CANARY, verify=False))
@@ -92,10 +95,89 @@ def test_every_way_in(folder: Path, tmp_path: Path, security: str) -> None:
                 deskhand.connect(
                     url.replace("127.0.0.1", "localhost"), password=CANARY, certificates=folder / "cert.pem"
                 )
+        else:
+            works(deskhand.connect(url, password=CANARY))
+            # Whoever stands in between could offer this in place of the server's own certificate.
+            with pytest.raises(deskhand.AuthFailed, match="certificates= wants one that shows a certificate"):
+                deskhand.connect(url, password=CANARY, certificates=folder / "cert.pem")
         if security.endswith(("VncAuth", "Vnc")):
             for wrong in ({"password": "wrong"}, {}):
                 with pytest.raises(deskhand.AuthFailed):
                     deskhand.connect(url, verify=False, **wrong)  # type: ignore[arg-type] # one keyword of several types
+
+
+def test_tls_in_a_process_with_many_files(folder: Path, tmp_path: Path) -> None:
+    with guarded(folder, "X509Vnc", tmp_path) as url, crowded():
+        works(deskhand.connect(url, password=CANARY, certificates=folder / "cert.pem"))
+        record(parse_target(url, password=CANARY, verify=False), tmp_path / "session.rfb", seconds=0.2)
+    assert replay((tmp_path / "session.rfb").read_bytes()).updates > 0
+
+
+NONE, VNC, VENCRYPT, APPLE = 1, 2, 19, 30
+PLAIN, TLS_NONE, TLS_VNC, TLS_PLAIN, X509_PLAIN = 256, 257, 258, 259, 262
+
+
+@pytest.mark.parametrize(
+    ("version", "kinds", "subtypes", "sent"),
+    [
+        ("003.889", [APPLE], [], b""),
+        ("003.008", [NONE, VNC, APPLE], [], b""),
+        ("003.003", [VNC], [], b""),
+        ("003.003", [NONE], [], b""),
+        ("003.008", [VNC, VENCRYPT], [TLS_PLAIN, TLS_VNC, TLS_NONE, PLAIN], bytes([VENCRYPT, 0, 2])),
+    ],
+)
+@pytest.mark.parametrize("verify", [True, False])
+def test_with_certificates_nothing_weaker_is_accepted(
+    folder: Path, version: str, kinds: list[int], subtypes: list[int], sent: bytes, *, verify: bool
+) -> None:
+    """What a man in the middle would offer; nothing of a password leaves, and no kind is chosen."""
+    got = bytearray()
+
+    def talk(peer: socket.socket) -> None:
+        peer.sendall(f"RFB {version}\n".encode())
+        exactly(peer, 12)
+        if version == "003.003":
+            peer.sendall(kinds[0].to_bytes(4, "big") + bytes(16))
+        else:
+            peer.sendall(bytes([len(kinds), *kinds]))
+        if subtypes:
+            got.extend(exactly(peer, 1))
+            peer.sendall(b"\0\2")
+            got.extend(exactly(peer, 2))
+            listed = b"".join(kind.to_bytes(4, "big") for kind in subtypes)
+            peer.sendall(b"\0" + bytes([len(subtypes)]) + listed)
+        while more := peer.recv(4096):
+            got.extend(more)
+
+    server = FakeServer(talk)
+    with pytest.raises(deskhand.AuthFailed, match="wants one that shows a certificate"):
+        deskhand.connect(
+            server.url, username="me", password=CANARY, certificates=folder / "cert.pem", verify=verify, timeout=20
+        )
+    server.join(20)
+    assert bytes(got) == sent
+
+
+def test_bytes_before_tls_are_not_taken_for_those_within(folder: Path) -> None:
+    """They would answer for the server, whose certificate was never seen."""
+
+    def talk(peer: socket.socket) -> None:
+        peer.sendall(b"RFB 003.008\n")
+        exactly(peer, 12)
+        peer.sendall(bytes([1, VENCRYPT]))
+        exactly(peer, 1)
+        peer.sendall(b"\0\2")
+        exactly(peer, 2)
+        peer.sendall(b"\0\1" + X509_PLAIN.to_bytes(4, "big"))
+        exactly(peer, 4)
+        peer.sendall(b"\1" + bytes(4) + server_init((4, 4)))
+        peer.recv(4096)
+
+    with pytest.raises(deskhand.ProtocolViolation, match="in the clear before TLS"):
+        deskhand.connect(
+            FakeServer(talk).url, username="me", password=CANARY, certificates=folder / "cert.pem", timeout=20
+        )
 
 
 def test_wayvnc_with_name_and_password(folder: Path) -> None:

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,8 +19,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from PIL import Image
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+import deskhand
 from faults.scale import MUTATED_PAYLOADS
 from integration.observer import Observer
 from providers.strategies import damaged
@@ -28,8 +31,6 @@ from providers.test_cua import downs
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
-
-    import deskhand
 
 
 KEY = "s3cret"
@@ -102,9 +103,9 @@ class Server:
         return self._asked("GET", path, None, {})[1]
 
     def post(self, body: Any, **headers: str) -> tuple[int, Any]:
-        return self._asked("POST", "/cmd", body if isinstance(body, str) else json.dumps(body), headers)
+        return self._asked("POST", "/cmd", body if isinstance(body, str | bytes) else json.dumps(body), headers)
 
-    def _asked(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> tuple[int, Any]:
+    def _asked(self, method: str, path: str, body: str | bytes | None, headers: dict[str, str]) -> tuple[int, Any]:
         line = http.client.HTTPConnection(self.address, timeout=60)
         shown = {"X_API_Key": KEY, **headers}
         line.request(method, path, body, {name.replace("_", "-"): value for name, value in shown.items()})
@@ -245,6 +246,110 @@ def test_a_socket_answers_in_order_and_survives_nonsense(server: Server) -> None
         assert "protocol" in json.loads(line.recv())
         line.send(json.dumps({"command": "authenticate", "params": {"api_key": KEY, "container_name": "c"}}))
         assert json.loads(line.recv())["success"] is True
+
+
+def test_what_is_no_http_or_no_text_ends_nothing(server: Server) -> None:
+    host, _, port = server.address.partition(":")
+    for raw in (
+        b"POST /cmd HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+        b"POST /cmd HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n{}",
+        b"POST /cmd HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n{}",
+        b"POST /cmd HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"\x16\x03\x01 no http at all\r\n\r\n",
+    ):
+        with socket.create_connection((host, int(port)), timeout=60) as line:
+            line.sendall(raw)
+            line.shutdown(socket.SHUT_WR)
+            answer = b""
+            while piece := line.recv(4096):
+                answer += piece
+            assert answer == b"" or answer.startswith(b"HTTP/1.1 400"), answer
+    assert server.post(b'{"command": "\xff\xfe"}')[0] == 400
+    assert server.post(json.dumps({"command": "\ud800"}))[0] == 400
+    assert server._asked("GET", "/nowhere", None, {}) == (404, {"detail": "Not Found"})
+    assert server._asked("GET", "/cmd", None, {}) == (405, {"detail": "Method Not Allowed"})
+    with connect(f"ws://{server.address}/ws") as line:
+        for message in (b"\xff\xfe", b"", json.dumps({"command": "\ud800"}), "[" * 100_000, '{"command": 1e400}'):
+            line.send(message)
+            assert json.loads(line.recv())["success"] is False
+        line.send(b'{"command": "version"}')
+        assert json.loads(line.recv())["success"] is True
+    with connect(f"ws://{server.address}/ws") as line:
+        line.send("x" * (17 << 20))
+        with pytest.raises(ConnectionClosed) as closed:
+            line.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1009
+    assert server.post({"command": "version"})[1]["success"] is True
+
+
+class Failing:
+    """A desktop whose every command ends as a test wants it."""
+
+    def __init__(self, outcome: object) -> None:
+        self.outcome = outcome
+
+    async def run(self, _: object) -> object:
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (KeyError("secret"), "the server failed (KeyError)"),
+        (OSError(28, "secret"), "the server failed (OSError)"),
+        (RecursionError("secret"), "the server failed (RecursionError)"),
+        (MemoryError(), "the server failed (MemoryError)"),
+        (AssertionError("secret"), "the server failed (AssertionError)"),
+        (UnicodeEncodeError("utf-8", "secret", 0, 1, "secret"), "the server failed (UnicodeEncodeError)"),
+        (TimeoutError("the clipboard's owner is slow"), "it took too long: the clipboard's owner is slow"),
+        (TimeoutError(), "it took too long"),
+        (deskhand.ActionError("no such key"), "no such key"),
+        ({"content": b"bytes"}, "the server failed (TypeError)"),
+    ],
+)
+def test_every_failure_is_an_answer(outcome: object, told: str, caplog: pytest.LogCaptureFixture) -> None:
+    from starlette.testclient import TestClient  # noqa: PLC0415 # of the extra, as its server is
+
+    from deskhand.serve.cua import application  # noqa: PLC0415
+
+    served = application(Failing(outcome), api_key="key")  # type: ignore[arg-type] # it has what is used
+    with TestClient(served) as client:
+        message = {"command": "version", "params": {}}
+        answer = client.post("/cmd", json=message, headers={"X-API-Key": "key"})
+        assert answer.status_code == 200
+        said = json.loads(answer.text.removeprefix("data: "))
+        assert said["success"] is False
+        assert said["error"].startswith(told) or told in said["error"]
+        assert "secret" not in answer.text
+        with client.websocket_connect("/ws", headers={"X-API-Key": "key"}) as line:
+            for _ in range(2):
+                line.send_text(json.dumps(message))
+                assert json.loads(line.receive_text()) == said
+        # Half a character is no key, and no reason to fail.
+        with client.websocket_connect("/ws") as line:
+            line.send_text('{"command": "authenticate", "params": {"api_key": "\\ud800"}}')
+            assert json.loads(line.receive_text()) == {"success": False, "error": "Authentication failed"}
+    assert ("failed" in caplog.text) is ("the server failed" in told)
+
+
+def test_a_failure_outside_of_a_command_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    from starlette.testclient import TestClient  # noqa: PLC0415 # likewise
+
+    from deskhand.serve import cua  # noqa: PLC0415
+
+    def broken() -> None:
+        raise KeyError("secret")
+
+    monkeypatch.setattr(cua.Commands, "catalogue", broken)
+    with TestClient(cua.application(Failing({})), raise_server_exceptions=False) as client:  # type: ignore[arg-type] # likewise
+        answer = client.get("/commands")
+        assert (answer.status_code, answer.json()) == (
+            500, {"detail": "the server failed (KeyError); its log says more"},
+        )  # fmt: skip
+        assert client.get("/status").json()["status"] == "ok"
 
 
 def test_windows_and_programs(server: Server) -> None:

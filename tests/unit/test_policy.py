@@ -79,7 +79,7 @@ class Inside:
     def copy_in(self, source: object, target: str) -> None:
         self.done.append(f"{source} {target}")
 
-    def copy_out(self, source: str, target: object) -> None:
+    def copy_out(self, source: str, target: object, **_: object) -> None:
         self.done.append(f"{source} {target}")
 
     def logs(self, program: str | None) -> str:

@@ -7,7 +7,6 @@ Python's. What must never appear here: anything after the handshake, and a passw
 from __future__ import annotations
 
 import os
-import select
 import socket
 import ssl
 import threading
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from deskhand import _native
 from deskhand.errors import AuthFailed, ConnectFailed, ProtocolViolation
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     from deskhand.backends.vnc_target import VncTarget
@@ -36,6 +36,15 @@ _SUBTYPES = (_X509_PLAIN, _X509_VNC, _X509_NONE, _TLS_PLAIN, _TLS_VNC, _TLS_NONE
 _PIECE = 65536
 _MAX_KEY_LENGTH = 1024
 _NAMES = {1: "None", 2: "VNC password", 5: "RSA-AES", 6: "RSA-AES", 16: "Tight", 18: "TLS", 19: "VeNCrypt", 30: "Apple"}
+_NAMES |= {
+    256: "Plain",
+    257: "TLSNone",
+    258: "TLSVnc",
+    259: "TLSPlain",
+    260: "X509None",
+    261: "X509Vnc",
+    262: "X509Plain",
+}
 # A machine that is gone must be told from one that has nothing to say. A stopped server does not count: its kernel answers.
 _KEEP_ALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -179,6 +188,8 @@ class _Login:
         match what:
             case "security":
                 order: tuple[int, ...] = _LOCAL if self._local else _REMOTE
+                if self._target.certificates is not None:
+                    order = (_VENCRYPT,)
                 chosen = self._choose(numbers, order)
                 self._handshake.choose(chosen)
                 if chosen == _APPLE:
@@ -186,6 +197,8 @@ class _Login:
             case "vencrypt":
                 # Name and password in the clear are for this machine only.
                 order = (*_SUBTYPES, _PLAIN) if self._local else _SUBTYPES
+                if self._target.certificates is not None:
+                    order = tuple(kind for kind in order if kind in _X509)
                 self._subtype = self._choose(numbers, order)
                 self._handshake.choose_vencrypt(self._subtype)
             case "tls":
@@ -221,7 +234,11 @@ class _Login:
             wanted = " and ".join(sorted(asks_too_much))
             hint = "pass username= and password=, or password_file=, or set DESKHAND_VNC_PASSWORD"
             raise AuthFailed(str(target), f"the server asks for {wanted}", hint)
-        names = ", ".join(_NAMES.get(kind, str(kind)) for kind in offered)
+        names = ", ".join(_NAMES.get(kind, str(kind)) for kind in offered) or "nothing"
+        if target.certificates is not None:
+            reason = f"the server offers only: {names}, and certificates= wants one that shows a certificate"
+            hint = "have the server offer X509None, X509Vnc or X509Plain, or leave certificates= out"
+            raise AuthFailed(str(target), reason, hint)
         hint = "None, VNC password, Apple and VeNCrypt are spoken here"
         raise AuthFailed(str(target), f"the server offers only: {names}", hint)
 
@@ -235,6 +252,9 @@ class _Login:
         plain = self._socket
         assert plain is not None  # noqa: S101 # it is there from the first line of `run`
         plain.settimeout(self._left())
+        if self._handshake.rest():
+            # Whoever is on the way may have put it there, to be taken for what TLS protects.
+            raise ProtocolViolation("the server sent bytes in the clear before TLS had begun")
         target = self._target
         if self._subtype in _X509:
             context = ssl.create_default_context(cafile=target.certificates)
@@ -329,11 +349,11 @@ def _relay(outside: ssl.SSLSocket, inside: socket.socket) -> None:
         while True:
             # What is inside is read again only when TLS has taken all of it: so this never holds more than one piece.
             wanted = [outside] if waiting else [outside, inside]
-            readable, _, _ = select.select(wanted, [outside] if waiting else [], [])
+            found = ready(wanted, [outside] if waiting else [])
             try:
-                if outside in readable and not _carry_in(outside, inside):
+                if outside.fileno() in found and not _carry_in(outside, inside):
                     return
-                if inside in readable:
+                if inside.fileno() in found:
                     waiting = inside.recv(_PIECE)
                     if not waiting:
                         return

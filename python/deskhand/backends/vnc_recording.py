@@ -6,7 +6,6 @@ the handshake: a recording begins after it, so there is no password in one.
 
 from __future__ import annotations
 
-import select
 import socket
 import time
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from deskhand import _native
 from deskhand.backends.vnc_login import enter
 from deskhand.errors import ActionError
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     import os
@@ -129,8 +129,7 @@ def record(
                 break
             try:
                 connection.sendall(parser.to_send())
-                ready, _, _ = select.select([connection], [], [], left)
-                data = connection.recv(_PIECE) if ready else None
+                data = connection.recv(_PIECE) if ready([connection], timeout=left) else None
             except OSError:
                 data = b""
             if data:

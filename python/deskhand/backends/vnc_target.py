@@ -37,7 +37,8 @@ class VncTarget:
         path: The Unix socket; empty for TCP.
         username: For servers that ask for one.
         password: Gives the password when a server asks for it; None when there is none.
-        certificates: File with the authorities that may sign the server's certificate; None for those of the system.
+        certificates: File with the authorities that may sign the server's certificate, which it then must show; None for those
+            of the system, and also for servers without a certificate.
         verify: Whether the server's certificate is checked.
         opener: Connects in another way; what it raises must be an OSError or one of ours.
         shown: What such a target is called.

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
+
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,7 +94,7 @@ class Child:
         assert self._process.stdout is not None  # noqa: S101 # it was asked for
         deadline = time.monotonic() + timeout
         while b"\n" not in self._buffer:
-            if not select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not ready([self._process.stdout], timeout=deadline - time.monotonic()):
                 raise ChildError(self._last_words(f"no answer in {timeout:g} s"))
             data = os.read(self._process.stdout.fileno(), 65536)
             if not data:
@@ -143,7 +144,7 @@ class Replies:
         Args:
             timeout: Seconds to wait for it, by default for ever; nothing is done when none comes.
         """
-        if not select.select([0], [], [], timeout)[0]:
+        if not ready([0], timeout=timeout):
             return True
         data = os.read(0, 65536)
         if not data:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
 import statistics
 import struct
@@ -32,6 +31,7 @@ from deskhand.bench.figures import Row, Samples
 from deskhand.bench.looks import EVERYTHING, LINE, NOTHING
 from deskhand.bench.peers import VNC_PEERS, VNCDOTOOL, Crew, Peer
 from deskhand.bench.stage import Stage
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,8 +94,7 @@ def _xvnc(context: Context, *options: str) -> Iterator[_Server]:
         process = subprocess.Popen(argv, pass_fds=[tell], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     os.close(tell)
     try:
-        ready, _, _ = select.select([told], [], [], _START_LIMIT)
-        display = ":" + os.read(told, 16).decode().strip() if ready else ""
+        display = ":" + os.read(told, 16).decode().strip() if ready([told], timeout=_START_LIMIT) else ""
         if display in {"", ":"}:
             raise RuntimeError("Xvnc did not come up: " + (context.scratch / "xvnc.log").read_text()[-400:])
         cookie = os.urandom(16).hex()

@@ -79,6 +79,11 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     help="postgresql://..., for many machines; by default a file in DIR. Its password is better in PGPASSWORD or PGPASSFILE.",
 )
 @click.option("--run-seed", type=int, help="From which all instances follow. [default: 0]")
+@click.option(
+    "--host",
+    is_flag=True,
+    help="With --agent replay:PATH: let what was recorded act on this machine, with your rights.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line: one for each thing that happens.")
 def run(  # each is an option
     *,
@@ -95,6 +100,7 @@ def run(  # each is an option
     shard: tuple[int, int],
     ledger: str | None,
     run_seed: int | None,
+    host: bool,
     as_json: bool,
 ) -> int:
     """Have an agent do tasks, each on a desktop of its own, and write down what came of it.
@@ -102,6 +108,9 @@ def run(  # each is an option
     TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, or `module:Class`; all that ship
     when none is named. With a DIR that has a run, that is gone on with: what is done stays, and options that are not given
     are as they were. Ctrl-C gives back what is under way and ends; a second one ends at once. Nothing is lost either way.
+
+    Tasks, agents and records are code: run those that you trust. What a DIR itself names of them (tasks that do not ship,
+    module:function, replay:PATH, a ledger elsewhere) has to be named again to go on.
     """
     # They load a good part of the package, which other commands need not wait for.
     from deskhand.episodes.engines import find_engine  # noqa: PLC0415
@@ -121,6 +130,7 @@ def run(  # each is an option
         shard=shard,
         ledger=ledger,
         run_seed=run_seed,
+        host=host,
     )
     course = Course(begun.keys, _done_before(begun))
     screen: _Shown = _Lines() if as_json else _Table() if sys.stderr.isatty() else _Plain()
@@ -128,7 +138,7 @@ def run(  # each is an option
     with _showing(screen, course):
         reason = asyncio.run(_played(machine, begun, course, screen))
     course.done = _done_before(begun)
-    screen.end(begun, course, reason, _again(out, engine, desktops, shard, ledger))
+    screen.end(begun, course, reason, _again(out, begun, engine, desktops, ledger))
     return _INTERRUPTED if reason is not None else 0
 
 
@@ -205,11 +215,16 @@ def _done_before(begun: Begun) -> int:
         ledger.close()
 
 
-def _again(out: str, engine: str, desktops: int, shard: tuple[int, int], ledger: str | None) -> str:
+def _again(out: str, begun: Begun, engine: str, desktops: int, ledger: str | None) -> str:
     """The command that goes on with it."""
-    from deskhand.episodes.ledgers import ledger_name  # noqa: PLC0415 # see run
+    from deskhand.episodes.agents import is_code  # noqa: PLC0415 # see run
+    from deskhand.episodes.catalogue import ships  # noqa: PLC0415 # likewise
+    from deskhand.episodes.ledgers import ledger_name  # noqa: PLC0415 # likewise
 
-    words = ["deskhand", "run", "--out", out]
+    plan, shard = begun.plan, begun.plan.shard
+    words = ["deskhand", "run", *(name for name in plan.tasks if not ships(name)), "--out", out]
+    words += ["--agent", plan.agent] if is_code(plan.agent) else []
+    words += ["--host"] if plan.host else []
     words += ["--desktops", str(desktops)] if desktops != 1 else []
     words += ["--engine", engine] if engine != "local" else []
     words += ["--shard", f"{shard[0]}/{shard[1]}"] if shard != (0, 1) else []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import select
 import shlex
 import signal
 import socket
@@ -38,6 +37,7 @@ from deskhand.launch.engine import connect_engine
 from deskhand.launch.leftovers import remove_of
 from deskhand.launch.local import launch_local, leave_running
 from deskhand.launch.remote import glance_remote
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -288,7 +288,7 @@ def _end(entry: registry.Entry) -> None:
             return
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(process, signal.SIGTERM)
-        if not select.select([process], [], [], _END_LIMIT)[0]:
+        if not ready([process], timeout=_END_LIMIT):
             raise BackendError(
                 f"{entry.name} (process {entry.pid}) has not ended in {_END_LIMIT:g} s; see {entry.directory}"
             )

@@ -72,8 +72,9 @@ def record(*, target: str, output: str, seconds: float | None, pixels: tuple[str
         "deskhand replay session.rfb",
         "deskhand replay session.rfb -o last.png",
         "deskhand replay session.rfb --real-time --json",
-        "deskhand replay runs/gpt --desktops 4 --out runs/gpt-again",
-        "deskhand replay runs/gpt text-rename.s0.r0 --mask 1180,0,100,24",
+        "deskhand replay runs/gpt --backend docker --desktops 4 --out runs/gpt-again",
+        "deskhand replay runs/gpt text-rename.s0.r0 --backend docker --mask 1180,0,100,24",
+        "deskhand replay runs/mine --task ./my-task --backend local --host    # runs what was recorded on this machine",
     )
 )
 @click.argument("path", metavar="FILE|DIR", type=click.Path(exists=True))
@@ -92,6 +93,20 @@ def record(*, target: str, output: str, seconds: float | None, pixels: tuple[str
     type=numbers("X,Y,W,H", ",", 4),
     help="DIR: a region that is not compared, such as a clock; again for another.",
 )
+@click.option("--backend", help="DIR: what makes desktops: docker, or local with --host. It has to be given.")
+@click.option("--image", help="DIR: the container image, instead of the tasks' own.")
+@click.option(
+    "--host",
+    is_flag=True,
+    help="DIR: with --backend local: let what was recorded act on this machine, with your rights.",
+)
+@click.option(
+    "--task",
+    "tasks",
+    metavar="TASK",
+    multiple=True,
+    help="DIR: a task of the run that does not ship: its folder, or module:Class; again for another.",
+)
 @click.option("--state-only", is_flag=True, help="DIR: frames may differ; only how an episode ends is compared.")
 @json_option
 def replay(
@@ -103,6 +118,10 @@ def replay(
     desktops: int,
     out: str | None,
     masks: tuple[tuple[int, int, int, int], ...],
+    backend: str | None,
+    image: str | None,
+    host: bool,
+    tasks: tuple[str, ...],
     state_only: bool,
     as_json: bool,
 ) -> int:
@@ -111,12 +130,27 @@ def replay(
     Of a FILE it says what was in it and what decoding took, without a server. The episodes of a DIR are done again on fresh
     desktops, with the same tasks and seeds, and compared: how they end, and every frame on the way. The exit code is 1 when
     anything differs.
+
+    A run is code: its commands, programs and keys are made again. Of somebody else's use --backend docker. Nothing is done on
+    this machine without --host, and only tasks that ship, or that --task names, are imported, whatever the run says.
     """
     if Path(path).is_dir():
         if real_time or output is not None:
             raise click.UsageError("--real-time and -o are for the recording of a VNC server, which is a file")
-        return replay_run(path, episodes, desktops, out, masks, state_only=state_only, as_json=as_json)
-    if episodes or out is not None or masks or state_only:
+        return replay_run(
+            path,
+            episodes,
+            desktops,
+            out,
+            masks,
+            tasks=tasks,
+            backend=backend,
+            image=image,
+            host=host,
+            state_only=state_only,
+            as_json=as_json,
+        )
+    if episodes or out is not None or masks or state_only or backend or image or host or tasks:
         raise click.UsageError(f"{path} is a file: episodes are in the directory of a run")
     _replay_file(path, output, real_time=real_time, as_json=as_json)
     return 0

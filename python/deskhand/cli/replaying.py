@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from deskhand.cli.common import clean, examples, json_option, show_json
+from deskhand.errors import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,10 +36,19 @@ def replay_run(
     out: str | None,
     masks: Sequence[Region],
     *,
+    tasks: Sequence[str],
+    backend: str | None,
+    image: str | None,
+    host: bool,
     state_only: bool,
     as_json: bool,
 ) -> int:
     """Do the episodes of a run again, tell what differs, and return the exit code."""
+    if backend is None or (backend == "local" and not host):
+        raise click.UsageError(
+            "the commands, programs and keys that the run recorded are made again: give --backend docker for desktops in "
+            "containers, or, if you trust the run, --backend local --host for this machine, with your rights"
+        )
     # They load a good part of the package, which other commands need not wait for.
     from deskhand.episodes.fleet import Fleet  # noqa: PLC0415
     from deskhand.episodes.recording import open_run  # noqa: PLC0415
@@ -51,17 +61,20 @@ def replay_run(
     with contextlib.ExitStack() as held:
         run = held.enter_context(open_run(directory))
         target = Path(out if out is not None else held.enter_context(tempfile.TemporaryDirectory(prefix="deskhand-")))
-        tasks = tasks_of(run, episodes)
-        backend, image = run.manifest.get("backend") or "local", run.manifest.get("image")
-        fleet = held.enter_context(Fleet(tasks, backend=backend, desktops=desktops, image=image))
+        played = tasks_of(run, episodes, named=tasks)
+        recorded = run.manifest.get("image")
+        if recorded is not None and image is None and backend != "local":
+            _say_beside(f"it was recorded with the image {shown(recorded)}, which --image would use again")
+        fleet = held.enter_context(Fleet(played, backend=backend, desktops=desktops, image=image))
         found = replay(
             run,
             target,
             fleet.places,
-            tasks,
+            played,
             episodes=episodes,
             desktops=desktops,
             masks=masks,
+            host=host,
             done=tell,
         )
     differing = [each for each in found if not (each.same_state if state_only else each.same)]
@@ -102,6 +115,10 @@ def _told(difference: Difference) -> str:
 
 def _say(line: str) -> None:
     click.echo(clean(line))
+
+
+def _say_beside(line: str) -> None:
+    click.echo(clean(line), err=True)
 
 
 @click.command(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.ledger import Key
     from deskhand.episodes.task import Limits
 
-__all__ = ["LOOPS", "Agent", "Episode", "find_agent"]
+__all__ = ["LOOPS", "Agent", "Episode", "find_agent", "is_code"]
 
 
 class Episode:
@@ -113,8 +113,18 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz 0123456789"
 _KEYS = ("Return", "Tab", "Escape", "BackSpace", "Up", "Down", "Left", "Right", "space", "Home", "End")
 
 
-def find_agent(name: str) -> Agent:
+def is_code(name: str) -> bool:
+    """Whether an agent of this name does what somebody wrote into a module, or into a record."""
+    kind, _, rest = name.partition(":")
+    return bool(rest) and kind not in LOOPS
+
+
+def find_agent(name: str, *, host: bool = False) -> Agent:
     """An agent by its name: `oracle`, `nothing`, `random`, `replay:PATH`, `openai` or `openai:MODEL`..., `module:function`.
+
+    Args:
+        name: Its name.
+        host: Whether `replay:PATH` may make recorded calls on desktops of this machine.
 
     Raises:
         EpisodeError: There is none of that name, or it cannot be loaded.
@@ -126,7 +136,7 @@ def find_agent(name: str) -> Agent:
         # It reads files, and the others need not wait for that.
         from deskhand.episodes.replay_agent import replay_agent  # noqa: PLC0415
 
-        return replay_agent(rest)
+        return replay_agent(rest, host=host)
     if kind in LOOPS:
         loop = importlib.import_module(f"deskhand.episodes.loops.{kind.replace('-', '_')}")
         return loop.agent(rest or None)  # type: ignore[no-any-return] # each has the same function

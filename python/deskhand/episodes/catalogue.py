@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import ModuleType
 
-__all__ = ["built_in", "check_parts", "digest", "find_tasks", "instance"]
+__all__ = ["built_in", "check_parts", "digest", "find_tasks", "instance", "ships"]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _GLOB = re.compile(r"[*?\[]")
@@ -62,6 +62,16 @@ def find_tasks(names: Sequence[str] = ()) -> list[Task]:
                     "give one of them another name",
                 )
     return list(found.values())
+
+
+def ships(wanted: object) -> bool:
+    """Whether one of the names that `find_tasks` takes means tasks that ship, and no code of anybody else's."""
+    if not isinstance(wanted, str) or "/" in wanted:
+        return False
+    # In the order in which `_select` looks.
+    if wanted.startswith(("tag:", "level:")) or wanted in built_in():
+        return True
+    return _CLASS.fullmatch(wanted) is None and _GLOB.search(wanted) is not None and not Path(wanted).is_dir()
 
 
 @functools.cache

@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import os
 import sqlite3
+import stat
 import threading
 import zlib
 from collections import OrderedDict
@@ -45,6 +46,12 @@ _LEVEL = 1
 _CHANNELS = 3
 _WORD = 8
 _DIGEST = 16
+# A tile at most, in pixels' bytes, and a number of one.
+_TILE, _NUMBER = _WIDTH * _HEIGHT * _CHANNELS, 4
+# Of a frame that is read, whose file may be anybody's: as large as any screen that is driven.
+_LARGEST_SIDE, _LARGEST_FRAME = 16384, 64 << 20
+# SQLite then has nothing longer: the largest frame's list of tiles is shorter, even where packing makes it longer.
+_LONGEST_VALUE = 1 << 20
 _VERSION = 1
 _BUSY = 30.0
 # Of tiles and of frames, whose numbers are kept at hand: 64 Ki are 9 MB.
@@ -256,12 +263,18 @@ class FrameStore:
                 raise EpisodeError(f"there is no frame {frame} in {self.directory}")
             path, (width, height, listed) = found
             with self._named(path):
-                numbers = np.frombuffer(_inflated(listed, path), np.uint32)
+                _check_size(width, height, path)
+                places = _places(width, height)
+                numbers = np.frombuffer(_inflated(listed, len(places) * _NUMBER, path), np.uint32)
+                if len(numbers) != len(places):
+                    raise _damaged(path, f"{frame} has {len(numbers)} tiles, and {len(places)} fill it")
                 self._decode(path, numbers)
                 pixels = np.empty((height, width, _CHANNELS), np.uint8)
-                for number, (rows, columns) in zip(numbers.tolist(), _places(width, height), strict=True):
-                    part = pixels[rows, columns]
-                    part[:] = np.frombuffer(self._decoded[path, number], np.uint8).reshape(part.shape)
+                for number, (rows, columns) in zip(numbers.tolist(), places, strict=True):
+                    part, tile = pixels[rows, columns], self._decoded[path, number]
+                    if len(tile) != part.size:
+                        raise _damaged(path, f"a tile of {frame} has {len(tile)} bytes, and its place {part.size}")
+                    part[:] = np.frombuffer(tile, np.uint8).reshape(part.shape)
         return pixels
 
     def png(self, frame: str) -> bytes:
@@ -285,13 +298,13 @@ class FrameStore:
                 f"SELECT id, hash, data FROM tiles WHERE id IN ({marks})",  # noqa: S608 # marks only
                 asked,
             ):
-                pixels = _inflated(data, path)
+                pixels = _inflated(data, _TILE, path)
                 if _hashed(pixels) != hash_:
-                    raise EpisodeError(f"the frames in {path} are damaged: a tile is not what was stored")
+                    raise _damaged(path, "a tile is not what was stored")
                 self._decoded[path, number] = pixels
         for number in wanted:
             if (path, number) not in self._decoded:
-                raise EpisodeError(f"the frames in {path} are damaged: a tile is missing")
+                raise _damaged(path, "a tile is missing")
             self._decoded.move_to_end((path, number))
 
     def _found(self, frame: str) -> tuple[Path, tuple[int, int, bytes]] | None:
@@ -395,11 +408,31 @@ def _hashed(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=_DIGEST).digest()
 
 
-def _inflated(data: bytes, path: Path) -> bytes:
+def _inflated(data: object, limit: int, path: Path) -> bytes:
+    """What was packed, of at most `limit` bytes: a thousand times as many can be packed in as few."""
+    if not isinstance(data, bytes):
+        raise _damaged(path, f"there is {type(data).__name__} in place of bytes")
+    unpacking = zlib.decompressobj()
     try:
-        return zlib.decompress(data)
+        found = unpacking.decompress(data, limit + 1)
     except zlib.error as error:
-        raise EpisodeError(f"the frames in {path} are damaged: {error}") from error
+        raise _damaged(path, str(error)) from error
+    if len(found) > limit:
+        raise _damaged(path, f"more than {limit} bytes are packed where at most as many belong")
+    if not unpacking.eof:
+        raise _damaged(path, "what is packed has no end")
+    return found
+
+
+def _check_size(width: Any, height: Any, path: Path) -> None:
+    sides = (width, height)
+    fits = all(isinstance(side, int) and 0 < side <= _LARGEST_SIDE for side in sides)
+    if not fits or width * height > _LARGEST_FRAME:
+        raise _damaged(path, f"a frame is of {width}x{height} pixels, and at most {_LARGEST_FRAME} are read")
+
+
+def _damaged(path: Path, what: str) -> EpisodeError:
+    return EpisodeError(f"the frames in {path} are damaged: {what}")
 
 
 def _places(width: int, height: int) -> list[tuple[slice, slice]]:
@@ -435,15 +468,30 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     return version
 
 
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Whether these are the tables of a store, as it makes them: a view, or a column that is computed, would be a program."""
+    found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    if {_plain(sql) for sql in found} != {_plain(sql) for sql in _SCHEMA.split(";") if sql.strip()}:
+        raise EpisodeError(f"{path} has other tables than frames have: it was not written by deskhand")
+
+
+def _plain(sql: str) -> str:
+    return " ".join(sql.replace("IF NOT EXISTS ", "").split())
+
+
 def _reader(path: Path) -> sqlite3.Connection | None:
     """A connection that only reads; None of a file that is just being made."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise EpisodeError(f"{path} is a link, or no file: frames are read from files in the run's own folder")
     # Where nothing may be written, its shared memory cannot be made; then nobody writes to it either.
     for how in ("mode=ro", "immutable=1"):
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?{how}", uri=True, timeout=_BUSY, check_same_thread=False
         )
         try:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
             if _version(connection, path):
+                _check_tables(connection, path)
                 return connection
         except sqlite3.OperationalError:
             connection.close()

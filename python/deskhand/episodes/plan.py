@@ -33,6 +33,7 @@ class Plan:
         shard: Which part of the episodes it plays: i of n.
         backend: What makes its desktops: `local` or `docker`.
         image: The container image, instead of the tasks' own.
+        host: Whether calls that were recorded may be made on this machine.
         lease: Seconds after which a worker that is not heard of has lost its episodes.
         heartbeat: Seconds between two signs of life.
     """
@@ -46,6 +47,7 @@ class Plan:
     shard: tuple[int, int] = EVERYTHING
     backend: str = "local"
     image: str | None = None
+    host: bool = False
     lease: float = 60.0
     heartbeat: float = 15.0
 

@@ -6,9 +6,11 @@ were killed, and of files that end in the middle of a line. What must never appe
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import stat
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +20,7 @@ from deskhand.episodes.frames import FrameStore
 from deskhand.episodes.ledger import Key
 from deskhand.episodes.ledgers import open_ledger
 from deskhand.episodes.record import EVENTS, RESULT
-from deskhand.errors import EpisodeError
+from deskhand.errors import EpisodeError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +29,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ATTEMPTS", "FRAMES", "LEDGER", "MANIFEST", "Recording", "Run", "key_of", "open_run"]
+__all__ = [
+    "ATTEMPTS",
+    "FRAMES",
+    "LEDGER",
+    "LONGEST_PART",
+    "MANIFEST",
+    "Recording",
+    "Run",
+    "key_of",
+    "open_run",
+    "read_part",
+]
 
 MANIFEST = "manifest.json"
 LEDGER = "episodes.sqlite"
@@ -37,6 +50,13 @@ ATTEMPTS = "ep"
 _VERSION = 1
 _ATTEMPT = re.compile(r"attempt-([1-9]\d*)(?:~([1-9]\d*))?")
 _FRAME_FIELDS = ("id", "before", "after", "frame")
+# What a recorder writes at most, twice over; a manifest and a result are far smaller.
+_LONGEST_EVENTS, _MOST_EVENTS = 128 << 20, 100_000
+LONGEST_PART = 32 << 20
+"""Bytes of a manifest or a result that is read."""
+# Of a task or a variant: part of the name of an episode's folder, and of no other.
+_PART_OF_KEY = re.compile(r"[A-Za-z0-9_][\w.-]*")
+_LONGEST_KEY = 200
 _NOTHING = {"input": 0, "output": 0, "cost": 0.0}
 _DONE = "done"
 _CANCELLED = "cancelled"
@@ -71,7 +91,7 @@ class Recording:
             EpisodeError: It is no attempt's folder.
         """
         path = Path(directory)
-        named = _ATTEMPT.fullmatch(path.name)
+        named = _ATTEMPT.fullmatch(path.absolute().name)
         if named is None or not (path / EVENTS).is_file():
             raise EpisodeError(f"{path} is no attempt: one is called attempt-1 or so, and has {EVENTS}")
         store = frames or FrameStore(path.absolute().parents[2] / FRAMES)
@@ -138,11 +158,7 @@ class Recording:
 
     @cached_property
     def _data(self) -> bytes:
-        path = self.directory / EVENTS
-        try:
-            return path.read_bytes()
-        except OSError as error:
-            raise EpisodeError(f"{path} cannot be read: {error.strerror}") from error
+        return read_part(self.directory / EVENTS, _LONGEST_EVENTS)
 
     @cached_property
     def _lines(self) -> Sequence[dict[str, Any]]:
@@ -150,11 +166,15 @@ class Recording:
         for line in self._data.splitlines():
             try:
                 event = json.loads(line)
+            except RecursionError as error:
+                raise EpisodeError(f"{self.directory / EVENTS}: line {len(found) + 1} is nested too deeply") from error
             except ValueError:
                 # Torn: what comes after it was written by nobody who knew what was before.
                 break
             if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
                 raise EpisodeError(f"{self.directory / EVENTS}: line {len(found) + 1} is no event")
+            if len(found) >= _MOST_EVENTS:
+                raise EpisodeError(f"{self.directory / EVENTS} has more than {_MOST_EVENTS} events")
             found.append(event)
         return found
 
@@ -252,6 +272,8 @@ class Run:
             ]
             # Those that were put aside came before the one that has the name now: the first of them is the oldest.
             for number, aside, path in sorted(found, key=lambda each: (each[0], each[1] == 0, -each[1])):
+                if not path.resolve().is_relative_to(self.directory.resolve()):
+                    raise EpisodeError(f"{path} leads out of the run: a run's attempts are in its own folder")
                 yield Recording(path, folder.name, number, self.frames, superseded=aside != 0)
 
     def recording(self, of: Mapping[str, Any] | Key | str, attempt: int | None = None) -> Recording:
@@ -289,6 +311,8 @@ class Run:
         if not os.access(path, os.W_OK):
             # There is none, or where nothing may be written: there it cannot be opened, and changes no more.
             return None
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise EpisodeError(f"{path} is a link, or no file: a run's ledger is in its own folder")
         ledger = open_ledger(path)
         try:
             return [(row.key, row.result if row.state == _DONE else None) for row in ledger.rows()]
@@ -317,17 +341,53 @@ def open_run(directory: str | os.PathLike[str]) -> Run:
 def key_of(result: Mapping[str, Any]) -> Key:
     """The key of the episode that a result, or an event that begins one, is of."""
     try:
-        return Key(str(result["task"]), str(result["variant"]), int(result["seed"]), int(result["repeat"]))
-    except (KeyError, TypeError, ValueError) as error:
+        key = Key(str(result["task"]), str(result["variant"]), int(result["seed"]), int(result["repeat"]))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise EpisodeError(f"a result does not tell its episode: {error!r}") from error
+    # It names folders.
+    if (
+        not _PART_OF_KEY.fullmatch(key.task)
+        or (key.variant and not _PART_OF_KEY.fullmatch(key.variant))
+        or min(key.seed, key.repeat) < 0
+        or len(str(key).encode(errors="replace")) > _LONGEST_KEY
+    ):
+        raise EpisodeError(f"a result is of an episode that cannot be: {shown(tuple(key))}")
+    return key
+
+
+def read_part(path: Path, limit: int) -> bytes:
+    """A file of a run, whose folder may be anybody's.
+
+    Args:
+        path: Its path.
+        limit: Bytes; of a longer one nothing is returned.
+
+    Raises:
+        EpisodeError: It cannot be read, is a link or no file, or is too long.
+    """
+    try:
+        # A named pipe would be waited for.
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise EpisodeError(f"{path} is a symbolic link: a run's files are in its own folder") from error
+        raise EpisodeError(f"{path} cannot be read: {error.strerror}") from error
+    with open(number, "rb") as file:  # noqa: PTH123 # a descriptor
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise EpisodeError(f"{path} is no file")
+        try:
+            data = file.read(limit + 1)
+        except OSError as error:
+            raise EpisodeError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > limit:
+        raise EpisodeError(f"{path} has more than {limit} bytes, and no run's has as many")
+    return data
 
 
 def _mapping(path: Path) -> Mapping[str, Any]:
     try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise EpisodeError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+        data = json.loads(read_part(path, LONGEST_PART))
+    except (ValueError, RecursionError) as error:
         raise EpisodeError(f"{path} is no JSON: {error}") from error
     if not isinstance(data, dict):
         raise EpisodeError(f"{path} has no JSON object")

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._native import __version__
 from deskhand.episodes.attempt import attempt
-from deskhand.episodes.catalogue import digest, find_tasks
+from deskhand.episodes.catalogue import built_in, digest, find_tasks, ships
 from deskhand.episodes.frames import FrameStore
 from deskhand.episodes.record import Recorder
 from deskhand.episodes.recording import ATTEMPTS, FRAMES, MANIFEST, Recording, key_of
 from deskhand.episodes.replay_agent import repeating
 from deskhand.episodes.sameness import difference, extent, is_caret
 from deskhand.episodes.work import Stop
-from deskhand.errors import EpisodeError
+from deskhand.errors import EpisodeError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -142,6 +142,7 @@ def replay(
     episodes: Sequence[str] = (),
     desktops: int = 1,
     masks: Sequence[Region] = (),
+    host: bool = False,
     done: Callable[[Replayed], None] = lambda _: None,
 ) -> list[Replayed]:
     """Do recorded episodes again, and compare.
@@ -154,13 +155,14 @@ def replay(
         episodes: Only these, by their names.
         desktops: How many at once.
         masks: Regions that are not compared, besides those that tasks name.
+        host: Whether recorded calls may be made on desktops of this machine; see `deskhand.episodes.replay_agent.repeating`.
         done: Called with each as soon as it is compared.
 
     Returns:
         All of them, in their order.
 
     Raises:
-        EpisodeError: There is no such episode, or no such task any more.
+        EpisodeError: There is no such episode, no such task any more, or the desktops are of this machine and `host` is False.
         OSError: The replays cannot be recorded.
     """
     chosen = [run.recording(name) for name in episodes] if episodes else [run.recording(each) for each in run.results()]
@@ -179,7 +181,7 @@ def replay(
             folder = out / ATTEMPTS / str(key) / "attempt-1"
             recorder = Recorder(folder, frames)
             seed = int(run.manifest.get("run_seed", 0))
-            agent = repeating(recording)
+            agent = repeating(recording, host=host)
             result = attempt(task, key, places(task), agent, recorder, run_seed=seed, worker="replay", stop=stop)
             again = Recording.open(folder, frames)
             return compare(recording, again, masks=[*task.masks, *masks], note=_noted(run, task, recording, result))
@@ -196,18 +198,33 @@ def replay(
     return [each.result() for each in playing]
 
 
-def tasks_of(run: Run, episodes: Sequence[str] = ()) -> list[Task]:
-    """The tasks that a run's episodes are of.
+def tasks_of(run: Run, episodes: Sequence[str] = (), *, named: Sequence[str] = ()) -> list[Task]:
+    """The tasks that a run's episodes are of: those that ship, and those that the caller names.
+
+    What the run itself says of where its tasks are is not followed: a task is code.
+
+    Args:
+        run: The run.
+        episodes: Only of these, by their names.
+        named: Tasks that do not ship, as `deskhand.episodes.catalogue.find_tasks` takes them.
 
     Raises:
-        TaskError: One of them is no more.
+        EpisodeError: An episode is of another task.
+        TaskError: There is none of a name in `named`.
     """
-    select = [str(name) for name in run.manifest.get("select") or run.manifest.get("tasks") or ()]
-    found = find_tasks(select)
-    if not episodes:
-        return found
-    wanted = {key_of(each.result or each.begin).task for each in map(run.recording, episodes)}
-    return [task for task in found if task.name in wanted]
+    known = {**built_in(), **{task.name: task for task in find_tasks(named)}} if named else built_in()
+    recordings = [run.recording(name) for name in episodes]
+    results = [each.result or each.begin for each in recordings] if episodes else run.results()
+    wanted = list(dict.fromkeys(key_of(result).task for result in results))
+    if unknown := [name for name in wanted if name not in known]:
+        listed = run.manifest.get("select")
+        others = [each for each in listed if not ships(each)] if isinstance(listed, list) else []
+        told = f"; the run names {', '.join(map(shown, others[:3]))}" if others else ""
+        raise EpisodeError(
+            f"{run.directory} has episodes of {', '.join(unknown[:3])}, which does not ship{told}. A task is code, which would "
+            "run here: if you trust it, name its folder or its class with --task"
+        )
+    return [known[name] for name in wanted]
 
 
 def _begin(run: Run, out: Path) -> None:

@@ -13,7 +13,7 @@ from deskhand.actions import Action
 from deskhand.desktop import bare
 from deskhand.episodes.recording import ATTEMPTS, MANIFEST, Recording, open_run
 from deskhand.episodes.sameness import difference
-from deskhand.errors import EpisodeError
+from deskhand.errors import EpisodeError, shown
 from deskhand.settle import Settle
 
 if TYPE_CHECKING:
@@ -31,11 +31,12 @@ _NEARLY = 300
 _MORE = Settle(timeout=0.3)
 
 
-def replay_agent(path: str) -> Agent:
+def replay_agent(path: str, *, host: bool = False) -> Agent:
     """An agent that makes the calls of a record.
 
     Args:
         path: The directory of an attempt, of an episode (its last attempt), or of a run (the episode of the same name).
+        host: See `repeating`.
 
     Raises:
         EpisodeError: There is no such directory. A run that lacks the episode raises when it is played.
@@ -45,21 +46,39 @@ def replay_agent(path: str) -> Agent:
         raise EpisodeError(f"there is no directory {path!r} to replay from")
 
     def replay(episode: Episode) -> str | None:
-        return repeating(_recording(given.absolute(), str(episode._key)))(episode)  # noqa: SLF001 # whose episode it is
+        recording = _recording(given.absolute(), str(episode._key))  # noqa: SLF001 # whose episode it is
+        return repeating(recording, host=host)(episode)
 
     return replay
 
 
-def repeating(recording: Recording) -> Callable[[Episode], str | None]:
-    """An agent that makes the calls of one attempt again: those that were made, and not those that were refused."""
+def repeating(recording: Recording, *, host: bool = False) -> Callable[[Episode], str | None]:
+    """An agent that makes the calls of one attempt again: those that were made, and not those that were refused.
+
+    A record is code: it has commands, programs and keys, of whoever wrote it.
+
+    Args:
+        recording: The attempt.
+        host: Whether that may be done on a desktop of this machine, with the rights of this process. Without it only desktops
+            in containers are acted on.
+
+    Raises:
+        EpisodeError: By the agent: the desktop is none in a container, or a call is damaged.
+    """
 
     def replay(episode: Episode) -> str | None:
+        if not host and not episode.desktop.has_machine:
+            raise EpisodeError(
+                f"the calls recorded in {recording.directory} would be made on this machine, with your rights: use desktops in "
+                "containers (--backend docker), or, if you trust the record, allow it with --host (find_agent(..., host=True))"
+            )
         answer = None
         ended, patience = 0.0, _PATIENCE
         home = next((event["home"] for event in recording.events if event.get("home")), None)
         for recorded in recording.events:
             if _was_refused(recorded):
                 continue
+            _check(recording, recorded, home)
             event = recorded if home is None else _moved(recorded, home, episode.desktop.home or home)
             if event["kind"] == "perform" and event.get("before"):
                 # Between the calls the agent thought, or waited for something, and the screen went on.
@@ -68,10 +87,33 @@ def repeating(recording: Recording) -> Callable[[Episode], str | None]:
                     # It is not as it was, and will hardly be again.
                     patience = 0.0
             answer = _repeat(episode, event) or answer
-            ended = event["t"]
+            if event["kind"] == "perform":
+                ended = event["t"]
         return answer
 
     return replay
+
+
+def _check(recording: Recording, event: Mapping[str, Any], home: object) -> None:
+    """Whether a call has what it needs to be made again: the file may be anybody's."""
+    match event["kind"]:
+        case "perform":
+            actions, times = event.get("actions"), (event.get("t"), event.get("seconds"))
+            whole = isinstance(actions, list) and all(isinstance(action, dict) for action in actions)
+            whole = whole and all(isinstance(time, int | float) for time in times)
+            whole = whole and isinstance(event.get("before"), str | None)
+        case "start":
+            argv = event.get("argv")
+            whole = isinstance(argv, list) and bool(argv) and all(isinstance(word, str) for word in argv)
+        case "shell":
+            whole = isinstance(event.get("command"), str | None)
+        case "answer":
+            whole = isinstance(event.get("text"), str)
+        case _:
+            whole = True
+    if not whole or not (home is None or (isinstance(home, str) and home.startswith("/") and home != "/")):
+        what = event["kind"] if not whole else "home"
+        raise EpisodeError(f"{recording.directory}: an event {shown(what)} is damaged: it cannot be made again")
 
 
 def _moved(value: Any, home: str, here: str) -> Any:

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._native import __version__
 from deskhand.bench.machine import describe
-from deskhand.episodes.agents import find_agent
-from deskhand.episodes.catalogue import digest, find_tasks
+from deskhand.episodes.agents import find_agent, is_code
+from deskhand.episodes.catalogue import digest, find_tasks, ships
 from deskhand.episodes.fleet import Fleet
 from deskhand.episodes.ledger import EVERYTHING, Key
 from deskhand.episodes.ledgers import ledger_name, open_ledger
 from deskhand.episodes.plan import Plan
+from deskhand.episodes.recording import LONGEST_PART, read_part
 from deskhand.episodes.worker import abandon_dead
 from deskhand.errors import EpisodeError, LaunchFailed, shown
 from deskhand.launch.engine import connect_engine
@@ -104,9 +105,13 @@ def begin(
     shard: tuple[int, int] = EVERYTHING,
     ledger: str | None = None,
     run_seed: int | None = None,
+    host: bool = False,
     wall: Callable[[], float] = time.time,
 ) -> Begun:
     """Begin a run in a directory, or go on with the one that is there: what is not given is as it was, or has its default.
+
+    A run that is there may be anybody's. What of it is code, or leads elsewhere, has to be given again: tasks that do not ship,
+    an agent of a module or a record, a ledger that is not in the directory.
 
     Args:
         out: The directory.
@@ -121,6 +126,7 @@ def begin(
         shard: Play only part i of n.
         ledger: A PostgreSQL URL; by default a file in the directory.
         run_seed: From which all instances follow, 0 by default.
+        host: Whether the agent `replay:PATH` may make recorded calls on this machine.
         wall: Seconds since 1970.
 
     Raises:
@@ -142,7 +148,13 @@ def begin(
     }
     settings = _settled(directory, asked, kept)
     select = [_absolute(name) for name in tasks] or ([] if kept is not None else ["*"])
+    if settings["agent"].startswith("replay:") and settings["backend"] == "local" and not host:
+        raise EpisodeError(
+            f"{settings['agent']} would make recorded calls on this machine, with your rights: use --backend docker, or, if "
+            "you trust the record, --host"
+        )
     if kept is not None:
+        _refuse_unnamed(directory, kept, asked, select)
         select = list(dict.fromkeys([*kept["select"], *select]))
     found = find_tasks(select)
     _check(settings, found, shard, desktops)
@@ -171,6 +183,7 @@ def begin(
         shard=shard,
         backend=settings["backend"],
         image=settings["image"],
+        host=host,
     )
     _check_programs(found, plan)
     return _queue(plan, manifest, kept, found)
@@ -207,11 +220,11 @@ def read_manifest(directory: str | os.PathLike[str]) -> Mapping[str, Any]:
         EpisodeError: There is none, or it is damaged or of another version.
     """
     path = Path(directory) / MANIFEST
+    if not path.exists():
+        raise EpisodeError(f"there is no run in {directory}: it has no {MANIFEST}")
     try:
-        manifest = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise EpisodeError(f"there is no run in {directory}: it has no {MANIFEST}") from error
-    except (OSError, ValueError) as error:
+        manifest = json.loads(read_part(path, LONGEST_PART))
+    except (ValueError, RecursionError) as error:
         raise EpisodeError(f"{path} cannot be read: {error}; begin a new run in another directory") from error
     if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
         version = manifest.get("version") if isinstance(manifest, dict) else None
@@ -247,6 +260,22 @@ def _settled(directory: Path, asked: Mapping[str, Any], kept: Mapping[str, Any] 
     if differing:
         raise _other(directory, differing, f"to go on with it: deskhand run --out {directory}")
     return {name: kept[name] if value is None else value for name, value in asked.items()}
+
+
+def _refuse_unnamed(directory: Path, kept: Mapping[str, Any], asked: Mapping[str, Any], select: Sequence[str]) -> None:
+    """What a manifest names is not run, imported or connected to because it is named there."""
+    lacking = []
+    if asked["agent"] is None and is_code(kept["agent"]):
+        lacking.append(f"--agent {shown(kept['agent'])}")
+    if asked["ledger"] is None and kept["ledger"] != _LEDGER:
+        lacking.append(f"--ledger {shown(kept['ledger'])}")
+    lacking += [f"the task {shown(name)}" for name in kept["select"] if not ships(name) and name not in select]
+    if lacking:
+        more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+        raise EpisodeError(
+            f"the run in {directory} has what is code, or leads elsewhere: {', '.join(lacking[:_SHOWN])}{more}. If you trust "
+            "it, give it again to go on with the run"
+        )
 
 
 def _refuse_other(
@@ -304,7 +333,7 @@ def _check(settings: Mapping[str, Any], tasks: Sequence[Task], shard: tuple[int,
     if not tasks:
         raise EpisodeError("there are no tasks")
     # Before anything is made: a name that is wrong is wrong in every episode.
-    find_agent(settings["agent"])
+    find_agent(settings["agent"], host=True)
 
 
 def _check_programs(tasks: Sequence[Task], plan: Plan) -> None:

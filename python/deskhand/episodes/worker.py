@@ -95,7 +95,7 @@ class Worker:
         self.stop = stop or Stop()
         self._tell = tell
         self._tasks = {task.name: task for task in find_tasks(plan.tasks)}
-        self._agent: Agent = find_agent(plan.agent)
+        self._agent: Agent = find_agent(plan.agent, host=plan.host)
         self._frames: FrameStore | None = None
         if record is None:
             self._frames = FrameStore(Path(plan.directory) / "frames")

@@ -11,11 +11,9 @@ import functools
 import io
 import posixpath
 import secrets
-import select
 import socket
 import ssl
 import struct
-import tarfile
 import tempfile
 import threading
 import time
@@ -25,9 +23,11 @@ from typing import IO, TYPE_CHECKING, Any
 from deskhand.errors import ActionError, BackendError, DesktopLost, LaunchFailed, ShellError
 from deskhand.inside import Usage
 from deskhand.launch import cgroup, registry
+from deskhand.launch.copying import pack, staged
 from deskhand.launch.notes import notes
 from deskhand.launch.processes import Guard
 from deskhand.launch.throttle import Throttle
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     import os
@@ -45,6 +45,14 @@ _X_ENDED, _PART_ENDED, _X_ABSENT, _X_KILLED = 71, 72, 73, 74
 _KILLED = 137
 _NO_START = "check that the container runs, has the program, and has room for processes (Limits.processes)"
 _REFUSED = b"OCI runtime exec failed"
+# Who reads it may have had enough, and closes its standard input: it ends then, where the engine would let it wait for ever.
+_SEND = """exec 3<&0
+tar -c -C "$1" -f - -- "./$2" </dev/null 3<&- & sender=$!
+{ read -r -N 1 _; kill "$sender"; } <&3 >/dev/null 2>&1 & watcher=$!
+wait "$sender"; code=$?
+kill "$watcher" 2>/dev/null
+exit "$code"
+"""
 _OUT, _ERR = 1, 2
 _FRAME = struct.Struct(">BxxxL")
 _PIECE = 1 << 16
@@ -113,10 +121,7 @@ class Exec:
 
     def frames(self, timeout: float) -> Iterator[tuple[int, bytes]]:
         """What has come within `timeout` seconds: stream and bytes. Ends early when something came, or at the end."""
-        ready = True
-        if not self.has_pending:
-            ready = bool(select.select([self._socket], [], [], max(0.0, timeout))[0])
-        if ready and not self._has_frame():
+        if (self.has_pending or ready([self._socket], timeout=timeout)) and not self._has_frame():
             try:
                 data: bytes = self._socket.recv(_PIECE)
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -153,7 +158,7 @@ class Exec:
 
     def send(self, data: bytes, timeout: float) -> int:
         """Write to its standard input; returns how many bytes it took within `timeout` seconds."""
-        if not select.select([], [self._socket], [], timeout)[1]:
+        if not ready(writing=[self._socket], timeout=timeout):
             return 0
         try:
             taken: int = self._socket.send(data)
@@ -220,7 +225,7 @@ def _first_line(command: Exec, limit: float = _HELPER_LIMIT) -> bytes:
     told = b""
     deadline = time.monotonic() + limit
     try:
-        while b"\n" not in told and not command.ended and time.monotonic() < deadline:
+        while b"\n" not in told and len(told) < _PIECE and not command.ended and time.monotonic() < deadline:
             told += b"".join(data for _, data in command.frames(_SLICE))
     finally:
         command.close()
@@ -355,6 +360,8 @@ class Container:
                         errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(errors))]
                     elif take is not None:
                         take(data)
+                    elif len(out) + len(data) > _ROOM_FOR_SCRIPTS:
+                        raise BackendError(f"{argv[0]} in {self.name} writes more than {_ROOM_FOR_SCRIPTS} bytes")
                     else:
                         out += data
                 if time.monotonic() - last > timeout:
@@ -396,13 +403,18 @@ class Container:
     def read_file(self, path: str, *, limit: int) -> bytes:
         """See `Desktop.read_file`."""
         data = bytearray()
-        code, _, errors = self.run(["head", "-c", str(limit + 1), "--", _checked(path)], take=data.extend)
+
+        def take(piece: bytes) -> None:
+            data.extend(piece)
+            # Whatever stands in for `head` there.
+            if len(data) > limit:
+                raise BackendError(
+                    f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit, or use copy_out"
+                )
+
+        code, _, errors = self.run(["head", "-c", str(limit + 1), "--", _checked(path)], take=take)
         if code != 0:
             raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors)}")
-        if len(data) > limit:
-            raise BackendError(
-                f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit, or use copy_out"
-            )
         return bytes(data)
 
     def write_file(self, path: str, data: bytes) -> None:
@@ -415,36 +427,38 @@ class Container:
 
     def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
         """See `Desktop.copy_in`."""
-        path = Path(source)
-        if not path.exists():
-            raise ActionError(f"copy_in: there is no {str(path)!r}")
         directory, name = posixpath.split(_checked(target).rstrip("/"))
         with tempfile.TemporaryFile() as spool:
-            with tarfile.open(fileobj=spool, mode="w") as archive:
-                archive.add(path, arcname=name, filter=_as_nobodys)
+            pack(Path(source), name, spool)
             spool.seek(0)
             script = 'mkdir -p -- "$1" && tar -x --no-same-owner --no-same-permissions -C "$1" -f -'
             code, _, errors = self.run(["sh", "-c", script, "sh", directory], stdin=spool)
         if code != 0:
             raise BackendError(f"cannot copy to {target!r} in {self.name}: {_words(errors)}")
 
-    def copy_out(self, source: str, target: str | os.PathLike[str]) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> None:
         """See `Desktop.copy_out`."""
         directory, name = posixpath.split(_checked(source).rstrip("/"))
-        path = Path(target)
-        with (
-            tempfile.TemporaryFile() as spool,
-            tempfile.TemporaryDirectory(dir=path.parent, prefix=".deskhand-") as part,
-        ):
-            argv = ["tar", "-c", "-C", directory, "-f", "-", "--", f"./{name}"]
-            code, _, errors = self.run(argv, take=spool.write)
-            if code != 0:
-                raise BackendError(f"cannot copy {source!r} from {self.name}: {_words(errors)}")
-            spool.seek(0)
-            with tarfile.open(fileobj=spool) as archive:
-                # Whoever rules the desktop wrote this: no device, no link and no path may lead out of the directory.
-                archive.extractall(part, filter="data")
-            (Path(part) / name).replace(path)
+        if name in {"", ".", ".."}:
+            raise ActionError(f"copy_out: {source!r} does not end in a name: name the file or the directory")
+        if limit < 1:
+            raise ActionError(f"copy_out: the limit must be at least 1 byte, not {limit}")
+        with staged(target, f"{source!r} from {self.name}") as staging:
+            command = Exec(self, ["bash", "-c", _SEND, "bash", directory, name], env=self.berth.environment, stdin=True)
+            try:
+                output = _Output(command, staging.what)
+                try:
+                    staging.fill(output, name, limit=limit)
+                except BackendError:
+                    # It says itself why it wrote nothing, or half of it.
+                    if command.ended and command.exit_code():
+                        raise output.failed() from None
+                    raise
+                if command.await_exit(_HELPER_LIMIT) != 0:
+                    raise output.failed()
+            finally:
+                command.close()
+            staging.publish()
 
     # --- what it says of itself ---
 
@@ -463,6 +477,7 @@ class Container:
         """See `Desktop.logs`."""
         if program is None and not self.berth.shared:
             try:
+                # The engine keeps no more of it than it was told to (see `confined`).
                 text: bytes = self.engine.api.logs(self.id, tail=_LOG_LINES)
             except (self.engine.errors.DockerException, OSError) as error:
                 raise BackendError(f"the Docker engine tells nothing of {self.name}: {error}") from error
@@ -688,7 +703,30 @@ def _words(errors: bytes) -> str:
     return errors.decode("utf-8", "replace").strip()[-500:] or "no reason was given"
 
 
-def _as_nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    return member
+class _Output:
+    """What a command writes, as a stream to read from."""
+
+    def __init__(self, command: Exec, what: str) -> None:
+        self._command = command
+        self._what = what
+        self._waiting = b""
+        self._errors = b""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to `size` bytes; none at the end."""
+        deadline = time.monotonic() + _HELPER_LIMIT
+        while not self._waiting and not self._command.ended:
+            for kind, data in self._command.frames(_SLICE):
+                deadline = time.monotonic() + _HELPER_LIMIT
+                if kind == _OUT:
+                    self._waiting += data
+                else:
+                    self._errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(self._errors))]
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"copying {self._what}: nothing came for {_HELPER_LIMIT:g} s")
+        taken, self._waiting = self._waiting[:size], self._waiting[size:]
+        return taken
+
+    def failed(self) -> BackendError:
+        """The command's own words."""
+        return BackendError(f"cannot copy {self._what}: {_words(self._errors)}")

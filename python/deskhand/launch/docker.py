@@ -29,6 +29,7 @@ from deskhand.launch.confinement import confined, create
 from deskhand.launch.container import Container, ContainerPrograms
 from deskhand.launch.engine import Engine, connect_engine
 from deskhand.launch.leftovers import SOCKETS, own_labels, reap, settle_removal
+from deskhand.launch.mounting import check_source, engine_sockets
 from deskhand.launch.opening import NO_MANAGER, expected_of, open_over_vnc, open_over_x
 from deskhand.launch.processes import Guard
 from deskhand.launch.proxy import enclose
@@ -252,7 +253,7 @@ def launch_docker(
             address of this machine or of a private network is refused unless its entry names the address, after `=`. No
             port is published in any case.
         mounts: What it sees of this machine, or of the engine's where that is another one; nothing by default, read-only unless
-            it says so.
+            it says so. The socket of a container engine, under any name, and directories with one in them are refused.
         env: Added to the environment of everything in it.
         user: Numbers of user and group in it, not 0; by default yours, 1000:1000 if you are root.
         limits: What it may use.
@@ -391,8 +392,9 @@ def _engine_for(order: Order, displays: int) -> tuple[Engine, bool]:
     engine = connect_engine()
     try:
         remote = not engine.is_local if order.remote is None else order.remote
+        sockets = engine_sockets(engine.address.url) if order.mounts else []
         for mount in order.mounts:
-            _check_mount(mount, remote=remote)
+            _check_mount(mount, sockets, remote=remote)
         if remote:
             _check_remote(order, displays)
         _check_engine(engine)
@@ -448,7 +450,7 @@ def _clear_up(engine: Engine) -> None:
         reap(engine)
 
 
-def _check_mount(mount: Mount, *, remote: bool) -> None:
+def _check_mount(mount: Mount, sockets: Sequence[Path], *, remote: bool) -> None:
     path = Path(mount.source)
     if remote and not path.is_absolute():
         raise ActionError(f"the mount {str(path)!r} is of the engine's machine: give its absolute path there")
@@ -456,8 +458,7 @@ def _check_mount(mount: Mount, *, remote: bool) -> None:
         raise ActionError(f"the mount {str(path)!r} does not exist: make it first, Docker would make it for root")
     if not mount.target.startswith("/") or mount.target in {"/", SOCKETS, HOME, "/tmp", "/run"}:  # noqa: S108
         raise ActionError(f"a mount must go to an absolute path that is not the desktop's own, not {mount.target!r}")
-    if "docker.sock" in {path.name, path.resolve().name}:
-        raise ActionError("the engine's socket in a container is root on this machine: it is not mounted")
+    check_source(path, sockets, remote=remote)
 
 
 def _prepare(house: House) -> None:

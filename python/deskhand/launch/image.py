@@ -40,6 +40,8 @@ __all__ = [
 
 STAGES = ("minimal", "desktop")
 BASE = "debian:bookworm-slim"
+# A line for each package; the image with all applications has 16 kB of them.
+_LONGEST_RECORD = 4 << 20
 _LOG_LINES = 30
 _SHELL_LIMIT = 60.0
 _PACKAGES = "/usr/local/lib/deskhand/packages"
@@ -134,7 +136,13 @@ def _recorded(engine: Engine, image: str) -> dict[str, str]:
         with registry.hold(directory), engine.translated(f"the record of packages in {image}"):
             made = engine.api.create_container(image, labels=own_labels(directory), command=["none"])["Id"]
             pieces, _ = engine.api.get_archive(made, _PACKAGES)
-            with tarfile.open(fileobj=io.BytesIO(b"".join(pieces))) as archive:
+            packed = bytearray()
+            for piece in pieces:
+                packed += piece
+                if len(packed) > _LONGEST_RECORD:
+                    hint = "use an image of `deskhand image build`, or one made from it"
+                    raise LaunchFailed(f"the record of packages in {image}", 0.0, "", f"it is too long: {hint}")
+            with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
                 file = archive.extractfile(posixpath.basename(_PACKAGES))
                 lines = (file.read() if file is not None else b"").decode().splitlines()
     finally:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import select
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from deskhand.errors import BackendError, DeskhandError, ShellError
 from deskhand.launch import registry
 from deskhand.launch.processes import Guard
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,7 +121,7 @@ class HostSession:
 
     def write(self, data: bytes, timeout: float) -> int:
         """See `Session.write`."""
-        if self._requests < 0 or not _ready([self._requests], select.POLLOUT, timeout):
+        if self._requests < 0 or not ready(writing=[self._requests], timeout=timeout):
             return 0
         try:
             return os.write(self._requests, data[:_PIECE])
@@ -131,16 +131,16 @@ class HostSession:
     def read(self) -> list[tuple[int, bytes]]:
         """See `Session.read`."""
         while self._open:
-            ready = _ready([*self._open, self._wake], select.POLLIN, None)
+            found_ready = ready([*self._open, self._wake])
             found = []
-            for descriptor in ready & self._open.keys():
+            for descriptor in found_ready & self._open.keys():
                 with contextlib.suppress(BlockingIOError):
                     if data := os.read(descriptor, _PIECE):
                         found.append((self._open[descriptor], data))
                     else:
                         os.close(descriptor)
                         del self._open[descriptor]
-            if self._wake in ready:
+            if self._wake in found_ready:
                 # Somebody whom we may not end may hold the streams open, and even write on.
                 self._last_words -= 1
                 if not found or not self._last_words:
@@ -179,15 +179,6 @@ class HostSession:
                 with contextlib.suppress(OSError):
                     os.close(descriptor)
         self._open, self._requests, self._wake = {}, -1, -1
-
-
-def _ready(descriptors: list[int], event: int, timeout: float | None) -> set[int]:
-    """Those that are ready, or at their end."""
-    # `select` knows no number above 1023.
-    poll = select.poll()
-    for descriptor in descriptors:
-        poll.register(descriptor, event)
-    return {descriptor for descriptor, _ in poll.poll(None if timeout is None else timeout * 1000)}
 
 
 def _end_marked(mark: str) -> None:

@@ -5,7 +5,6 @@ This module owns the carrying. What must never appear here: a byte of what is ca
 
 from __future__ import annotations
 
-import select
 import socket
 import sys
 import threading
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from deskhand.errors import BackendError, DesktopLost, LaunchFailed, ShellError
 from deskhand.launch.container import LIBRARY, Exec
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     from deskhand.launch.container import Container
@@ -64,12 +64,10 @@ def _carry(command: Exec, inside: socket.socket) -> None:
         with inside:
             while not command.ended:
                 # What is inside is read again only when all of it is on its way: so this never holds more than one piece.
-                poll = select.poll()
-                poll.register(command, select.POLLIN | (select.POLLOUT if waiting else 0))
-                if not waiting:
-                    poll.register(inside, select.POLLIN)
-                ready = dict([] if command.has_pending else poll.poll())
-                if inside.fileno() in ready:
+                written = [command] if waiting else []
+                read: list[Exec | socket.socket] = [command] if waiting else [command, inside]
+                found = set() if command.has_pending else ready(read, written)
+                if inside.fileno() in found:
                     waiting = inside.recv(_PIECE)
                     if not waiting:
                         return

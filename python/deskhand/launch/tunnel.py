@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shlex
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from deskhand.errors import LaunchFailed
 from deskhand.launch import registry
 from deskhand.launch.processes import tail
+from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,7 +142,7 @@ class Tunnel:
         """What the other side says of the socket; empty when it says nothing in time."""
         assert process.stdout is not None  # noqa: S101 # it was asked for
         said = b""
-        while (left := deadline - time.monotonic()) > 0 and select.select([process.stdout], [], [], left)[0]:
+        while (left := deadline - time.monotonic()) > 0 and ready([process.stdout], timeout=left):
             piece = os.read(process.stdout.fileno(), _PIECE)
             said += piece
             # A shell over there may greet everybody.

@@ -12,9 +12,10 @@ from __future__ import annotations
 import contextlib
 import hmac
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
-from deskhand.errors import ActionError, DeskhandError
+from deskhand.errors import ActionError, DeskhandError, shown
 from deskhand.providers.extras import load
 from deskhand.serve.commands import ALIASES, Commands
 
@@ -28,6 +29,7 @@ _LARGEST_REQUEST = 16 << 20
 # A page in this machine's browser could reach a server on loopback; browsers say so, and no client of this protocol is one.
 _REFUSED = "this is not for web pages"
 _UNKNOWN = "Authentication failed"
+_LOG = logging.getLogger(__name__)
 
 
 def application(desktop: AsyncDesktop, *, api_key: str, programs: bool = False) -> Any:
@@ -53,7 +55,8 @@ def application(desktop: AsyncDesktop, *, api_key: str, programs: bool = False) 
         routing.Route("/cmd", server.cmd, methods=["POST"]),
         routing.WebSocketRoute("/ws", server.ws),
     ]
-    return load("starlette.applications", "cua").Starlette(routes=routes)
+    handlers = {load("starlette.exceptions", "cua").HTTPException: server.unknown, Exception: server.failed}
+    return load("starlette.applications", "cua").Starlette(routes=routes, exception_handlers=handlers)
 
 
 class _Server:
@@ -65,6 +68,8 @@ class _Server:
         self._programs = programs
         self._responses = load("starlette.responses", "cua")
         self._disconnected: type[Exception] = load("starlette.websockets", "cua").WebSocketDisconnect
+        self._refused: type[Exception] = load("starlette.exceptions", "cua").HTTPException
+        self._left: type[Exception] = load("starlette.requests", "cua").ClientDisconnect
 
     async def status(self, _: Any) -> Any:
         return self._responses.JSONResponse({"status": "ok", "os_type": "linux", "features": []})
@@ -77,18 +82,32 @@ class _Server:
             return self._refusal(403, _REFUSED)
         if not self._admits(request.headers.get("x-api-key")):
             return self._refusal(401, _UNKNOWN)
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _LARGEST_REQUEST:
-                return self._refusal(413, f"a request is at most {_LARGEST_REQUEST} bytes")
-        message = _parsed(body)
+        message = _parsed(await self._body(request))
         command = message.get("command") if isinstance(message, dict) else None
         if not isinstance(command, str):
             return self._refusal(400, "Invalid JSON body: an object with a command is needed")
         if ALIASES.get(command, command) not in Commands.listed():
             return self._refusal(400, f"Unknown command: {command[:80]}")
-        return self._responses.PlainTextResponse(f"data: {json.dumps(await self._answer(message))}\n\n")
+        return self._responses.PlainTextResponse(f"data: {await self._answer(message)}\n\n")
+
+    async def _body(self, request: Any) -> bytes:
+        body = bytearray()
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _LARGEST_REQUEST:
+                    raise self._refused(413, f"a request is at most {_LARGEST_REQUEST} bytes")
+        except self._left:
+            raise self._refused(400, "the request is shorter than it says") from None
+        return bytes(body)
+
+    async def unknown(self, _: Any, error: Any) -> Any:
+        """Answer a request that is refused: for what is not there, too large, of another method."""
+        return self._refusal(error.status_code, str(error.detail))
+
+    async def failed(self, _: Any, error: Exception) -> Any:
+        """Answer a request that failed where nobody expected it; the server logs it."""
+        return self._refusal(500, _told(error))
 
     async def ws(self, socket: Any) -> None:
         if "origin" in socket.headers:
@@ -98,36 +117,65 @@ class _Server:
         with contextlib.suppress(self._disconnected):
             admitted = self._admits(socket.headers.get("x-api-key"))
             while True:
-                message = _parsed(await socket.receive_text())
+                message = _parsed(await self._received(socket))
                 if isinstance(message, dict) and message.get("command") == "authenticate":
                     params = message.get("params")
                     admitted = self._admits(params.get("api_key") if isinstance(params, dict) else None)
                     if admitted:
-                        await socket.send_json({"success": True, "message": "Authentication successful"})
+                        await socket.send_text(json.dumps({"success": True, "message": "Authentication successful"}))
                         continue
                 if not admitted:
-                    await socket.send_json({"success": False, "error": _UNKNOWN})
+                    await socket.send_text(_failure(_UNKNOWN))
                     await socket.close(1008)
                     return
-                await socket.send_json(await self._answer(message))
+                await socket.send_text(await self._answer(message))
+
+    async def _received(self, socket: Any) -> str | bytes:
+        """The next message; one of bytes is JSON as well."""
+        message = await socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise self._disconnected
+        text: str | bytes | None = message.get("text")
+        return text if text is not None else message.get("bytes") or b""
 
     def _admits(self, key: object) -> bool:
-        return isinstance(key, str) and hmac.compare_digest(key.encode(), self._api_key.encode())
+        if not isinstance(key, str):
+            return False
+        # JSON may say half a character, which UTF-8 has none for.
+        given, wanted = (text.encode("utf-8", "surrogatepass") for text in (key, self._api_key))
+        return hmac.compare_digest(given, wanted)
 
     def _refusal(self, code: int, why: str) -> Any:
-        return self._responses.JSONResponse({"detail": why}, code)
+        # Not JSONResponse: it writes UTF-8, in which what a client sent may have no form.
+        return self._responses.Response(json.dumps({"detail": why}), code, media_type="application/json")
 
-    async def _answer(self, message: Any) -> dict[str, Any]:
+    async def _answer(self, message: Any) -> str:
+        """What comes of a command, as the protocol says it, whatever came of it."""
         if not isinstance(message, dict):
-            return {"success": False, "error": "Invalid JSON: an object with a command is needed"}
+            return _failure("Invalid JSON: an object with a command is needed")
         command, params = message.get("command"), message.get("params")
         try:
             result = await self._desktop.run(
                 lambda there: Commands(there, programs=self._programs).answer(command, params)
             )
-        except DeskhandError as error:
-            return {"success": False, "error": str(error)}
-        return {"success": True, **result}
+            return json.dumps({"success": True, **result})
+        except Exception as error:  # noqa: BLE001 # whatever it is, its client gets an answer, and the next one too
+            if not isinstance(error, DeskhandError | TimeoutError):
+                _LOG.exception("the command %s failed", shown(command))
+            return _failure(_told(error))
+
+
+def _failure(why: str) -> str:
+    return json.dumps({"success": False, "error": why})
+
+
+def _told(error: Exception) -> str:
+    """What a client is told: what deskhand says of it, and of everything else only its kind."""
+    if isinstance(error, DeskhandError):
+        return str(error)
+    if isinstance(error, TimeoutError):
+        return f"it took too long: {error}" if str(error) else "it took too long"
+    return f"the server failed ({type(error).__name__}); its log says more"
 
 
 def _parsed(text: str | bytes) -> Any:

@@ -80,7 +80,11 @@ class SqliteLedger(SqlLedger):
             raise
 
     def _open(self, transaction: Transaction, _again: bool) -> None:  # noqa: FBT001 # see _do
-        tables = {name for (name,) in transaction.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        found = transaction.rows("SELECT name, type FROM sqlite_master WHERE type <> 'index'")
+        tables = {name for name, _ in found}
+        if any(kind != "table" for _, kind in found):
+            # They would be run as programs of whoever wrote the file.
+            raise LedgerError(f"{self.name} has views or triggers, which no ledger has: do not use it")
         if "ledger" in tables:
             self._check(transaction)
         elif tables:

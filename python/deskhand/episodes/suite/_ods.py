@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
@@ -100,7 +101,8 @@ def read_sheets(data: bytes | None) -> dict[str, Cells] | None:
             if archive.getinfo("content.xml").file_size > _LARGEST:
                 return None
             root = ET.fromstring(archive.read("content.xml"))  # noqa: S314 # expat bounds what entities can become
-    except (zipfile.BadZipFile, KeyError, ET.ParseError, OSError, EOFError):
+    except (zipfile.BadZipFile, zlib.error, KeyError, ET.ParseError, OSError, EOFError, RuntimeError, ValueError):
+        # RuntimeError: what is encrypted, or packed in a way that is not known here.
         return None
     tables = root.iter(f"{{{_TABLE}}}table")
     return {table.get(f"{{{_TABLE}}}name", ""): _cells(table) for table in tables}

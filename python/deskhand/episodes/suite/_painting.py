@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
+import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +38,7 @@ COLOURS = {
 """What the colours are called, and what they are."""
 
 WIDTH, HEIGHT = 1000, 540
+_PNG_URL = "data:image/png;base64,"
 """Of the canvas, in pixels."""
 
 STROKE = 5
@@ -134,14 +136,19 @@ def open_painting(stage: Stage, template: str) -> None:
 
 
 def canvas(stage: Stage) -> NDArray[np.uint8] | None:
-    """The painting without its template: rows of red, green, blue and opacity; None when the page is not open any more."""
+    """The painting without its template: rows of red, green, blue and opacity; None when the page is gone, or tells of none."""
     with Page(stage) as page:
         if not page.is_open:
             return None
         url = page.evaluate("window.paint instanceof HTMLCanvasElement ? paint.toDataURL() : null")
-    if not url:
+    # What the page says may be anything that the agent made it say.
+    if not isinstance(url, str) or not url.startswith(_PNG_URL):
         return None
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGBA"))
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(url.removeprefix(_PNG_URL))), formats=["PNG"]) as image:
+            return np.asarray(image.convert("RGBA")) if image.size == (WIDTH, HEIGHT) else None
+    except (ValueError, OSError, SyntaxError, zlib.error, Image.DecompressionBombError):
+        return None
 
 
 def is_colour(pixels: NDArray[np.uint8], colour: str) -> NDArray[np.bool_]:

@@ -26,6 +26,7 @@ __all__ = ["BusiestAddress", "CountLines", "FixConfig", "LogReport", "MakeTree",
 
 # More is no archive of these logs, and nobody's memory should be filled by one.
 _MOST_MEMBERS, _LARGEST_MEMBER = 50, 1 << 20
+_LARGEST_ARCHIVE = 16 << 20
 _ADDRESS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\.?\d)")
 
 
@@ -388,7 +389,9 @@ class LogReport(_InTerminal):
         data = stage.read(stage.parameters["archive"])
         found: dict[str, str] = {}
         try:
-            with tarfile.open(fileobj=io.BytesIO(data or b""), mode="r:gz") as archive:
+            # Whoever made it may have packed any number of bytes in few, headers included.
+            unpacked = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(data or b"", _LARGEST_ARCHIVE)
+            with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as archive:
                 for member in itertools.islice(archive, _MOST_MEMBERS):
                     file = archive.extractfile(member) if member.isfile() and member.size <= _LARGEST_MEMBER else None
                     if file is not None:

@@ -1,0 +1,46 @@
+"""Waiting until descriptors can be read or written, whatever their numbers: `select` has none above 1023.
+
+What must never appear here: reading, writing, a thread.
+"""
+
+from __future__ import annotations
+
+import select
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["ready"]
+
+
+class _HasDescriptor(Protocol):
+    def fileno(self) -> int: ...
+
+
+Source: TypeAlias = "int | _HasDescriptor"
+
+
+def ready(reading: Iterable[Source] = (), writing: Iterable[Source] = (), *, timeout: float | None = None) -> set[int]:
+    """Wait until at least one of some descriptors is ready.
+
+    Args:
+        reading: Descriptors, or what has one, to be read.
+        writing: Descriptors to be written; one may be in both.
+        timeout: Seconds, where less than 0 is as 0; None waits for as long as it takes.
+
+    Returns:
+        The numbers of those that are ready, or have an error or their end to tell; empty when the time is over.
+
+    Raises:
+        ValueError: One of them is closed.
+    """
+    events: dict[int, int] = {}
+    for sources, event in ((reading, select.POLLIN), (writing, select.POLLOUT)):
+        for source in sources:
+            number = source if isinstance(source, int) else source.fileno()
+            events[number] = events.get(number, 0) | event
+    poll = select.poll()
+    for number, wanted in events.items():
+        poll.register(number, wanted)
+    return {number for number, _ in poll.poll(None if timeout is None else max(0.0, timeout) * 1000)}

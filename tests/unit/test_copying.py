@@ -1,0 +1,194 @@
+"""Trees out of a container: whatever a tar stream says, only files of the tree come of it, and nothing of half a tree."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import tarfile
+import tracemalloc
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand.launch.copying import pack, staged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LIMIT = 1 << 20
+
+
+def entry(name: str, kind: bytes = tarfile.REGTYPE, data: bytes = b"", link: str = "", mode: int = 0o644) -> bytes:
+    """One entry of a stream, in the form that Python's writer gives it."""
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode, info.size = kind, link, mode, len(data)
+    padding = -len(data) % tarfile.BLOCKSIZE
+    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape") + data + bytes(padding)
+
+
+def directory(name: str) -> bytes:
+    return entry(name, tarfile.DIRTYPE, mode=0o755)
+
+
+def symlink(name: str, target: str) -> bytes:
+    return entry(name, tarfile.SYMTYPE, link=target)
+
+
+def hardlink(name: str, target: str) -> bytes:
+    return entry(name, tarfile.LNKTYPE, link=target)
+
+
+def copied(target: Path, parts: Iterable[bytes], *, limit: int = LIMIT, entries: int = 1000) -> None:
+    stream = io.BytesIO(b"".join(parts) + bytes(2 * tarfile.BLOCKSIZE))
+    with staged(target, "'/home/user/tree'") as staging:
+        staging.fill(stream, "tree", limit=limit, entries=entries)
+        staging.publish()
+
+
+def test_a_tree_comes_out_as_it_is(tmp_path: Path) -> None:
+    parts = [
+        directory("./tree"),
+        entry("./tree/plain", data=b"words\n", mode=0o600),
+        entry("./tree/program", data=b"#!/bin/sh\n", mode=0o6777),
+        directory("./tree/below"),
+        entry("./tree/below/" + "n" * 200, data=bytes(5000)),
+        hardlink("./tree/below/same", "./tree/plain"),
+        symlink("./tree/below/up", "../plain"),
+        symlink("./tree/dangling", "nothing/here"),
+    ]
+    copied(tmp_path / "out", parts)
+    out = tmp_path / "out"
+    assert (
+        (out / "plain").read_bytes()
+        == (out / "below/same").read_bytes()
+        == (out / "below/up").read_bytes()
+        == b"words\n"
+    )
+    assert (out / "below" / ("n" * 200)).stat().st_size == 5000
+    assert stat.S_IMODE((out / "program").stat().st_mode) & 0o7111 == 0o111 & ~mask()
+    assert stat.S_IMODE((out / "plain").stat().st_mode) == 0o644 & ~mask()
+    assert (out / "dangling").readlink() == Path("nothing/here")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def mask() -> int:
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("Umask:"))
+    return int(line.split()[1], 8)
+
+
+TOP = directory("./tree")
+LONG = tarfile.TarInfo("././@LongLink")
+LONG.type, LONG.size = tarfile.GNUTYPE_LONGNAME, 1 << 30
+SPARSE = tarfile.TarInfo("./tree/holes")
+SPARSE.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "9999999999"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ([TOP, symlink("./tree/link", "/etc")], "may lead out of it"),
+        ([TOP, symlink("./tree/link", "../neighbour")], "may lead out of it"),
+        ([TOP, symlink("./tree/here", "."), symlink("./tree/link", "here/../../neighbour")], "may lead out of it"),
+        (
+            [TOP, directory("./tree/a"), symlink("./tree/a/b", ".."), symlink("./tree/link", "a/b/..")],
+            "may lead out of it",
+        ),
+        ([symlink("./tree", "/etc/passwd")], "may lead out of it"),
+        ([symlink("./tree", "neighbour")], "may lead out of it"),
+        # A directory that becomes a link, and a link that is to be written through.
+        ([TOP, directory("./tree/a"), symlink("./tree/a", "."), entry("./tree/a/x", data=b"x")], "twice"),
+        ([TOP, symlink("./tree/a", "."), directory("./tree/a"), entry("./tree/a/x", data=b"x")], "twice"),
+        ([TOP, symlink("./tree/a", "."), entry("./tree/a/x", data=b"x")], "is in no directory of it"),
+        ([TOP, entry("./tree/a"), entry("./tree/a/x")], "is in no directory of it"),
+        ([TOP, entry("./tree/a", data=b"1"), entry("./tree/a", data=b"2")], "twice"),
+        ([TOP, TOP], "twice"),
+        ([TOP, hardlink("./tree/a", "/etc/passwd")], "is no path in it"),
+        ([TOP, hardlink("./tree/a", "../../etc/passwd")], "is no path in it"),
+        ([TOP, hardlink("./tree/a", "./tree/later"), entry("./tree/later")], "is a hard link to no file of it"),
+        ([TOP, symlink("./tree/s", "x"), hardlink("./tree/a", "./tree/s")], "is a hard link to no file of it"),
+        ([TOP, hardlink("./tree/a", "./tree")], "is a hard link to no file of it"),
+        ([TOP, entry("./tree/../../evil", data=b"x")], "is no path in it"),
+        ([TOP, entry("/tmp/evil", data=b"x")], "is no path in it"),
+        ([TOP, entry("./beside", data=b"x")], "is no path in it"),
+        ([TOP, entry("./tree//x", data=b"x")], "is no path in it"),
+        ([TOP, entry("./tree/\x1b]0;owned\x07", data=b"x")], "has control characters"),
+        ([TOP, symlink("./tree/a", "b\nc")], "has control characters"),
+        ([TOP, entry("./tree/pipe", tarfile.FIFOTYPE)], "is a named pipe"),
+        ([TOP, entry("./tree/disk", tarfile.BLKTYPE)], "is a device"),
+        ([TOP, entry("./tree/null", tarfile.CHRTYPE)], "is a device"),
+        ([TOP, entry("./tree/odd", b"Z")], "is of an unknown kind"),
+        ([TOP, entry("./tree/holes", tarfile.GNUTYPE_SPARSE)], "is a file with holes"),
+        ([TOP, SPARSE.tobuf(tarfile.PAX_FORMAT)], "(holes|damaged)"),
+        (
+            [TOP, entry("./tree/a", data=bytes(LIMIT // 2)), entry("./tree/b", data=bytes(LIMIT // 2 + 1))],
+            "raise the limit",
+        ),
+        ([TOP, *(directory(f"./tree/{number}") for number in range(1000))], "more than 1000 entries"),
+        ([TOP, *(directory("./tree" + "/d" * depth) for depth in range(1, 101))], "deeper than"),
+        ([TOP, LONG.tobuf(tarfile.GNU_FORMAT)], "a name has 1073741824 bytes"),
+        ([TOP, entry("./tree/a", data=bytes(2000))[:1500]], "damaged"),
+        ([b"no tar at all " * 100], "damaged"),
+        ([TOP, bytes(2 * tarfile.BLOCKSIZE), bytes(LIMIT + 1000 * 4096 + (2 << 20))], "goes on beyond all files"),
+        ([], "nothing came of it"),
+    ],
+)
+def test_what_leads_out_is_odd_or_is_too_much_is_refused(tmp_path: Path, parts: list[bytes], told: str) -> None:
+    secret = tmp_path / "neighbour"
+    secret.write_text("the caller's own")
+    with pytest.raises(deskhand.BackendError, match=told):
+        copied(tmp_path / "out", parts)
+    assert list(tmp_path.iterdir()) == [secret]
+    assert secret.read_text() == "the caller's own"
+
+
+def test_a_large_stream_takes_little_memory(tmp_path: Path) -> None:
+    """It goes to the disk as it comes."""
+    whole = io.BytesIO(TOP + entry("./tree/large", data=bytes(64 << 20)) + bytes(1024))
+    tracemalloc.start()
+    try:
+        with staged(tmp_path / "out", "it") as staging:
+            staging.fill(whole, "tree", limit=64 << 20)
+            staging.publish()
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    assert (tmp_path / "out" / "large").stat().st_size == 64 << 20
+
+
+def test_what_is_in_its_place_stays(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("kept")
+    with pytest.raises(deskhand.BackendError, match="give another target"):
+        copied(tmp_path / "out", [TOP])
+    # A link at the target is replaced, and not followed.
+    (tmp_path / "link").symlink_to(tmp_path / "out" / "mine")
+    copied(tmp_path / "link", [entry("./tree", data=b"new")])
+    assert (tmp_path / "out" / "mine").read_text() == "kept"
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "link").read_bytes() == b"new"
+    with pytest.raises(deskhand.ActionError, match="there is no directory"):
+        copied(tmp_path / "missing" / "out", [TOP])
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "link"}
+
+
+def test_what_goes_in_is_no_link_followed_and_nothing_special(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "file").write_bytes(b"data")
+    (tree / "link").symlink_to("/etc/passwd")
+    packed = io.BytesIO()
+    pack(tree, "there", packed)
+    packed.seek(0)
+    with tarfile.open(fileobj=packed) as archive:
+        found = {member.name: (member.type, member.linkname) for member in archive}
+    assert found == {
+        "there": (tarfile.DIRTYPE, ""),
+        "there/file": (tarfile.REGTYPE, ""),
+        "there/link": (tarfile.SYMTYPE, "/etc/passwd"),
+    }
+    os.mkfifo(tree / "pipe")
+    with pytest.raises(deskhand.ActionError, match="pipe' is no file, directory or link"):
+        pack(tree, "there", io.BytesIO())
