@@ -52,7 +52,7 @@ from deskhand.errors import (
 )
 from deskhand.events import ButtonDown, Event, KeyDown, Pause, PointerMove
 from deskhand.formats import check_format
-from deskhand.geometry import Point, Size
+from deskhand.geometry import Point, Size, check_point
 from deskhand.keys import char_keysym
 from deskhand.launch.session import HostSession, host_environment
 from deskhand.observation import Elapsed, Observation
@@ -238,6 +238,8 @@ class Desktop:
         self._index: int | None = None
         # Where our input has left the pointer; None until there was some.
         self._left_pointer: tuple[int, int] | None = None
+        # The size of the screen that the points of the call under way were checked against.
+        self._planned_size: Size | None = None
         self._pointer_moved = False
 
     def __enter__(self) -> Self:
@@ -330,6 +332,8 @@ class Desktop:
 
         Raises:
             ActionError: An action is wrong (`OutOfBounds`, `Untypable`, `UnsupportedAction`...). Nothing was sent.
+            OutOfBounds: Also when the screen became smaller during the call, so that a point is not on it any more: that
+                action was not sent, and those before it (`error.done`) were.
             DesktopLost: The other side is gone. A VNC server that does not answer is given up after 10 s, which may be
                 several calls: each returns at its timeout until then, `settled=False`.
             Reconnected: The connection broke and was made anew: the action under way may have been done or not.
@@ -1089,6 +1093,7 @@ class Desktop:
         """Translate everything before anything is sent; where the pointer is is asked for `limit` seconds at most."""
         planned: list[tuple[Action, list[Event]]] = []
         pointer: Point | None = None
+        size = self._planned_size = self.size
         for index, given in enumerate(actions):
             self._watch.check_stop()
             action = given
@@ -1096,7 +1101,7 @@ class Desktop:
                 if isinstance(action, Drag) and pointer is None:
                     self._backend.look(limit)
                     pointer = Point(*self._backend.screen.pointer)
-                events = translate(action, size=self.size, pointer=pointer or Point(0, 0))
+                events = translate(action, size=size, pointer=pointer or Point(0, 0))
                 if isinstance(action, Type) and not action.paste and (missing := self._backend.untypable(events)):
                     action = self._pasted_instead(action, missing)
                 if events:
@@ -1140,6 +1145,11 @@ class Desktop:
         if not batch:
             return
         self._watch.check_stop()
+        if (size := self.size) != self._planned_size:
+            # The screen was resized since the points were checked; servers move what is outside to the nearest edge.
+            for event in batch:
+                if isinstance(event, PointerMove):
+                    check_point((event.x, event.y), size)
         self._ledger.expect(batch)
         if self._ledger.pressed:
             self._watch_over()
