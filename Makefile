@@ -7,7 +7,7 @@ SOURCES := $(shell find rust -path rust/fuzz -prune -o '(' -name '*.rs' -o -name
 PACKAGES := tools/packages.txt tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-docker demo-episodes test check generate deny blocks fuzz bench evidence wheel clean
+.PHONY: help setup demo demo-docker demo-episodes test check generate deny audit blocks fuzz bench evidence wheel clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -71,6 +71,14 @@ blocks: setup ## Measure each building block of the imaging engine and of the X1
 deny: ## Licences, sources and versions of all crates (needs cargo-deny)
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is needed: cargo install --locked cargo-deny" >&2; exit 1; }
 	cargo deny check licenses bans sources
+
+audit: setup ## Known vulnerabilities of all crates and Python packages (needs cargo-deny and a network)
+	@command -v cargo-deny >/dev/null || { echo "cargo-deny is needed: cargo install --locked cargo-deny" >&2; exit 1; }
+	cargo deny check advisories
+	@test -x $(VENV)/audit/bin/pip-audit || \
+		{ $(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install --quiet pip-audit; }
+	@$(BIN)/python -m pip freeze --exclude-editable >$(VENV)/installed.txt
+	$(VENV)/audit/bin/pip-audit --strict --disable-pip --no-deps --requirement $(VENV)/installed.txt
 
 FUZZ_SECONDS ?= 60
 fuzz: setup ## Fuzz the imaging engine and the VNC parser, FUZZ_SECONDS (60) for each target

@@ -1,7 +1,6 @@
 """A VNC server behind a line that loses packets, and is late and narrow if wanted: is all right, and how long does it take?
 
-Run as root, with `PYTHONPATH=tests`. Two network namespaces are joined by a line that is made here, packet by packet, for not
-every kernel has netem. Both are gone when this ends.
+Run as root, with `PYTHONPATH=tests`: the line is `conformance.packets`'.
 
 `tools/lossy_line.py --loss 0.02` is fault F9's loss alone; `--delay 0.2 --jitter 0.1 --rate 125000` adds the rest of it.
 """
@@ -10,125 +9,31 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
-import fcntl
 import os
-import random
-import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, deque
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import deskhand
+from conformance.packets import FAR, PORT, NetworkNamespace, PacketLine, Quality
 from conformance.servers import Place, need, xvnc
 from conformance.test_desktop import real_pixels
 from deskhand import KeyPress, Move, Settle, Type
 from deskhand.bench.machine import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-T = TypeVar("T")
-
-_CLONE_NEWNET, _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x40000000, 0x400454CA, 0x0001, 0x1000
-NEAR, FAR, PORT = "192.0.2.1", "192.0.2.2", 5900
-# Packets that wait for the line in one direction: what is more is lost too, as in a router.
-WAITING = 64
 SETTLE = Settle(timeout=30)
 CORNER = (600, 460)
-
-
-class Apart:
-    """A thread in a network namespace of its own; what it starts is there too."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1)
-        self.run(self._leave)
-
-    @staticmethod
-    def _leave() -> None:
-        if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
-            why = os.strerror(ctypes.get_errno())
-            sys.exit(f"no network namespace can be made ({why}): run this as root")
-
-    def run(self, work: Callable[..., T], *given: object) -> T:
-        """Do it there."""
-        return self._thread.submit(work, *given).result()
-
-    def end_of_line(self, own: str, other: str) -> int:
-        """A network device with these addresses, as the descriptor that gives and takes its packets."""
-        return self.run(_device, own, other)
-
-
-def _device(own: str, other: str) -> int:
-    device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-    fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", b"line", _IFF_TUN | _IFF_NO_PI))
-    ip = need("ip", "iproute2")
-    for what in (f"addr add {own} peer {other} dev line", "link set line up"):
-        subprocess.run([ip, *what.split()], check=True)
-    return device
-
-
-def carry(ends: tuple[int, int], options: argparse.Namespace) -> None:
-    """The line itself: carries packets between two devices until standard input ends, then says how many and how many not.
-
-    Packets stay in order, however late they are.
-    """
-    chance, rate = random.Random(options.seed), options.rate
-    late: dict[int, deque[tuple[float, bytes]]] = {end: deque() for end in ends}
-    free = dict.fromkeys(ends, 0.0)
-    counted: Counter[str] = Counter()
-    while True:
-        due = min((queue[0][0] for queue in late.values() if queue), default=None)
-        timeout = None if due is None else max(0.0, due - time.monotonic())
-        readable, _, _ = select.select([sys.stdin, *ends], [], [], timeout)
-        if sys.stdin in readable:
-            break
-        for source, sink in (ends, ends[::-1]):
-            if source in readable:
-                packet = os.read(source, 65536)
-                # The kernel's own IPv6 is no part of it.
-                if packet[0] >> 4 != 4:
-                    continue
-                counted["packets"] += 1
-                if chance.random() < options.loss:
-                    counted["lost"] += 1
-                elif len(late[sink]) == WAITING:
-                    counted["too many"] += 1
-                else:
-                    now = time.monotonic()
-                    free[sink] = max(now, free[sink]) + (len(packet) / rate if rate else 0.0)
-                    late[sink].append(
-                        (free[sink] + options.delay + chance.uniform(-options.jitter, options.jitter), packet)
-                    )
-        for sink, queue in late.items():
-            while queue and queue[0][0] <= time.monotonic():
-                os.write(sink, queue.popleft()[1])
-    sys.stdout.write("{packets} {lost} {too many}".format_map(counted))
-
-
-@contextlib.contextmanager
-def line(near: int, far: int, options: argparse.Namespace) -> Iterator[subprocess.Popen[str]]:
-    """The line in a process of its own, so that it is not late because of us."""
-    argv = [sys.executable, __file__, "--carry", str(near), str(far)]
-    for name in ("loss", "delay", "jitter", "rate", "seed"):
-        argv += [f"--{name}", str(getattr(options, name))]
-    process = subprocess.Popen(argv, pass_fds=(near, far), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 @contextlib.contextmanager
@@ -211,26 +116,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keys", type=int, default=200)
     parser.add_argument("--texts", type=int, default=20)
-    parser.add_argument("--carry", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.carry:
-        carry(tuple(options.carry), options)
-        return 0
     # So that `timeout` leaves nothing behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     run = Run()
-    here, there = Apart(), Apart()
+    quality = Quality(options.loss, options.delay, options.jitter, options.rate, options.seed)
+    here, there = NetworkNamespace(), NetworkNamespace()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="deskhand-")))
         listener = stack.enter_context(there.run(socket.create_server, ("", PORT)))
         place = there.run(stack.enter_context, xvnc(folder, listener=listener))
-        ends = here.end_of_line(NEAR, FAR), there.end_of_line(FAR, NEAR)
-        process = stack.enter_context(line(*ends, options))
+        line = stack.enter_context(PacketLine(here, there, quality))
         stack.enter_context(terminal(place, folder / "typed"))
         here.run(run.all, f"vnc://{FAR}::{PORT}", place, options.keys, options.texts)
         if (typed := (folder / "typed").read_text()) != run.typed:
             run.wrong.append(f"typed was {run.typed!r}, and what came is {typed!r}")
-        packets, lost, full = process.communicate()[0].split()
+    packets, lost, full = line.counted
     machine = describe()
     sys.stdout.write(f"""\
 {machine["processor"]}, {machine["cores"]} cores, {machine["system"]}; load {os.getloadavg()[0]:.1f}.

@@ -237,6 +237,8 @@ class Desktop:
 
         Raises:
             ActionError: An action is wrong (`OutOfBounds`, `Untypable`, `UnsupportedAction`...). Nothing was sent.
+            OutOfBounds: Also when the screen became smaller during the call, so that a point is not on it any more: that
+                action was not sent, and those before it (`error.done`) were.
             DesktopLost: The other side is gone. A VNC server that does not answer is given up after 10 s, which may be
                 several calls: each returns at its timeout until then, `settled=False`.
             Reconnected: The connection broke and was made anew: the action under way may have been done or not.

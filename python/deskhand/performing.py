@@ -29,7 +29,7 @@ from deskhand.actions import (
 )
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, Untypable
 from deskhand.events import Event, Pause, PointerMove
-from deskhand.geometry import Point
+from deskhand.geometry import Point, check_point
 from deskhand.keys import char_keysym
 from deskhand.observation import Elapsed, Observation
 from deskhand.redaction import Secret, conceal
@@ -77,8 +77,8 @@ class Performance:
     """One `Desktop.perform`, from its actions to the observation."""
 
     __slots__ = (
-        "_actions", "_backend", "_clock", "_core", "_format", "_index", "_ledger", "_pointer_moved", "_quality", "_settings",
-        "_size", "_watch",
+        "_actions", "_backend", "_clock", "_core", "_format", "_index", "_ledger", "_planned_size", "_pointer_moved",
+        "_quality", "_settings", "_size", "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -105,6 +105,8 @@ class Performance:
         # Which action is under way; None before the first.
         self._index: int | None = None
         self._pointer_moved = False
+        # The size of the screen that the points were checked against.
+        self._planned_size = core.size
 
     def carry_out(self) -> Observation:
         """Do it.
@@ -210,6 +212,7 @@ class Performance:
         """Translate everything before anything is sent; where the pointer is is asked for `limit` seconds at most."""
         planned: list[tuple[Action, list[Event]]] = []
         pointer: Point | None = None
+        size = self._planned_size = self._core.size
         for index, given in enumerate(self._actions):
             self._watch.check_stop()
             action = given
@@ -217,7 +220,7 @@ class Performance:
                 if isinstance(action, Drag) and pointer is None:
                     self._backend.look(limit)
                     pointer = Point(*self._backend.screen.pointer)
-                events = translate(action, size=self._core.size, pointer=pointer or Point(0, 0))
+                events = translate(action, size=size, pointer=pointer or Point(0, 0))
                 if isinstance(action, Type) and not action.paste and (missing := self._backend.untypable(events)):
                     action = self._pasted_instead(action, missing)
                 if events:
@@ -261,6 +264,11 @@ class Performance:
         if not batch:
             return
         self._watch.check_stop()
+        if (size := self._core.size) != self._planned_size:
+            # The screen was resized since the points were checked; servers move what is outside to the nearest edge.
+            for event in batch:
+                if isinstance(event, PointerMove):
+                    check_point((event.x, event.y), size)
         self._ledger.expect(batch)
         if self._ledger.pressed:
             self._core.watch_over()

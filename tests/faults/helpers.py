@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+import deskhand
 from deskhand.backends.x11 import X11Backend
 from faults.scale import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    import deskhand
 
 NOTHING: dict[str, list[int]] = {"keys": [], "buttons": []}
 T = TypeVar("T")
@@ -179,9 +178,10 @@ class Lines:
 
 
 @contextlib.contextmanager
-def xclient(desktop: deskhand.Desktop) -> Iterator[Lines]:
-    """The independent X client of `xclient.py` on that desktop."""
-    client = Lines([sys.executable, str(_XCLIENT)], x_environment(desktop))
+def xclient(desktop: deskhand.Desktop | Mapping[str, str]) -> Iterator[Lines]:
+    """The independent X client of `xclient.py` on that desktop, or on the display of an environment."""
+    environment = x_environment(desktop) if isinstance(desktop, deskhand.Desktop) else desktop
+    client = Lines([sys.executable, str(_XCLIENT)], environment)
     try:
         assert client.read() == "ready"
         yield client

@@ -18,7 +18,8 @@ import pytest
 import deskhand
 from deskhand import KeyPress, Type
 from deskhand.launch import local
-from faults.helpers import DRIVER, in_namespace, need
+from faults.helpers import DRIVER, display_files, in_namespace, marked, need, server_pid
+from faults.scale import THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,16 +85,33 @@ def test_lock_taken_meanwhile(launch: Callable[..., deskhand.Desktop], monkeypat
     assert first.size == (320, 240)
 
 
-@pytest.mark.usefixtures("runtime")
-def test_many_at_once() -> None:
-    """F30: forty launches, eight at a time: each gets a display of its own."""
+def test_many_at_once(runtime: Path, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F30: 200 launches, eight at a time, on so few numbers that they are all in use again and again."""
+    monkeypatch.setattr(local, "_FIRST_NUMBER", 20_100)
+    monkeypatch.setattr(local, "_NUMBERS", 2 * THREADS)
+    living: set[object] = set()
+    displays: set[str] = set()
 
-    def one(number: int) -> tuple[int, int]:
+    def one(number: int) -> None:
         with deskhand.launch(size=(200 + number, 100), window_manager=None) as desktop:
-            return tuple(desktop.screenshot().size)  # type: ignore[return-value]
+            assert desktop.display is not None
+            assert desktop.xauthority is not None
+            lock, socket = display_files(desktop.display)
+            own = {desktop.display, server_pid(desktop.display), socket.stat().st_ino, desktop.xauthority}
+            assert not own & living
+            living.update(own)
+            displays.add(desktop.display)
+            # The server that it is connected to is the one that it started.
+            assert desktop.screenshot().size == (200 + number, 100)
+            assert lock.exists()
+            living.difference_update(own)
 
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(one, range(40))) == [(200 + number, 100) for number in range(40)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(one, range(200)))
+    assert not living
+    assert marked(mark) == {}
+    assert [path for display in displays for path in display_files(display)] == []
+    assert [path.name for path in runtime.iterdir() if path.is_dir()] == []
 
 
 def _empty_tmp() -> str:

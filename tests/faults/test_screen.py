@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import stat
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 
 import deskhand
-from deskhand import KeyPress, LeftClick, Move, PressKeys, Settle, Type
-from faults.helpers import need, pressed, server_pid, until, x_environment, xclient
+from conformance.servers import serving
+from deskhand import Drag, KeyPress, LeftClick, Move, PressKeys, Settle, Type, Wait
+from faults.helpers import NOTHING, need, pressed, server_pid, until, x_environment, xclient
 from faults.scale import DESKTOPS, PATIENCE, THREADS
 
 if TYPE_CHECKING:
@@ -106,6 +108,73 @@ def test_resized_by_somebody_else(launch: Callable[..., deskhand.Desktop]) -> No
         assert other.screenshot().size == (800, 600)
     finally:
         other.close()
+
+
+def in_a_pause(desktop: deskhand.Desktop, monkeypatch: pytest.MonkeyPatch, resize: Callable[[], object]) -> None:
+    """The next pause within an action lasts until `resize` was called and the desktop has another size."""
+    pause, before = desktop._core.watch.pause, desktop.size
+
+    def resized(seconds: float) -> None:
+        monkeypatch.setattr(desktop._core.watch, "pause", pause)
+        resize()
+        until(lambda: desktop._core.backend.wait(0.05) or desktop.size != before, 5, "the new size")
+        pause(seconds)
+
+    monkeypatch.setattr(desktop._core.watch, "pause", resized)
+
+
+# The last of each is outside of 640x480; how many of those before it press a button.
+STALE: list[tuple[tuple[deskhand.Action, ...], int]] = [
+    ((LeftClick((700, 500)),), 0),
+    ((Drag(((100, 100), (700, 100))),), 0),
+    ((PressKeys(["shift"]), Move((640, 10))), 0),
+    ((LeftClick((10, 10)), LeftClick((10, 480))), 1),
+]
+
+
+@pytest.mark.parametrize("kind", ["x11", "vnc"])
+def test_resized_within_one_action(
+    kind: str, launch: Callable[..., deskhand.Desktop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F12: the screen shrinks while an action is under way: points outside are refused before they are sent."""
+    with contextlib.ExitStack() as stack:
+        if kind == "x11":
+            desktop = launch(size=(800, 600))
+            desktop.resize((640, 480))
+            environment = x_environment(desktop)
+
+            def resize(size: str) -> None:
+                subprocess.run([need("xrandr", "x11-xserver-utils"), "--size", size], env=environment, check=True)
+        else:
+            place = stack.enter_context(serving("xvnc"))
+            desktop = stack.enter_context(place.connect())
+            other = stack.enter_context(place.connect())
+            environment = place.environment or {}
+
+            def resize(size: str) -> None:
+                other.resize(tuple(map(int, size.split("x"))))  # type: ignore[arg-type] # two of them
+
+        client = stack.enter_context(xclient(environment))
+        client.ask("popup", 0, 0, 800, 600, 0x336699)
+        for actions, clicks in STALE:
+            resize("800x600")
+            until(lambda: desktop.screenshot().size == (800, 600), 5, "the first size")
+            before = client.ask("seen").count("ButtonPress")
+            in_a_pause(desktop, monkeypatch, lambda: resize("640x480"))
+            with pytest.raises(deskhand.OutOfBounds) as caught:
+                desktop.perform(Move((5, 5)), Wait(0.1), *actions)
+            # What came before was done, and nothing of the action that was refused.
+            assert caught.value.size == (640, 480)
+            assert (caught.value.index, caught.value.done) == (len(actions) + 1, len(actions) + 1)
+            assert desktop.held == ()
+            until(lambda: client.ask("pressed") == NOTHING, 5, "the release")
+            assert client.ask("seen").count("ButtonPress") == before + clicks
+        # A larger screen, or one that still has the point: the picture says which, and the point is the screen's.
+        in_a_pause(desktop, monkeypatch, lambda: resize("800x600"))
+        seen = desktop.perform(Wait(0.1), LeftClick((600, 400)))
+        assert (seen.viewport.screen, seen.cursor, seen.pointer_moved) == ((800, 600), (600, 400), False)
+        assert client.ask("pointer") == [600, 400]
+        assert seen.settled
 
 
 def test_something_pops_up(launch: Callable[..., deskhand.Desktop]) -> None:

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from Xlib import X, display
+from Xlib import X, display, error
 from Xlib.ext import xtest
 from Xlib.protocol.event import SelectionNotify
 
@@ -58,6 +58,25 @@ class Client:
         mask = self.root.query_pointer().mask
         keys = [code for code in range(8, 256) if keymap[code // 8] >> (code % 8) & 1]
         return {"keys": keys, "buttons": [n for n in range(1, 6) if mask & (X.Button1Mask << (n - 1))]}
+
+    def pointer(self) -> list[int]:
+        """Where the server has the pointer."""
+        found = self.root.query_pointer()
+        return [int(found.root_x), int(found.root_y)]
+
+    def shown(self) -> dict[str, list[int]]:
+        """The windows directly on the root that can be seen, frames of a window manager included: id, and their rectangles."""
+        found = {}
+        for window in self.root.query_tree().children:
+            try:
+                attributes, place = window.get_attributes(), window.get_geometry()
+            except error.XError:
+                # It has gone meanwhile.
+                continue
+            if attributes.map_state == X.IsViewable and attributes.win_class == X.InputOutput:
+                border = 2 * place.border_width
+                found[str(window.id)] = [place.x, place.y, place.width + border, place.height + border]
+        return found
 
     def paint(self, rgb: int) -> bool:
         """The root window in one colour."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from conftest import need
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,12 +32,35 @@ def run(argv: Sequence[str | Path], **options: object) -> str:
     return str(ran.stdout)
 
 
-# It builds all of Rust if that has changed since the last build.
+# What the one shared library in the wheel may need of a machine: the C library, and the compiler's.
+SYSTEM = {"libc.so.6", "libgcc_s.so.1", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built as for a release."""
+    out = tmp_path_factory.mktemp("wheel")
+    run([Path(sys.executable).with_name("maturin"), "build", "--release", "--quiet", "--out", out], cwd=ROOT)
+    (wheel,) = out.glob("deskhand-*-abi3-*.whl")
+    return wheel
+
+
 @pytest.mark.timeout(1800)
-def test_the_wheel_works_in_a_clean_environment(tmp_path: Path, environment: dict[str, str]) -> None:
-    maturin = Path(sys.executable).with_name("maturin")
-    run([maturin, "build", "--release", "--quiet", "--out", tmp_path], cwd=ROOT)
-    (wheel,) = tmp_path.glob("deskhand-*-abi3-*.whl")
+def test_the_wheel_has_one_shared_library(wheel: Path, tmp_path: Path) -> None:
+    """C4: nothing is bundled, under whatever name."""
+    with zipfile.ZipFile(wheel) as archive:
+        libraries = [name for name in archive.namelist() if archive.read(name)[:4] == b"\x7fELF"]
+        assert libraries == ["deskhand/_native.abi3.so"]
+        library = archive.extract(libraries[0], tmp_path)
+    told = run([need("readelf", "binutils"), "--dynamic", "--wide", library])
+    needed = set(re.findall(r"\(NEEDED\)\s+Shared library: \[(.+)\]", told))
+    assert "libc.so.6" in needed
+    assert needed <= SYSTEM
+    assert not re.search(r"\((RPATH|RUNPATH)\)", told)
+
+
+@pytest.mark.timeout(1800)
+def test_the_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     clean = tmp_path / "clean"
     run([sys.executable, "-m", "venv", clean])
     bare = {**environment, "PATH": "/usr/bin:/bin"}

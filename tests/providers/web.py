@@ -12,7 +12,7 @@ from conftest import need
 from integration.apps import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _FLAGS = "--no-sandbox --password-store=basic --disable-sync --disable-gpu --disable-background-networking"
@@ -21,10 +21,11 @@ _FLAGS = "--no-sandbox --password-store=basic --disable-sync --disable-gpu --dis
 class Web:
     """A local web server: a page's title is its path, and every visit is written down.
 
-    A page has a field with the keyboard, and asks for `/heard` when something is typed into it.
+    A page has a field with the keyboard, and asks for `/heard` when something is typed into it, unless `pages` has it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pages: Mapping[str, str] | None = None) -> None:
+        self._pages = pages or {}
         self.asked: list[str] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -33,14 +34,15 @@ class Web:
         self.root = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        asked = self.asked
+        asked, pages = self.asked, self._pages
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 if self.path != "/favicon.ico":
                     asked.append(self.path)
                 field = "<input autofocus oninput=fetch('/heard')>"
-                body = f"<!doctype html><title>{self.path}</title>{field}<p>{self.path}".encode()
+                plain = f"<!doctype html><title>{self.path}</title>{field}<p>{self.path}"
+                body = pages.get(self.path, plain).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html")
                 self.send_header("Content-Length", str(len(body)))

@@ -38,6 +38,8 @@ _ENTRY_LIMIT = 3.0
 # A server that is there again is to be found within 2 s of that, its handshake included.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _SILENT = 1.0
+# How the loss of a connection is told whose other end may not know of it.
+_UNHEARD = ("not answer", "taken no input")
 _SLICE = 0.25
 
 
@@ -119,7 +121,10 @@ class VncBackend:
         # buttons: only what it thinks is pressed it releases. To X, pressing what is pressed is nothing.
         features = self._vnc.features
         forgetful = "fence" not in features and "set_desktop_size" in features
-        again = map(ButtonDown, buttons) if forgetful else ()
+        again: list[Event] = [*map(ButtonDown, buttons)] if forgetful else []
+        if any(words in lost.detail for words in _UNHEARD):
+            # The server may still have the old connection, and releases no key that another than it has pressed.
+            again += map(KeyDown, keys)
         self._vnc.release(encode([*again, *map(ButtonUp, buttons), *map(KeyUp, reversed(keys))]))
 
     @property

@@ -52,7 +52,7 @@ _KEEP_ALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2),
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 5000),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 4000),
 )
 
 
