@@ -103,6 +103,17 @@ def test_an_attempt_as_it_is_written_down(painted: Painted, recorder: Recorder, 
     assert json.loads((recorder.directory / "result.json").read_text()) == {"score": 1.0, "cause": None}
 
 
+def test_times_follow_one_another_when_the_clock_is_set_back(tmp_path: Path, store: FrameStore) -> None:
+    walls = itertools.chain([1.8e9], itertools.repeat(1.8e9 - 3600))
+    recorder = Recorder(tmp_path / "attempt-1", store, wall=lambda: next(walls))
+    for number in range(3):
+        recorder.event("note", text=str(number))
+    recorder.close()
+    told = events(recorder.directory)
+    assert len(told) == 3
+    assert all(event["wall"] - event["t"] == pytest.approx(1.8e9, abs=1e-3) for event in told)
+
+
 def test_the_looks_of_a_recorder_are_heard_by_nobody(painted: Painted, recorder: Recorder) -> None:
     heard: list[str] = []
 
