@@ -8,8 +8,8 @@ nothing of what it did not. With `synchronous=NORMAL` a commit does not wait for
 and the episodes in question are run again. Many machines need PostgreSQL: WAL needs memory that its processes share, and a
 network's file system has none.
 
-Times in the file are those of the machine's monotonic clock, which all its processes share and nobody can set: a step of the wall
-clock neither ends a lease nor makes one last. The clock begins anew with each boot, so the file names the boot that its times
+Times in the file are those of the machine's monotonic clock. All its processes share it, and nobody can set it: a step of the
+wall clock neither ends a lease nor makes one last. It begins anew with each boot, so the file names the boot that its times
 belong to. The workers of any other boot are dead: the first to open the file after it makes all that waited or was leased free.
 """
 
