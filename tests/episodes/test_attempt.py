@@ -414,7 +414,7 @@ def test_what_an_agent_spends_is_added_up() -> None:
         episode.spend(input=1000, output=20, cost=0.5)
         episode.spend(input=1, cost=0.25)
         for wrong in ({"input": -1}, {"cost": float("nan")}, {"output": 1.5}, {"input": True}):
-            with pytest.raises(Exception, match="spend: "):
+            with pytest.raises(ActionError, match="spend: "):
                 episode.spend(**wrong)  # type: ignore[arg-type]
 
         episode.spend(cost=0.0)

@@ -29,6 +29,7 @@ from deskhand import (
     RecordFull,
     Secret,
     Type,
+    UnsupportedAction,
 )
 from deskhand.actions import Action
 from deskhand.episodes.frames import FrameStore
@@ -289,7 +290,7 @@ def test_a_secret_is_nowhere(painted: Painted, tmp_path: Path) -> None:
             recorder.attach(painted.desktop)
             painted.desktop.perform(LeftClick((5, 6)), settle=False)
             painted.desktop.perform(Type(Secret(word)), settle=False)
-            with pytest.raises(Exception, match=r"docker|machine"):
+            with pytest.raises(UnsupportedAction, match=r"docker|machine"):
                 painted.desktop.shell(f"echo {word} | sudo -S true")
             recorder.event("note", text=f"I typed {word} and given{word}", **{word: {word: [word]}})
             recorder.finish({"state": {"file": f"password={word}"}, "detail": ValueError(word)})
