@@ -40,8 +40,13 @@ class Slowness(NamedTuple):
     stretch: float
     latest: float
 
+    @property
+    def share(self) -> float:
+        """The part of a processor that a process got while it wanted one: 1 at rest."""
+        return _WORK / ((_WAIT + _WORK) * self.stretch - _WAIT)
+
     def allowed(self, limit: float) -> float:
-        """What `limit` seconds of a machine at rest may take: longer turns, and a chain of them each as late as the latest seen."""
+        """What `limit` seconds of a machine at rest may take: turns are longer, and each of a chain may be the latest."""
         return limit * self.stretch + _CHAIN * self.latest
 
 

@@ -68,6 +68,13 @@ def test_what_is_allowed_grows_with_what_was_seen() -> None:
         hold(1.0, 2.6, Slowness(2.0, 0.05), "it")
 
 
+def test_the_share_of_a_processor() -> None:
+    """At rest a turn has 4 ms of waiting and 2 ms of work."""
+    assert Slowness(1.0, 0.0).share == pytest.approx(1.0)
+    # 2 ms of work in 8 ms.
+    assert Slowness(2.0, 0.0).share == pytest.approx(0.25)
+
+
 def test_an_error_in_the_block_is_the_error() -> None:
     with pytest.raises(KeyError), within(0.0, "failing"):
         raise KeyError
