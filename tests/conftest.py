@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,6 +87,27 @@ def _drives_programs(item: pytest.Item) -> bool:
         return False
     asked = set(getattr(item, "fixturenames", ()))
     return folder in _DRIVING_FOLDERS or f"{folder}/{file}" in _DRIVING_FILES or bool(asked & _DRIVING_FIXTURES)
+
+
+# Evidence only, because each takes longer than all other tests together: what is in it.
+EVIDENCE_ONLY = {
+    "containers/test_applications.py": "every application of the image with all of them",
+    "containers/test_daemon.py": "an engine that is ended and started again",
+}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name the files that this run leaves out, and what runs them."""
+    if os.environ.get("DESKHAND_EVIDENCE") == "1":
+        return
+    asked = [Path(str(argument).partition("::")[0]).absolute() for argument in config.args]
+    root = Path(__file__).parent
+    left_out = [name for name in EVIDENCE_ONLY if any((root / name).is_relative_to(path) for path in asked)]
+    if left_out:
+        terminalreporter.section("not run here")
+    for name in left_out:
+        command = f"DESKHAND_EVIDENCE=1 {os.path.relpath(sys.executable)} -m pytest {os.path.relpath(root / name)}"
+        terminalreporter.write_line(f"{name} ({EVIDENCE_ONLY[name]}): run it with {command}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -21,7 +21,7 @@ from deskhand import LeftClick, Reason, Settle, Type
 from deskhand.launch.docker import Limits, Mount
 from deskhand.launch.leftovers import LABEL_DIRECTORY, UNANSWERED, reap
 from deskhand.launch.removal import is_removed
-from faults.helpers import driver, until, within
+from faults.helpers import beside_control, driver, until, within
 from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
     from deskhand.launch.engine import Engine
 
+THE_TENTH = 0.1
 RESTARTS = 20 if EVIDENCE else 3
 KILLED = 50 if EVIDENCE else 3
-THROTTLED = 60 if EVIDENCE else 1
+THROTTLED = 60 if EVIDENCE else 3
 # The promises are for a machine that has nothing else to do; these allow for one that has.
 LOST_LIMIT, READY_LIMIT, REMOVED_LIMIT = 3.0, 20.0, 30.0
 # F27 and F26.
@@ -275,29 +276,29 @@ def test_at_the_limit_of_processes_commands_are_told(
     assert desktop.perform().settled
 
 
-def _idle() -> float:
-    """How many seconds a processor of this machine has had nothing to do, on the average."""
-    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
-    return sum(map(int, fields[4:6])) / os.sysconf("SC_CLK_TCK") / (os.cpu_count() or 1)
-
-
 def test_with_a_tenth_of_a_processor_no_frame_is_early(contained: Callable[..., deskhand.Desktop]) -> None:
     """F23: it stands still for most of every tenth of a second, and is not taken to have ended its work."""
-    desktop = contained(limits=Limits(cpus=0.1), timeout=60)
+    desktop = contained(limits=Limits(cpus=THE_TENTH), timeout=60)
     desktop.start("xterm", timeout=60)
     # The shell's prompt comes a while after its window.
     until(lambda: desktop.perform(settle=Settle(quiet=0.5)).settled, 30, "a still screen")
-    early = 0
-    for _ in range(THROTTLED):
-        idle, begun = _idle(), time.monotonic()
-        seen = desktop.perform(Type("clear; for i in $(seq 40); do expr $i; done\n"), settle=Settle(timeout=20))
-        # It gets less than its tenth where others keep all processors busy, and that nobody tells.
-        starved = _idle() - idle < 0.3 * (time.monotonic() - begun)
+    early = counted = 0
+    for _ in range(5 * THROTTLED):
+        with beside_control() as machine:
+            seen = desktop.perform(Type("clear; for i in $(seq 40); do expr $i; done\n"), settle=Settle(timeout=20))
         assert seen.settled
         # This is about time: whatever comes later has come by then.
         time.sleep(1.5)
-        early += not (starved or (seen.array() == desktop.screenshot().array()).all())
-    assert early <= THROTTLED // 20
+        # Where who wants a processor gets so little of one, it may get less than its tenth, and nothing tells that.
+        if machine[0].share >= 2 * THE_TENTH:
+            counted += 1
+            early += not (seen.array() == desktop.screenshot().array()).all()
+        if counted == THROTTLED:
+            break
+    assert counted == THROTTLED, (
+        f"others left a fifth of a processor to {counted} of {5 * THROTTLED} only: run fewer beside"
+    )
+    assert early <= max(1, THROTTLED // 20)
 
     def late() -> deskhand.Observation | None:
         # One that gets no processor in that time shows nothing, which is rest.

@@ -79,6 +79,13 @@ def test_the_oracle_succeeds_and_all_of_it_is_told() -> None:
     assert times["agent"] >= times["input"] + times["settle"] + times["observe"] > 0
 
 
+def test_an_attempt_ends_after_it_began_when_the_clock_is_set_back() -> None:
+    walls = iter((1.8e9, 1.8e9 - 3600))
+    result = tried("nothing", wall=lambda: next(walls))
+    assert result["started"] == 1.8e9
+    assert result["ended"] - result["started"] >= result["times"]["total"] - 1e-3
+
+
 def test_the_same_seed_is_the_same_instance() -> None:
     first, second, other = (tried("nothing"), tried("nothing"), tried("nothing", run_seed=1))
     assert first["parameters"] == second["parameters"] != other["parameters"]
@@ -407,7 +414,7 @@ def test_what_an_agent_spends_is_added_up() -> None:
         episode.spend(input=1000, output=20, cost=0.5)
         episode.spend(input=1, cost=0.25)
         for wrong in ({"input": -1}, {"cost": float("nan")}, {"output": 1.5}, {"input": True}):
-            with pytest.raises(Exception, match="spend: "):
+            with pytest.raises(ActionError, match="spend: "):
                 episode.spend(**wrong)  # type: ignore[arg-type]
 
         episode.spend(cost=0.0)

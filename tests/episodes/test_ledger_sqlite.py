@@ -45,6 +45,39 @@ def test_time_is_the_clocks(path: Path) -> None:
     ledger.close()
 
 
+def test_a_lease_ends_with_the_boot_of_its_machine(path: Path) -> None:
+    before = SqliteLedger(path, clock=lambda: 1_000_000.0, boot="first")
+    before.add(KEYS[:3])
+    held, failed, finished = before.lease("w", 3600, most=3)
+    assert before.retry(failed, "setup_failed", delay=3600)
+    assert before.finish(finished, {})
+    # Who opens it in the same boot changes nothing.
+    assert SqliteLedger(path, clock=lambda: 1_000_001.0, boot="first").lease("v", 3600, most=3) == []
+    before.close()
+    after = SqliteLedger(path, clock=lambda: 10.0, boot="second")
+    got = after.lease("v", 3600, most=3)
+    assert [lease.key for lease in got] == [held.key, failed.key]
+    assert got[0].failures == {"desktop_lost": 1}
+    # What was leased since is held, whoever opens it later.
+    assert SqliteLedger(path, clock=lambda: 11.0, boot="second").lease("w", 3600, most=3) == []
+    assert not after.finish(held, {})
+    after.close()
+
+
+def test_a_file_whose_times_are_of_the_wall_clock_is_gone_on_with(path: Path) -> None:
+    """As ledgers had them that name no clock."""
+    before = SqliteLedger(path, clock=lambda: 1.8e9)
+    before.add(KEYS[:1])
+    before.lease("w", 3600)
+    before.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM ledger WHERE name = 'clock'")
+    connection.close()
+    ledger = open_ledger(path)
+    assert len(ledger.lease("v", 3600)) == 1
+    ledger.close()
+
+
 def test_an_address_is_a_path(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
     for where in (path, str(path), f"sqlite:///{path}", "sqlite:///episodes.sqlite", "episodes.sqlite"):

@@ -29,6 +29,7 @@ from deskhand import (
     RecordFull,
     Secret,
     Type,
+    UnsupportedAction,
 )
 from deskhand.actions import Action
 from deskhand.episodes.frames import FrameStore
@@ -101,6 +102,17 @@ def test_an_attempt_as_it_is_written_down(painted: Painted, recorder: Recorder, 
     assert keys["after"] == told[4]["frame"] == final
     assert np.array_equal(store.array(final), desktop.screenshot(cursor=False, format="raw").array())
     assert json.loads((recorder.directory / "result.json").read_text()) == {"score": 1.0, "cause": None}
+
+
+def test_times_follow_one_another_when_the_clock_is_set_back(tmp_path: Path, store: FrameStore) -> None:
+    walls = itertools.chain([1.8e9], itertools.repeat(1.8e9 - 3600))
+    recorder = Recorder(tmp_path / "attempt-1", store, wall=lambda: next(walls))
+    for number in range(3):
+        recorder.event("note", text=str(number))
+    recorder.close()
+    told = events(recorder.directory)
+    assert len(told) == 3
+    assert all(event["wall"] - event["t"] == pytest.approx(1.8e9, abs=1e-3) for event in told)
 
 
 def test_the_looks_of_a_recorder_are_heard_by_nobody(painted: Painted, recorder: Recorder) -> None:
@@ -250,7 +262,7 @@ def test_a_secret_is_nowhere(painted: Painted, tmp_path: Path) -> None:
             acting = recorder.attach(painted.desktop)
             acting.perform(LeftClick((5, 6)), settle=False)
             acting.perform(Type(Secret(word)), settle=False)
-            with pytest.raises(Exception, match=r"docker|machine"):
+            with pytest.raises(UnsupportedAction, match=r"docker|machine"):
                 acting.shell(f"echo {word} | sudo -S true")
             recorder.event("note", text=f"I typed {word} and given{word}", **{word: {word: [word]}})
             recorder.finish({"state": {"file": f"password={word}"}, "detail": ValueError(word)})

@@ -19,6 +19,7 @@ import pytest
 
 import deskhand
 from deskhand.backends.x11 import X11Backend
+from faults.control import Slowness, control
 from faults.scale import PATIENCE
 
 if TYPE_CHECKING:
@@ -74,12 +75,31 @@ def crowded(count: int = 1100) -> Iterator[None]:
 
 @contextlib.contextmanager
 def within(limit: float, what: str) -> Iterator[None]:
-    """The block must not take longer; see `PATIENCE`."""
-    limit *= PATIENCE
-    begun = time.monotonic()
-    yield
-    took = time.monotonic() - begun
-    assert took <= limit, f"{what} took {took:.2f} s, more than {limit:g} s"
+    """The block must not take longer than `limit` seconds of a machine at rest; see `faults.control`."""
+    with beside_control() as seen:
+        begun = time.monotonic()
+        yield
+        took = time.monotonic() - begun
+    hold(limit, took, seen[0], what)
+
+
+def hold(limit: float, took: float, slowness: Slowness, what: str) -> None:
+    """Assert that something took no longer than `limit` seconds of a machine at rest."""
+    assert took <= slowness.allowed(limit), (
+        f"{what} took {took:.2f} s, more than {limit:g} s (meanwhile the machine was {slowness.stretch:.1f} times slower than "
+        f"at rest, and kept a process waiting for {slowness.latest:.2f} s at most)"
+    )
+
+
+@contextlib.contextmanager
+def beside_control() -> Iterator[list[Slowness]]:
+    """Looks at the machine during the block; the list has what was seen once the block has ended."""
+    beside, seen = control(), list[Slowness]()
+    since = beside.begin()
+    try:
+        yield seen
+    finally:
+        seen.append(beside.end(since))
 
 
 def marked(mark: str) -> dict[int, str]:

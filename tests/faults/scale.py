@@ -30,6 +30,6 @@ FLOOD = _scaled(300 * 10**6, 10 * 10**9)
 CHILDREN = _scaled(300, 10_000)
 STOPPED_SECONDS = _scaled(2, 5)
 TIMEOUT = _scaled(600, 3600)
-# What is promised within a time is held to that with the evidence, or with DESKHAND_PATIENCE=1, on a machine that does nothing
-# else; a test run only proves that it comes.
+# For how many times longer a test waits for something to come, of which no time is promised. What is promised within a time is
+# held to that in every run: see `faults.control`.
 PATIENCE = int(os.environ.get("DESKHAND_PATIENCE", _scaled(10, 1)))

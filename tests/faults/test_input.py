@@ -27,8 +27,7 @@ from deskhand import (
     Wait,
     Zoom,
 )
-from faults.helpers import driver, pid_of, until, xclient
-from faults.scale import PATIENCE
+from faults.helpers import beside_control, driver, hold, pid_of, until, xclient
 from integration.apps import Mousepad
 
 if TYPE_CHECKING:
@@ -111,8 +110,9 @@ def test_grabs(desktop: deskhand.Desktop, what: str) -> None:
     desktop.start("xterm")
     with xclient(desktop) as client:
         assert client.ask("grab", what)
-        seen = desktop.perform(KeyPress(["a"]), Type("b"), LeftClick((600, 500)))
-        assert seen.elapsed.settle < 3 * PATIENCE
+        with beside_control() as machine:
+            seen = desktop.perform(KeyPress(["a"]), Type("b"), LeftClick((600, 500)))
+        hold(3.0, seen.elapsed.settle, machine[0], "settling")
         got = until(lambda: client.ask("seen"), 5, "the grabbing client's events")
         assert ("KeyPress" in got) == (what != "pointer")
         assert ("ButtonPress" in got) == (what != "keyboard")

@@ -17,8 +17,7 @@ from conformance.servers import Place, need, serving
 from conformance.shaping import Line
 from conformance.test_desktop import real_pixels
 from deskhand import KeyPress, Move, Reason, Settle, Type
-from faults.helpers import until, within
-from faults.scale import PATIENCE
+from faults.helpers import beside_control, hold, until, within
 from faults.test_malformed import memory
 
 if TYPE_CHECKING:
@@ -76,12 +75,13 @@ def test_late_is_right_all_the_same(place: Place, terminal: Path, delay: float, 
         parked(desktop)
         assert same(desktop, place)
         desktop.perform(KeyPress(["x"]))
-        seen = desktop.perform(Type(TEXT), KeyPress(["Return"]))
+        with beside_control() as machine:
+            seen = desktop.perform(Type(TEXT), KeyPress(["Return"]))
         # What counts as settled is what X shows from then on.
         assert (seen.settled, seen.reason) == (True, Reason.QUIET)
         assert (pixels(seen) == real_pixels(place)).all()
         # One trip until what was done is seen, another for the proof that nothing more came of it; twice as much is a lot.
-        assert seen.elapsed.reaction + seen.elapsed.settle <= 1.0 * PATIENCE + 4 * trip
+        hold(1.0 + 4 * trip, seen.elapsed.reaction + seen.elapsed.settle, machine[0], "settling")
         assert terminal.read_text() == f"x{TEXT}\n"
         still = desktop.perform(KeyPress(["Scroll_Lock"]))
         assert (still.settled, still.changed) == (True, False)

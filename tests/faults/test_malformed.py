@@ -52,7 +52,7 @@ NOTIFY_TEXT = (1 << 27 | 1).to_bytes(4, "big")
 
 W, H = SIZE = (640, 480)
 WHOLE = (0, 0, W, H)
-LIMIT = 1.0 * PATIENCE
+LIMIT = 1.0
 ROOM = 3 * W * H * 4 + (64 << 20)
 FIXTURES = Path(__file__).parents[2] / "rust/rfb/tests/fixtures"
 
@@ -270,7 +270,7 @@ def test_what_no_server_may_send(name: str) -> None:
     head = [update(count=65535)] if name in {"copies-without-end", "LastRect-never-comes"} else []
     server = attacked([*head, *(FLAWS | BEYOND)[name]])
     with Bounds(), pytest.raises(deskhand.ProtocolViolation) as broken:
-        look_for(2 * LIMIT, server.url)
+        look_for(2 * PATIENCE, server.url)
     assert WHY[name] in str(broken.value)
     server.join(5)
     assert not server.is_alive()
@@ -361,7 +361,7 @@ def test_an_extended_clipboard_without_flags() -> None:
 
     server = FakeServer(talk, host=ELSEWHERE)
     with Bounds(), pytest.raises(deskhand.ProtocolViolation, match="bytes of a clipboard message is 3"):
-        look_for(2 * LIMIT, server.url)
+        look_for(2 * PATIENCE, server.url)
     server.join(5)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,11 +17,15 @@ import pytest
 from PIL import Image
 
 from conftest import need
-from deskhand.bench.peers import PEERS
+from deskhand.bench.figures import AHEAD, ROUND_TRIP, rested
+from deskhand.bench.inside import generation, unwatched
+from deskhand.bench.peers import PEERS, VNC_LOOKERS
 from deskhand.bench.tables import MARKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import deskhand
 
 PROGRAM = str(Path(sys.executable).with_name("deskhand"))
 LIMIT = 240.0
@@ -77,19 +82,59 @@ def test_a_short_run_reports_what_it_saw(tmp_path: Path, scratch: Path, environm
     encoded = [ours[PAGE, case]["counts"]["bytes_deflated"] for case in cases]
     assert encoded[0] == 0
     assert 0 < encoded[1] < encoded[2] < encoded[3]
+    # All that a change costs is within the clock: nothing was captured before it started.
+    compared = [ours[PAGE, case]["counts"]["bytes_compared"] for case in cases]
+    assert compared[0] == 0
+    assert 0 < compared[1] < compared[2] < compared[3]
+    assert compared[3] == 1920 * 1080 * 4
+    changed = [ours[PAGE, case]["counts"]["pixels_changed"] for case in cases]
+    assert changed[0] == 0
+    assert 0 < changed[1] < 0.01
+    assert (changed[2], changed[3]) == (0.25, 1)
+    around = {case: row for (section, case), row in ours.items() if section == "clock/1920x1080/page"}
+    assert set(around) == {
+        ROUND_TRIP,
+        *(rested(case) for case in (ROUND_TRIP, cases[0], cases[1], cases[3])),
+        cases[1] + AHEAD,
+        cases[3] + AHEAD,
+    }
+    assert all(row["n"] >= 1 and row["median"] > 0 for row in around.values())
     assert all(ours[PAGE, case]["counts"]["x_requests"] >= 1 for case in cases)
     others = {row["who"]: row for row in report["rows"] if row["who"] != "deskhand"}
     assert set(others) == {peer.name for peer in PEERS}
     for row in others.values():
         assert (row["median"] is None) == bool(row["missing"]), row
+        assert "wrong" not in row["note"], row
     assert {verdict["met"] for verdict in report["targets"]} >= {None}
     assert "one line changed" in ran.stdout
-    assert "| **deskhand, one line changed** |" in readme.read_text()
+    assert re.search(r"\| \*\*deskhand, one line changed \(0\.\d+ % of the pixels\)\*\* \|", readme.read_text())
+    assert "| **deskhand, everything changed** |" in readme.read_text()
     assert readme.read_text().startswith("before\n")
     assert readme.read_text().endswith("\nafter\n")
     with Image.open(plot) as image:
         assert image.format == "PNG"
     assert left(scratch) == []
+
+
+def test_what_is_unwatched_is_captured_by_a_look_alone(
+    desktop: deskhand.Desktop, x_environment: dict[str, str]
+) -> None:
+    xsetroot = need("xsetroot", "x11-xserver-utils")
+    for number in range(3):
+        before = desktop.screenshot().generation
+        # Control: watched, it is captured though nobody looks.
+        subprocess.run([xsetroot, "-solid", f"#00{number}0ff"], env=x_environment, check=True)
+        deadline = time.monotonic() + LIMIT
+        while generation(desktop) == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        before = desktop.screenshot().generation
+        with unwatched(desktop):
+            subprocess.run([xsetroot, "-solid", f"#ff{number}000"], env=x_environment, check=True)
+            # Three times as long as it takes the thread that watches.
+            time.sleep(0.3)
+            assert generation(desktop) == before
+            assert desktop.screenshot().generation > before
 
 
 @pytest.mark.timeout(300)
@@ -110,6 +155,14 @@ def test_vnc_is_measured_too(tmp_path: Path, scratch: Path, environment: dict[st
     ours = {(row["section"], row["case"]): row for row in rows if row["who"] == "deskhand"}
     assert {section for section, _ in ours} == {"vnc/decode", "vnc/screen", "vnc/key"}
     assert all(row["n"] >= 1 and row["median"] > 0 for row in ours.values())
+    # From the change to a picture that shows it, of everybody alike.
+    for case in ("one line changed", "everything changed"):
+        rows_of = {row["who"]: row for row in rows if (row["section"], row["case"]) == ("vnc/screen", case)}
+        assert set(rows_of) == {peer.name for peer in VNC_LOOKERS}
+        for row in rows_of.values():
+            assert (row["median"] is None) == bool(row["missing"]), row
+        # What had arrived and was decoded before the clock started has a name of its own.
+        assert ours["vnc/screen", case + AHEAD]["n"] >= 1
     assert [row["counts"]["wrong_frames"] for (section, _), row in ours.items() if section == "vnc/key"] == [0, 0]
     # Raw is the screen as it is; all of it was sent twice, and the second picture is what counts.
     assert ours["vnc/decode", "whole screen, raw"]["size"] >= 1920 * 1080 * 4

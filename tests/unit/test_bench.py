@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
 import deskhand
-from deskhand.bench import figures, peers, tables, vnc
-from deskhand.bench.figures import OURS, PHOTO, Report, Row, Samples, judge, p95, ratio
+from deskhand.bench import figures, looks, peers, scenes, tables, vnc, worker
+from deskhand.bench.figures import AHEAD, OURS, PHOTO, ROUND_TRIP, Report, Row, Samples, judge, p95, ratio, rested
 from deskhand.bench.plot import draw
 from deskhand.bench.sections import SECTIONS, choose
 from deskhand.bench.traffic import requests_in
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PAGE = "look/1920x1080/page"
-NOTHING, LINE, EVERYTHING = "nothing changed", "one line changed", "everything changed"
+CLOCK = "clock/1920x1080/page"
+NOTHING, LINE, QUARTER = "nothing changed", "one line changed", "a quarter changed"
+EVERYTHING = "everything changed"
 
 
 def row(section: str, case: str, median: float | None, size: int | None = None, who: str = OURS, **more: Any) -> Row:
@@ -34,9 +38,15 @@ def report(*rows: Row) -> Report:
 
 
 WHOLE = report(
-    row(PAGE, NOTHING, 0.1, 200_000),
+    row(PAGE, NOTHING, 0.1, 200_000, counts={"pixels_changed": 0.0}),
     row(PAGE, LINE, 1.0, 200_000, counts={"strips_deflated": 1, "bytes_deflated": 184_352}),
-    row(PAGE, EVERYTHING, 7.5, 260_000),
+    row(PAGE, QUARTER, 2.0, 220_000, counts={"pixels_changed": 0.251}),
+    row(PAGE, EVERYTHING, 7.5, 260_000, counts={"pixels_changed": 1.0}),
+    row(CLOCK, ROUND_TRIP, 0.04),
+    row(CLOCK, rested(ROUND_TRIP), 0.36),
+    row(CLOCK, rested(NOTHING), 0.37, 200_000),
+    row(CLOCK, rested(LINE), 1.5, 200_000),
+    row(CLOCK, LINE + AHEAD, 0.3, 200_000),
     row(PAGE, EVERYTHING, 99.9, 380_807, "a peer"),
     Row(PAGE, EVERYTHING, "an absent peer", missing="not installed: pip install it"),
     row("array/1920x1080/page", NOTHING, 1.4),
@@ -162,6 +172,12 @@ def test_a_ratio_needs_both() -> None:
         "| photo over the whole screen | no peer both faster and smaller | none is | ✓ |",
         "| desktop ready | ≤ 500 ms | not measured | ? |",
         "| **deskhand, one line changed** | 1.00 ms | 2.00 ms | 200 kB |  |  |  |",
+        "| **deskhand, a quarter changed (25.1 % of the pixels)** | 2.00 ms | 4.00 ms | 220 kB |  |  |  |",
+        "| **deskhand, everything changed** | 7.50 ms | 15.0 ms | 260 kB |  |  |  |",
+        "| what | at once | after a second's rest | at once, captured before |",
+        "| a round trip to the X server, and nothing else | 0.04 ms | 0.36 ms |  |",
+        "| nothing changed | 0.10 ms | 0.37 ms |  |",
+        "| one line changed | 1.00 ms | 1.50 ms | 0.30 ms |",
         "| a peer | 99.9 ms | 200 ms | 381 kB | 990× | 99× | 13× |",
         "| an absent peer | not installed: pip install it |  |  |  |  |  |",
         "| a raw peer (wrong) | 2.80 ms | 5.60 ms |  | 2.0× |  |  |",
@@ -256,7 +272,8 @@ def test_a_section_that_is_not_there_is_named_beside_those_that_are() -> None:
 
 
 def test_every_peer_has_its_way_to_look() -> None:
-    assert {peer.look for peer in (*peers.PEERS, *peers.VNC_PEERS)} == set(LOOKS)
+    assert {peer.look for peer in (*peers.PEERS, *peers.VNC_LOOKERS)} == set(LOOKS)
+    assert {peer.name for peer in peers.VNC_LOOKERS} == {OURS, *(peer.name for peer in peers.VNC_PEERS)}
 
 
 def test_a_peer_that_is_missing_says_how_to_get_it() -> None:
@@ -272,6 +289,142 @@ def test_a_peer_that_is_missing_says_how_to_get_it() -> None:
         "not installed: apt-get install a-package",
         "not installed: build it",
     ]
+
+
+# ---- what the clock contains
+
+
+class Stage:
+    """Keeps what it was told to show."""
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[str, Any]] = []
+
+    def load(self, pictures: Any) -> None:
+        del pictures
+
+    def show(self, name: str, rect: Any = None) -> None:
+        self.shown.append((name, rect))
+
+
+def scene(second: Any, name: str = "page") -> scenes.Scene:
+    first = np.zeros((20, 40, 3), np.uint8)
+    return scenes.Scene(name, first, second, (0, 0, 40, 2), (20, 10, 20, 10))
+
+
+def test_the_share_of_the_pixels_that_change_is_counted() -> None:
+    second = np.zeros((20, 40, 3), np.uint8)
+    second[:10] = (0, 0, 1)
+    assert scene(second).pixels_changed() == 0.5
+    assert scene(second).pixels_changed((0, 0, 40, 2)) == 0.1
+    assert scene(second).pixels_changed((20, 10, 20, 10)) == 0.0
+
+
+def test_everything_is_every_pixel_or_nothing_is_measured() -> None:
+    second = np.full((20, 40, 3), 255, np.uint8)
+    play = looks._Screenplay(Stage(), scene(second))  # type: ignore[arg-type]
+    assert play.pixels_changed == {NOTHING: 0.0, LINE: 0.1, QUARTER: 0.25, EVERYTHING: 1.0, looks.SCROLLED: 1.0}
+    second[7, 7] = 0
+    with pytest.raises(RuntimeError, match=r"everything should change, but 99\.875000% of the pixels do"):
+        looks._Screenplay(Stage(), scene(second))  # type: ignore[arg-type]
+    # Text that scrolls leaves most as it is, and its row says so.
+    assert looks._Screenplay(Stage(), scene(second, "terminal")).pixels_changed[looks.SCROLLED] == 0.99875  # type: ignore[arg-type]
+
+
+def test_no_pixel_of_a_photo_stays() -> None:
+    photo = scenes.make("photo", (64, 48), Path())
+    assert photo.pixels_changed() == 1.0
+    # They are two photos, and not one in other colours.
+    assert 20 < np.abs(photo.first.astype(int) - photo.second).mean() < 128
+
+
+class Screen:
+    """Stands for the desktop that the reference is taken from."""
+
+    def __init__(self, play: Any, *, restless: bool = False) -> None:
+        self._play, self._restless = play, restless
+
+    def screenshot(self, **_: Any) -> Any:
+        return self
+
+    def array(self) -> Any:
+        return 7 - self._play.expected() if self._restless else self._play.expected()
+
+
+class Crew:
+    """One peer, whose picture is that of the screen after it was asked `late` times; before, it is an old one."""
+
+    def __init__(self, play: Any, late: int, *, sleeps: bool = True) -> None:
+        self.names = ["a peer"]
+        self.saved = 0
+        self._play, self._late, self._sleeps = play, late, sleeps
+
+    def wake(self, _name: str) -> bool:
+        return self._sleeps
+
+    def save(self, _name: str, path: Path) -> bool:
+        self.saved += 1
+        right = self._play.expected()
+        np.save(path, right if self.saved > self._late else 255 - right)
+        return True
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> looks._Screenplay:
+    monkeypatch.setattr(looks, "_SETTLING", 0.0)
+    monkeypatch.setattr(looks, "_CURSOR_PIXELS", 10)
+    return looks._Screenplay(Stage(), scene(np.full((20, 40, 3), 255, np.uint8)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("late", "asked", "wrong"), [(0, 1, 0), (1, 2, 0), (3, 4, 0), (99, 4, 800)])
+def test_a_picture_that_the_benchmark_made_old_is_not_a_wrong_one(
+    play: looks._Screenplay, tmp_path: Path, late: int, asked: int, wrong: int
+) -> None:
+    crew = Crew(play, late)
+    found = looks._wrong_pixels(Screen(play), play, crew, "a peer", tmp_path / "seen.npy")  # type: ignore[arg-type]
+    assert (found, crew.saved) == (wrong, asked)
+
+
+def test_a_screen_that_changes_by_itself_makes_nobody_wrong(play: looks._Screenplay, tmp_path: Path) -> None:
+    screen = Screen(play, restless=True)
+    with pytest.raises(RuntimeError, match="the screen changed by itself while a peer looked at it"):
+        looks._wrong_pixels(screen, play, Crew(play, 99), "a peer", tmp_path / "seen.npy")  # type: ignore[arg-type]
+
+
+def test_the_first_picture_that_shows_a_change_stops_the_clock(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.npy", tmp_path / "after.npy"
+    pixels = np.zeros((20, 40, 3), np.uint8)
+    np.save(before, pixels)
+    pixels[5:10] = 200
+    np.save(after, pixels)
+    asked: list[float] = []
+
+    def look() -> Any:
+        asked.append(time.perf_counter())
+        # Two old pictures, one that is torn, and the new one.
+        shown = pixels.copy()
+        if len(asked) < 4:
+            shown[(5 if len(asked) < 3 else 7) : 10] = 0
+        return shown
+
+    peer = worker._Worker("mss_array", worker.Eye(look))
+    since = time.perf_counter()
+    answer = peer.handle({"op": "until", "since": since, "path": str(after), "old": str(before), "rect": [0, 5, 40, 5]})
+    assert answer is not None
+    took = answer["ms"]
+    assert isinstance(took, float)
+    assert (asked[3] - since) * 1000 <= took <= (asked[4] - since) * 1000
+    assert answer["bytes"] == pixels.nbytes
+
+
+def test_a_change_that_no_picture_shows_is_no_time(tmp_path: Path) -> None:
+    pixels = np.zeros((20, 40, 3), np.uint8)
+    np.save(tmp_path / "before.npy", pixels)
+    np.save(tmp_path / "after.npy", pixels + 1)
+    peer = worker._Worker("mss_array", worker.Eye(lambda: pixels))
+    message = {"path": str(tmp_path / "after.npy"), "old": str(tmp_path / "before.npy"), "rect": [0, 0, 40, 20]}
+    with pytest.raises(RuntimeError, match=r"none of \d+ pictures in .* shows the change"):
+        peer.handle({"op": "until", "since": time.perf_counter(), **message})
 
 
 def test_requests_are_counted_in_what_a_client_sent() -> None:

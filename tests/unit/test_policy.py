@@ -614,6 +614,18 @@ def test_exactly_the_confirmed_ones_are_acknowledged(ids: list[str], confirmed: 
 # --- limits ---
 
 
+def test_of_two_threads_the_one_that_took_the_time_first_may_come_second() -> None:
+    """What passed between the two is not given out twice."""
+    buckets = Buckets(RateLimits(actions=10, keys=None, screenshots=None), 100.0)
+    for _ in range(10):
+        assert buckets.take([Move((1, 1))], 100.0) is None
+    assert buckets.take([Move((1, 1))], 100.1) is None
+    # 99.0 is nine tenths of a second before it, and no reason for nine more.
+    assert buckets.take([Move((1, 1))], 99.0) is not None
+    assert buckets.take([Move((1, 1))], 100.1) is not None
+    assert buckets.take([Move((1, 1))], 100.2001) is None
+
+
 def test_rates(desktop: Desktop) -> None:
     clock = Clock()
     judged = desktop.also(Guard(clock=clock, policy=ClassPolicy(allow=["observe", "input", "shell"])))

@@ -7,8 +7,10 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -16,9 +18,6 @@ from deskhand import ActionError, BackendError
 from deskhand.launch import registry
 from deskhand.launch.processes import Guard
 from faults.helpers import until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -125,3 +124,15 @@ def test_a_directory_whose_sockets_would_have_too_long_paths_is_refused(
     with pytest.raises(BackendError, match=f"107 bytes; set XDG_RUNTIME_DIR to .* at most {most}$"):
         registry.private_directory()
     assert list((short / f"{base.name}r" / "deskhand").glob("d-*")) == []
+
+
+def test_one_that_has_ended_is_not_alive_before_its_parent_looks(entry: registry.Entry) -> None:
+    process = subprocess.Popen(["true"])
+    zombie = replace(entry, pid=process.pid)
+    # Not `wait`, which would make it go.
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert Path(f"/proc/{process.pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+    assert not zombie.alive
+    process.wait()
+    assert not zombie.alive
+    assert entry.alive

@@ -126,6 +126,7 @@ def report(sections: Sequence[Section], about: Mapping[str, str], failures: Sequ
     lines = [
         "# The settle zoo",
         "",
+        "Written by `PYTHONPATH=tests python -m zoo --parts DIRECTORY`.",
         *(f"{name[0].upper()}{name[1:]}: {value}." for name, value in about.items()),
         "",
         "A frame is final when it shows what the screen shows a second or more later, but for what moves on its own.",

@@ -1,8 +1,9 @@
 """Looking at the screen: what it costs when nothing, a line, a quarter or everything has changed since the last look.
 
-A change is on the screen before the clock starts, and not yet known to us: the server's notes of it wait in our queue. The
-peers look at the same screen, once a round; what changed makes no difference to them, as they take the whole of it. While one
-contender is measured, the others rest.
+The clock starts when a change is on the screen, and stops when the bytes are in hand. The thread that watches the screen
+between two calls is held off meanwhile: what it would have done ahead of the clock is done within it. Looks for which it is
+not held off, and looks after a second's rest, are rows of their own. The peers look at the same screen, once a round; what
+changed makes no difference to them, as they take the whole of it. While one contender is measured, the others rest.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import deskhand
-from deskhand.bench.context import Context, quiet
-from deskhand.bench.figures import OURS, Row, Samples
-from deskhand.bench.inside import counters
+from deskhand.bench.context import Context, quiet, timed
+from deskhand.bench.figures import AHEAD, OURS, ROUND_TRIP, Row, Samples, rested
+from deskhand.bench.inside import counters, generation, round_trip, unwatched
 from deskhand.bench.peers import PEERS, Crew
 from deskhand.bench.stage import Stage
 from deskhand.bench.traffic import Traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -36,11 +37,17 @@ __all__ = ["CASES", "look"]
 SCALED = (1366, 768)
 _OURS_A_ROUND = 3
 _TIGHTENING = 1.0
+# As long as an agent thinks at least: caches are cold then, and processes asleep.
+_REST = 1.0
+_UNSEEN_TRIES = 10
+_NOTICED_LIMIT, _NOTICED_SLICE = 5.0, 0.005
 # Changes that follow one another faster than anybody's actions are a video's, and coded as one; that is another row.
 _BETWEEN = 0.12
 _COUNTED = 5
 # What an x11vnc or a program draws of the pointer, and what we do, differs from none at all by so many pixels at most.
 _CURSOR_PIXELS = 64 * 64
+# How often a peer is asked for a right picture, and for how much longer each time it may take to notice.
+_ATTEMPTS, _SETTLING = 4, 1.0
 # Where all peers look, and how often in a whole and in a quick run; elsewhere those do that are marked so.
 _MAIN = ("page", (1920, 1080))
 _ROUNDS = {_MAIN: (12, 3), ("photo", (1920, 1080)): (5, 1)}
@@ -69,6 +76,10 @@ class _Screenplay:
         self._stage = stage
         self._scene = scene
         self._parts = {LINE: scene.line, QUARTER: scene.quarter}
+        self.pixels_changed = {NOTHING: 0.0, EVERYTHING: scene.pixels_changed(), SCROLLED: scene.pixels_changed()}
+        self.pixels_changed |= {case: scene.pixels_changed(part) for case, part in self._parts.items() if part}
+        if scene.name != "terminal" and self.pixels_changed[EVERYTHING] < 1:
+            raise RuntimeError(f"everything should change, but {self.pixels_changed[EVERYTHING]:%} of the pixels do")
         self._shown = dict.fromkeys((LINE, QUARTER, EVERYTHING), "first")
         stage.load(scene.pictures)
         stage.show("first")
@@ -162,17 +173,17 @@ def look(context: Context, size: tuple[int, int], name: str) -> Iterator[Row]:
                 _peers_round(play, crew, theirs, number)
         later = _tightened(desktop, play, f"look/{place}", 1 if context.quick else 3)
         requests = _requests(desktop, play, views, context.scratch)
+        clock = _clock(context, desktop, play, place) if (name, size) == _MAIN else []
     for peer_name, samples in theirs.items():
         samples.missing = crew.missing.get(peer_name, "")
         failures = crew.failures.get(peer_name)
         again = f"failed {len(failures)} times, and was started anew" if failures and not samples.missing else ""
         notes = [wrong.get(peer_name, ""), again]
         samples.note = "; ".join(note for note in notes if note)
-    changed = {"pixels_changed": round(scene.pixels_changed, 4)}
     for key, samples in ours.items():
-        totals = changed if key[1] in {EVERYTHING, SCROLLED} else {}
-        yield samples.row(**totals, x_requests=requests[key])
+        yield samples.row(pixels_changed=round(play.pixels_changed[key[1]], 6), x_requests=requests[key])
     yield later
+    yield from clock
     for samples in theirs.values():
         yield samples.row()
 
@@ -190,18 +201,80 @@ def _round(
     for view, case in todo:
         quiet()
         time.sleep(_BETWEEN)
-        # What changes from here on is all that the next look finds, and everybody's measured look follows one of its kind.
-        _, before = view.look(desktop)
-        play.change(case)
-        counted = counters(desktop)
-        begun = time.perf_counter()
-        size, after = view.look(desktop)
-        took = (time.perf_counter() - begun) * 1000
-        counts = {key: value - counted[key] for key, value in counters(desktop).items()}
+        with unwatched(desktop):
+            before, counted = _change_unseen(desktop, play, view, case)
+            begun = time.perf_counter()
+            size, after = view.look(desktop)
+            took = (time.perf_counter() - begun) * 1000
+            counts = {key: value - counted[key] for key, value in counters(desktop).items()}
         if before is not None and (after == before) != (case == NOTHING):
             raise RuntimeError(f"{case}, but the generation of the screen went from {before} to {after}")
         if number >= 0:
             ours[view.group, case].add(took, size, counts)
+
+
+def _change_unseen(
+    desktop: deskhand.Desktop, play: _Screenplay, view: _View, case: str
+) -> tuple[int | None, Mapping[str, float]]:
+    """Make a change of which nothing has been captured when this returns; the generation and the counters before it.
+
+    The thread that watches the screen may be in the middle of a capture when it is held off, and see the change in that one.
+    """
+    for _ in range(_UNSEEN_TRIES):
+        # What changes from here on is all that the next look finds, and everybody's measured look follows one of its kind.
+        _, before = view.look(desktop)
+        known, counted = generation(desktop), counters(desktop)
+        play.change(case)
+        if (generation(desktop), counters(desktop)) == (known, counted):
+            return before, counted
+    raise RuntimeError(f"{case}, and each time some of it was captured before the clock started")
+
+
+def _clock(context: Context, desktop: deskhand.Desktop, play: _Screenplay, place: str) -> list[Row]:
+    """What a rest before a look costs, and what a look costs whose change was captured before the clock started."""
+    section = f"clock/{place}"
+    cases = (NOTHING, LINE, EVERYTHING)
+    bare, bare_rested = Samples(section, ROUND_TRIP), Samples(section, rested(ROUND_TRIP))
+    cold = {case: Samples(section, rested(case)) for case in cases}
+    ahead = {case: Samples(section, case + AHEAD) for case in cases if case != NOTHING}
+    rounds = context.times(12, 3)
+    for number in range(rounds):
+        context.say(f"{section}: {number + 1} of {rounds}")
+        time.sleep(_REST)
+        bare_rested.add(timed(lambda: round_trip(desktop)))
+        bare.add(timed(lambda: round_trip(desktop)))
+        for case, samples in cold.items():
+            desktop.screenshot()
+            time.sleep(_REST)
+            with unwatched(desktop):
+                known = generation(desktop)
+                play.change(case)
+                # As in `_change_unseen`.
+                if generation(desktop) == known:
+                    samples.add(*_looked(desktop))
+        for case, samples in ahead.items():
+            before = desktop.screenshot().generation
+            play.change(case)
+            _wait_noticed(desktop, before)
+            samples.add(*_looked(desktop))
+    return [samples.row() for samples in (bare, bare_rested, *cold.values(), *ahead.values())]
+
+
+def _looked(desktop: deskhand.Desktop) -> tuple[float, int]:
+    """Milliseconds and bytes of a look."""
+    begun = time.perf_counter()
+    png = desktop.screenshot().png
+    return (time.perf_counter() - begun) * 1000, len(png)
+
+
+def _wait_noticed(desktop: deskhand.Desktop, before: int) -> None:
+    """Wait until the watching thread has captured a change."""
+    deadline = time.monotonic() + _NOTICED_LIMIT
+    while generation(desktop) == before:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"a change was not captured within {_NOTICED_LIMIT:g} s")
+        time.sleep(_NOTICED_SLICE)
+    quiet()
 
 
 def _peers_round(play: _Screenplay, crew: Crew, theirs: dict[str, Samples], number: int) -> None:
@@ -263,16 +336,38 @@ def _verify(desktop: deskhand.Desktop, play: _Screenplay, crew: Crew, scratch: P
             raise RuntimeError(f"{OURS} does not show what is on the screen")
         if _differing(desktop.screenshot(format="raw").array(), expected) > _CURSOR_PIXELS:
             raise RuntimeError(f"the array of {OURS} does not show what is on the screen")
-    path = scratch / "seen.npy"
     for name in crew.names:
-        if crew.wake(name):
-            play.change(EVERYTHING)
-            play.change(EVERYTHING)
-        if name in crew.names and crew.save(name, path):
-            seen = np.load(path)
-            if seen.shape == expected.shape and _differing(seen, expected) > _CURSOR_PIXELS:
-                notes[name] = f"{_differing(seen, expected):,} pixels are wrong"
+        wrong = _wrong_pixels(desktop, play, crew, name, scratch / "seen.npy")
+        if wrong > _CURSOR_PIXELS:
+            notes[name] = f"{wrong:,} pixels are wrong"
     return notes
+
+
+def _wrong_pixels(desktop: deskhand.Desktop, play: _Screenplay, crew: Crew, name: str, path: Path) -> int:
+    """How many pixels a peer shows otherwise than the screen; 0 when it gives no picture of it.
+
+    One that watches the screen by itself, and is halted while others are measured, may have an old picture because of that. It
+    gets more changes to notice, and time, before its picture is called wrong.
+    """
+    wrong = 0
+    sleeps = crew.wake(name)
+    for attempt in range(_ATTEMPTS):
+        if sleeps:
+            for _ in range(2):
+                play.change(EVERYTHING)
+                time.sleep(attempt * _SETTLING)
+        expected = play.expected()
+        if name not in crew.names or not crew.save(name, path):
+            return 0
+        # The reference is taken after the peer's picture, and again the one that was expected: nothing changed between the two.
+        if not np.array_equal(desktop.screenshot(cursor=False).array(), expected):
+            raise RuntimeError(f"the screen changed by itself while {name} looked at it")
+        seen = np.load(path)
+        wrong = _differing(seen, expected) if seen.shape == expected.shape else 0
+        if wrong <= _CURSOR_PIXELS:
+            break
+        sleeps = crew.wake(name)
+    return wrong
 
 
 def _differing(seen: NDArray[np.uint8], expected: NDArray[np.uint8]) -> int:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from deskhand.bench.child import Child, ChildError
+from deskhand.bench.figures import OURS
 from deskhand.bench.stage import environment_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop import Desktop
 
-__all__ = ["PEERS", "VNCDOTOOL", "VNC_PEERS", "Crew", "Peer", "package_version"]
+__all__ = ["PEERS", "VNCDOTOOL", "VNC_LOOKERS", "VNC_PEERS", "Crew", "Peer", "package_version"]
 
 NATIVE = "_modal_computer_use_x11_shm"
 _START_LIMIT = 60.0
@@ -130,6 +131,9 @@ VNC_PEERS = (
 )
 """Those that look through a VNC server of the desktop's own."""
 
+VNC_LOOKERS = (Peer(OURS, "deskhand_xvnc"), *VNC_PEERS)
+"""The same and we, each in a process of its own."""
+
 
 def package_version(package: str) -> str:
     """Of a Debian package; `unknown` where dpkg does not know it."""
@@ -174,7 +178,7 @@ class Crew:
         peer = self._peers[name]
         log = self._scratch / f"peer-{str(self._desktop.display).strip(':')}-{peer.look}.log"
         # Whatever it leaves behind, if it must be killed, goes with the rest.
-        environment = {**environment_of(self._desktop), "TMPDIR": str(self._scratch)}
+        environment = {**environment_of(self._desktop), "TMPDIR": str(self._scratch), "PYTHONWARNINGS": "ignore"}
         child = Child("deskhand.bench.worker", peer.look, *self._desktop.size, env=environment, log=log)
         self._children[name] = child
         child.tell(op="ready")
@@ -200,14 +204,37 @@ class Crew:
         self._ask(name, self._children[name].ask, op="wake")
         return name in self._children
 
-    def look(self, name: str) -> tuple[float, int] | None:
-        """Let one look; milliseconds and bytes. None when it failed."""
-        answer = self._ask(name, self._children[name].ask, op="look", timeout=_LOOK_LIMIT)
+    def look(self, name: str, *, warm: bool = True) -> tuple[float, int] | None:
+        """Let one look; milliseconds and bytes. None when it failed.
+
+        Args:
+            name: Who.
+            warm: Look once before, without the clock.
+        """
+        answer = self._ask(name, self._children[name].ask, op="look", warm=warm, timeout=_LOOK_LIMIT)
         return (answer["ms"], answer["bytes"]) if answer is not None else None
 
     def save(self, name: str, path: Path) -> bool:
         """Let one look, and keep the picture as a NumPy array in a file; False when it failed."""
         return self._ask(name, self._children[name].ask, op="save", path=str(path), timeout=_LOOK_LIMIT) is not None
+
+    def until(
+        self, name: str, since: float, path: Path, old: Path, rect: tuple[int, int, int, int]
+    ) -> tuple[float, int] | None:
+        """Let one look again and again until its picture shows a change; milliseconds and bytes. None when it failed.
+
+        Args:
+            name: Who.
+            since: When the change was on the screen, by `time.perf_counter`, which all processes share.
+            path: The screen after the change, as a NumPy array in a file.
+            old: Before it, likewise.
+            rect: Where it changed.
+        """
+        ask = self._children[name].ask
+        answer = self._ask(
+            name, ask, op="until", since=since, path=str(path), old=str(old), rect=rect, timeout=_LOOK_LIMIT
+        )
+        return (answer["ms"], answer["bytes"]) if answer is not None else None
 
     def watch(self, name: str, seconds: float, rate: float) -> tuple[float, float] | None:
         """Let one look `rate` times a second; the share of one core that its process used in percent, and the real rate."""

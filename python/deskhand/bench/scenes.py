@@ -1,6 +1,7 @@
 """What is looked at. Each scene is two pictures of one size, made the same way each time, and the places that change in them.
 
 - `page`: a terminal full of coloured text beside Chromium with gradients and a long table: real programs, taken off the screen.
+  Its second picture is the first in opposite colours.
 - `terminal`: a terminal over the whole screen; its second picture is the same text, scrolled by a line.
 - `photo`: light, surfaces, edges and grain, drawn with a fixed seed.
 
@@ -70,7 +71,7 @@ class Scene:
     Attributes:
         name: `page`, `terminal` or `photo`.
         first: Shape (height, width, 3), RGB.
-        second: As above; it differs in every part of the screen where anything is shown.
+        second: As above; of a page and a photo every pixel differs from `first`.
         line: A line of text: x, y, width, height; None where there is no text.
         quarter: A quarter of the screen.
     """
@@ -86,10 +87,11 @@ class Scene:
         """Both by name, for the stage."""
         return {"first": self.first, "second": self.second}
 
-    @property
-    def pixels_changed(self) -> float:
-        """The share of pixels that differ between the two pictures."""
-        return float((self.first != self.second).any(axis=2).mean())
+    def pixels_changed(self, part: _Rect | None = None) -> float:
+        """The share of all pixels that differ when a part, by default the whole, changes from one picture to the other."""
+        different = (self.first != self.second).any(axis=2)
+        x, y, width, height = part or (0, 0, different.shape[1], different.shape[0])
+        return float(different[y : y + height, x : x + width].sum() / different.size)
 
 
 def home_environment(home: Path) -> dict[str, str]:
@@ -118,10 +120,17 @@ def make(name: str, size: tuple[int, int], scratch: Path) -> Scene:
     width, height = size
     quarter = (width // 2, height // 2, width - width // 2, height - height // 2)
     if name == "photo":
-        return Scene(name, photo(size, 1), photo(size, 2), None, quarter)
+        first, second = photo(size, 1), photo(size, 2)
+        # By chance some pixels have the same colour in both: they get the next darker or lighter one.
+        second[(first == second).all(axis=2)] ^= 1
+        return Scene(name, first, second, None, quarter)
     need("xterm", "xterm")
     with deskhand.launch(size=size, env=home_environment(scratch / f"home-{name}-{width}")) as desktop:
-        first, second, line = (_page if name == "page" else _terminal)(desktop, scratch)
+        if name == "page":
+            first, line = _page(desktop, scratch)
+            # The same in opposite colours, as when a dark theme is chosen: no pixel stays.
+            return Scene(name, first, 255 - first, line, quarter)
+        first, second, line = _terminal(desktop, scratch)
     return Scene(name, first, second, line, quarter)
 
 
@@ -140,12 +149,6 @@ def _xterm(desktop: deskhand.Desktop, texts: Sequence[Path], geometry: str) -> d
     return started.window
 
 
-def _background(desktop: deskhand.Desktop, colour: str) -> None:
-    """So that the second picture differs where no window is, too."""
-    need("xsetroot", "x11-xserver-utils")
-    subprocess.run(["xsetroot", "-solid", colour], env=environment_of(desktop), check=True)
-
-
 def _picture(desktop: deskhand.Desktop) -> NDArray[np.uint8]:
     desktop.perform(settle=_QUIET)
     return desktop.screenshot(cursor=False).array()
@@ -156,29 +159,20 @@ def _line(window: deskhand.Window, row: int) -> _Rect:
     return (x + 2, y + 2 + _CELL[1] * row, width - 4, _CELL[1])
 
 
-def _page(desktop: deskhand.Desktop, scratch: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8], _Rect]:
+def _page(desktop: deskhand.Desktop, scratch: Path) -> tuple[NDArray[np.uint8], _Rect]:
     width, height = desktop.size
-    texts = [scratch / "first.txt", scratch / "second.txt"]
-    _coloured(texts[0], 1, _LINES)
-    _coloured(texts[1], 2 * _LINES + 4, _LINES)
+    text = scratch / "coloured.txt"
+    _coloured(text, 1, _LINES)
     page = scratch / "page.html"
     page.write_text(PAGE)
     columns, rows = 100 * width // 1920, 60 * height // 1080
     # Before the terminal: its window is then the last one to have come up, and is asked where it is.
     place = (800 * width // 1920, 40 * height // 1080, 1000 * width // 1920, 900 * height // 1080)
-    profile = scratch / f"chromium-{width}"
-    browser = desktop.start(chromium(page, profile, place), timeout=60).window
-    terminal = _xterm(desktop, texts, f"{columns}x{rows}+0+0")
-    _background(desktop, "#2b3a4a")
-    first = _picture(desktop)
-    _background(desktop, "#4a3a2b")
-    desktop.perform(KeyPress(("Return",)))
-    if browser is not None:
-        desktop.activate(browser)
-    desktop.perform(KeyPress(("Page_Down",)))
-    if browser is not None:
-        desktop.activate(terminal)
-    return first, _picture(desktop), _line(terminal, rows // 2)
+    desktop.start(chromium(page, scratch / f"chromium-{width}", place), timeout=60)
+    terminal = _xterm(desktop, [text], f"{columns}x{rows}+0+0")
+    need("xsetroot", "x11-xserver-utils")
+    subprocess.run(["xsetroot", "-solid", "#2b3a4a"], env=environment_of(desktop), check=True)
+    return _picture(desktop), _line(terminal, rows // 2)
 
 
 def _terminal(desktop: deskhand.Desktop, scratch: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8], _Rect]:

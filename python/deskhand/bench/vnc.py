@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import deskhand
 from deskhand import KeyPress, Move, Wait, _native
 from deskhand.backends.vnc_recording import record
@@ -27,17 +29,21 @@ from deskhand.bench import scenes
 from deskhand.bench.acts import wrong
 from deskhand.bench.child import Child, ChildError
 from deskhand.bench.context import Context, quiet
-from deskhand.bench.figures import Row, Samples
+from deskhand.bench.figures import AHEAD, OURS, Row, Samples
+from deskhand.bench.inside import unwatched
 from deskhand.bench.looks import EVERYTHING, LINE, NOTHING
-from deskhand.bench.peers import VNC_PEERS, VNCDOTOOL, Crew, Peer
+from deskhand.bench.peers import VNC_LOOKERS, VNCDOTOOL, Crew, Peer
 from deskhand.bench.stage import Stage
 from deskhand.readiness import ready
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from deskhand.bench.scenes import Scene
 
 __all__ = ["DECODERS", "LIBVNCCLIENT", "TUNED", "XTERM", "XTERM_TUNED", "act", "decode", "look"]
 
+_Rect = tuple[int, int, int, int]
 SIZE = (1920, 1080)
 DECODERS = "vncdotool's decoders"
 LIBVNCCLIENT = "libvncclient"
@@ -48,6 +54,8 @@ _START_LIMIT = 20.0
 # From a change until it is surely here: three of the server's frames, and what decoding takes.
 _ARRIVAL = 0.15
 _LATER = 1.0
+# How often it is everybody's turn at a server of the screen.
+_PASSES = 3
 # As the supervisor of our image starts it.
 TUNED = ("-FrameRate", "250")
 XTERM, XTERM_TUNED = "key press, xterm over Xvnc", "key press, xterm over Xvnc at 250 frames a second"
@@ -233,38 +241,89 @@ def _let_decode(context: Context, file: Path, samples: Samples, rounds: int) -> 
 
 
 def look(context: Context) -> Iterator[Row]:
-    """A PNG file in hand, of what has arrived already."""
+    """From a change on the server's screen to a picture in hand that shows it; and looks at what had arrived before.
+
+    One contender after the other is the server's only client: for two it would encode each change twice.
+    """
     scene = context.scene("page", SIZE)
-    cases = {NOTHING: None, LINE: scene.line, EVERYTHING: (0, 0, *SIZE)}
-    ours = {case: Samples("vnc/screen", case) for case in cases}
-    rounds = context.times(12, 3)
-    with contextlib.ExitStack() as stack:
-        server = stack.enter_context(_xvnc(context))
-        stage = stack.enter_context(Stage(server.x11, context.scratch))
-        stage.load({"first": scene.first, "second": scene.second})
-        stage.show("first")
-        crew = stack.enter_context(Crew(server.x11, context.scratch, VNC_PEERS))
-        desktop = stack.enter_context(deskhand.connect(server.url))
-        theirs = {name: Samples("vnc/screen", EVERYTHING, name) for name in (peer.name for peer in VNC_PEERS)}
-        for number in range(rounds):
-            context.say(f"vnc/screen: {number + 1} of {rounds}")
-            for case, rect in cases.items():
-                if rect is not None:
-                    stage.show(("second", "first")[number % 2], rect)
-                time.sleep(_ARRIVAL)
-                if rect is None:
-                    # As over X11, this look follows one of its kind, and pays nothing for what was made smaller meanwhile.
-                    desktop.screenshot()
-                begun = time.perf_counter()
-                png = desktop.screenshot().png
-                ours[case].add((time.perf_counter() - begun) * 1000, len(png))
-            quiet()
-            for name in crew.names:
-                if (got := crew.look(name)) is not None:
-                    theirs[name].add(*got)
-        for name, reason in crew.missing.items():
-            theirs[name].missing = reason
-    yield from (samples.row() for samples in (*ours.values(), *theirs.values()))
+    section = "vnc/screen"
+    whole = (0, 0, *SIZE)
+    parts = {LINE: scene.line or whole, EVERYTHING: whole}
+    ours = {case: Samples(section, case) for case in (NOTHING, *(case + AHEAD for case in parts))}
+    changes = {(who.name, case): Samples(section, case, who.name) for who in VNC_LOOKERS for case in parts}
+    passes = min(_PASSES, context.times(12, 2))
+    with (
+        _xvnc(context) as server,
+        Stage(server.x11, context.scratch) as stage,
+        # It would capture each change too, beside whoever is measured.
+        unwatched(server.x11),
+    ):
+        stage.load(scene.pictures)
+        screen = _Screen(stage, scene, context.scratch)
+        for number in range(passes):
+            for who in VNC_LOOKERS:
+                context.say(f"{section}: {who.name}, {number + 1} of {passes}")
+                with Crew(server.x11, context.scratch, [who]) as crew:
+                    for _ in range(max(1, context.times(12, 2) // passes)):
+                        for case, rect in parts.items():
+                            _look_for_change(crew, who.name, screen, rect, changes[who.name, case])
+                        if who.name == OURS:
+                            _look_again(crew, screen, parts, ours)
+                reason = crew.missing.get(who.name, "")
+                for case in parts:
+                    changes[who.name, case].missing = reason
+    yield from (samples.row() for samples in (*ours.values(), *changes.values()))
+
+
+class _Screen:
+    """What the server shows: one of two pictures in each part of the screen."""
+
+    def __init__(self, stage: Stage, scene: Scene, scratch: Path) -> None:
+        self._stage = stage
+        self._files = {name: scratch / f"vnc-{name}.npy" for name in scene.pictures}
+        for name, file in self._files.items():
+            np.save(file, scene.pictures[name])
+        self._shown: dict[_Rect, str] = {}
+
+    def change(self, rect: _Rect) -> tuple[float, Path, Path]:
+        """Change a part: when that was on the screen, the picture that has it since, and the one that had it before."""
+        old = self._shown.get(rect, "first")
+        new = "second" if old == "first" else "first"
+        self._stage.show(new, rect)
+        now = time.perf_counter()
+        self._shown[rect] = new
+        return now, self._files[new], self._files[old]
+
+    def reset(self) -> None:
+        """Show the first picture, whole."""
+        self._stage.show("first")
+        self._shown.clear()
+
+
+def _look_for_change(crew: Crew, name: str, screen: _Screen, rect: _Rect, samples: Samples) -> None:
+    """How long it takes one from a change to a picture that shows it."""
+    if name not in crew.names:
+        return
+    screen.reset()
+    time.sleep(_ARRIVAL)
+    if crew.look(name) is None or name not in crew.names:
+        return
+    quiet()
+    since, new, old = screen.change(rect)
+    if (got := crew.until(name, since, new, old, rect)) is not None:
+        samples.add(*got)
+
+
+def _look_again(crew: Crew, screen: _Screen, parts: Mapping[str, _Rect], ours: Mapping[str, Samples]) -> None:
+    """How long we take to look at what has arrived and was decoded before."""
+    for case, rect in ((NOTHING, None), *parts.items()):
+        if rect is not None:
+            screen.change(rect)
+        time.sleep(_ARRIVAL)
+        # An unchanged screen is looked at again, as over X11; a changed one for the first time.
+        got = crew.look(OURS, warm=rect is None) if OURS in crew.names else None
+        if got is not None:
+            ours[case if rect is None else case + AHEAD].add(*got)
 
 
 def act(context: Context) -> Iterator[Row]:

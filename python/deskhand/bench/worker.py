@@ -1,7 +1,7 @@
 """How each peer looks at a screen: as its documentation says, with everything kept open that it lets one keep open.
 
-`python -m deskhand.bench.worker LOOK WIDTH HEIGHT` is one peer on the display of its environment; it answers `look`, `save` and
-`watch`, and takes the time itself. What must never appear here: a comparison.
+`python -m deskhand.bench.worker LOOK WIDTH HEIGHT` is one peer on the display of its environment; it answers `look`, `save`,
+`until` and `watch`, and takes the time itself. What must never appear here: a comparison.
 """
 
 from __future__ import annotations
@@ -29,13 +29,19 @@ from deskhand.bench.idle import cpu_seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from numpy.typing import NDArray
+
 __all__ = ["LOOKS", "main"]
 
 _Size: TypeAlias = tuple[int, int]
+_Rect: TypeAlias = tuple[int, int, int, int]
 _SCALED = (1366, 768)
 _FIRST_PORT = 15900
 _END_LIMIT = 3.0
 _WARM_LOOKS = 8
+# For so many seconds after a change, and so many times at least, its picture is waited for.
+_UNTIL, _UNTIL_LOOKS = 0.3, 2
+_SHOWN = 0.9
 _CALM_SLICE, _CALM_SLICES, _CALM_SHARE = 0.1, 30, 0.1
 
 
@@ -266,6 +272,14 @@ def vncdotool(_size: _Size) -> Iterator[Eye]:
 
 
 @contextlib.contextmanager
+def deskhand_xvnc(_size: _Size) -> Iterator[Eye]:
+    import deskhand  # noqa: PLC0415
+
+    with deskhand.connect(f"vnc+unix://{_xvnc()}") as desktop:
+        yield Eye(lambda: desktop.screenshot().png)
+
+
+@contextlib.contextmanager
 def vncdotool_xvnc(_size: _Size) -> Iterator[Eye]:
     with _vncdotool(_xvnc()) as look:
         yield Eye(look)
@@ -312,6 +326,7 @@ LOOKS = {
     for look in (
         asyncvnc,
         asyncvnc_xvnc,
+        deskhand_xvnc,
         imagemagick,
         modal,
         mss_1,
@@ -346,17 +361,19 @@ class _Worker:
     def handle(self, message: dict[str, Any]) -> Mapping[str, object] | None:
         op = message["op"]
         if op == "look":
-            return self._look()
+            return self._look(warm=message["warm"])
         if op == "save":
             return self._save(Path(message["path"]))
+        if op == "until":
+            return self._until(message["since"], Path(message["path"]), Path(message["old"]), message["rect"])
         if op == "watch":
             return self._watch(message["seconds"], message["rate"])
         (self._eye.wake if op == "wake" else self._eye.after)()
         return None
 
-    def _look(self) -> dict[str, object]:
+    def _look(self, *, warm: bool) -> dict[str, object]:
         self._eye.before()
-        if self._eye.warms:
+        if self._eye.warms and warm:
             self._eye.look()
         begun = time.perf_counter()
         got = self._eye.look()
@@ -372,12 +389,36 @@ class _Worker:
             self._eye.look()
         got = self._eye.look()
         self._eye.after()
-        if isinstance(got, bytes):
-            pixels = np.asarray(Image.open(io.BytesIO(got)).convert("RGB"))
-        else:
-            pixels = got[..., 2::-1] if self._name in _RAW_ORDER else got[..., :3]
-        np.save(path, pixels)
+        np.save(path, self._pixels(got))
         return {}
+
+    def _pixels(self, got: Any) -> NDArray[np.uint8]:
+        if isinstance(got, bytes):
+            return np.asarray(Image.open(io.BytesIO(got)).convert("RGB"))
+        found: NDArray[np.uint8] = got[..., 2::-1] if self._name in _RAW_ORDER else got[..., :3]
+        return found
+
+    def _until(self, since: float, path: Path, old: Path, rect: _Rect) -> dict[str, object]:
+        """Which picture is the first to show a change is found out afterwards: to compare takes longer than to look."""
+        seen: list[tuple[float, Any]] = []
+        looks = 0
+        while looks < _UNTIL_LOOKS or time.perf_counter() - since < _UNTIL:
+            got = self._eye.look()
+            now = time.perf_counter()
+            looks += 1
+            if not isinstance(got, bytes):
+                seen.append((now, got.copy()))
+            elif not seen or got != seen[-1][1]:
+                seen.append((now, got))
+        x, y, w, h = rect
+        after, before = (np.load(file)[y : y + h, x : x + w] for file in (path, old))
+        changed = (after != before).any(axis=2)
+        for at, got in seen:
+            new = (self._pixels(got)[y : y + h, x : x + w] == after).all(axis=2)
+            # All but what the pointer's image may cover.
+            if new[changed].mean() > _SHOWN:
+                return {"ms": (at - since) * 1000, "bytes": len(got) if isinstance(got, bytes) else got.nbytes}
+        raise RuntimeError(f"none of {looks} pictures in {time.perf_counter() - since:.1f} s shows the change")
 
     def _watch(self, seconds: float, rate: float) -> dict[str, object]:
         self._eye.before()

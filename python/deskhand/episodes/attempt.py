@@ -130,10 +130,12 @@ def attempt(
         What came of it, in the form of `result.json`.
     """
     trial = _Attempt(task, key, agent, record or Unrecorded(), limits or task.limits, stop or Stop(), clock)
-    started = wall()
+    started, began = wall(), clock()
     trial.run(places, run_seed)
+    # By the clock that nobody can set: an attempt does not end before it has begun.
+    ended = started + clock() - began
     name = agent if isinstance(agent, str) else agent_name or getattr(agent, "__qualname__", type(agent).__name__)
-    known = {"worker": worker, "started": started, "ended": wall(), "attempt": number, "agent": name}
+    known = {"worker": worker, "started": started, "ended": ended, "attempt": number, "agent": name}
     result = trial.result(known, failures or {})
     return trial.finish(result)
 

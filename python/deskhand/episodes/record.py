@@ -159,7 +159,6 @@ class Recorder:
         self._withheld = False
         self._bounds = bounds or Bounds()
         self._clock = clock
-        self._wall = wall
         self._desktop: Desktop | None = None
         self._generation: int | None = None
         self._frame: str | None = None
@@ -174,7 +173,7 @@ class Recorder:
         self.directory.mkdir(parents=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._file = os.open(self.directory / EVENTS, flags, 0o666)
-        self._began = clock()
+        self._began, self._began_wall = clock(), wall()
 
     def __repr__(self) -> str:
         return f"<Recorder {self.directory}>"
@@ -336,7 +335,9 @@ class Recorder:
                 self._refuse_if_failed()
             if self._file < 0:
                 raise OSError(f"the record in {self.directory} is closed")
-            head = {"seq": self._sequence, "t": self._seconds(), "wall": round(self._wall(), _DIGITS), "kind": kind}
+            t = self._seconds()
+            # Times that are shown follow one another, also when the wall clock is set meanwhile.
+            head = {"seq": self._sequence, "t": t, "wall": round(self._began_wall + t, _DIGITS), "kind": kind}
             line = json.dumps({**head, **fields}, separators=(",", ":")).encode() + b"\n"
             room = self._bounds.bytes + (_ROOM_FOR_LAST_WORDS if last_word else 0)
             if self._size + len(line) > room or (self._sequence >= self._bounds.events and not last_word):

@@ -26,13 +26,13 @@ __all__ = ["is_shared", "ledger_name", "open_ledger"]
 _POSTGRES = ("postgresql", "postgres")
 
 
-def open_ledger(where: str | Path, *, clock: Callable[[], float] = time.time) -> Ledger:
+def open_ledger(where: str | Path, *, clock: Callable[[], float] = time.monotonic) -> Ledger:
     """Open a run's ledger; one that is not there is made.
 
     Args:
         where: A path, `sqlite:///path`, or a PostgreSQL URL (`pip install 'deskhand[postgres]'`) as libpq takes it, with its
             `schema=NAME` (`deskhand` if missing): one schema is one run.
-        clock: Unix seconds, for SQLite: of the machine that all its workers are on. PostgreSQL has its own.
+        clock: Monotonic seconds, for SQLite, the same in all processes of the machine. PostgreSQL has its own.
 
     Raises:
         LedgerError: It is of another version, damaged, no ledger, or cannot be reached; the message has no password.

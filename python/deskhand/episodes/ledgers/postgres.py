@@ -6,6 +6,10 @@ an episode, a password in a message.
 A connection that breaks is made anew for up to a minute (a server that is restarted, a network that is gone for a while). A
 transaction that was under way may have been committed, and is done again knowing that. The server ends a transaction whose
 client says nothing for 20 s: a machine that has dropped off the network must not keep rows from all others.
+
+Leases are timed by the server's wall clock, the only one that all its clients share. When it is set ahead by more than a lease,
+workers lose what they hold: their results are refused and the episodes are tried again. When it is set back, what dead workers
+on other machines hold stays theirs for so much longer.
 """
 
 from __future__ import annotations

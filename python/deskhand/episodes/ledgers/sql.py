@@ -59,6 +59,8 @@ _HELD = _KEY + " AND token = :token AND state = 'leased'"
 
 _KEEP = "INSERT INTO ledger (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING"
 _KEPT = "SELECT value FROM ledger WHERE name = :name"
+_CLOCK = "INSERT INTO ledger (name, value) VALUES ('clock', :value) ON CONFLICT (name) DO UPDATE SET value = :value"
+_FREE_ALL = "UPDATE episodes SET free = 0 WHERE state <> 'done'"
 _LAST = "SELECT COALESCE(MAX(place), -1) FROM episodes"
 _ADD = """
     INSERT INTO episodes (task, variant, seed, repeat, place, spread)
@@ -166,6 +168,12 @@ class SqlLedger(ABC):
             transaction.change(table)
         for name, value in {"version": str(_VERSION), "deskhand": __version__}.items():
             transaction.change(_KEEP, name=name, value=value)
+
+    def _use_clock(self, transaction: Transaction, name: str) -> None:
+        """Say which clock the times are of. Times of another mean nothing by this one: what waits or is leased becomes free."""
+        if transaction.rows(_KEPT, name="clock") != [(name,)]:
+            transaction.change(_FREE_ALL)
+            transaction.change(_CLOCK, value=name)
 
     def begin(self, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
         """See `Ledger`."""

@@ -7,6 +7,10 @@ nothing of what it did not. With `synchronous=NORMAL` a commit does not wait for
 `FULL`, measured on a cloud disk): after the power fails, the last half minute of commits may be missing, never a part of one,
 and the episodes in question are run again. Many machines need PostgreSQL: WAL needs memory that its processes share, and a
 network's file system has none.
+
+Times in the file are those of the machine's monotonic clock. All its processes share it, and nobody can set it: a step of the
+wall clock neither ends a lease nor makes one last. It begins anew with each boot, so the file names the boot that its times
+belong to. The workers of any other boot are dead: the first to open the file after it makes all that waited or was leased free.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import re
 import sqlite3
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from deskhand.episodes.ledgers.sql import SqlLedger, Transaction
@@ -24,12 +29,12 @@ from deskhand.errors import LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 __all__ = ["SqliteLedger"]
 
 T = TypeVar("T")
 
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _LOCKED = re.compile(r" FOR UPDATE( SKIP LOCKED)?\b")
 
 _MEANINGS = (
@@ -51,18 +56,27 @@ _MEANINGS = (
 class SqliteLedger(SqlLedger):
     """A `Ledger` in an SQLite file. Its threads share one connection; other processes open their own."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, patience: float = 60.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        boot: str | None = None,
+        patience: float = 60.0,
+    ) -> None:
         """Open the file, or make it.
 
         Args:
             path: Of the file; its directory must be there.
-            clock: Unix seconds.
+            clock: Monotonic seconds, the same in all processes that use the file.
+            boot: Names the time since which `clock` has run; by default the boot of this machine.
             patience: Seconds to wait for other processes' transactions, each of which takes milliseconds.
 
         Raises:
             LedgerError: It is of another version, damaged, no ledger, or cannot be opened.
         """
         super().__init__(str(path))
+        self._boot = boot or _BOOT.read_text().strip()
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._connection: sqlite3.Connection | None = None
@@ -93,6 +107,7 @@ class SqliteLedger(SqlLedger):
             )
         else:
             self._make(transaction)
+        self._use_clock(transaction, self._boot)
 
     def _use_wal(self, deadline: float) -> None:
         """Once for the file. SQLite does not wait by itself when two processes do this at the same time."""

@@ -1,0 +1,93 @@
+"""The control by which tests tell a busy machine from a slow product: what it excuses, and what it does not."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from faults.control import Slowness
+from faults.helpers import beside_control, hold, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WINDOW = 0.5
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+@pytest.fixture
+def crowd() -> Iterator[None]:
+    """Four busy loops for each processor."""
+    context = multiprocessing.get_context("spawn")
+    loops = [context.Process(target=spin, daemon=True) for _ in range(4 * len(os.sched_getaffinity(0)))]
+    for loop in loops:
+        loop.start()
+    yield
+    for loop in loops:
+        loop.kill()
+        loop.join()
+
+
+def seen(seconds: float) -> Slowness:
+    with beside_control() as found:
+        time.sleep(seconds)
+    return found[0]
+
+
+@pytest.mark.usefixtures("crowd")
+def test_a_crowd_is_seen() -> None:
+    """Who computes all the time has a ninth of a processor here; who sleeps in between has more of what he asks for."""
+    deadline = time.monotonic() + 60
+    while seen(WINDOW).stretch < 1.2:
+        assert time.monotonic() < deadline, "eight busy loops, and the control noticed nothing"
+
+
+def test_waiting_is_not_excused() -> None:
+    """Not by a machine that is busy either: it stretches work, and no wait."""
+    with pytest.raises(AssertionError, match=r"a nap took \d+\.\d\d s, more than 0\.01 s"), within(0.01, "a nap"):
+        time.sleep(5.0)
+
+
+def test_a_promise_that_is_kept_is_told_by_nothing() -> None:
+    with within(30, "nothing"):
+        pass
+
+
+def test_what_is_allowed_grows_with_what_was_seen() -> None:
+    hold(1.0, 1.0, Slowness(1.0, 0.0), "it")
+    hold(1.0, 2.4, Slowness(2.0, 0.05), "it")
+    with pytest.raises(AssertionError, match=r"it took 2\.60 s, more than 1 s \(meanwhile the machine was 2\.0 times"):
+        hold(1.0, 2.6, Slowness(2.0, 0.05), "it")
+
+
+def test_the_share_of_a_processor() -> None:
+    """At rest a turn has 4 ms of waiting and 2 ms of work."""
+    assert Slowness(1.0, 0.0).share == pytest.approx(1.0)
+    # 2 ms of work in 8 ms.
+    assert Slowness(2.0, 0.0).share == pytest.approx(0.25)
+
+
+def test_an_error_in_the_block_is_the_error() -> None:
+    with pytest.raises(KeyError), within(0.0, "failing"):
+        raise KeyError
+    # It goes on working for the next.
+    assert seen(WINDOW).stretch >= 1
+
+
+def test_several_at_once() -> None:
+    with beside_control() as outer:
+        time.sleep(0.1)
+        with beside_control() as inner:
+            time.sleep(0.1)
+        time.sleep(0.1)
+    assert outer[0].stretch >= 1
+    assert inner[0].stretch >= 1
+    assert inner[0].latest <= outer[0].latest
