@@ -9,7 +9,9 @@ _Rect: TypeAlias = tuple[int, int, int, int]
 _Event: TypeAlias = tuple[int, int, int]
 _Window: TypeAlias = tuple[int, str, str, int | None, _Rect, bool]
 
-def glance(display: str, auth_name: bytes, auth_data: bytes, timeout: float) -> tuple[int, int, str | None]:
+def glance(
+    display: str, auth: tuple[bytes, bytes], timeout: float, socket: int | None = None
+) -> tuple[int, int, str | None]:
     """Width and height of a display, and who drives it; changes nothing there."""
 
 def base64(data: bytes) -> str: ...
@@ -132,12 +134,12 @@ class X11:
     def __new__(
         cls,
         display: str,
-        auth_name: bytes,
-        auth_data: bytes,
+        auth: tuple[bytes, bytes],
         *,
         view_only: bool,
         driver: str,
         method: str | None = None,
+        socket: int | None = None,
     ) -> X11: ...
     @property
     def screen(self) -> Screen: ...

@@ -16,6 +16,8 @@ KILLED_DRIVERS = _scaled(20, 500)
 SIGNALS = _scaled(80, 4000)
 THREAD_EXCEPTIONS = _scaled(60, 3000)
 CANCELLATIONS = _scaled(60, 3000)
+# Of a container that tries everything to mislead its driver.
+HOSTILE_RESETS = _scaled(5, 50)
 CONTAINER_CYCLES = _scaled(6, 500)
 CUTS = _scaled(10, 500)
 DESKTOPS = _scaled(12, 50)

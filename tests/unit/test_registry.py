@@ -16,6 +16,7 @@ import pytest
 
 from deskhand import ActionError, BackendError
 from deskhand.launch import registry
+from deskhand.launch.guard import remove_tree
 from deskhand.launch.processes import Guard
 from faults.helpers import until
 
@@ -136,3 +137,43 @@ def test_one_that_has_ended_is_not_alive_before_its_parent_looks(entry: registry
     process.wait()
     assert not zombie.alive
     assert entry.alive
+
+
+def test_a_directory_is_removed_whatever_is_in_it(tmp_path: Path) -> None:
+    top, outside = tmp_path / "top", tmp_path / "outside"
+    outside.mkdir(mode=0o700)
+    (outside / "kept").touch()
+    (top / "x11" / "shut" / "in").mkdir(parents=True)
+    (top / "x11" / "shut" / "in" / "file").touch()
+    (top / "x11" / "shut").chmod(0)
+    (top / "x11" / "out").symlink_to(outside)
+    (top / "out").symlink_to(outside)
+    os.mkfifo(top / "x11" / "fifo")
+    # Deeper than Python calls itself, and than a path may be long.
+    here = os.open(top / "x11", os.O_PATH)
+    for _ in range(3000):
+        os.mkdir("deep", dir_fd=here)
+        below = os.open("deep", os.O_PATH, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    remove_tree(str(top))
+    assert not top.exists()
+    assert (outside / "kept").exists()
+    assert outside.stat().st_mode & 0o777 == 0o700
+    remove_tree(str(top))
+
+
+def test_what_is_left_too_deep_is_no_hindrance(runtime: Path) -> None:
+    """A guard that was killed leaves its directory to whoever makes one next."""
+    left = registry.private_directory()
+    with registry.hold(left):
+        here = os.open(left, os.O_PATH)
+        for _ in range(2000):
+            os.mkdir("d", dir_fd=here)
+            below = os.open("d", os.O_PATH, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+    registry.private_directory().rmdir()
+    assert list(runtime.glob("d-*")) == []

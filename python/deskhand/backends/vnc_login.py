@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from deskhand import _native
 from deskhand.errors import AuthFailed, ConnectFailed, ProtocolViolation
 from deskhand.readiness import ready
+from deskhand.untrusted import PinnedSocket
 
 if TYPE_CHECKING:
     from deskhand.backends.vnc_target import VncTarget
@@ -34,6 +35,7 @@ _LOCAL = (_NONE, _VNC, _APPLE, _VENCRYPT)
 _REMOTE = (_VENCRYPT, _APPLE, _VNC, _NONE)
 _SUBTYPES = (_X509_PLAIN, _X509_VNC, _X509_NONE, _TLS_PLAIN, _TLS_VNC, _TLS_NONE)
 _PIECE = 65536
+_HINT = "check that a VNC server listens there"
 _MAX_KEY_LENGTH = 1024
 _NAMES = {1: "None", 2: "VNC password", 5: "RSA-AES", 6: "RSA-AES", 16: "Tight", 18: "TLS", 19: "VeNCrypt", 30: "Apple"}
 _NAMES |= {
@@ -96,8 +98,7 @@ def enter(target: VncTarget, timeout: float) -> Entered:
         hint = "give the authority that signed it (certificates=), or trust it as it is with verify=False"
         raise AuthFailed(str(target), f"its certificate: {error.verify_message}", hint) from None
     except OSError as error:
-        hint = "check that a VNC server listens there"
-        raise ConnectFailed(str(target), error.strerror or str(error) or type(error).__name__, hint) from None
+        raise ConnectFailed(str(target), error.strerror or str(error) or type(error).__name__, _HINT) from None
     finally:
         login.close()
 
@@ -135,7 +136,11 @@ class _Login:
             plain = socket.socket(socket.AF_UNIX)
             self._socket = plain
             plain.settimeout(self._left())
-            plain.connect(target.path)
+            try:
+                with PinnedSocket(target.path) as found:
+                    plain.connect(found.address)
+            except ConnectFailed as error:
+                raise ConnectFailed(str(target), error.reason, error.hint or _HINT) from None
             return plain
         plain = socket.create_connection((target.host, target.port), self._left())
         self._socket = plain

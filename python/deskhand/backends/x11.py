@@ -6,6 +6,7 @@ X request, a keycode, a wait of its own.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -19,14 +20,16 @@ from deskhand.errors import ConnectFailed
 from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove
 from deskhand.geometry import Rect, Size
 from deskhand.settle import Activity, Lag
+from deskhand.untrusted import PinnedSocket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["Throttled", "X11Backend", "cookie_for", "driver_name", "glance"]
 
 _FAMILY_LOCAL = 256
 _FAMILY_WILD = 65535
+_BY_PATH = "unix:/"
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
 
 # The reader prints its warnings on standard output, where a program may be reading JSON.
@@ -68,7 +71,7 @@ def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple
             raise ConnectFailed(display, f"cannot read the cookie file {path}: {error}") from error
         return b"", b"", None
     number = display.rpartition(":")[2].partition(".")[0].encode()
-    if display.startswith("unix:/"):
+    if display.startswith(_BY_PATH):
         # A socket anywhere, which is named after its display as a rule.
         number = Path(display).name.removeprefix("X").encode()
     hosts = {_FAMILY_LOCAL: socket.gethostname().encode(), _FAMILY_WILD: None}
@@ -92,8 +95,22 @@ def glance(display: str, xauthority: str | os.PathLike[str] | None, timeout: flo
         DesktopLost: It went away meanwhile, or said nothing.
     """
     name, data, _ = cookie_for(display, xauthority)
-    width, height, driver = _native.glance(display, name, data, timeout)
+    with _pinned(display, None) as descriptor:
+        width, height, driver = _native.glance(display, (name, data), timeout, descriptor)
     return Size(width, height), driver
+
+
+@contextlib.contextmanager
+def _pinned(display: str, given: PinnedSocket | None) -> Iterator[int | None]:
+    """The descriptor of the socket to connect to; None where the display is named by a number."""
+    if given is not None:
+        yield given.descriptor
+    elif display.startswith(_BY_PATH):
+        # Whoever can write its directory may have put a link to another display there.
+        with PinnedSocket(display.removeprefix("unix:")) as found:
+            yield found.descriptor
+    else:
+        yield None
 
 
 def driver_name(pid: int) -> str:
@@ -133,6 +150,7 @@ class X11Backend:
         xauthority: str | os.PathLike[str] | None = None,
         view_only: bool = False,
         method: str | None = None,
+        socket: PinnedSocket | None = None,
     ) -> None:
         """Open it, and take its lease unless only looking.
 
@@ -141,6 +159,7 @@ class X11Backend:
             xauthority: The cookie file.
             view_only: Look only, take no lease, refuse input.
             method: Use this capture method (`shared-fd`, `shared-id`, `socket`) or fail; by default the fastest that works.
+            socket: Its socket, if that was opened already; it stays the caller's.
 
         Raises:
             ConnectFailed: No such display, or another driver holds it.
@@ -151,7 +170,10 @@ class X11Backend:
         self.display = display
         self.xauthority = path
         driver = driver_name(os.getpid())
-        self._x11 = _native.X11(display, name, data, view_only=view_only, driver=driver, method=method)
+        with _pinned(display, socket) as descriptor:
+            self._x11 = _native.X11(
+                display, (name, data), view_only=view_only, driver=driver, method=method, socket=descriptor
+            )
         self.screen = self._x11.screen
         # The methods that are the native ones as they are.
         self.begin = self._x11.begin

@@ -292,6 +292,7 @@ class Container:
         berth: Where the desktop is in it.
         shared_memory: Bytes of `/dev/shm` for the desktop; None where that is not known.
         keeper: The command that keeps this desktop, where it is one of several; else the container itself does.
+        doubt: Why it was not proved that its X server is in it; empty if it was.
     """
 
     def __init__(
@@ -304,6 +305,7 @@ class Container:
         self.berth = berth
         self.shared_memory = shared_memory
         self.keeper: str | None = None
+        self.doubt = ""
         self._memory_events: Path | None = None
 
     def __repr__(self) -> str:
@@ -466,7 +468,8 @@ class Container:
     def status(self) -> list[str]:
         """See `Desktop.status`."""
         killed = cgroup.oom_kills(self._memory_events) if self._memory_events is not None else 0
-        return notes(self.berth.restarted, self.shared_memory, killed)
+        found = notes(self.berth.restarted, self.shared_memory, killed)
+        return [*found, self.doubt] if self.doubt else found
 
     @property
     def home(self) -> str:

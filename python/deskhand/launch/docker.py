@@ -24,7 +24,7 @@ from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, BackendError, LaunchFailed
 from deskhand.launch import registry
 from deskhand.launch.allowlist import parse_hosts
-from deskhand.launch.berth import HOME, Berth
+from deskhand.launch.berth import HOME, OWN, Berth
 from deskhand.launch.confinement import confined, create
 from deskhand.launch.container import Container, ContainerPrograms
 from deskhand.launch.engine import Engine, connect_engine
@@ -180,6 +180,15 @@ class House:
         """What the container sees as `/tmp/.X11-unix`; None where nothing of this machine can be given to it."""
         return None if self.remote else self.directory / "x11"
 
+    @property
+    def own(self) -> Path | None:
+        """What it sees of this machine and cannot write; None likewise."""
+        return None if self.remote else self.directory / "own"
+
+    def berth(self, number: int = 0, *, shared: bool = False) -> Berth:
+        """The place of one of its desktops."""
+        return Berth(self.sockets, number, shared, self.own, self.order.numbers)
+
     def container(self, berth: Berth, engine: Engine | None = None) -> Container:
         """It, as the desktop at this place sees it, over another connection than its own if there is one."""
         share = self.order.share.shared_memory
@@ -257,8 +266,8 @@ def launch_docker(
         env: Added to the environment of everything in it.
         user: Numbers of user and group in it, not 0; by default yours, 1000:1000 if you are root.
         limits: What it may use.
-        vnc: Serve RFB too, at the Unix socket `vnc` beside the X socket, for who may enter that directory. A remote desktop
-            always does.
+        vnc: Serve RFB too, at the Unix socket `vnc` beside `Desktop.xauthority`, for who may enter that directory. A remote
+            desktop always does.
         dpi: Dots per inch that the display reports.
         labels: Added to the container's.
         method: See `deskhand.launch`.
@@ -291,7 +300,7 @@ def launch_docker(
     begun = time.monotonic()
     with contextlib.ExitStack() as undo:
         house = build_house(order, undo)
-        container = house.container(Berth(house.sockets))
+        container = house.container(house.berth())
         _begin(house, container)
         backend = _open(house, container, timeout - (time.monotonic() - begun))
         undo.callback(backend.close)
@@ -317,7 +326,7 @@ def _begin(house: House, container: Container, *, again: bool = False) -> None:
     """Start it; `again`, so that all that was in it, its files too, is gone, and X reads another cookie."""
     if container.berth.sockets is not None:
         # Elsewhere the supervisor makes it.
-        container.berth.write_cookie(house.order.numbers)
+        container.berth.write_cookie()
     with house.engine.translated(f"the container {house.name}{', begun anew,' if again else ''}"):
         if again:
             house.engine.api.restart(house.id, timeout=0)
@@ -456,7 +465,7 @@ def _check_mount(mount: Mount, sockets: Sequence[Path], *, remote: bool) -> None
         raise ActionError(f"the mount {str(path)!r} is of the engine's machine: give its absolute path there")
     if not remote and not path.exists():
         raise ActionError(f"the mount {str(path)!r} does not exist: make it first, Docker would make it for root")
-    if not mount.target.startswith("/") or mount.target in {"/", SOCKETS, HOME, "/tmp", "/run"}:  # noqa: S108
+    if not mount.target.startswith("/") or mount.target in {"/", SOCKETS, HOME, OWN, "/tmp", "/run"}:  # noqa: S108
         raise ActionError(f"a mount must go to an absolute path that is not the desktop's own, not {mount.target!r}")
     check_source(path, sockets, remote=remote)
 
@@ -472,9 +481,12 @@ def _prepare(house: House) -> None:
         if time.monotonic() - begun > _LEASE_LIMIT:
             raise LaunchFailed("the guard process", time.monotonic() - begun)
         time.sleep(0.001)
-    if house.sockets is None:
+    if house.sockets is None or house.own is None:
         # The supervisor makes them there.
         return
+    house.own.mkdir()
+    # Of any user in there; the directory above lets nobody else in.
+    house.own.chmod(0o755)
     house.sockets.mkdir(mode=0o700)
     if house.order.numbers[0] != os.getuid():
         try:
@@ -497,6 +509,8 @@ def _create(house: House, labels: Mapping[str, str], displays: int) -> str:
         environment = {"DESKHAND_VNC": "1", **environment}
     else:
         binds[str(house.sockets)] = {"bind": SOCKETS, "mode": "rw"}
+        binds[str(house.own)] = {"bind": OWN, "mode": "ro"}
+        environment = {"XAUTHORITY": str(Path(OWN, "xauthority")), **environment}
         for mount in order.mounts:
             binds[str(Path(mount.source).resolve())] = {"bind": mount.target, "mode": "rw" if mount.writable else "ro"}
     networking = None

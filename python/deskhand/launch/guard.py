@@ -28,7 +28,6 @@ import fcntl
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import struct
@@ -96,6 +95,75 @@ def _descendants() -> list[int]:
         found += children
         todo += children
     return found
+
+
+def _enter(name: str, parent: int | None = None) -> int:
+    """Opens a directory, no link to one, and takes the right to change it: Go's cache is read-only, for example."""
+    path = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        if os.fstat(path).st_mode & 0o700 != 0o700:
+            os.chmod(f"/proc/self/fd/{path}", 0o700)
+        return os.open(f"/proc/self/fd/{path}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        os.close(path)
+
+
+def _unlink(name: str, parent: int) -> bool:
+    """False for a directory."""
+    try:
+        os.unlink(name, dir_fd=parent)
+    except IsADirectoryError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _empty(top: int) -> None:
+    """Every directory below is moved to the top before it is emptied: so no depth needs a long path or many descriptors."""
+    moved = os.urandom(8).hex()
+    todo = os.listdir(top)
+    count = 0
+    while todo:
+        name = todo.pop()
+        if _unlink(name, top):
+            continue
+        with contextlib.suppress(OSError):
+            below = _enter(name, top)
+            try:
+                for child in [child for child in os.listdir(below) if not _unlink(child, below)]:
+                    count += 1
+                    with contextlib.suppress(OSError):
+                        # To be moved it must be ours to write as well.
+                        os.close(_enter(child, below))
+                        os.rename(child, f"{moved}-{count}", src_dir_fd=below, dst_dir_fd=top)
+                        todo.append(f"{moved}-{count}")
+            finally:
+                os.close(below)
+            os.rmdir(name, dir_fd=top)
+
+
+def remove_tree(path: str) -> None:
+    """Remove a directory with all that is in it, and whatever else can be removed if something cannot.
+
+    A container may have written there: `shutil.rmtree` ends in a RecursionError where directories are a thousand deep.
+    """
+    with contextlib.suppress(OSError):
+        top = _enter(path)
+        try:
+            for name in os.listdir(top):
+                if not _unlink(name, top):
+                    with contextlib.suppress(OSError):
+                        below = _enter(name, top)
+                        try:
+                            # Each by itself: what a container sees is not moved to where it could look out.
+                            _empty(below)
+                        finally:
+                            os.close(below)
+                        os.rmdir(name, dir_fd=top)
+        finally:
+            os.close(top)
+        os.rmdir(path)
 
 
 class Guard:
@@ -308,13 +376,7 @@ class Guard:
         for pid in list(self.last):
             self.clean_up_after(pid)
         for directory in self.directories:
-            # A cache may be in directories that its program made read-only (Go does): in those nothing can be removed.
-            for root, names, _files in os.walk(directory):
-                for path in (os.path.join(root, name) for name in names):
-                    if not os.path.islink(path):
-                        with contextlib.suppress(OSError):
-                            os.chmod(path, 0o700)
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_tree(directory)
 
     def is_running(self, pid: int) -> bool:
         """Whether a child of ours has not ended, or has and nobody knows yet."""

@@ -160,11 +160,12 @@ def settle_removal(engine: Engine, directory: Path) -> bool:
 
 
 def links_to(directory: str | os.PathLike[str]) -> list[Path]:
-    """The display numbers that lead into a directory."""
+    """The display numbers of ours that lead into a directory."""
     found = []
     for path in Path(SOCKETS).glob("X*"):
         with contextlib.suppress(OSError):
-            if path.is_symlink() and path.readlink().is_relative_to(directory):
+            # Somebody else's cannot be removed, and may lead elsewhere in a moment.
+            if path.lstat().st_uid == os.getuid() and path.readlink().is_relative_to(directory):
                 found.append(path)
     return found
 

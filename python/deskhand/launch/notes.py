@@ -1,15 +1,14 @@
 """What is not as it should be with a desktop in a container, in words, and without asking an engine.
 
-This module owns the words, and how a file is read that a container may have written. What must never appear here: a wait.
+This module owns the words. What must never appear here: a wait.
 """
 
 from __future__ import annotations
 
-import os
-import stat
 from typing import TYPE_CHECKING
 
 from deskhand.inside import SHARED_MEMORY_ENOUGH
+from deskhand.untrusted import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +28,7 @@ def notes(restarted: Path | None, shared_memory: int | None, killed: int = 0) ->
         shared_memory: Bytes of `/dev/shm` in it, if that is known.
         killed: How many processes of its container were killed for want of memory.
     """
-    again = _read(restarted).split() if restarted is not None else []
+    again = read_regular(restarted, _MOST).split() if restarted is not None else []
     found = [
         f"{what} ended and was started again ({times} times): programs may have lost it"
         for name, what in _PARTS.items()
@@ -47,17 +46,3 @@ def notes(restarted: Path | None, shared_memory: int | None, killed: int = 0) ->
             "Limits(shared_memory=1 << 30), or docker run --shm-size=1g"
         )
     return found
-
-
-def _read(path: Path) -> bytes:
-    """The beginning of a file that a container may have put there: nothing of a link, a pipe or a device."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.read(file, _MOST) if stat.S_ISREG(os.fstat(file).st_mode) else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(file)

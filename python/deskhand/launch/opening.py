@@ -5,6 +5,7 @@ This module owns both. What must never appear here: how a container is made (see
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +13,18 @@ from typing import TYPE_CHECKING
 from deskhand.backends.x11 import X11Backend
 from deskhand.desktop import Desktop
 from deskhand.errors import AuthFailed, ConnectFailed, DesktopLost, LaunchFailed
-from deskhand.launch.berth import Berth
+from deskhand.launch import registry
+from deskhand.launch.berth import OWN, Berth
 from deskhand.launch.container import Container, ContainerPrograms
 from deskhand.launch.engine import connect_engine
+from deskhand.launch.guard import remove_tree
 from deskhand.launch.leftovers import SOCKETS
 from deskhand.launch.remote import VNC_WANTED, open_remote, serves_vnc
 from deskhand.probes import Expected, unstarted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from deskhand.backends.vnc import VncBackend
     from deskhand.launch.engine import Engine
@@ -77,24 +81,15 @@ def _connect(engine: Engine, name: str, timeout: float, *, view_only: bool, meth
         where = "" if engine.is_local else f" at {engine.address.url}"
         raise ConnectFailed(target, f"there is no such container{where}", "see `docker ps`, or launch one") from error
     managed = f"{NO_MANAGER}=none" not in (found["Config"]["Env"] or [])
-    mounted = (Path(mount["Source"]) for mount in found["Mounts"] if mount["Destination"] == SOCKETS)
-    berth = Berth(next(mounted, None) if engine.is_local else None)
-    shared_memory = found["HostConfig"].get("ShmSize")
-    container = Container(engine, found["Id"], found["Name"].lstrip("/"), berth, shared_memory=shared_memory)
-    backend: X11Backend | VncBackend
-    try:
-        if berth.sockets is not None:
-            backend = open_over_x(container, timeout, managed=managed, method=method, view_only=view_only)
-        elif serves_vnc(container):
-            backend = open_over_vnc(container, timeout, managed=managed)
-        elif engine.is_local:
-            hint = f"start it with -v DIRECTORY:{SOCKETS}, or with -e {VNC_WANTED}"
-            raise ConnectFailed(target, f"its {SOCKETS} is not a directory of this machine", hint)
-        else:
-            hint = f"launch it with vnc=True, or start it with -e {VNC_WANTED}"
-            raise ConnectFailed(target, "it is on another machine and serves no VNC", hint)
-    except LaunchFailed as error:
-        raise ConnectFailed(target, error.message) from error
+    with contextlib.ExitStack() as private:
+        berth = _berth(found, private) if engine.is_local else Berth(None)
+        shared_memory = found["HostConfig"].get("ShmSize")
+        container = Container(engine, found["Id"], found["Name"].lstrip("/"), berth, shared_memory=shared_memory)
+        try:
+            backend = _reach(container, target, timeout, managed=managed, method=method, view_only=view_only)
+        except LaunchFailed as error:
+            raise ConnectFailed(target, error.message) from error
+        kept = private.pop_all()
     return Desktop(
         backend,
         display=berth.address,
@@ -103,9 +98,41 @@ def _connect(engine: Engine, name: str, timeout: float, *, view_only: bool, meth
         guard=lambda: ContainerPrograms(container, None),
         view_only=view_only,
         inside=container,
-        on_close=[engine.close],
+        on_close=[engine.close, kept.close],
         expected=expected_of(container, managed=managed),
     )
+
+
+def _reach(
+    container: Container, target: str, timeout: float, *, managed: bool, method: str | None, view_only: bool
+) -> X11Backend | VncBackend:
+    """Connect over X11 where its socket is on this machine, else over VNC."""
+    if container.berth.sockets is not None:
+        return open_over_x(container, timeout, managed=managed, method=method, view_only=view_only)
+    if serves_vnc(container):
+        return open_over_vnc(container, timeout, managed=managed)
+    if container.engine.is_local:
+        hint = f"start it with -v DIRECTORY:{SOCKETS}, or with -e {VNC_WANTED}"
+        raise ConnectFailed(target, f"its {SOCKETS} is not a directory of this machine", hint)
+    hint = f"launch it with vnc=True, or start it with -e {VNC_WANTED}"
+    raise ConnectFailed(target, "it is on another machine and serves no VNC", hint)
+
+
+def _berth(found: dict[str, Any], private: contextlib.ExitStack) -> Berth:
+    """Where the desktop of a container is that runs already; `private` gets what ends a directory made for that."""
+    mounts = {mount["Destination"]: mount for mount in found["Mounts"]}
+    if SOCKETS not in mounts:
+        return Berth(None)
+    sockets, own = Path(mounts[SOCKETS]["Source"]), mounts.get(OWN)
+    numbers = str(found["Config"]["User"] or "0").split(":")
+    user = (int(numbers[0]), int(numbers[-1])) if all(number.isdecimal() for number in numbers) else None
+    if own is not None and not own["RW"]:
+        return Berth(sockets, own=Path(own["Source"]), user=user)
+    # Somebody else has started it.
+    directory = registry.private_directory()
+    private.callback(remove_tree, str(directory))
+    private.enter_context(registry.hold(directory))
+    return Berth(sockets, own=directory, user=user, adopted=True)
 
 
 def expected_of(container: Container, *, managed: bool) -> Expected:
@@ -165,12 +192,11 @@ def open_over_x(
         LaunchFailed: It ended, or did not start in `timeout` seconds.
         ConnectFailed: Somebody else drives it.
     """
-    berth = container.berth
     expected = expected_of(container, managed=managed)
     begun = time.monotonic()
     checked = begun
     backend: X11Backend | None = None
-    reason = "the X server"
+    reason, hint = "the X server", ""
     try:
         while True:
             now = time.monotonic()
@@ -180,7 +206,11 @@ def open_over_x(
             if now - begun >= timeout:
                 break
             if backend is None:
-                backend = _enter(berth, view_only=view_only, method=method)
+                entered = _enter(container, view_only=view_only, method=method)
+                if isinstance(entered, str):
+                    hint = entered
+                else:
+                    backend, hint = entered, ""
                 continue
             try:
                 reason = unstarted(backend, expected)
@@ -194,7 +224,7 @@ def open_over_x(
                 # A container that ends again is told as that, in a moment.
                 backend.close()
                 backend = None
-        failed = LaunchFailed(reason, time.monotonic() - begun, container.last_words())
+        failed = LaunchFailed(reason, time.monotonic() - begun, container.last_words(), hint)
     except BaseException:
         if backend is not None:
             backend.close()
@@ -204,13 +234,20 @@ def open_over_x(
     raise failed
 
 
-def _enter(berth: Berth, *, view_only: bool, method: str | None) -> X11Backend | None:
-    """Connect, or wait a moment: the directory belongs to the container, and nobody tells us when the socket is there."""
+def _enter(container: Container, *, view_only: bool, method: str | None) -> X11Backend | str:
+    """Connect, or wait a moment and tell why not: nobody tells us when the socket is there."""
+    berth = container.berth
     try:
-        return X11Backend(berth.socket, xauthority=berth.xauthority, view_only=view_only, method=method)
+        with berth.enter(container.id) as socket:
+            backend = X11Backend(
+                berth.socket, xauthority=berth.xauthority, view_only=view_only, method=method, socket=socket
+            )
+            container.doubt = socket.doubt
+            berth.keep(socket, container.id)
     except (ConnectFailed, DesktopLost, AuthFailed) as error:
         # Who drives it already is no server that is just starting, or just ending.
         if isinstance(error, ConnectFailed) and error.reason == _LEASED:
             raise
         time.sleep(_POLL)
-    return None
+        return str(error)
+    return backend

@@ -13,13 +13,13 @@ import itertools
 import json
 import os
 import re
-import shutil
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from deskhand.errors import ActionError, BackendError, LaunchFailed
+from deskhand.launch.guard import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,7 +177,7 @@ def remove_left(directory: Path) -> None:
         _remove_left(directory / ".guard")
     else:
         # Its guard did not come so far, and nobody else takes a name that is there.
-        shutil.rmtree(directory, ignore_errors=True)
+        remove_tree(str(directory))
 
 
 def _remove_left(path: Path) -> None:
@@ -185,7 +185,7 @@ def _remove_left(path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Unlinked before it could be locked, it was another directory's, and a new one may have that name.
         if os.fstat(lock.fileno()).st_nlink:
-            shutil.rmtree(path.parent, ignore_errors=True)
+            remove_tree(str(path.parent))
 
 
 def hold(directory: Path) -> IO[bytes]:

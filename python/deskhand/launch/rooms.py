@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, DeskhandError, LaunchFailed
 from deskhand.launch import registry
-from deskhand.launch.berth import Berth
 from deskhand.launch.container import LIBRARY, Container, ContainerPrograms
 from deskhand.launch.docker import House, Order, build_house
 from deskhand.launch.engine import connect_engine
@@ -124,7 +123,7 @@ class _Room:
             if self._house is None:
                 self._house = self._make(begun)
         house = self._house
-        berth = Berth(house.sockets, number, shared=True)
+        berth = house.berth(number, shared=True)
         with contextlib.ExitStack() as undo:
             # Each has a connection of its own to the engine.
             engine = connect_engine(environment=house.engine.address.variables)
@@ -187,7 +186,7 @@ class _Room:
 
     def _begin_session(self, container: Container, timeout: float) -> X11Backend:
         """Start a supervisor of its own, and wait for what that starts."""
-        container.berth.write_cookie(self._order.numbers)
+        container.berth.write_cookie()
         api = container.engine.api
         try:
             with container.engine.translated(f"a desktop in {container.name}"):

@@ -83,7 +83,7 @@ fn look(c: &mut Criterion) {
     let server = Server::start();
     let mut painter = Painter::new(&server.display);
     c.bench_function("floor: empty round trip", |b| b.iter(|| painter.round_trip()));
-    let target = Target { display: server.display.clone(), auth: (Vec::new(), Vec::new()) };
+    let target = Target { display: server.display.clone(), auth: (Vec::new(), Vec::new()), socket: None };
     let options = Options { view_only: true, ..Options::default() };
     let display = Display::open(&target, &options, Interrupt::never()).expect("an open display");
     c.bench_function("look, nothing changed", |b| b.iter(|| display.look()));

@@ -1,8 +1,14 @@
 //! One opened connection: the root window, the atoms, the extensions, and nothing that changes afterwards.
 
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use x11rb::atom_manager;
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::xproto::{ConnectionExt as _, Window};
@@ -10,8 +16,11 @@ use x11rb::protocol::{damage, randr, xfixes, xkb, xtest};
 use x11rb::reexports::x11rb_protocol::parse_display::ConnectAddress;
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 
-use crate::error::{Error, Result, connect_error};
+use crate::error::{Error, InterruptedMark, Result, connect_error};
 use crate::stream::{BoundedStream, Interrupt, SILENCE_LIMIT};
+
+/// How often a listener whose queue is full is tried again.
+const QUEUE_PERIOD: Duration = Duration::from_millis(5);
 
 /// x11rb's connection over our stream.
 pub type Conn = RustConnection<BoundedStream>;
@@ -50,6 +59,25 @@ pub struct Target {
     pub display: String,
     /// Name and data of the cookie; empty for none.
     pub auth: (Vec<u8>, Vec<u8>),
+    /// The socket to connect to, whatever `display` leads to by then; see [`Target::pin`].
+    pub socket: Option<Arc<OwnedFd>>,
+}
+
+impl Target {
+    /// Connects from now on to the socket that was opened with `O_PATH`, not to what has its name; `descriptor` stays the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connect`] when the descriptor cannot be opened through `/proc/self/fd`.
+    pub fn pin(&mut self, descriptor: RawFd) -> Result<()> {
+        let path = format!("/proc/self/fd/{descriptor}");
+        let socket = rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
+            let reason = format!("{path} cannot be opened: {errno}");
+            Error::Connect { display: self.display.clone(), reason, refused: false }
+        })?;
+        self.socket = Some(Arc::new(socket));
+        Ok(())
+    }
 }
 
 /// A connection and the constants of its server.
@@ -73,35 +101,64 @@ pub(crate) fn open_connection(
     silence_limit: Duration,
 ) -> Result<(Conn, usize)> {
     let failed = |reason: String| Error::Connect { display: target.display.clone(), reason, refused: false };
+    let bounded = |stream| BoundedStream::new(stream, interrupt.clone(), silence_limit);
+    let local = |path: &str| {
+        let (stream, _) = DefaultStream::from_unix_stream(connect_local(path, interrupt, silence_limit)?)?;
+        Ok(bounded(stream))
+    };
+    let told = |error: io::Error| match error.into() {
+        Error::Lost(reason) => failed(reason),
+        other => other,
+    };
+    if let Some(socket) = &target.socket {
+        let stream = local(&format!("/proc/self/fd/{}", socket.as_raw_fd())).map_err(told)?;
+        return greet(target, stream, 0);
+    }
     let parsed = x11rb::reexports::x11rb_protocol::parse_display::parse_display(Some(&target.display))
         .map_err(|error| failed(error.to_string()))?;
     let screen = usize::from(parsed.screen);
     let mut tried = Vec::new();
-    let local = parsed.host.is_empty();
-    // x11rb reads a path and then connects to display 0. And it looks in the abstract namespace first, where a path is anybody's.
+    // x11rb reads a path and then connects to display 0.
     if parsed.host.starts_with('/') {
-        return UnixStream::connect(&parsed.host)
-            .and_then(DefaultStream::from_unix_stream)
-            .map_err(|error| failed(error.to_string()))
-            .and_then(|(stream, _)| {
-                greet(target, BoundedStream::new(stream, interrupt.clone(), silence_limit), screen)
-            });
+        return greet(target, local(&parsed.host).map_err(told)?, screen);
     }
     for address in parsed.connect_instruction() {
-        // A local display that is gone is not looked for behind a TCP port: whoever listens there would be sent its cookie.
-        if local && matches!(address, ConnectAddress::Hostname(..)) {
-            continue;
-        }
-        let stream = match DefaultStream::connect(&address) {
-            Ok((stream, _)) => BoundedStream::new(stream, interrupt.clone(), silence_limit),
-            Err(error) => {
-                tried.push(format!("{address:?}: {error}"));
-                continue;
-            }
+        let stream = match &address {
+            ConnectAddress::Socket(path) => local(path),
+            // A local display that is gone is not looked for behind a TCP port: whoever listens there would be sent its cookie.
+            ConnectAddress::Hostname(..) if parsed.host.is_empty() => continue,
+            _ => DefaultStream::connect(&address).map(|(stream, _)| bounded(stream)),
         };
-        return greet(target, stream, screen);
+        match stream.map_err(Error::from) {
+            Ok(stream) => return greet(target, stream, screen),
+            Err(Error::Lost(reason)) => tried.push(format!("{address:?}: {reason}")),
+            Err(other) => return Err(other),
+        }
     }
     Err(failed(tried.join("; ")))
+}
+
+/// Connects to a socket of this machine. A blocking connect waits without end for a listener that accepts nothing.
+fn connect_local(path: &str, interrupt: &Interrupt, limit: Duration) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let begun = Instant::now();
+    loop {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => return Ok(UnixStream::from(socket)),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        if interrupt.requested() {
+            return Err(io::Error::other(InterruptedMark));
+        }
+        if begun.elapsed() >= limit {
+            let reason = format!("its queue of connections stayed full for {} s", limit.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
+        }
+        std::thread::sleep(QUEUE_PERIOD);
+    }
 }
 
 fn greet(target: &Target, stream: BoundedStream, screen: usize) -> Result<(Conn, usize)> {

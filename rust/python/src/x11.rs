@@ -30,16 +30,26 @@ fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds.max(0.0)).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// `socket` is a descriptor of the socket to connect to, opened with `O_PATH`; it stays the caller's.
+fn target(display: String, auth: (Vec<u8>, Vec<u8>), socket: Option<i32>) -> PyResult<Target> {
+    let mut target = Target { display, auth, socket: None };
+    if let Some(descriptor) = socket {
+        target.pin(descriptor).map_err(errors::capture)?;
+    }
+    Ok(target)
+}
+
 /// See `capture::glance`: width, height, and who drives the display.
 #[pyfunction]
+#[pyo3(signature = (display, auth, timeout, socket=None))]
 pub(crate) fn glance(
     py: Python<'_>,
     display: String,
-    auth_name: &[u8],
-    auth_data: &[u8],
+    auth: (Vec<u8>, Vec<u8>),
     timeout: f64,
+    socket: Option<i32>,
 ) -> PyResult<(u32, u32, Option<String>)> {
-    let target = Target { display, auth: (auth_name.to_vec(), auth_data.to_vec()) };
+    let target = target(display, auth, socket)?;
     let (interrupt, timeout) = (errors::interrupt(), seconds(timeout)?);
     let seen = py.detach(|| capture::glance(&target, &interrupt, timeout)).map_err(errors::capture)?;
     Ok((seen.size.w, seen.size.h, seen.driver))
@@ -51,7 +61,8 @@ pub(crate) struct X11 {
     /// None once closed: what it had is given back though this object may live on.
     display: Mutex<Option<Arc<Display>>>,
     clipboard: Mutex<Option<Clipboard>>,
-    target: Target,
+    /// None likewise: it may hold a descriptor.
+    target: Mutex<Option<Target>>,
     interrupt: Interrupt,
 }
 
@@ -65,6 +76,11 @@ impl X11 {
         display.clone().ok_or_else(|| Error::Lost("this connection was closed".into()))
     }
 
+    fn target(&self) -> Result<Target, Error> {
+        let target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
+        target.clone().ok_or_else(|| Error::Lost("this connection was closed".into()))
+    }
+
     fn with_clipboard<T: Send>(
         &self,
         py: Python<'_>,
@@ -74,7 +90,7 @@ impl X11 {
             let mut clipboard = self.clipboard.lock().unwrap_or_else(PoisonError::into_inner);
             let clipboard = match &mut *clipboard {
                 Some(clipboard) => clipboard,
-                none => none.insert(Clipboard::open(&self.target)?),
+                none => none.insert(Clipboard::open(&self.target()?)?),
             };
             work(clipboard)
         })
@@ -85,22 +101,22 @@ impl X11 {
 #[pymethods]
 impl X11 {
     #[new]
-    #[pyo3(signature = (display, auth_name, auth_data, *, view_only, driver, method=None))]
+    #[pyo3(signature = (display, auth, *, view_only, driver, method=None, socket=None))]
     fn new(
         py: Python<'_>,
         display: String,
-        auth_name: &[u8],
-        auth_data: &[u8],
+        auth: (Vec<u8>, Vec<u8>),
         view_only: bool,
         driver: String,
         method: Option<&str>,
+        socket: Option<i32>,
     ) -> PyResult<Self> {
-        let target = Target { display, auth: (auth_name.to_vec(), auth_data.to_vec()) };
+        let target = target(display, auth, socket)?;
         let options = Options { view_only, driver, method: self::method(method)? };
         let interrupt = errors::interrupt();
         let display = py.detach(|| Display::open(&target, &options, interrupt.clone())).map_err(errors::capture)?;
         let display = Mutex::new(Some(Arc::new(display)));
-        Ok(Self { display, clipboard: Mutex::default(), target, interrupt })
+        Ok(Self { display, clipboard: Mutex::default(), target: Mutex::new(Some(target)), interrupt })
     }
 
     #[getter]
@@ -196,7 +212,7 @@ impl X11 {
 
     fn read_clipboard(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
         let timeout = seconds(timeout)?;
-        py.detach(|| capture::read_clipboard(&self.target, timeout, &self.interrupt)).map_err(errors::capture)
+        py.detach(|| capture::read_clipboard(&self.target()?, timeout, &self.interrupt)).map_err(errors::capture)
     }
 
     fn write_clipboard(&self, py: Python<'_>, text: &str, timeout: f64) -> PyResult<()> {
@@ -220,6 +236,7 @@ impl X11 {
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
             drop(self.clipboard.lock().unwrap_or_else(PoisonError::into_inner).take());
+            drop(self.target.lock().unwrap_or_else(PoisonError::into_inner).take());
             let display = self.display.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(display) = display {
                 display.close();
