@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -100,6 +101,30 @@ def beside_control() -> Iterator[list[Slowness]]:
         yield seen
     finally:
         seen.append(beside.end(since))
+
+
+def memory(what: str) -> int:
+    """Bytes: `VmRSS` is what this process holds, `VmHWM` the most since the peak was forgotten."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(what))
+
+
+class Bounds:
+    """What an attack may cost: some time of this process, whatever else the machine does, and some memory."""
+
+    def __init__(self, room: int, seconds: float = 1.0) -> None:
+        self._room, self._limit = room, seconds * PATIENCE
+
+    def __enter__(self) -> None:
+        gc.collect()
+        Path("/proc/self/clear_refs").write_text("5")
+        self._before, self._begun = memory("VmRSS"), time.process_time()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        seconds, held = time.process_time() - self._begun, memory("VmHWM") - self._before
+        if kind is None:
+            assert held <= self._room, f"{held >> 20} MiB"
+            assert seconds <= self._limit, f"{seconds:.2f} s"
 
 
 def marked(mark: str) -> dict[int, str]:

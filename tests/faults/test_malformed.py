@@ -39,7 +39,7 @@ from conformance.fake import (
     update,
 )
 from deskhand import KeyPress, Type
-from faults.helpers import until
+from faults.helpers import Bounds, memory, until
 from faults.scale import MUTATED_SESSIONS, PATIENCE
 
 if TYPE_CHECKING:
@@ -101,27 +101,6 @@ def pieces(data: bytes, times: int) -> Iterator[bytes]:
     """A flood that is not in memory as a whole: what is measured is ours."""
     for _ in range(times):
         yield data
-
-
-def memory(what: str) -> int:
-    """Bytes: `VmRSS` is what this process holds, `VmHWM` the most since the peak was forgotten."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(what))
-
-
-class Bounds:
-    """What an attack may cost: a second of this process, whatever else the machine does, and some memory."""
-
-    def __enter__(self) -> None:
-        gc.collect()
-        Path("/proc/self/clear_refs").write_text("5")
-        self._before, self._begun = memory("VmRSS"), time.process_time()
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        seconds, held = time.process_time() - self._begun, memory("VmHWM") - self._before
-        if kind is None:
-            assert held <= ROOM, f"{held >> 20} MiB"
-            assert seconds <= LIMIT, f"{seconds:.2f} s"
 
 
 def look_for(seconds: float, url: str) -> None:
@@ -269,8 +248,8 @@ def attacked(bytes_sent: Iterable[bytes]) -> FakeServer:
 def test_what_no_server_may_send(name: str) -> None:
     head = [update(count=65535)] if name in {"copies-without-end", "LastRect-never-comes"} else []
     server = attacked([*head, *(FLAWS | BEYOND)[name]])
-    with Bounds(), pytest.raises(deskhand.ProtocolViolation) as broken:
-        look_for(2 * PATIENCE, server.url)
+    with Bounds(ROOM), pytest.raises(deskhand.ProtocolViolation) as broken:
+        look_for(2 * LIMIT, server.url)
     assert WHY[name] in str(broken.value)
     server.join(5)
     assert not server.is_alive()
@@ -333,7 +312,7 @@ HARMLESS: dict[str, Iterable[bytes]] = {
 @pytest.mark.parametrize("name", HARMLESS)
 def test_what_is_odd_and_does_no_harm(name: str) -> None:
     server = attacked(HARMLESS[name])
-    with Bounds(), deskhand.connect(server.url) as desktop:
+    with Bounds(ROOM), deskhand.connect(server.url) as desktop:
         # The server answers this after all that it has sent.
         assert len(desktop.screenshot().data) > 0
         assert desktop.screenshot().size == ((800, 600) if "sizes" in name else SIZE)
@@ -360,8 +339,8 @@ def test_an_extended_clipboard_without_flags() -> None:
                 client.sendall(answer)
 
     server = FakeServer(talk, host=ELSEWHERE)
-    with Bounds(), pytest.raises(deskhand.ProtocolViolation, match="bytes of a clipboard message is 3"):
-        look_for(2 * PATIENCE, server.url)
+    with Bounds(ROOM), pytest.raises(deskhand.ProtocolViolation, match="bytes of a clipboard message is 3"):
+        look_for(2 * LIMIT, server.url)
     server.join(5)
 
 
@@ -414,7 +393,7 @@ HANDSHAKES: dict[str, tuple[Callable[[socket.socket], None], type[deskhand.Deskh
 def test_handshakes(name: str) -> None:
     talk, error = HANDSHAKES[name]
     server = FakeServer(talk, host=ELSEWHERE)
-    with Bounds(), pytest.raises(error) as caught:
+    with Bounds(ROOM), pytest.raises(error) as caught:
         deskhand.connect(server.url, timeout=2.0)
     assert len(str(caught.value)) < 2000
     server.join(5)
@@ -429,7 +408,7 @@ def test_the_form_of_pixels_is_ours(pixels: bytes) -> None:
 
     init = server_init(SIZE, pixels=pixels)
     server = FakeServer(lambda client: serve(client, SIZE, init=init, then=[cursor]), host=ELSEWHERE)
-    with Bounds(), deskhand.connect(server.url) as desktop:
+    with Bounds(ROOM), deskhand.connect(server.url) as desktop:
         assert desktop.screenshot().size == SIZE
 
 
@@ -457,7 +436,7 @@ def test_who_drips_is_given_up() -> None:
             done.wait(0.1)
 
     server = FakeServer(talk, host=ELSEWHERE)
-    with Bounds(), pytest.raises(deskhand.ConnectFailed, match="no answer within"):
+    with Bounds(ROOM), pytest.raises(deskhand.ConnectFailed, match="no answer within"):
         deskhand.connect(server.url, timeout=0.5)
     done.set()
     server.join(20)
@@ -496,7 +475,7 @@ def test_answers_that_nobody_reads_are_not_piled_up(asked: str) -> None:
             client.sendall(flood)
 
     server = FakeServer(talk, host=ELSEWHERE)
-    with Bounds():
+    with Bounds(ROOM):
         desktop = deskhand.connect(server.url)
         try:
             desktop.clipboard = random.Random(1).randbytes(500_000).hex()

@@ -17,13 +17,18 @@ use x11rb::protocol::xproto::{
 use x11rb::wrapper::ConnectionExt as _;
 
 use crate::error::{Error, Result};
+use crate::replies;
 use crate::server::{Server, Target};
 use crate::stream::Interrupt;
 
 /// Above this a text goes in pieces (ICCCM §2.5 "large data transfers"); every server accepts properties of this size.
 const PIECE: usize = 256 * 1024;
+/// As much of a property is read at once.
+const PART: u32 = 1 << 20;
 /// A clipboard bigger than this is not text that somebody copied.
 const READ_LIMIT: usize = 64 * 1024 * 1024;
+/// Windows that a long text is on its way to.
+const MOST_TRANSFERS: usize = 64;
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -43,6 +48,10 @@ impl Party {
             Error::Connect { reason, .. } => Error::Lost(reason),
             other => other,
         })?;
+        Self::on(server)
+    }
+
+    fn on(server: Server) -> Result<Self> {
         let window = server.conn.generate_id()?;
         let events = CreateWindowAux::new().event_mask(EventMask::PROPERTY_CHANGE);
         server.conn.create_window(0, window, server.root, -1, -1, 1, 1, 0, WindowClass::INPUT_ONLY, 0, &events)?;
@@ -52,13 +61,15 @@ impl Party {
 
     fn next_event(&self, deadline: Instant, interrupt: &Interrupt, what: &str, limit: Duration) -> Result<XEvent> {
         loop {
-            if let Some(event) = self.server.conn.poll_for_event()? {
-                return Ok(event);
-            }
+            // Before the event: there may always be another one that says nothing.
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(Error::Timeout { what: what.to_owned(), seconds: limit.as_secs_f64() });
             }
+            if let Some(event) = self.server.conn.poll_for_event()? {
+                return Ok(event);
+            }
+            self.server.conn.stream().events_read();
             if !self.server.conn.stream().wait_readable(left.min(WAIT_SLICE))? && interrupt.requested() {
                 return Err(Error::Interrupted);
             }
@@ -72,7 +83,16 @@ impl Party {
 ///
 /// [`Error::Timeout`] when the owner does not deliver in time, [`Error::Unsupported`] beyond 64 MiB, [`Error::Lost`].
 pub fn read(target: &Target, timeout: Duration, interrupt: &Interrupt) -> Result<Option<String>> {
-    let party = Party::open(target, interrupt)?;
+    read_through(&Party::open(target, interrupt)?, timeout, interrupt)
+}
+
+/// The same through a connection that is there.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_on(server: Server, timeout: Duration) -> Result<Option<String>> {
+    read_through(&Party::on(server)?, timeout, &Interrupt::never())
+}
+
+fn read_through(party: &Party, timeout: Duration, interrupt: &Interrupt) -> Result<Option<String>> {
     let atoms = &party.server.atoms;
     let latin1 = u32::from(AtomEnum::STRING);
     let changes = SelectionEventMask::SET_SELECTION_OWNER
@@ -80,14 +100,14 @@ pub fn read(target: &Target, timeout: Duration, interrupt: &Interrupt) -> Result
         | SelectionEventMask::SELECTION_CLIENT_CLOSE;
     party.server.conn.xfixes_select_selection_input(party.window, atoms.CLIPBOARD, changes)?;
     // Some owners (xclip) hand out whatever they have, a picture too, under any name that they are asked for.
-    let offered = read_as(&party, atoms.TARGETS, timeout, interrupt)?.map(|bytes| {
+    let offered = read_as(party, atoms.TARGETS, timeout, interrupt)?.map(|bytes| {
         bytes.chunks_exact(4).map(|atom| Atom::from_ne_bytes([atom[0], atom[1], atom[2], atom[3]])).collect::<Vec<_>>()
     });
     for kind in [atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8, latin1] {
         if offered.as_ref().is_some_and(|offered| !offered.contains(&kind)) {
             continue;
         }
-        if let Some(bytes) = read_as(&party, kind, timeout, interrupt)? {
+        if let Some(bytes) = read_as(party, kind, timeout, interrupt)? {
             let text = if kind == latin1 {
                 bytes.iter().map(|&byte| char::from(byte)).collect()
             } else {
@@ -120,12 +140,21 @@ fn read_as(party: &Party, kind: Atom, timeout: Duration, interrupt: &Interrupt) 
             _ => {}
         }
     }
+    // The server deletes the property with the part that has nothing after it.
     let take = || -> Result<(Atom, Vec<u8>)> {
-        let reply = conn.get_property(true, *window, slot, AtomEnum::ANY, 0, READ_LIMIT as u32 / 4)?.reply()?;
-        if reply.bytes_after > 0 {
-            return Err(too_big());
+        let (mut value, mut offset) = (Vec::new(), 0);
+        loop {
+            let reply = conn.get_property(true, *window, slot, AtomEnum::ANY, offset, PART / 4)?.reply()?;
+            value.extend_from_slice(&replies::at_most(reply.value, PART));
+            if reply.bytes_after == 0 {
+                return Ok((reply.type_, value));
+            }
+            offset += PART / 4;
+            // A part that is not the last one is whole.
+            if value.len() != 4 * offset as usize || value.len() > READ_LIMIT {
+                return Err(too_big());
+            }
         }
-        Ok((reply.type_, reply.value))
     };
     let (type_, value) = take()?;
     if type_ != atoms.INCR {
@@ -174,6 +203,16 @@ struct Shared {
     changed: Condvar,
 }
 
+/// Says that the thread has ended, when it ends, also by a panic.
+struct Ended<'a>(&'a Shared);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        locked(&self.0.offer).ended = true;
+        self.0.changed.notify_all();
+    }
+}
+
 /// A text that does not fit one property, on its way to one window.
 struct Transfer {
     window: Window,
@@ -206,9 +245,8 @@ impl Clipboard {
         let thread = std::thread::Builder::new().name("deskhand-clipboard".into()).spawn({
             let (shared, nudge) = (Arc::clone(&shared), Arc::clone(&nudge));
             move || {
+                let _ended = Ended(&shared);
                 let _ = serve(&party, &shared, &nudge);
-                locked(&shared.offer).ended = true;
-                shared.changed.notify_all();
             }
         });
         let thread = Some(thread.map_err(|error| Error::Unsupported(format!("no thread: {error}")))?);
@@ -288,6 +326,7 @@ fn serve(party: &Party, shared: &Shared, nudge: &OwnedFd) -> Result<()> {
                 _ => {}
             }
         }
+        conn.stream().events_read();
         {
             let mut offer = locked(&shared.offer);
             if offer.stop {
@@ -338,6 +377,11 @@ fn answer(
             conn.change_window_attributes(request.requestor, &events)?;
             let size = [text.len() as u32];
             conn.change_property32(PropMode::REPLACE, request.requestor, property, atoms.INCR, &size)?;
+            // One for each place, and not those of windows that went away in the middle of it.
+            transfers.retain(|other| (other.window, other.property) != (request.requestor, property));
+            if transfers.len() >= MOST_TRANSFERS {
+                transfers.remove(0);
+            }
             transfers.push(Transfer {
                 window: request.requestor,
                 property,

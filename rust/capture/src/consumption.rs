@@ -101,6 +101,16 @@ struct Shared {
     changed: Condvar,
 }
 
+/// Says that the thread has ended, when it ends, also by a panic.
+struct Ended<'a>(&'a Shared);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+        self.0.changed.notify_all();
+    }
+}
+
 /// What has been gathered to show that a client has read its keys.
 #[derive(Debug)]
 pub(crate) struct Proof {
@@ -139,6 +149,7 @@ impl Fetches {
         let interrupt = Interrupt::never();
         let (data, _) = open_connection(target, &interrupt, Duration::MAX)?;
         data.extension_information(record::X11_EXTENSION_NAME)?.ok_or_else(missing)?;
+        data.stream().expect_many();
         let none = record::ExtRange {
             major: record::Range8 { first: 0, last: 0 },
             minor: record::Range16 { first: 0, last: 0 },
@@ -168,11 +179,16 @@ impl Fetches {
         server.conn.record_create_context(context, 0, &[window, us], &[fetch, others[0], others[1]])?.check()?;
         let shared = Arc::new(Shared::default());
         let thread = std::thread::Builder::new().name("deskhand-record".into()).spawn({
-            let shared = Arc::clone(&shared);
+            let (shared, stop) = (Arc::clone(&shared), interrupt.clone());
             move || {
+                let _ended = Ended(&shared);
                 let replies = record::enable_context(&data, context);
                 for reply in replies.into_iter().flatten() {
                     let Ok(reply) = reply else { break };
+                    // While there are always more replies, nobody else asks.
+                    if stop.requested() {
+                        break;
+                    }
                     let mut seen = shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
                     seen.enabled |= reply.category == START_OF_DATA;
                     if reply.category == FROM_CLIENT {
@@ -180,8 +196,6 @@ impl Fetches {
                     }
                     shared.changed.notify_all();
                 }
-                shared.seen.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
-                shared.changed.notify_all();
             }
         });
         let thread = Some(thread.map_err(|error| Error::Unsupported(format!("no thread: {error}")))?);

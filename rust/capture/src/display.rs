@@ -1,8 +1,7 @@
 //! A desktop's connection, as its callers see it: it keeps a [`Screen`] current, and takes input, pings and questions about
 //! windows.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use crate::lease::take_lease;
 use crate::server::{Server, Target};
 use crate::state::State;
 use crate::stream::Interrupt;
-use crate::watcher::{Shared, locked, watch};
+use crate::watcher::{Ended, Shared, locked, watch};
 use crate::windows::WindowInfo;
 use crate::work::Activity;
 
@@ -52,7 +51,24 @@ impl Display {
     /// [`Error::Connect`], [`Error::Leased`] when another driver has it, [`Error::Unsupported`] when the server lacks what is
     /// needed.
     pub fn open(target: &Target, options: &Options, interrupt: Interrupt) -> Result<Self> {
-        let server = Arc::new(Server::open(target, &interrupt)?);
+        let display = Self::unwatched(Server::open(target, &interrupt)?, target, options, interrupt)?;
+        let watcher = std::thread::Builder::new()
+            .name("deskhand-watch".into())
+            .spawn({
+                let shared = Arc::clone(&display.shared);
+                move || {
+                    let _ended = Ended(&shared);
+                    watch(&shared);
+                }
+            })
+            .map_err(|error| Error::Unsupported(format!("no thread: {error}")))?;
+        *locked(&display.watcher) = Some(watcher);
+        Ok(display)
+    }
+
+    /// The same without the thread that reads between calls.
+    pub(crate) fn unwatched(server: Server, target: &Target, options: &Options, interrupt: Interrupt) -> Result<Self> {
+        let server = Arc::new(server);
         if !options.view_only {
             take_lease(&server, &options.driver)?;
         }
@@ -82,7 +98,7 @@ impl Display {
             turn: Mutex::default(),
             turned: Condvar::new(),
             nudge,
-            lost: AtomicBool::new(false),
+            lost: OnceLock::new(),
             notes,
         });
         {
@@ -93,19 +109,12 @@ impl Display {
             }
             state.look(&shared)?;
         }
-        let watcher = std::thread::Builder::new()
-            .name("deskhand-watch".into())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || watch(&shared)
-            })
-            .map_err(|error| Error::Unsupported(format!("no thread: {error}")))?;
-        Ok(Self { shared, watcher: Mutex::new(Some(watcher)), view_only: options.view_only })
+        Ok(Self { shared, watcher: Mutex::default(), view_only: options.view_only })
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut State, &Shared) -> Result<T>) -> Result<T> {
         let shared = &*self.shared;
-        shared.take_turn();
+        let _turn = shared.take_turn();
         let result = self.alive().and_then(|()| {
             let mut state = locked(&shared.state);
             let value = work(&mut state, shared)?;
@@ -116,18 +125,14 @@ impl Display {
             }
             Ok(value)
         });
-        shared.give_turn();
-        if matches!(result, Err(Error::Lost(_))) {
-            shared.lost.store(true, Ordering::SeqCst);
+        if let Err(error) = &result {
+            shared.note_end(error);
         }
         result
     }
 
     fn alive(&self) -> Result<()> {
-        if self.shared.lost.load(Ordering::SeqCst) {
-            return Err(Error::Lost("the connection was lost before".into()));
-        }
-        Ok(())
+        self.shared.lost.get().map_or(Ok(()), |why| Err(Error::Lost(format!("the connection was lost before: {why}"))))
     }
 
     /// The screen that this connection keeps current.
@@ -325,7 +330,7 @@ impl Display {
                 })
             });
         }
-        self.shared.lost.store(true, Ordering::SeqCst);
+        self.shared.lose("it was closed");
         // The threads' copies of the connection are gone; this end of the socket is shut so that the server frees what we had
         // even while somebody still holds the screen.
         let _ = rustix::net::shutdown(self.shared.server.conn.stream().as_fd(), rustix::net::Shutdown::Both);

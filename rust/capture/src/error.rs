@@ -1,7 +1,12 @@
 //! What can go wrong on one X11 connection; the binding maps each kind to one Python exception.
 
-use x11rb::errors::{ConnectError, ConnectionError, ReplyError, ReplyOrIdError};
+use x11rb::errors::{ConnectError, ConnectionError, ParseError, ReplyError, ReplyOrIdError};
 use x11rb::protocol::ErrorKind;
+
+use crate::incoming::Violation;
+
+/// Characters of a server's reason for a refusal that are shown.
+const SHOWN: usize = 256;
 
 /// Every failure of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +25,9 @@ pub enum Error {
     /// The connection to the X server is gone, or it has been silent for longer than a live server can be.
     #[error("the X server is gone: {0}")]
     Lost(String),
+    /// The server did what X11 does not allow, or sent more than is sensible; the connection was given up.
+    #[error("the X server broke the protocol: {0}")]
+    Violation(String),
     /// The server refused one request; the connection is fine.
     #[error("X11 request {request} refused: {kind}{detail}")]
     Request {
@@ -68,6 +76,13 @@ pub enum Error {
     Imaging(#[from] imaging::ImagingError),
 }
 
+impl Error {
+    /// Whether nothing more can come of this connection.
+    pub(crate) fn is_fatal(&self) -> bool {
+        matches!(self, Self::Lost(_) | Self::Violation(_))
+    }
+}
+
 /// Marks an I/O error made by [`crate::stream`] when the caller asked to stop waiting.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
@@ -79,7 +94,23 @@ fn is_interruption(inner: &(dyn std::error::Error + Send + Sync + 'static)) -> b
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        if error.get_ref().is_some_and(is_interruption) { Self::Interrupted } else { Self::Lost(error.to_string()) }
+        match error.get_ref() {
+            Some(inner) if is_interruption(inner) => Self::Interrupted,
+            Some(inner) if inner.is::<Violation>() => Self::Violation(inner.to_string()),
+            _ => Self::Lost(error.to_string()),
+        }
+    }
+}
+
+impl From<Violation> for Error {
+    fn from(violation: Violation) -> Self {
+        Self::Violation(violation.to_string())
+    }
+}
+
+impl From<ParseError> for Error {
+    fn from(error: ParseError) -> Self {
+        Self::Violation(format!("it sent a packet that cannot be read: {error}"))
     }
 }
 
@@ -87,6 +118,7 @@ impl From<ConnectionError> for Error {
     fn from(error: ConnectionError) -> Self {
         match error {
             ConnectionError::IoError(io) => io.into(),
+            ConnectionError::ParseError(error) => error.into(),
             ConnectionError::UnsupportedExtension => Self::Unsupported("an X extension is missing".into()),
             other => Self::Lost(other.to_string()),
         }
@@ -129,13 +161,17 @@ pub(crate) fn x_error(error: &x11rb::x11_utils::X11Error) -> Error {
 }
 
 pub(crate) fn connect_error(display: &str, error: ConnectError) -> Error {
+    let said = |reason: &[u8]| {
+        let reason = String::from_utf8_lossy(reason);
+        reason.trim().chars().take(SHOWN).collect::<String>()
+    };
     let (reason, refused) = match error {
         ConnectError::IoError(io) if io.get_ref().is_some_and(is_interruption) => {
             return Error::Interrupted;
         }
-        ConnectError::SetupAuthenticate(setup) => (String::from_utf8_lossy(&setup.reason).trim().to_owned(), true),
+        ConnectError::SetupAuthenticate(setup) => (said(&setup.reason), true),
         ConnectError::SetupFailed(setup) => {
-            let reason = String::from_utf8_lossy(&setup.reason).trim().to_owned();
+            let reason = said(&setup.reason);
             // "Authorization required, ...", "Invalid MIT-MAGIC-COOKIE-1 key".
             let refused = ["auth", "cookie"].iter().any(|word| reason.to_ascii_lowercase().contains(word));
             (reason, refused)

@@ -5,14 +5,17 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 
 use imaging::{Patch, Rect};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags};
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::cookie::Cookie;
 use x11rb::protocol::shm::{self, ConnectionExt as _};
-use x11rb::protocol::xproto::{ConnectionExt as _, ImageFormat};
+use x11rb::protocol::xproto::{ConnectionExt as _, GetImageReply, ImageFormat};
 
+use crate::conn::Conn;
 use crate::error::{Error, Result};
-use crate::server::{Conn, Server};
+use crate::replies;
+use crate::server::Server;
 
 const BYTES_PER_PIXEL: usize = 4;
 const ALL_PLANES: u32 = !0;
@@ -25,7 +28,7 @@ const HALF: usize = 2 << 20;
 /// How pixels come from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// MIT-SHM 1.2, segment passed as a file descriptor: also crosses container boundaries.
+    /// MIT-SHM 1.2, segment made here and passed as a file descriptor: also crosses container boundaries.
     SharedFd,
     /// MIT-SHM 1.1, System V segment: same IPC namespace only.
     SharedId,
@@ -47,22 +50,28 @@ impl Segment {
     const LEN: usize = 2 * HALF;
 
     fn shared_fd(server: &Server) -> Result<Self> {
-        let seg = server.conn.generate_id()?;
-        let reply = server.conn.shm_create_segment(seg, Self::LEN as u32, false)?.reply()?;
-        let fd: OwnedFd = reply.shm_fd;
-        // SAFETY: a new private address range is asked for, of the length the server was asked to give the segment.
+        // Through any other socket no descriptor goes.
+        if !server.conn.stream().is_unix() {
+            return Err(Error::Unsupported("the server is reached through a network".into()));
+        }
+        let failed = |errno| Error::Unsupported(format!("shared memory cannot be made: {errno}"));
+        let fd = sealed(Self::LEN as u64).map_err(failed)?;
+        // SAFETY: a new private address range is asked for. The file is as long and stays so: it is sealed.
         let address =
             unsafe { rustix::mm::mmap(std::ptr::null_mut(), Self::LEN, ProtFlags::READ, MapFlags::SHARED, &fd, 0) }
-                .map_err(|errno| Error::Unsupported(format!("shared memory cannot be mapped: {errno}")))?;
+                .map_err(failed)?;
         let address = NonNull::new(address.cast()).expect("mmap never returns null");
-        Ok(Self {
+        let seg = server.conn.generate_id()?;
+        let segment = Self {
             seg,
             address,
             detach: |address| {
                 // SAFETY: exactly the range that mmap returned, unmapped once, in Drop.
                 let _ = unsafe { rustix::mm::munmap(address.as_ptr().cast(), Self::LEN) };
             },
-        })
+        };
+        server.conn.shm_attach_fd(seg, fd, false)?.check()?;
+        Ok(segment)
     }
 
     fn shared_id(server: &Server) -> Result<Self> {
@@ -122,9 +131,18 @@ impl Segment {
         assert!(range.start <= range.end && range.end <= Self::LEN);
         // SAFETY: the range is within what is mapped for as long as `self` lives. The server writes into a half only while it
         // answers requests for that half, in the order that they were sent in; here, all of them have been answered, and the
-        // next are sent when nobody reads the half any more.
+        // next are sent when nobody reads the half any more. A hostile server may write at any time: `imaging::Screen::write`
+        // decides nothing by bytes that it has not copied first.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr().add(range.start), range.len()) }
     }
+}
+
+/// Memory as a file that nobody can make shorter: to read what was cut off would end this process.
+fn sealed(len: u64) -> rustix::io::Result<OwnedFd> {
+    let fd = memfd_create("deskhand", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&fd, len)?;
+    fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(fd)
 }
 
 /// Pixels that were asked for, and where they will be.
@@ -173,7 +191,7 @@ impl Grabber {
             };
             match made {
                 Ok(segment) => return Ok(Self { method, segment: Some(segment), reasons }),
-                Err(error @ (Error::Lost(_) | Error::Interrupted)) => return Err(error),
+                Err(error) if error.is_fatal() || matches!(error, Error::Interrupted) => return Err(error),
                 Err(error) if only.is_some() => return Err(error),
                 Err(error) => reasons.push(format!("{method:?}: {error}")),
             }
@@ -223,20 +241,31 @@ impl Grabber {
 }
 
 fn read_socket(server: &Server, rects: &[Rect], mut take: impl FnMut(&Patch<'_>) -> Result<()>) -> Result<()> {
-    let mut requested = Vec::new();
-    for rect in batches(rects, SOCKET_BYTES).concat() {
-        let cookie = server.conn.get_image(
-            ImageFormat::Z_PIXMAP,
-            server.root,
-            rect.x as i16,
-            rect.y as i16,
-            rect.w as u16,
-            rect.h as u16,
-            ALL_PLANES,
-        )?;
-        requested.push((rect, cookie));
+    let mut requested: Option<(Rect, Cookie<'_, Conn, GetImageReply>)> = None;
+    let pieces = batches(rects, SOCKET_BYTES).concat();
+    // The server sends one piece while we take the one before it.
+    for rect in pieces.into_iter().map(Some).chain([None]) {
+        let next = match rect {
+            Some(rect) => {
+                let cookie = server.conn.get_image(
+                    ImageFormat::Z_PIXMAP,
+                    server.root,
+                    rect.x as i16,
+                    rect.y as i16,
+                    rect.w as u16,
+                    rect.h as u16,
+                    ALL_PLANES,
+                )?;
+                server.conn.flush()?;
+                Some((rect, cookie))
+            }
+            None => None,
+        };
+        if let Some((rect, cookie)) = std::mem::replace(&mut requested, next) {
+            take(&patch(rect, &replies::pixels(rect, cookie.reply()?.data)?))?;
+        }
     }
-    requested.into_iter().try_for_each(|(rect, cookie)| take(&patch(rect, &cookie.reply()?.data)))
+    Ok(())
 }
 
 fn byte_len(rect: Rect) -> usize {

@@ -16,6 +16,7 @@ use crate::consumption::Fetches;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::keyboard::{Keymap, Page, Step, plan};
+use crate::replies;
 use crate::state::State;
 use crate::watcher::Shared;
 
@@ -34,6 +35,8 @@ const BLIND_PAUSE: Duration = Duration::from_millis(40);
 const DELAY_PER_ROUND_TRIP: u32 = 50;
 /// The same of events without a delay, of which a server takes some hundred in a millisecond.
 const EVENTS_PER_ROUND_TRIP: u32 = 2000;
+/// A text is given up that finds another layout so often.
+const MOST_LAYOUTS: usize = 100;
 const CORE_KEYBOARD: xkb::DeviceSpec = 0x100;
 const BUTTONS: std::ops::RangeInclusive<u8> = 1..=9;
 const NO_SYMBOL: u32 = 0;
@@ -108,7 +111,7 @@ impl State {
         let has_keys = events.iter().any(|event| matches!(event, Event::Key(..)));
         server.round_trip()?;
         self.drain(shared)?;
-        self.errors.clear();
+        self.error = None;
         if has_keys && self.map.is_none() {
             self.await_layout(shared)?;
         }
@@ -127,7 +130,7 @@ impl State {
             self.restore_keymap(shared)?;
         }
         self.await_releases(shared, events)?;
-        self.errors.drain(..).next().map_or(Ok(()), Err)
+        self.error.take().map_or(Ok(()), Err)
     }
 
     /// Sends all pages; what remains is planned anew when somebody changes the layout meanwhile. True when the window has read
@@ -137,6 +140,7 @@ impl State {
         let mut pages = VecDeque::from(pages);
         let mut sent = 0;
         let mut typed = Vec::new();
+        let mut layouts = 0;
         let mut planned = Planned { map: self.keymap(shared)?, borrowed: self.keyboard.borrowed().to_vec() };
         while let Some(page) = pages.pop_front() {
             if !page.assign.is_empty() && reader.is_none() {
@@ -156,6 +160,10 @@ impl State {
                 _ => true,
             };
             if !ready || !self.execute_unless_changed(shared, &page.steps, &planned)? {
+                layouts += 1;
+                if layouts > MOST_LAYOUTS {
+                    return Err(Error::LayoutChanged);
+                }
                 planned = self.plan_anew(shared, &planned, &typed)?;
                 pages = plan(&events[sent..], &planned.map, &self.keyboard).map_err(Error::NoKeycode)?.into();
                 continue;
@@ -359,9 +367,9 @@ impl State {
             return Ok(Arc::clone(map));
         }
         let setup = shared.server.conn.setup();
-        let count = setup.max_keycode - setup.min_keycode + 1;
-        let reply = shared.server.conn.get_keyboard_mapping(setup.min_keycode, count)?.reply()?;
-        let map = Arc::new(Keymap::new(setup.min_keycode, reply.keysyms_per_keycode.into(), reply.keysyms));
+        let (first, count) = (setup.min_keycode, setup.max_keycode - setup.min_keycode + 1);
+        let reply = shared.server.conn.get_keyboard_mapping(first, count)?.reply()?;
+        let map = Arc::new(replies::keymap(first, count, reply.keysyms_per_keycode, reply.keysyms)?);
         self.keyboard.keep_borrowed(|keycode, keysym| map.carries(keycode, keysym));
         self.map = Some(Arc::clone(&map));
         Ok(map)
@@ -406,7 +414,7 @@ impl State {
         }
         match Fetches::of(&shared.server, &shared.target, focus) {
             Ok(fetches) => Ok(Reader::Fetch(fetches)),
-            Err(error @ (Error::Lost(_) | Error::Interrupted)) => Err(error),
+            Err(error) if error.is_fatal() || matches!(error, Error::Interrupted) => Err(error),
             Err(error) => {
                 shared.note(&format!("typing characters that are not on the keymap waits blindly: {error}"));
                 Ok(Reader::Blind)
@@ -559,7 +567,7 @@ fn set_keysyms(shared: &Shared, assign: &[(u8, u32)]) -> Result<bool> {
         rows[usize::from(keycode - first)] =
             xkb::KeySymMap { kt_index: [0; 4], group_info: levels, width: levels, syms };
     }
-    let total = rows.iter().map(|row| row.syms.len() as u16).sum();
+    let Ok(total) = u16::try_from(rows.iter().map(|row| row.syms.len()).sum::<usize>()) else { return Ok(false) };
     let values = xkb::SetMapAux::new().syms(rows);
     let (flags, setup) = (xkb::SetMapFlags::default(), conn.setup());
     let (lowest, highest) = (setup.min_keycode, setup.max_keycode);

@@ -9,6 +9,7 @@ use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt as _, CreateWindowAu
 use x11rb::wrapper::ConnectionExt as _;
 
 use crate::error::{Error, Result};
+use crate::replies;
 use crate::server::{Conn, Server, Target, open_connection};
 use crate::stream::Interrupt;
 
@@ -59,7 +60,7 @@ pub fn glance(target: &Target, interrupt: &Interrupt, silence_limit: Duration) -
     let geometry = conn.get_geometry(root.root)?;
     let lease = conn.intern_atom(true, LEASE.as_bytes())?;
     let geometry = geometry.reply()?;
-    let size = Size { w: geometry.width.into(), h: geometry.height.into() };
+    let size = replies::screen_size(geometry.width, geometry.height)?;
     let lease = lease.reply()?.atom;
     if lease == x11rb::NONE {
         // No driver has ever been there.
@@ -73,7 +74,7 @@ pub fn glance(target: &Target, interrupt: &Interrupt, silence_limit: Duration) -
 /// The words of a lease's owner; `None` when it has just gone.
 fn name_of(conn: &Conn, owner: Window, lease: Atom) -> Result<Option<String>> {
     match conn.get_property(false, owner, lease, AtomEnum::ANY, 0, LONGEST_NAME)?.reply() {
-        Ok(reply) => Ok(Some(String::from_utf8_lossy(&reply.value).into_owned())),
+        Ok(reply) => Ok(Some(String::from_utf8_lossy(&replies::at_most(reply.value, 4 * LONGEST_NAME)).into_owned())),
         Err(ReplyError::X11Error(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -7,14 +7,19 @@
 //! process know nothing of each other.
 
 mod clipboard;
+mod conn;
 mod consumption;
 mod display;
 mod error;
 mod event;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod grab;
+mod incoming;
 mod input;
 mod keyboard;
 mod lease;
+mod replies;
 mod resize;
 mod server;
 mod state;

@@ -8,6 +8,8 @@ use crate::error::{Error, Result};
 use crate::server::Server;
 
 const PIXELS_PER_MILLIMETRE: f32 = 96.0 / 25.4;
+/// More outputs than any screen has.
+const MOST_OUTPUTS: usize = 64;
 
 /// Asks the server for this size: a mode of exactly this size on the first connected output, else the size of the screen alone.
 pub(crate) fn resize(server: &Server, size: Size) -> Result<()> {
@@ -72,7 +74,7 @@ fn create_mode(server: &Server, w: u16, h: u16, outputs: &[randr::Output]) -> Re
         mode_flags: randr::ModeFlag::default(),
     };
     let mode = server.conn.randr_create_mode(server.root, info, name.as_bytes())?.reply()?.mode;
-    for &output in outputs {
+    for &output in outputs.iter().take(MOST_OUTPUTS) {
         server.conn.randr_add_output_mode(output, mode)?.check()?;
     }
     Ok(mode)

@@ -16,14 +16,13 @@ use x11rb::protocol::{damage, randr, xfixes, xkb, xtest};
 use x11rb::reexports::x11rb_protocol::parse_display::ConnectAddress;
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 
+pub use crate::conn::Conn;
 use crate::error::{Error, InterruptedMark, Result, connect_error};
+use crate::replies;
 use crate::stream::{BoundedStream, Interrupt, SILENCE_LIMIT};
 
 /// How often a listener whose queue is full is tried again.
 const QUEUE_PERIOD: Duration = Duration::from_millis(5);
-
-/// x11rb's connection over our stream.
-pub type Conn = RustConnection<BoundedStream>;
 
 atom_manager! {
     /// Every atom that this crate uses.
@@ -161,11 +160,11 @@ fn connect_local(path: &str, interrupt: &Interrupt, limit: Duration) -> io::Resu
     }
 }
 
-fn greet(target: &Target, stream: BoundedStream, screen: usize) -> Result<(Conn, usize)> {
+pub(crate) fn greet(target: &Target, stream: BoundedStream, screen: usize) -> Result<(Conn, usize)> {
     let (name, data) = target.auth.clone();
     RustConnection::connect_to_stream_with_auth_info(stream, screen, name, data)
-        .map(|conn| (conn, screen))
         .map_err(|error| connect_error(&target.display, error))
+        .and_then(|conn| replies::check_setup(conn.setup()).map(|()| (Conn::new(conn), screen)))
 }
 
 impl Server {
@@ -177,6 +176,11 @@ impl Server {
     /// an extension without which nothing works.
     pub fn open(target: &Target, interrupt: &Interrupt) -> Result<Self> {
         let (conn, screen) = open_connection(target, interrupt, SILENCE_LIMIT)?;
+        Self::greeted(conn, screen, &target.display)
+    }
+
+    /// Asks for all that is needed of a server that has described itself.
+    pub(crate) fn greeted(conn: Conn, screen: usize, display: &str) -> Result<Self> {
         for name in [damage::X11_EXTENSION_NAME, xfixes::X11_EXTENSION_NAME, xtest::X11_EXTENSION_NAME] {
             conn.prefetch_extension_information(name)?;
         }
@@ -185,7 +189,7 @@ impl Server {
         let atoms = Atoms::new(&conn)?;
         for name in [damage::X11_EXTENSION_NAME, xfixes::X11_EXTENSION_NAME, xtest::X11_EXTENSION_NAME] {
             if conn.extension_information(name)?.is_none() {
-                return Err(Error::Unsupported(format!("the X server {} lacks the {name} extension", target.display)));
+                return Err(Error::Unsupported(format!("the X server {display} lacks the {name} extension")));
             }
         }
         // Versions must be asked for once, or the server refuses the requests of the newer ones.
@@ -204,7 +208,7 @@ impl Server {
             && setup.image_byte_order == x11rb::protocol::xproto::ImageOrder::LSB_FIRST
             && setup.pixmap_formats.iter().any(|format| format.depth == root.root_depth && format.bits_per_pixel == 32);
         let root = root.root;
-        Ok(Self { conn, root, atoms, display: target.display.clone(), bgrx })
+        Ok(Self { conn, root, atoms, display: display.to_owned(), bgrx })
     }
 
     /// A request and its reply: everything the server did before has reached this connection's queue.
@@ -221,10 +225,10 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] or [`Error::Interrupted`].
+    /// [`Error::Violation`] when no framebuffer can have it, [`Error::Lost`] or [`Error::Interrupted`].
     pub fn size(&self) -> Result<imaging::Size> {
         let geometry = self.conn.get_geometry(self.root)?.reply()?;
-        Ok(imaging::Size { w: u32::from(geometry.width), h: u32::from(geometry.height) })
+        replies::screen_size(geometry.width, geometry.height)
     }
 }
 

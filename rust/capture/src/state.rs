@@ -15,6 +15,7 @@ use crate::error::{Error, Result, x_error};
 use crate::grab::Grabber;
 use crate::input::Unread;
 use crate::keyboard::{Keyboard, Keymap};
+use crate::replies;
 use crate::server::Server;
 use crate::watcher::{Shared, locked};
 use crate::work::{LATELY, Work};
@@ -26,6 +27,10 @@ const PING_MARK: u32 = 0xdec0_0000;
 const PING_COUNTER: u32 = 0x000f_ffff;
 /// Beyond this many damaged rectangles one capture of their unions is cheaper.
 const MANY_RECTS: usize = 24;
+/// How often damage is read before a call goes on, though more is told of.
+const MOST_ROUNDS: usize = 100;
+/// A waiting caller is asked so often whether it wants to stop, whatever the server sends meanwhile.
+const ASK_PERIOD: Duration = Duration::from_millis(50);
 
 /// What the server has told of and nobody has looked at yet.
 #[derive(Default)]
@@ -58,7 +63,7 @@ pub(crate) struct State {
     signals: u64,
     /// How many of them a waiting caller has been told of; the rest may have been read by another call.
     signals_told: u64,
-    pub(crate) errors: Vec<Error>,
+    pub(crate) error: Option<Error>,
     pub(crate) last_typed: Instant,
 }
 
@@ -86,7 +91,7 @@ impl State {
             pings_answered: 0,
             signals: 0,
             signals_told: 0,
-            errors: Vec::new(),
+            error: None,
             last_typed: Instant::now(),
         }
     }
@@ -96,6 +101,7 @@ impl State {
         while let Some(event) = shared.server.conn.poll_for_event()? {
             self.handle(&shared.server, &event);
         }
+        shared.server.conn.stream().events_read();
         Ok(())
     }
 
@@ -130,7 +136,10 @@ impl State {
             XEvent::Error(error) if error.error_kind == ErrorKind::Window && error.bad_value == self.pinged => {
                 self.give_up_ping();
             }
-            XEvent::Error(error) => self.errors.push(x_error(error)),
+            // The first says what went wrong; a server may send any number.
+            XEvent::Error(error) => {
+                self.error.get_or_insert_with(|| x_error(error));
+            }
             _ => {}
         }
     }
@@ -165,8 +174,11 @@ impl State {
             self.fetch_all(shared)?;
             self.pending.everything = false;
         }
-        while self.pending.damage {
-            self.pending.damage = false;
+        // What is drawn without a pause is read again by the next call.
+        for _ in 0..MOST_ROUNDS {
+            if !std::mem::take(&mut self.pending.damage) {
+                break;
+            }
             // The server forgets the damage when it tells it: should the answer be missed (a signal), all must be read again.
             self.pending.everything = true;
             self.fetch_damage(shared)?;
@@ -189,6 +201,10 @@ impl State {
         let mut rects: Vec<Rect> = region.rectangles.iter().filter_map(|&rect| clip(rect, screen)).collect();
         if rects.len() > MANY_RECTS {
             rects = imaging::merge(rects);
+        }
+        // A region's rectangles are disjoint, but nothing makes a server keep to that.
+        if rects.iter().map(|rect| rect.area()).sum::<u64>() > screen.area() {
+            rects = vec![screen];
         }
         if rects.is_empty() {
             return Ok(());
@@ -233,8 +249,8 @@ impl State {
     }
 
     fn fetch_cursor(shared: &Shared) -> Result<()> {
-        let cursor = match shared.server.conn.xfixes_get_cursor_image()?.reply() {
-            Ok(reply) => Some(Cursor {
+        let cursor = match shared.server.conn.xfixes_get_cursor_image()?.raw_reply() {
+            Ok(reply) => replies::cursor(&reply)?.map(|reply| Cursor {
                 size: Size { w: reply.width.into(), h: reply.height.into() },
                 hot: (reply.xhot.into(), reply.yhot.into()),
                 argb: reply.cursor_image,
@@ -263,8 +279,13 @@ impl State {
     pub(crate) fn wait(&mut self, shared: &Shared, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now() + timeout;
         let generation = locked(&shared.screen).generation();
+        let mut asked = Instant::now();
         loop {
             self.pump(shared)?;
+            if asked.elapsed() >= ASK_PERIOD {
+                asked = Instant::now();
+                shared.check_interrupt()?;
+            }
             if self.signals != self.signals_told || locked(&shared.screen).generation() != generation {
                 self.signals_told = self.signals;
                 return Ok(true);

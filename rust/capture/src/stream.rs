@@ -2,19 +2,23 @@
 //!
 //! x11rb blocks for a reply for as long as the server is silent. A stopped server (or a stopped container) would then hang the
 //! caller for ever, and a signal could not be handled. This stream waits in slices: between two of them it asks whether the
-//! caller wants to stop, and it gives the server up after [`SILENCE_LIMIT`].
+//! caller wants to stop, and it gives the server up after [`SILENCE_LIMIT`]. What comes is checked (`incoming.rs`) before x11rb sees
+//! it, and descriptors that come with it are closed.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice, Result};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
+use rustix::net::AddressFamily;
 use rustix::time::Timespec;
 use x11rb::rust_connection::{DefaultStream, PollMode, Stream};
 use x11rb::utils::RawFdContainer;
 
 use crate::error::InterruptedMark;
+use crate::incoming::{Incoming, Violation};
 
 /// A server that answers nothing for this long is not coming back: a live one answers in a millisecond, and a machine that
 /// swaps or a server stopped for five seconds must be waited for.
@@ -58,10 +62,22 @@ impl Interrupt {
     /// Does `work` to its end, as the release of held keys must be: nobody stops it, and a signal is handled afterwards.
     pub(crate) fn shielded<T>(&self, work: impl FnOnce() -> T) -> T {
         self.shield.fetch_add(1, Ordering::SeqCst);
-        let value = work();
-        self.shield.fetch_sub(1, Ordering::SeqCst);
-        value
+        let _shield = Shield(&self.shield);
+        work()
     }
+}
+
+/// Taken away when dropped, also by a panic.
+struct Shield<'a>(&'a AtomicUsize);
+
+impl Drop for Shield<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// x11rb's own stream with bounded waits.
@@ -69,11 +85,49 @@ pub struct BoundedStream {
     inner: DefaultStream,
     interrupt: Interrupt,
     silence_limit: Duration,
+    incoming: Mutex<Incoming>,
+    /// The server takes no more since then.
+    blocked_since: Mutex<Option<Instant>>,
 }
 
 impl BoundedStream {
     pub(crate) fn new(inner: DefaultStream, interrupt: Interrupt, silence_limit: Duration) -> Self {
-        Self { inner, interrupt, silence_limit }
+        Self { inner, interrupt, silence_limit, incoming: Mutex::new(Incoming::new()), blocked_since: Mutex::default() }
+    }
+
+    fn incoming(&self) -> MutexGuard<'_, Incoming> {
+        locked(&self.incoming)
+    }
+
+    fn note_blocked(&self, written: Result<usize>) -> Result<usize> {
+        let mut blocked_since = locked(&self.blocked_since);
+        match &written {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                blocked_since.get_or_insert_with(Instant::now);
+            }
+            _ => *blocked_since = None,
+        }
+        written
+    }
+
+    /// Takes note of a request that is replied to.
+    pub(crate) fn ask(&self, sequence: u64) {
+        self.incoming().ask(sequence);
+    }
+
+    /// From now on one request has any number of replies.
+    pub(crate) fn expect_many(&self) {
+        self.incoming().expect_many();
+    }
+
+    /// All events that came were read.
+    pub(crate) fn events_read(&self) {
+        self.incoming().events_read();
+    }
+
+    /// Whether this is a socket of this machine, which takes descriptors.
+    pub(crate) fn is_unix(&self) -> bool {
+        rustix::net::getsockname(&self.inner).is_ok_and(|name| name.address_family() == AddressFamily::UNIX)
     }
 
     /// Waits until there is something to read; `Ok(false)` at the timeout or after a signal.
@@ -90,6 +144,8 @@ impl std::os::fd::AsFd for BoundedStream {
 
 /// One poll; a signal counts as a timeout, so that the caller comes back to look at it.
 pub(crate) fn wait(fd: &impl std::os::fd::AsFd, flags: PollFlags, timeout: Duration) -> Result<bool> {
+    #[cfg(feature = "fuzzing")]
+    crate::fuzzing::serve();
     let mut fds = [PollFd::new(fd, flags)];
     let timespec = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
     match poll(&mut fds, Some(&timespec)) {
@@ -104,33 +160,48 @@ impl Stream for BoundedStream {
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::IN, mode.readable());
         flags.set(PollFlags::OUT, mode.writable());
-        let start = Instant::now();
-        loop {
-            if wait(&self.inner, flags, SLICE)? {
+        // x11rb only reads when it waits for an answer. Events that come meanwhile make neither wait longer.
+        let answer = !mode.writable();
+        let (start, extra) = if answer {
+            self.incoming().wait()
+        } else {
+            (locked(&self.blocked_since).unwrap_or_else(Instant::now), Duration::ZERO)
+        };
+        let limit = self.silence_limit.saturating_add(extra);
+        let result = loop {
+            let ready = match wait(&self.inner, flags, SLICE) {
+                Ok(ready) => ready,
+                Err(error) => break Err(error),
+            };
+            // Only a pure read may stop early: a request written in half would desynchronise the protocol for good.
+            if !ready && answer && self.interrupt.requested() {
+                break Err(IoError::other(InterruptedMark));
+            }
+            if start.elapsed() >= limit && (!ready || self.incoming().is_overdue()) {
+                break Err(IoError::new(ErrorKind::TimedOut, format!("no answer for {} s", limit.as_secs())));
+            }
+            if ready {
                 return Ok(());
             }
-            // Only a pure read may stop early: a request written in half would desynchronise the protocol for good.
-            if !mode.writable() && self.interrupt.requested() {
-                return Err(IoError::other(InterruptedMark));
-            }
-            if start.elapsed() >= self.silence_limit {
-                return Err(IoError::new(
-                    ErrorKind::TimedOut,
-                    format!("no answer for {} s", self.silence_limit.as_secs()),
-                ));
-            }
-        }
+        };
+        self.incoming().give_up();
+        result
     }
 
-    fn read(&self, buf: &mut [u8], fds: &mut Vec<RawFdContainer>) -> Result<usize> {
-        self.inner.read(buf, fds)
+    fn read(&self, buf: &mut [u8], _: &mut Vec<RawFdContainer>) -> Result<usize> {
+        // Not `recvmsg`: no reply that we ask for carries descriptors, and the kernel closes those that nobody takes.
+        let count = retry_on_intr(|| rustix::io::read(&self.inner, &mut *buf))?;
+        self.incoming()
+            .take(&buf[..count])
+            .map_err(|violation: Violation| IoError::new(ErrorKind::InvalidData, violation))?;
+        Ok(count)
     }
 
     fn write(&self, buf: &[u8], fds: &mut Vec<RawFdContainer>) -> Result<usize> {
-        self.inner.write(buf, fds)
+        self.note_blocked(self.inner.write(buf, fds))
     }
 
     fn write_vectored(&self, bufs: &[IoSlice<'_>], fds: &mut Vec<RawFdContainer>) -> Result<usize> {
-        self.inner.write_vectored(bufs, fds)
+        self.note_blocked(self.inner.write_vectored(bufs, fds))
     }
 }

@@ -3,8 +3,8 @@
 //! Whoever calls works on the caller's own thread, under one lock. Between calls the watcher reads what the server sends, so that
 //! changes nobody asked for (a caret, a clock) are known as such before the next action, and a dead server is noticed.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use imaging::{ImagingError, Screen};
@@ -25,6 +25,8 @@ const RESTORE_AFTER: Duration = Duration::from_secs(1);
 /// Nobody who has not called for this long is about to: there is time to make the files that were looked at smaller.
 const TIGHTEN_AFTER: Duration = Duration::from_millis(300);
 const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// A note may hold what a server says.
+const MAX_NOTES: usize = 32;
 
 /// What one connection shares between its callers and its watcher.
 pub(crate) struct Shared {
@@ -36,7 +38,8 @@ pub(crate) struct Shared {
     pub(crate) turn: Mutex<Turn>,
     pub(crate) turned: Condvar,
     pub(crate) nudge: OwnedFd,
-    pub(crate) lost: AtomicBool,
+    /// Why there is no connection any more.
+    pub(crate) lost: OnceLock<String>,
     pub(crate) notes: Mutex<Vec<String>>,
 }
 
@@ -61,10 +64,14 @@ impl Shared {
     /// Waits for bytes from the server, or a signal, for at most one slice.
     pub(crate) fn wait_readable(&self, timeout: Duration) -> Result<bool> {
         let readable = self.server.conn.stream().wait_readable(timeout.min(WAIT_SLICE))?;
-        if !readable && self.interrupt.requested() {
-            return Err(Error::Interrupted);
+        if !readable {
+            self.check_interrupt()?;
         }
         Ok(readable)
+    }
+
+    pub(crate) fn check_interrupt(&self) -> Result<()> {
+        if self.interrupt.requested() { Err(Error::Interrupted) } else { Ok(()) }
     }
 
     /// Does nothing for `duration`, unless interrupted.
@@ -76,16 +83,14 @@ impl Shared {
                 return Ok(());
             }
             std::thread::sleep(left.min(WAIT_SLICE));
-            if self.interrupt.requested() {
-                return Err(Error::Interrupted);
-            }
+            self.check_interrupt()?;
         }
     }
 
     /// Adds a line to [`Display::status`], once.
     pub(crate) fn note(&self, text: &str) {
         let mut notes = locked(&self.notes);
-        if !notes.iter().any(|note| note == text) {
+        if notes.len() < MAX_NOTES && !notes.iter().any(|note| note == text) {
             notes.push(text.to_owned());
         }
     }
@@ -95,11 +100,27 @@ impl Shared {
         let _ = rustix::io::write(&self.nudge, &1_u64.to_ne_bytes());
     }
 
-    pub(crate) fn take_turn(&self) {
-        locked(&self.turn).callers += 1;
+    /// Takes note that the connection is of no use any more, where that is so.
+    pub(crate) fn note_end(&self, error: &Error) {
+        match error {
+            Error::Lost(why) => self.lose(why),
+            Error::Violation(_) => self.lose(&error.to_string()),
+            _ => {}
+        }
     }
 
-    pub(crate) fn give_turn(&self) {
+    pub(crate) fn lose(&self, why: &str) {
+        // The first reason is the one that led to the others.
+        self.lost.get_or_init(|| why.to_owned());
+    }
+
+    /// Keeps the watcher off for as long as the value lives.
+    pub(crate) fn take_turn(&self) -> TakenTurn<'_> {
+        locked(&self.turn).callers += 1;
+        TakenTurn(self)
+    }
+
+    fn give_turn(&self) {
         let mut turn = locked(&self.turn);
         turn.callers -= 1;
         turn.called = Some(Instant::now());
@@ -108,6 +129,30 @@ impl Shared {
         }
         drop(turn);
         self.turned.notify_all();
+    }
+}
+
+/// A caller's turn, given back when dropped. Where that is by a panic, nobody knows what the server was told: the connection is of no
+/// use any more.
+pub(crate) struct TakenTurn<'a>(&'a Shared);
+
+impl Drop for TakenTurn<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.lose("a bug in deskhand ended a call");
+        }
+        self.0.give_turn();
+    }
+}
+
+/// Says so when the watcher ends by a panic.
+pub(crate) struct Ended<'a>(pub(crate) &'a Shared);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.lose("a bug in deskhand ended the thread that watches the screen");
+        }
     }
 }
 
@@ -133,8 +178,8 @@ pub(crate) fn watch(shared: &Shared) {
         }
         let restore_in = match watch_once(shared) {
             Ok(restore_in) => restore_in,
-            Err(Error::Lost(_)) => {
-                shared.lost.store(true, Ordering::SeqCst);
+            Err(error) if error.is_fatal() => {
+                shared.note_end(&error);
                 return;
             }
             // A request that failed (a window gone, the screen just resized) is tried again with the next event.

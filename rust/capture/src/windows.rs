@@ -1,12 +1,15 @@
 //! Windows as the window manager lists them, and which of them answers pings.
 
+use std::time::Instant;
+
 use x11rb::connection::{Connection, RequestConnection};
-use x11rb::properties::WmClass;
 use x11rb::protocol::res::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt as _, EventMask, InputFocus, Window};
 
 use crate::error::{Error, Result};
+use crate::replies;
 use crate::server::Server;
+use crate::stream::SILENCE_LIMIT;
 
 const SOURCE_PAGER: u32 = 2;
 const MAX_LIST: u32 = 4096;
@@ -41,12 +44,13 @@ fn gone<T>(result: Result<T>) -> Result<Option<T>> {
 impl Server {
     fn words(&self, window: Window, property: u32, limit: u32) -> Result<Vec<u32>> {
         let reply = self.conn.get_property(false, window, property, AtomEnum::ANY, 0, limit)?.reply()?;
-        Ok(reply.value32().map(Iterator::collect).unwrap_or_default())
+        Ok(reply.value32().map(|words| words.take(limit as usize).collect()).unwrap_or_default())
     }
 
     fn text(&self, window: Window, property: u32) -> Result<Option<String>> {
         let reply = self.conn.get_property(false, window, property, AtomEnum::ANY, 0, MAX_TITLE_WORDS)?.reply()?;
-        Ok((reply.type_ != 0).then(|| String::from_utf8_lossy(&reply.value).into_owned()))
+        let value = replies::at_most(reply.value, 4 * MAX_TITLE_WORDS);
+        Ok((reply.type_ != 0).then(|| String::from_utf8_lossy(&value).into_owned()))
     }
 
     /// True when a window manager that follows EWMH runs.
@@ -73,7 +77,11 @@ impl Server {
         }
         let active = self.words(self.root, self.atoms._NET_ACTIVE_WINDOW, 1)?.first().copied();
         let mut windows = Vec::with_capacity(ids.len());
+        let begun = Instant::now();
         for id in ids {
+            if begun.elapsed() > SILENCE_LIMIT {
+                return Err(Error::Lost(format!("its windows were not told of in {} s", SILENCE_LIMIT.as_secs())));
+            }
             if let Some(mut window) = gone(self.window(id))? {
                 window.active = active == Some(id);
                 windows.push(window);
@@ -85,14 +93,16 @@ impl Server {
     fn window(&self, id: Window) -> Result<WindowInfo> {
         let geometry = self.conn.get_geometry(id)?;
         let position = self.conn.translate_coordinates(id, self.root, 0, 0)?;
-        let class = WmClass::get(&self.conn, id)?;
+        let class = self.conn.get_property(false, id, AtomEnum::WM_CLASS, AtomEnum::STRING, 0, MAX_TITLE_WORDS)?;
         let title = match self.text(id, self.atoms._NET_WM_NAME)? {
             Some(title) => title,
             None => self.text(id, AtomEnum::WM_NAME.into())?.unwrap_or_default(),
         };
         let pid = self.words(id, self.atoms._NET_WM_PID, 1)?.first().copied();
-        let class = class.reply().map_err(Error::from)?;
-        let class = class.map(|class| String::from_utf8_lossy(class.class()).into_owned()).unwrap_or_default();
+        let class = replies::at_most(class.reply()?.value, 4 * MAX_TITLE_WORDS);
+        // Two texts, each with a zero behind it.
+        let class = class.split(|&byte| byte == 0).nth(1).unwrap_or_default();
+        let class = String::from_utf8_lossy(class).into_owned();
         let (geometry, position) = (geometry.reply()?, position.reply()?);
         let rect = (
             i32::from(position.dst_x),
@@ -179,8 +189,8 @@ impl Server {
     /// What the server takes for the process of the client that this resource belongs to.
     fn client_process(&self, resource: u32) -> Result<Option<u32>> {
         let spec = res::ClientIdSpec { client: resource, mask: res::ClientIdMask::LOCAL_CLIENT_PID };
-        let reply = gone(self.conn.res_query_client_ids(&[spec])?.reply().map_err(Error::from))?;
-        Ok(reply.and_then(|reply| reply.ids.iter().flat_map(|id| id.value.iter().copied()).next()))
+        let reply = gone(self.conn.res_query_client_ids(&[spec])?.raw_reply().map_err(Error::from))?;
+        reply.map_or(Ok(None), |reply| replies::client_process(&reply))
     }
 
     /// Sends a ping that carries `token` where the protocol has a timestamp; the answer comes to the root window.

@@ -1,5 +1,6 @@
 //! The one place where an error of the crates becomes a Python exception, and where a waiting call learns of a signal.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use capture::{Error, Interrupt};
@@ -56,6 +57,21 @@ fn interrupted() -> PyErr {
         .unwrap_or_else(|| Interrupted::new_err("the wait was stopped"))
 }
 
+/// Does `work`, in which a panic, which is a bug, is an error like others. pyo3's own `PanicException` is no `Exception`, and nobody
+/// handles it. A connection gives itself up when a call of it panics.
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
+        let said = said.unwrap_or("no reason was given");
+        python::BackendError::new_err(format!("a bug in deskhand ended this call: {said}: please report it"))
+    })
+}
+
+/// The same without the GIL.
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    py.detach(|| caught(work))
+}
+
 pub(crate) fn imaging(error: &ImagingError) -> PyErr {
     python::ImagingError::new_err(error.to_string())
 }
@@ -77,6 +93,10 @@ pub(crate) fn capture(error: Error) -> PyErr {
             python::ConnectFailed::new_err((what, "one driver at a time", hint))
         }
         Error::Lost(detail) => python::DesktopLost::new_err(("x_server", detail)),
+        Error::Violation(_) => {
+            let hint = "the connection was closed; the server is broken, or hostile";
+            python::ProtocolViolation::new_err(format!("{message}: {hint}"))
+        }
         Error::NoKeycode(keysym) => {
             let char = xkeysym_char(keysym);
             let hint = "this server's keymap has no free keycode; use paste=True";

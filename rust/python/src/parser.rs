@@ -74,7 +74,8 @@ impl VncParser {
     }
 
     fn feed(&self, py: Python<'_>, data: &[u8], at: f64) -> PyResult<()> {
-        py.detach(|| self.locked().feed(data, at)).map(|_| ()).map_err(|violation| errors::violation(&violation))
+        let fed = errors::detached(py, || self.locked().feed(data, at).map(|_| ()))?;
+        fed.map_err(|violation| errors::violation(&violation))
     }
 
     fn to_send(&self) -> Vec<u8> {

@@ -60,8 +60,8 @@ impl Screen {
     }
 
     /// Runs with the screen and without the GIL: the lock may be held by a thread that encodes.
-    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut imaging::Screen) -> T + Send) -> T {
-        py.detach(|| work(&mut self.locked()))
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut imaging::Screen) -> T + Send) -> PyResult<T> {
+        errors::detached(py, || work(&mut self.locked()))
     }
 
     /// A file as `bytes`: the very object given out last, where it is the same file.
@@ -70,7 +70,7 @@ impl Screen {
         py: Python<'_>,
         encode: impl FnOnce(&mut imaging::Screen) -> Result<Png, ImagingError> + Send,
     ) -> PyResult<Py<PyBytes>> {
-        let png = self.with(py, encode).map_err(|e| errors::imaging(&e))?;
+        let png = self.with(py, encode)?.map_err(|e| errors::imaging(&e))?;
         let mut file = self.file.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         if let Some((stamp, bytes)) = &*file
             && *stamp == png.stamp()
@@ -88,45 +88,46 @@ impl Screen {
 #[pymethods]
 impl Screen {
     #[new]
-    fn new(width: u32, height: u32) -> Self {
-        Self::of(Arc::new(Mutex::new(imaging::Screen::new(Size { w: width, h: height }))))
+    fn new(width: u32, height: u32) -> PyResult<Self> {
+        let screen = errors::caught(|| imaging::Screen::new(Size { w: width, h: height }))?;
+        Ok(Self::of(Arc::new(Mutex::new(screen))))
     }
 
     #[getter]
-    fn size(&self, py: Python<'_>) -> SizeTuple {
+    fn size(&self, py: Python<'_>) -> PyResult<SizeTuple> {
         self.with(py, |screen| (screen.size().w, screen.size().h))
     }
 
     #[getter]
-    fn generation(&self, py: Python<'_>) -> u64 {
+    fn generation(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |screen| screen.generation())
     }
 
     #[getter]
-    fn epoch(&self, py: Python<'_>) -> u64 {
+    fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |screen| screen.epoch())
     }
 
     #[getter]
-    fn pointer(&self, py: Python<'_>) -> (i32, i32) {
+    fn pointer(&self, py: Python<'_>) -> PyResult<(i32, i32)> {
         self.with(py, |screen| screen.pointer())
     }
 
     #[getter]
-    fn cursor(&self, py: Python<'_>) -> Option<RectTuple> {
+    fn cursor(&self, py: Python<'_>) -> PyResult<Option<RectTuple>> {
         self.with(py, |screen| screen.cursor().map(|c| (c.size.w, c.size.h, c.hot.0, c.hot.1)))
     }
 
     #[getter]
-    fn stats(&self, py: Python<'_>) -> HashMap<&'static str, u64> {
-        let stats = self.with(py, |screen| screen.stats());
-        HashMap::from([
+    fn stats(&self, py: Python<'_>) -> PyResult<HashMap<&'static str, u64>> {
+        let stats = self.with(py, |screen| screen.stats())?;
+        Ok(HashMap::from([
             ("patches", stats.patches),
             ("bytes_compared", stats.bytes_compared),
             ("strips_deflated", stats.strips_deflated),
             ("bytes_deflated", stats.bytes_deflated),
             ("strips_tightened", stats.strips_tightened),
-        ])
+        ]))
     }
 
     #[pyo3(signature = (size=None, region=None, cursor=true))]
@@ -160,32 +161,32 @@ impl Screen {
         cursor: bool,
     ) -> PyResult<(u32, u32, Bound<'py, PyBytes>)> {
         let view = view(size, region, cursor);
-        let size = self.with(py, |screen| screen.size_of(&view)).map_err(|e| errors::imaging(&e))?;
+        let size = self.with(py, |screen| screen.size_of(&view))?.map_err(|e| errors::imaging(&e))?;
         let bytes = bytes_of(py, size.w as usize * size.h as usize * 3, |out| {
-            self.with(py, |screen| screen.rgb_into(&view, out)).map_err(|e| errors::imaging(&e))
+            self.with(py, |screen| screen.rgb_into(&view, out))?.map_err(|e| errors::imaging(&e))
         })?;
         Ok((size.w, size.h, bytes))
     }
 
     fn tighten(&self, py: Python<'_>) -> PyResult<bool> {
-        py.detach(|| {
+        errors::detached(py, || {
             let Some(slack) = self.locked().slack()? else { return Ok(false) };
             let strip = slack.tighten()?;
             self.locked().install(strip);
             Ok(true)
-        })
+        })?
         .map_err(|e| errors::imaging(&e))
     }
 
-    fn changes(&self, py: Python<'_>, since: u64) -> Vec<RectTuple> {
+    fn changes(&self, py: Python<'_>, since: u64) -> PyResult<Vec<RectTuple>> {
         self.with(py, |screen| tuples(&screen.changes(since)))
     }
 
-    fn hashes(&self, py: Python<'_>) -> Vec<(u64, u64)> {
+    fn hashes(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64)>> {
         self.with(py, |screen| screen.hashes().iter().map(|tile| (tile.exact, tile.look)).collect())
     }
 
-    fn history(&self, py: Python<'_>, since: u64) -> Vec<(u64, f64, Vec<RectTuple>)> {
+    fn history(&self, py: Python<'_>, since: u64) -> PyResult<Vec<(u64, f64, Vec<RectTuple>)>> {
         self.with(py, |screen| {
             screen.history(since).iter().map(|change| (change.generation, change.at, tuples(&change.rects))).collect()
         })
@@ -193,15 +194,15 @@ impl Screen {
 
     fn update(&self, py: Python<'_>, area: RectTuple, bgrx: &[u8], at: f64) -> PyResult<bool> {
         let area = rect(area);
-        self.with(py, |screen| screen.update(&[Patch { rect: area, pixels: bgrx, stride: area.w as usize * 4 }], at))
+        self.with(py, |screen| screen.update(&[Patch { rect: area, pixels: bgrx, stride: area.w as usize * 4 }], at))?
             .map_err(|error| errors::imaging(&error))
     }
 
-    fn resize(&self, py: Python<'_>, width: u32, height: u32, at: f64) {
-        self.with(py, |screen| screen.resize(Size { w: width, h: height }, at));
+    fn resize(&self, py: Python<'_>, width: u32, height: u32, at: f64) -> PyResult<()> {
+        self.with(py, |screen| screen.resize(Size { w: width, h: height }, at))
     }
 
-    fn set_pointer(&self, py: Python<'_>, x: i32, y: i32) {
-        self.with(py, |screen| screen.set_pointer((x, y)));
+    fn set_pointer(&self, py: Python<'_>, x: i32, y: i32) -> PyResult<()> {
+        self.with(py, |screen| screen.set_pointer((x, y)))
     }
 }

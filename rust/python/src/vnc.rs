@@ -23,7 +23,7 @@ pub(crate) struct Vnc {
 
 impl Vnc {
     fn call<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Connection) -> Result<T, Error> + Send) -> PyResult<T> {
-        py.detach(|| work(&self.connection)).map_err(errors::vnc)
+        errors::detached(py, || work(&self.connection))?.map_err(errors::vnc)
     }
 }
 
@@ -47,9 +47,8 @@ impl Vnc {
         let stream = unsafe { OwnedFd::from_raw_fd(fd) };
         let (screen, interrupt) = (screen.map(Screen::shared), Interrupt::new(errors::signalled));
         let size = Size { w: size.0, h: size.1 };
-        let connection =
-            py.detach(|| Connection::new(stream, size, rest, local, screen, interrupt)).map_err(errors::vnc)?;
-        Ok(Self { connection })
+        let connection = errors::detached(py, || Connection::new(stream, size, rest, local, screen, interrupt))?;
+        Ok(Self { connection: connection.map_err(errors::vnc)? })
     }
 
     #[getter]
@@ -156,8 +155,8 @@ impl Vnc {
         self.connection.interrupt().clear();
     }
 
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| self.connection.close());
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        errors::detached(py, || self.connection.close())
     }
 }
 
@@ -185,7 +184,7 @@ impl VncHandshake {
     }
 
     fn feed(&self, data: &[u8]) -> PyResult<Option<StepTuple>> {
-        let step = self.locked().feed(data).map_err(|violation| errors::violation(&violation))?;
+        let step = errors::caught(|| self.locked().feed(data))?.map_err(|violation| errors::violation(&violation))?;
         let none = || (Vec::new(), Vec::new(), String::new());
         Ok(step.and_then(|step| {
             let (what, (numbers, bytes, text)) = match step {

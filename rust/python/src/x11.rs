@@ -51,7 +51,7 @@ pub(crate) fn glance(
 ) -> PyResult<(u32, u32, Option<String>)> {
     let target = target(display, auth, socket)?;
     let (interrupt, timeout) = (errors::interrupt(), seconds(timeout)?);
-    let seen = py.detach(|| capture::glance(&target, &interrupt, timeout)).map_err(errors::capture)?;
+    let seen = errors::detached(py, || capture::glance(&target, &interrupt, timeout))?.map_err(errors::capture)?;
     Ok((seen.size.w, seen.size.h, seen.driver))
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct X11 {
 
 impl X11 {
     fn call<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Display) -> Result<T, Error> + Send) -> PyResult<T> {
-        py.detach(|| work(&*self.open()?)).map_err(errors::capture)
+        errors::detached(py, || work(&*self.open()?))?.map_err(errors::capture)
     }
 
     fn open(&self) -> Result<Arc<Display>, Error> {
@@ -86,14 +86,14 @@ impl X11 {
         py: Python<'_>,
         work: impl FnOnce(&Clipboard) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        py.detach(|| {
+        errors::detached(py, || {
             let mut clipboard = self.clipboard.lock().unwrap_or_else(PoisonError::into_inner);
             let clipboard = match &mut *clipboard {
                 Some(clipboard) => clipboard,
                 none => none.insert(Clipboard::open(&self.target()?)?),
             };
             work(clipboard)
-        })
+        })?
         .map_err(errors::capture)
     }
 }
@@ -114,7 +114,8 @@ impl X11 {
         let target = target(display, auth, socket)?;
         let options = Options { view_only, driver, method: self::method(method)? };
         let interrupt = errors::interrupt();
-        let display = py.detach(|| Display::open(&target, &options, interrupt.clone())).map_err(errors::capture)?;
+        let display = errors::detached(py, || Display::open(&target, &options, interrupt.clone()))?;
+        let display = display.map_err(errors::capture)?;
         let display = Mutex::new(Some(Arc::new(display)));
         Ok(Self { display, clipboard: Mutex::default(), target: Mutex::new(Some(target)), interrupt })
     }
@@ -212,7 +213,8 @@ impl X11 {
 
     fn read_clipboard(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
         let timeout = seconds(timeout)?;
-        py.detach(|| capture::read_clipboard(&self.target()?, timeout, &self.interrupt)).map_err(errors::capture)
+        errors::detached(py, || capture::read_clipboard(&self.target()?, timeout, &self.interrupt))?
+            .map_err(errors::capture)
     }
 
     fn write_clipboard(&self, py: Python<'_>, text: &str, timeout: f64) -> PyResult<()> {
@@ -233,14 +235,14 @@ impl X11 {
         self.interrupt.clear();
     }
 
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        errors::detached(py, || {
             drop(self.clipboard.lock().unwrap_or_else(PoisonError::into_inner).take());
             drop(self.target.lock().unwrap_or_else(PoisonError::into_inner).take());
             let display = self.display.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(display) = display {
                 display.close();
             }
-        });
+        })
     }
 }

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use imaging::{ImagingError, Screen};
@@ -105,8 +106,20 @@ impl Shared {
     }
 }
 
+/// Says so when the reader ends by a panic: nobody would know otherwise.
+struct Ended<'a>(&'a Shared);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.end(Error::Lost("a bug in deskhand ended the thread that reads".into()));
+        }
+    }
+}
+
 /// The reader's life, from the bytes that came with the handshake to the end of the connection.
 pub(crate) fn read(shared: &Shared, session: &mut Session, rest: &[u8], local: bool) {
+    let _ended = Ended(shared);
     let result = feed(shared, session, rest).and_then(|()| {
         let mut buffer = vec![0; PIECE];
         while !session.features().fence {

@@ -1,0 +1,139 @@
+//! x11rb's connection over our stream, which is told which requests are to be replied to.
+
+use std::io::IoSlice;
+use std::mem::forget;
+
+use x11rb::connection::{BufWithFds, Connection, DiscardMode, RawEventAndSeqNumber, ReplyOrError, RequestConnection};
+use x11rb::connection::{RequestKind, SequenceNumber};
+use x11rb::cookie::{Cookie, CookieWithFds, VoidCookie};
+use x11rb::errors::{ConnectionError, ParseError, ReplyOrIdError};
+use x11rb::protocol::Event;
+use x11rb::protocol::xproto::Setup;
+use x11rb::rust_connection::RustConnection;
+use x11rb::utils::RawFdContainer;
+use x11rb::x11_utils::{ExtensionInformation, TryParse, TryParseFd, X11Error};
+
+use crate::stream::BoundedStream;
+
+/// One connection to an X server.
+pub struct Conn(RustConnection<BoundedStream>);
+
+impl Conn {
+    pub(crate) fn new(conn: RustConnection<BoundedStream>) -> Self {
+        Self(conn)
+    }
+
+    /// The socket.
+    pub fn stream(&self) -> &BoundedStream {
+        self.0.stream()
+    }
+}
+
+impl RequestConnection for Conn {
+    type Buf = Vec<u8>;
+
+    fn send_request_with_reply<R: TryParse>(
+        &self,
+        bufs: &[IoSlice<'_>],
+        fds: Vec<RawFdContainer>,
+    ) -> Result<Cookie<'_, Self, R>, ConnectionError> {
+        let cookie = self.0.send_request_with_reply::<R>(bufs, fds)?;
+        let sequence = cookie.sequence_number();
+        // Dropped, it would say that nobody wants the reply.
+        forget(cookie);
+        self.stream().ask(sequence);
+        Ok(Cookie::new(self, sequence))
+    }
+
+    fn send_request_with_reply_with_fds<R: TryParseFd>(
+        &self,
+        _bufs: &[IoSlice<'_>],
+        _fds: Vec<RawFdContainer>,
+    ) -> Result<CookieWithFds<'_, Self, R>, ConnectionError> {
+        // The stream takes no descriptors.
+        Err(ConnectionError::FdPassingFailed)
+    }
+
+    fn send_request_without_reply(
+        &self,
+        bufs: &[IoSlice<'_>],
+        fds: Vec<RawFdContainer>,
+    ) -> Result<VoidCookie<'_, Self>, ConnectionError> {
+        let cookie = self.0.send_request_without_reply(bufs, fds)?;
+        let sequence = cookie.sequence_number();
+        forget(cookie);
+        Ok(VoidCookie::new(self, sequence))
+    }
+
+    fn discard_reply(&self, sequence: SequenceNumber, kind: RequestKind, mode: DiscardMode) {
+        self.0.discard_reply(sequence, kind, mode);
+    }
+
+    fn prefetch_extension_information(&self, extension_name: &'static str) -> Result<(), ConnectionError> {
+        self.0.prefetch_extension_information(extension_name)
+    }
+
+    fn extension_information(
+        &self,
+        extension_name: &'static str,
+    ) -> Result<Option<ExtensionInformation>, ConnectionError> {
+        self.0.extension_information(extension_name)
+    }
+
+    fn wait_for_reply_or_raw_error(&self, sequence: SequenceNumber) -> Result<ReplyOrError<Vec<u8>>, ConnectionError> {
+        self.0.wait_for_reply_or_raw_error(sequence)
+    }
+
+    fn wait_for_reply(&self, sequence: SequenceNumber) -> Result<Option<Vec<u8>>, ConnectionError> {
+        self.0.wait_for_reply(sequence)
+    }
+
+    fn wait_for_reply_with_fds_raw(
+        &self,
+        sequence: SequenceNumber,
+    ) -> Result<ReplyOrError<BufWithFds<Vec<u8>>, Vec<u8>>, ConnectionError> {
+        self.0.wait_for_reply_with_fds_raw(sequence)
+    }
+
+    fn check_for_raw_error(&self, sequence: SequenceNumber) -> Result<Option<Vec<u8>>, ConnectionError> {
+        self.0.check_for_raw_error(sequence)
+    }
+
+    fn prefetch_maximum_request_bytes(&self) {
+        self.0.prefetch_maximum_request_bytes();
+    }
+
+    fn maximum_request_bytes(&self) -> usize {
+        self.0.maximum_request_bytes()
+    }
+
+    fn parse_error(&self, error: &[u8]) -> Result<X11Error, ParseError> {
+        self.0.parse_error(error)
+    }
+
+    fn parse_event(&self, event: &[u8]) -> Result<Event, ParseError> {
+        self.0.parse_event(event)
+    }
+}
+
+impl Connection for Conn {
+    fn wait_for_raw_event_with_sequence(&self) -> Result<RawEventAndSeqNumber<Vec<u8>>, ConnectionError> {
+        self.0.wait_for_raw_event_with_sequence()
+    }
+
+    fn poll_for_raw_event_with_sequence(&self) -> Result<Option<RawEventAndSeqNumber<Vec<u8>>>, ConnectionError> {
+        self.0.poll_for_raw_event_with_sequence()
+    }
+
+    fn flush(&self) -> Result<(), ConnectionError> {
+        self.0.flush()
+    }
+
+    fn setup(&self) -> &Setup {
+        self.0.setup()
+    }
+
+    fn generate_id(&self) -> Result<u32, ReplyOrIdError> {
+        self.0.generate_id()
+    }
+}

@@ -1,0 +1,108 @@
+//! What a server's description of itself and its replies must be like before anything is done with them. Pure: no connection here.
+
+use imaging::{Rect, Size};
+use x11rb::protocol::res::QueryClientIdsReply;
+use x11rb::protocol::xfixes::GetCursorImageReply;
+use x11rb::protocol::xproto::Setup;
+use x11rb::x11_utils::TryParse as _;
+
+use crate::error::Result;
+use crate::incoming::Violation;
+use crate::keyboard::Keymap;
+
+/// Pixels per side of the screen.
+const MAX_SIDE: u32 = 16_384;
+/// Pixels of the screen.
+const MAX_PIXELS: u64 = 64 << 20;
+/// Pixels per side of a cursor; one that is larger is not shown.
+pub(crate) const MAX_CURSOR: u16 = 512;
+/// X11: resource ids have 29 bits, of which at least 18 are a client's own.
+const ID_BITS: u32 = 29;
+const OWN_ID_BITS: u32 = 18;
+/// X11: the smallest keycode.
+const LOWEST_KEYCODE: u8 = 8;
+/// The part of a reply before its lists.
+const FIXED: usize = 32;
+
+fn malformed<T>(what: String) -> Result<T> {
+    Err(Violation::Malformed(what).into())
+}
+
+/// Checks what is used of the server's description of itself.
+pub(crate) fn check_setup(setup: &Setup) -> Result<()> {
+    let (base, mask) = (setup.resource_id_base, setup.resource_id_mask);
+    let contiguous = mask.count_ones() + mask.leading_zeros() + mask.trailing_zeros() == u32::BITS;
+    if !contiguous || mask.count_ones() < OWN_ID_BITS || base & mask != 0 || (base | mask) >> ID_BITS != 0 {
+        return malformed(format!("it gave the ids {base:#x} and the mask {mask:#x}"));
+    }
+    let (lowest, highest) = (setup.min_keycode, setup.max_keycode);
+    if lowest < LOWEST_KEYCODE || highest < lowest {
+        return malformed(format!("its keycodes are {lowest} to {highest}"));
+    }
+    Ok(())
+}
+
+/// The size of a screen that there can be a framebuffer for.
+pub(crate) fn screen_size(width: u16, height: u16) -> Result<Size> {
+    let size = Size { w: width.into(), h: height.into() };
+    if size.rect().is_empty() || size.w.max(size.h) > MAX_SIDE || size.rect().area() > MAX_PIXELS {
+        return malformed(format!(
+            "its screen has {width}x{height} pixels; 1x1 to {MAX_SIDE}x{MAX_SIDE} and at most {MAX_PIXELS} are accepted"
+        ));
+    }
+    Ok(size)
+}
+
+/// The pixels of a piece of the screen.
+pub(crate) fn pixels(rect: Rect, data: Vec<u8>) -> Result<Vec<u8>> {
+    if (data.len() as u64) < 4 * rect.area() {
+        return malformed(format!("it sent {} bytes for {rect}", data.len()));
+    }
+    Ok(data)
+}
+
+/// The cursor's image; `None` when it is larger than is shown.
+pub(crate) fn cursor(reply: &[u8]) -> Result<Option<GetCursorImageReply>> {
+    // x11rb would take memory for as many pixels as the size says.
+    let side = |at: usize| reply.get(at..at + 2).map_or(0, |side| u16::from_ne_bytes([side[0], side[1]]));
+    let (width, height) = (side(12), side(14));
+    if width > MAX_CURSOR || height > MAX_CURSOR {
+        return Ok(None);
+    }
+    Ok(Some(GetCursorImageReply::try_parse(reply)?.0))
+}
+
+/// The process that the first of the ids names.
+pub(crate) fn client_process(reply: &[u8]) -> Result<Option<u32>> {
+    // x11rb would take memory for as many ids as the number says, of 12 bytes at least.
+    const ID: usize = 12;
+    let word =
+        |at: usize| reply.get(at..at + 4).map_or(0, |word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let (count, mut at) = (word(8), FIXED);
+    for _ in 0..count {
+        let Some(rest) = reply.len().checked_sub(at + ID) else {
+            return malformed(format!("it sent {} bytes for {count} client ids", reply.len()));
+        };
+        let length = word(at + 8) as usize;
+        if length > rest {
+            return malformed(format!("it sent {rest} bytes for a client id of {length}"));
+        }
+        at += ID + length / 4 * 4;
+    }
+    let ids = QueryClientIdsReply::try_parse(reply)?.0.ids;
+    Ok(ids.iter().flat_map(|id| id.value.iter().copied()).next())
+}
+
+/// The keymap, of `count` keycodes from `first` on.
+pub(crate) fn keymap(first: u8, count: u8, columns: u8, keysyms: Vec<u32>) -> Result<Keymap> {
+    if columns == 0 || keysyms.len() != usize::from(columns) * usize::from(count) {
+        return malformed(format!("it sent {} keysyms, {columns} for each of {count} keycodes", keysyms.len()));
+    }
+    Ok(Keymap::new(first, columns.into(), keysyms))
+}
+
+/// At most so many of what a property holds: a server may send more than it was asked for.
+pub(crate) fn at_most<T>(mut items: Vec<T>, limit: u32) -> Vec<T> {
+    items.truncate(limit as usize);
+    items
+}
