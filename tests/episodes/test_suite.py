@@ -6,11 +6,14 @@ A sample is played here; `deskhand tasks check` tries all of them twenty times, 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import os
 import shutil
 import subprocess
 import tarfile
+import tracemalloc
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -504,3 +507,17 @@ def test_cells_that_repeat_are_read_as_often_as_they_say() -> None:
     assert read_sheets(data[:-40]) is None
     assert cell_name(0, 0) == "A1"
     assert cell_name(9, 27) == "AB10"
+
+
+def test_what_an_agent_packs_is_unpacked_within_bounds() -> None:
+    """A header of 256 MiB in 260 kB, where an archive of logs was asked for."""
+    header = tarfile.TarInfo("./PaxHeaders/x")
+    header.type, header.size = tarfile.XHDTYPE, 256 << 20
+    data = gzip.compress(header.tobuf(tarfile.USTAR_FORMAT) + bytes(header.size))
+    stage: Any = SimpleNamespace(parameters={"archive": "x"}, read=lambda _: data)
+    tracemalloc.start()
+    try:
+        assert terminal.LogReport()._packed(stage) == {}
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
