@@ -43,42 +43,51 @@ hypothesis.settings.load_profile("deskhand")
 _LONG = (
     "integration/test_cli.py",
     "containers/test_allowlist.py",
-    "faults/test_keyboard.py",
-    "episodes/test_ray.py",
-    "episodes/test_run.py",
     "containers/test_faults.py",
-    "faults/test_malformed.py",
-    "unit/test_pool.py",
+    "faults/test_keyboard.py",
+    "faults/test_held.py",
     "conformance/test_events.py",
+    "episodes/test_ray.py",
     "conformance/test_desktop.py",
+    "containers/test_remote.py",
+    "integration/test_bench.py",
+    "episodes/test_suite.py",
+    "episodes/test_run.py",
     "integration/test_typing.py",
-    "episodes/test_suite_applications.py",
-    "episodes/test_ledgers.py",
-    "episodes/test_crash.py",
     "integration/test_wheel.py",
+    "containers/test_cli.py",
+    "containers/test_pool.py",
+    "faults/test_leaks.py",
+    "faults/test_line.py",
+    "containers/test_hardening.py",
+    "integration/test_zoo.py",
 )
 
 
 # What drives programs that are not ours may be run once more (`reruns`): by folder, file, or what a test asks for.
 _DRIVING_FOLDERS = {"conformance", "containers", "faults", "integration"}
 _DRIVING_FILES = {
-    *(
-        "episodes/test_browser.py",
-        "episodes/test_crash.py",
-        "episodes/test_demo_episodes.py",
-        "episodes/test_report.py",
-    ),
-    *(
-        "episodes/test_run.py",
-        "episodes/test_stage.py",
-        "episodes/test_suite_applications.py",
-        "episodes/test_video.py",
-    ),
-    *("providers/test_browsing.py", "providers/test_openai_client.py"),
+    "episodes/test_browser.py",
+    "episodes/test_crash.py",
+    "episodes/test_demo_episodes.py",
+    "episodes/test_report.py",
+    "episodes/test_run.py",
+    "episodes/test_stage.py",
+    "episodes/test_suite_applications.py",
+    "episodes/test_video.py",
+    "providers/test_browsing.py",
+    "providers/test_openai_client.py",
 }
 _DRIVING_FIXTURES = {"desktop", "launch", "nodes", "observer", "postgres", "served", "shared"}
-# Servers in the test's own process, pictures and tables: what fails there fails always.
-_PURE_FILES = {"conformance/test_table.py", "faults/test_malformed.py", "integration/test_images_decoders.py"}
+# Desktops and servers in the test's own process, pictures and tables: what fails there fails always.
+_PURE_FILES = {
+    "conformance/test_table.py",
+    "episodes/test_catalogue.py",
+    "faults/test_malformed.py",
+    "integration/test_images_decoders.py",
+    "providers/test_seat.py",
+    "providers/test_traps.py",
+}
 
 
 def _drives_programs(item: pytest.Item) -> bool:

@@ -6,6 +6,7 @@ line each over a socket. Orders and answers pass only before an input and after 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import shutil
@@ -32,6 +33,8 @@ PROGRAMS = Path(__file__).with_name("programs")
 # Debian's own Python, which the packages of GTK and Qt are made for.
 PYTHON = "/usr/bin/python3"
 _PATIENCE = 60.0
+# For so many seconds, with so much of a processor, a program has come to rest.
+_STILL, _AT_REST = 0.25, 0.1
 
 
 def need(program: str, package: str) -> str:
@@ -231,6 +234,28 @@ STAGES: dict[str, tuple[Callable[[int, Path], list[str]], tuple[str, ...]]] = {
 }
 
 
+def _awake(pid: int) -> dict[str, int]:
+    """For how many nanoseconds each thread has run or waited for a processor."""
+    found = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            found[task.name] = sum(map(int, (task / "schedstat").read_text().split()[:2]))
+    return found
+
+
+def _rest(pid: int) -> None:
+    """Wait until a program does nothing: on a busy machine it goes on starting long after its window is there."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        before, begun = _awake(pid), time.monotonic()
+        time.sleep(_STILL)
+        after, passed = _awake(pid), time.monotonic() - begun
+        if before.keys() == after.keys() and sum(after.values()) - sum(before.values()) < _AT_REST * passed * 1e9:
+            return
+        if time.monotonic() >= deadline:
+            raise TimeoutError(f"process {pid} does not come to rest within {_PATIENCE:g} s of its start")
+
+
 class Stage:
     """One stage on a desktop."""
 
@@ -251,6 +276,10 @@ class Stage:
         desktop.perform(Move((x + 30, y - 10)), Move((x, y)))
         self.origin = tuple(self.link.ask().get("origin", self.origin))
         self.spot = (self.origin[0] + 20, self.origin[1] + 380)
+        # What it does while nobody acts is learnt from one action to the next, and its start is not that.
+        for _ in range(2):
+            _rest(self.window.pid or program.pid)
+            desktop.perform()
 
     def show(self, beside: tuple[str, ...]) -> None:
         """Let these scenes, and no others, move on their own."""
