@@ -48,7 +48,7 @@ CALLS: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
 # What is more than one way to the same, each by itself.
 MORE: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
     "a secret": (True, lambda d, _: d.perform(Type(Secret("hunter2")))),
-    "a paste": (True, lambda d, _: d.perform(Type("pasted", paste=True))),
+    "a paste": (False, lambda d, _: d.perform(Type("pasted", paste=True))),
     "a command here": (True, lambda d, here: d.shell(f"touch {here}/by-the-host", where="host")),
     "a shell here": (False, lambda d, _: d.open_shell(where="host")),
     "the clipboard's setter": (True, lambda d, _: setattr(d, "clipboard", "set")),

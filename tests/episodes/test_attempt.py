@@ -367,14 +367,19 @@ def test_a_thread_of_an_agents_own_that_takes_every_error_for_one_of_the_desktop
 
 def test_what_an_agent_does_while_its_part_is_ended_is_refused(tmp_path: Path) -> None:
     said: list[BaseException] = []
+    acting: list[Desktop] = []
+
+    async def agent(episode: Episode) -> None:
+        acting.append(episode.desktop)
+        await _sleeps(episode)
 
     class Late(Recorder):
         """As a thread that was left alone may act at any moment."""
 
         def detach(self) -> None:
-            desktop = self._desktop
+            attached = self._desktop is not None
             super().detach()
-            if desktop is not None:
+            for desktop in acting if attached else ():
                 try:
                     desktop.perform(LeftClick((1, 1)), settle=QUICK)
                 except BaseException as error:  # noqa: BLE001 # whatever it is
@@ -382,7 +387,7 @@ def test_what_an_agent_does_while_its_part_is_ended_is_refused(tmp_path: Path) -
 
     places = Places()
     with FrameStore(tmp_path / "frames") as frames:
-        result = attempt(Press(), KEY, places, _sleeps, Late(tmp_path / "attempt-1", frames), limits=SOON)
+        result = attempt(Press(), KEY, places, agent, Late(tmp_path / "attempt-1", frames), limits=SOON)
     assert (result["cause"], result["steps"]) == (Cause.AGENT_BUDGET, 0)
     assert [str(error) for error in said] == ["all 0.3 s were used up"]
     assert clicks_on(places.given[0]) == []

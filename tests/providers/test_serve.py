@@ -251,10 +251,10 @@ def test_a_socket_answers_in_order_and_survives_nonsense(server: Server) -> None
 def test_what_is_no_http_or_no_text_ends_nothing(server: Server) -> None:
     host, _, port = server.address.partition(":")
     for raw in (
-        b"POST /cmd HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
-        b"POST /cmd HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n{}",
-        b"POST /cmd HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n{}",
-        b"POST /cmd HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST /cmd HTTP/1.1\r\nHost: x\r\nX-API-Key: s3cret\r\nContent-Length: 100\r\n\r\n{",
+        b"POST /cmd HTTP/1.1\r\nHost: x\r\nX-API-Key: s3cret\r\nContent-Length: -5\r\n\r\n{}",
+        b"POST /cmd HTTP/1.1\r\nHost: x\r\nX-API-Key: s3cret\r\nContent-Length: many\r\n\r\n{}",
+        b"POST /cmd HTTP/1.1\r\nHost: x\r\nX-API-Key: s3cret\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"\x16\x03\x01 no http at all\r\n\r\n",
     ):
         with socket.create_connection((host, int(port)), timeout=60) as line:
@@ -268,13 +268,13 @@ def test_what_is_no_http_or_no_text_ends_nothing(server: Server) -> None:
     assert server.post(json.dumps({"command": "\ud800"}))[0] == 400
     assert server._asked("GET", "/nowhere", None, {}) == (404, {"detail": "Not Found"})
     assert server._asked("GET", "/cmd", None, {}) == (405, {"detail": "Method Not Allowed"})
-    with connect(f"ws://{server.address}/ws") as line:
+    with connect(f"ws://{server.address}/ws", additional_headers={"X-API-Key": KEY}) as line:
         for message in (b"\xff\xfe", b"", json.dumps({"command": "\ud800"}), "[" * 100_000, '{"command": 1e400}'):
             line.send(message)
             assert json.loads(line.recv())["success"] is False
         line.send(b'{"command": "version"}')
         assert json.loads(line.recv())["success"] is True
-    with connect(f"ws://{server.address}/ws") as line:
+    with connect(f"ws://{server.address}/ws", additional_headers={"X-API-Key": KEY}) as line:
         line.send("x" * (17 << 20))
         with pytest.raises(ConnectionClosed) as closed:
             line.recv()
@@ -344,7 +344,7 @@ def test_a_failure_outside_of_a_command_is_an_answer(monkeypatch: pytest.MonkeyP
         raise KeyError("secret")
 
     monkeypatch.setattr(cua.Commands, "catalogue", broken)
-    with TestClient(cua.application(Failing({})), raise_server_exceptions=False) as client:  # type: ignore[arg-type] # likewise
+    with TestClient(cua.application(Failing({}), api_key=KEY), raise_server_exceptions=False) as client:  # type: ignore[arg-type] # likewise
         answer = client.get("/commands")
         assert (answer.status_code, answer.json()) == (
             500, {"detail": "the server failed (KeyError); its log says more"},
