@@ -117,7 +117,11 @@ def main() -> None:
         if asked:
             if working:
                 latest = max(latest, time.monotonic() - begun - _WAIT)
-            for letter in os.read(0, 4096):
+            letters = os.read(0, 4096)
+            if not letters:
+                # Who asked has ended.
+                return
+            for letter in letters:
                 if letter == ord("+") and not working:
                     # The longest of a window in which nobody else measures is that window's own.
                     working, latest = True, 0.0

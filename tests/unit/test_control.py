@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.control import Slowness
+from faults.control import Control, Slowness
 from faults.helpers import beside_control, hold, within
 
 if TYPE_CHECKING:
@@ -86,3 +86,13 @@ def test_several_at_once() -> None:
     assert 0 < outer[0].share <= 1
     assert 0 < inner[0].share <= 1
     assert inner[0].latest <= outer[0].latest
+
+
+def test_it_ends_with_whoever_started_it() -> None:
+    made = Control()
+    made.begin()
+    assert made._process.stdin is not None
+    made._process.stdin.close()
+    assert made._process.wait(60) == 0
+    assert made._process.stdout is not None
+    made._process.stdout.close()
