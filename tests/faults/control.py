@@ -24,8 +24,8 @@ __all__ = ["Control", "Slowness", "control"]
 _WAIT, _WORK = 0.004, 0.002
 _TURNS = 3
 # From a caller through its threads, the X server and a client, and back.
-_CHAIN = 10
-_REPLY = struct.Struct("dddq")
+_CHAIN = 20
+_REPLY = struct.Struct("ddq")
 _ANSWER_LIMIT = 120.0
 
 
@@ -33,21 +33,16 @@ class Slowness(NamedTuple):
     """What the control saw.
 
     Attributes:
-        stretch: How many times longer than at rest its turns took; 1 or more.
+        share: The part of a processor that it got while it wanted one: 1 at rest.
         latest: The longest that it was kept from one turn, in seconds.
     """
 
-    stretch: float
+    share: float
     latest: float
 
-    @property
-    def share(self) -> float:
-        """The part of a processor that a process got while it wanted one: 1 at rest."""
-        return _WORK / ((_WAIT + _WORK) * self.stretch - _WAIT)
-
     def allowed(self, limit: float) -> float:
-        """What `limit` seconds of a machine at rest may take: turns are longer, and each of a chain may be the latest."""
-        return limit * self.stretch + _CHAIN * self.latest
+        """What `limit` seconds of a machine at rest become: work is slower, and each turn of a chain may be the latest."""
+        return limit / self.share + _CHAIN * self.latest
 
 
 class Control:
@@ -72,30 +67,31 @@ class Control:
         self._process.kill()
         self._process.communicate()
 
-    def begin(self) -> tuple[float, float, float, int]:
+    def begin(self) -> tuple[float, float, int]:
         """Let it work; what to give to `end`."""
         with self._lock:
             self._users += 1
             return self._ask(b"+")
 
-    def end(self, since: tuple[float, float, float, int]) -> Slowness:
+    def end(self, since: tuple[float, float, int]) -> Slowness:
         """What it saw since."""
         with self._lock:
             self._users -= 1
-            took, at_rest, latest, turns = self._ask(b"?" if self._users else b"-")
-        if turns - since[3] < _TURNS:
+            took, latest, turns = self._ask(b"?" if self._users else b"-")
+        turns -= since[2]
+        if turns < _TURNS:
             # It had no time to see anything, which is how long it was kept from it.
             return Slowness(1.0, latest)
-        return Slowness(max(1.0, (took - since[0]) / (at_rest - since[1])), latest)
+        return Slowness(min(1.0, turns * _WORK / (took - since[0] - turns * _WAIT)), latest)
 
-    def _ask(self, what: bytes) -> tuple[float, float, float, int]:
+    def _ask(self, what: bytes) -> tuple[float, float, int]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(what)
         if not select.select([self._process.stdout], [], [], _ANSWER_LIMIT)[0]:
             raise TimeoutError(f"the control process has not answered for {_ANSWER_LIMIT:g} s")
-        took, at_rest, latest, turns = _REPLY.unpack(os.read(self._process.stdout.fileno(), _REPLY.size))
-        return took, at_rest, latest, turns
+        took, latest, turns = _REPLY.unpack(os.read(self._process.stdout.fileno(), _REPLY.size))
+        return took, latest, turns
 
 
 _control: Control | None = None
@@ -112,7 +108,7 @@ def control() -> Control:
 
 def main() -> None:
     """Be the control."""
-    took = at_rest = latest = 0.0
+    took = latest = 0.0
     turns = 0
     working = False
     while True:
@@ -121,18 +117,22 @@ def main() -> None:
         if asked:
             if working:
                 latest = max(latest, time.monotonic() - begun - _WAIT)
-            for letter in os.read(0, 4096):
+            letters = os.read(0, 4096)
+            if not letters:
+                # Who asked has ended.
+                return
+            for letter in letters:
                 if letter == ord("+") and not working:
                     # The longest of a window in which nobody else measures is that window's own.
                     working, latest = True, 0.0
                 working = working and letter != ord("-")
-                os.write(1, _REPLY.pack(took, at_rest, latest, turns))
+                os.write(1, _REPLY.pack(took, latest, turns))
             continue
         used = time.process_time()
         while time.process_time() - used < _WORK:
             pass
         turn = time.monotonic() - begun
-        took, at_rest, turns = took + turn, at_rest + _WAIT + _WORK, turns + 1
+        took, turns = took + turn, turns + 1
         latest = max(latest, turn - _WAIT - _WORK)
 
 

@@ -87,8 +87,8 @@ def within(limit: float, what: str) -> Iterator[None]:
 def hold(limit: float, took: float, slowness: Slowness, what: str) -> None:
     """Assert that something took no longer than `limit` seconds of a machine at rest."""
     assert took <= slowness.allowed(limit), (
-        f"{what} took {took:.2f} s, more than {limit:g} s (meanwhile the machine was {slowness.stretch:.1f} times slower than "
-        f"at rest, and kept a process waiting for {slowness.latest:.2f} s at most)"
+        f"{what} took {took:.2f} s, more than {limit:g} s (meanwhile a process got {slowness.share:.0%} of a processor, "
+        f"and was kept waiting for one for {slowness.latest:.2f} s at most)"
     )
 
 

@@ -15,9 +15,10 @@ import deskhand
 from deskhand.bench import figures, looks, peers, scenes, tables, vnc, worker
 from deskhand.bench.figures import AHEAD, OURS, PHOTO, ROUND_TRIP, Report, Row, Samples, judge, p95, ratio, rested
 from deskhand.bench.plot import draw
-from deskhand.bench.sections import SECTIONS, choose
+from deskhand.bench.sections import SECTIONS, Section, choose, run
 from deskhand.bench.traffic import requests_in
 from deskhand.bench.worker import LOOKS
+from deskhand.errors import DesktopLost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -264,6 +265,26 @@ def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
 )
 def test_sections_are_chosen(pattern: str | None, quick: bool, names: Sequence[str]) -> None:  # noqa: FBT001
     assert [section.name for section in choose(pattern, quick=quick)] == names
+
+
+def test_a_section_that_fails_is_named_and_the_others_are_measured() -> None:
+    def lost(_: Any) -> Any:
+        yield row("lost/x", NOTHING, 1.0)
+        raise DesktopLost("x_server", "it was killed")
+
+    def well(_: Any) -> Any:
+        yield row("well/x", NOTHING, 2.0)
+
+    found = run([Section("lost/x", lost), Section("well/x", well)])
+    assert [(each.section, each.case, each.median) for each in found.rows] == [
+        ("lost/x", NOTHING, 1.0),
+        ("lost/x", "all", None),
+        ("well/x", NOTHING, 2.0),
+    ]
+    assert found.rows[1].missing.startswith("failed: ")
+    assert "it was killed" in found.rows[1].missing
+    assert found.conditions["failed"] == ["lost/x"]
+    assert found.conditions["whole"] is False
 
 
 def test_a_section_that_is_not_there_is_named_beside_those_that_are() -> None:

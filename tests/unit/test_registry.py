@@ -177,3 +177,24 @@ def test_what_is_left_too_deep_is_no_hindrance(runtime: Path) -> None:
         os.close(here)
     registry.private_directory().rmdir()
     assert list(runtime.glob("d-*")) == []
+
+
+@pytest.mark.parametrize("mode", [0o750, 0o705, 0o777])
+def test_a_runtime_directory_that_others_can_use_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    path = registry.runtime_directory()
+    path.chmod(mode)
+    with pytest.raises(BackendError, match="must belong to you with mode 0700; remove it or set XDG_RUNTIME_DIR"):
+        registry.runtime_directory()
+    path.chmod(0o700)
+    assert registry.runtime_directory() == path
+
+
+def test_a_runtime_directory_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / "deskhand").symlink_to("elsewhere")
+    with pytest.raises(BackendError, match="must belong to you"):
+        registry.runtime_directory()

@@ -175,11 +175,11 @@ def look(context: Context, size: tuple[int, int], name: str) -> Iterator[Row]:
         requests = _requests(desktop, play, views, context.scratch)
         clock = _clock(context, desktop, play, place) if (name, size) == _MAIN else []
     for peer_name, samples in theirs.items():
-        samples.missing = crew.missing.get(peer_name, "")
-        failures = crew.failures.get(peer_name)
-        again = f"failed {len(failures)} times, and was started anew" if failures and not samples.missing else ""
-        notes = [wrong.get(peer_name, ""), again]
-        samples.note = "; ".join(note for note in notes if note)
+        failures = crew.failures.get(peer_name, [])
+        again = f"failed {len(failures)} times, and was started anew; at last: {failures[-1]}" if failures else ""
+        # Beside numbers it becomes a note.
+        samples.missing = crew.missing.get(peer_name, again)
+        samples.note = wrong.get(peer_name, "")
     for key, samples in ours.items():
         yield samples.row(pixels_changed=round(play.pixels_changed[key[1]], 6), x_requests=requests[key])
     yield later

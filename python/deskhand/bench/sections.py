@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import tempfile
+import textwrap
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,14 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.bench import acts, looks, machine, resources, texts, vnc
+from deskhand.bench.child import ChildError
 from deskhand.bench.context import Context
 from deskhand.bench.figures import Report, Row
 from deskhand.bench.scenes import Missing
+from deskhand.errors import BackendError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["SECTIONS", "Section", "choose", "run"]
+
+
+_REASON = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,7 @@ def run(
     """
     begun, now = time.monotonic(), datetime.now(UTC)
     rows: list[Row] = []
+    failed: list[str] = []
     with tempfile.TemporaryDirectory(prefix="deskhand-bench-", dir=scratch, ignore_cleanup_errors=True) as directory:
         context = Context(Path(directory), quick=quick, rounds=rounds, say=say)
         for section in sections:
@@ -118,11 +125,16 @@ def run(
                 rows += section.measure(context)
             except Missing as missing:
                 rows.append(Row(section.name, "all", missing=f"not installed: {missing}"))
+            except (ChildError, BackendError, TimeoutError) as error:
+                # Half an hour of other sections is not lost with it.
+                failed.append(section.name)
+                rows.append(Row(section.name, "all", missing=f"failed: {textwrap.shorten(str(error), _REASON)}"))
     conditions = {
         "date": now.strftime("%Y-%m-%d"),
         "seconds": round(time.monotonic() - begun),
         "quick": quick,
         "sections": [section.name for section in sections],
-        "whole": not quick and rounds is None and len(sections) == len(SECTIONS),
+        "failed": failed,
+        "whole": not quick and rounds is None and not failed and len(sections) == len(SECTIONS),
     }
     return Report(machine.describe(), machine.versions(), conditions, rows)

@@ -85,18 +85,14 @@ def _read(source: str) -> Report:
 
 
 def _measure(only: str | None, rounds: int | None, *, quick: bool) -> Report:
-    from deskhand.bench.child import ChildError  # noqa: PLC0415 # numpy and more, which no other command needs
-    from deskhand.bench.sections import choose, run  # noqa: PLC0415
+    from deskhand.bench.sections import choose, run  # noqa: PLC0415 # numpy and more, which no other command needs
 
     try:
         sections = choose(only, quick=quick)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--only") from error
     with _progress(len(sections)) as (begin, say):
-        try:
-            return run(sections, quick=quick, rounds=rounds, begin=begin, say=say)
-        except ChildError as error:
-            raise ActionError(f"a program of the benchmark failed: {error}") from error
+        return run(sections, quick=quick, rounds=rounds, begin=begin, say=say)
 
 
 @contextlib.contextmanager
