@@ -372,6 +372,7 @@ def resets(host: Host, count: int) -> dict[str, object]:
             at = time.monotonic()
             desktop = desktop.renew()
             waits.append(time.monotonic() - at)
+            print(f"reset {number + 1}: {waits[-1]:.2f} s, {tried} attacks", file=sys.stderr, flush=True)
             assert desktop.size == SIZE
             signal.alarm(0)
         assert other.clipboard is None, "the other desktop was written to"
