@@ -7,7 +7,7 @@ SOURCES := $(shell find rust -path rust/fuzz -prune -o '(' -name '*.rs' -o -name
 PACKAGES := tools/packages.txt tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-docker demo-episodes test check generate deny audit blocks fuzz bench evidence wheel clean
+.PHONY: help setup demo demo-docker demo-episodes test check generate deny audit blocks fuzz sanitize bench evidence wheel clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -81,8 +81,11 @@ audit: setup ## Known vulnerabilities of all crates and Python packages (needs c
 	$(VENV)/audit/bin/pip-audit --strict --disable-pip --no-deps --requirement $(VENV)/installed.txt
 
 FUZZ_SECONDS ?= 60
-fuzz: setup ## Fuzz the imaging engine and the VNC parser, FUZZ_SECONDS (60) for each target
+fuzz: setup ## Fuzz the imaging engine, the VNC parser and the X11 connection, FUZZ_SECONDS (60) for each target
 	tools/fuzz $(FUZZ_SECONDS)
+
+sanitize: setup ## Run the unsafe code under the address sanitizer, and the binding under valgrind
+	tools/sanitize
 
 bench: setup ## Measure beside all peers, which it installs; writes evidence/bench.* and the README's table
 	tools/peers

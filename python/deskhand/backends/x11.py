@@ -165,6 +165,7 @@ class X11Backend:
             ConnectFailed: No such display, or another driver holds it.
             AuthFailed: The server refused the cookie.
             BackendError: The server lacks an extension.
+            ProtocolViolation: The server breaks the protocol, or sends more than is sensible.
         """
         name, data, path = cookie_for(display, xauthority)
         self.display = display

@@ -2,11 +2,13 @@
 
 use std::io::IoSlice;
 use std::mem::forget;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use x11rb::connection::{BufWithFds, Connection, DiscardMode, RawEventAndSeqNumber, ReplyOrError, RequestConnection};
 use x11rb::connection::{RequestKind, SequenceNumber};
 use x11rb::cookie::{Cookie, CookieWithFds, VoidCookie};
 use x11rb::errors::{ConnectionError, ParseError, ReplyOrIdError};
+use x11rb::extension_manager::ExtensionManager;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::Setup;
 use x11rb::rust_connection::RustConnection;
@@ -16,11 +18,18 @@ use x11rb::x11_utils::{ExtensionInformation, TryParse, TryParseFd, X11Error};
 use crate::stream::BoundedStream;
 
 /// One connection to an X server.
-pub struct Conn(RustConnection<BoundedStream>);
+///
+/// x11rb's own list of extensions is locked while a reply to `QueryExtension` is waited for, and again to say what an error means:
+/// a server that answers with an error would stop this thread for ever. So the list is here.
+pub struct Conn(RustConnection<BoundedStream>, Mutex<ExtensionManager>);
 
 impl Conn {
     pub(crate) fn new(conn: RustConnection<BoundedStream>) -> Self {
-        Self(conn)
+        Self(conn, Mutex::default())
+    }
+
+    fn extensions(&self) -> MutexGuard<'_, ExtensionManager> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The socket.
@@ -70,14 +79,14 @@ impl RequestConnection for Conn {
     }
 
     fn prefetch_extension_information(&self, extension_name: &'static str) -> Result<(), ConnectionError> {
-        self.0.prefetch_extension_information(extension_name)
+        self.extensions().prefetch_extension_information(self, extension_name)
     }
 
     fn extension_information(
         &self,
         extension_name: &'static str,
     ) -> Result<Option<ExtensionInformation>, ConnectionError> {
-        self.0.extension_information(extension_name)
+        self.extensions().extension_information(self, extension_name)
     }
 
     fn wait_for_reply_or_raw_error(&self, sequence: SequenceNumber) -> Result<ReplyOrError<Vec<u8>>, ConnectionError> {
@@ -108,11 +117,15 @@ impl RequestConnection for Conn {
     }
 
     fn parse_error(&self, error: &[u8]) -> Result<X11Error, ParseError> {
-        self.0.parse_error(error)
+        match self.1.try_lock() {
+            Ok(extensions) => X11Error::try_parse(error, &*extensions),
+            // An extension is being asked for, here or in another thread: the error is told by its number.
+            Err(_) => X11Error::try_parse(error, &ExtensionManager::default()),
+        }
     }
 
     fn parse_event(&self, event: &[u8]) -> Result<Event, ParseError> {
-        self.0.parse_event(event)
+        Event::parse(event, &*self.extensions())
     }
 }
 

@@ -49,7 +49,7 @@ impl Display {
     /// # Errors
     ///
     /// [`Error::Connect`], [`Error::Leased`] when another driver has it, [`Error::Unsupported`] when the server lacks what is
-    /// needed.
+    /// needed, [`Error::Violation`] when it breaks the protocol, as any call may find it to do.
     pub fn open(target: &Target, options: &Options, interrupt: Interrupt) -> Result<Self> {
         let display = Self::unwatched(Server::open(target, &interrupt)?, target, options, interrupt)?;
         let watcher = std::thread::Builder::new()

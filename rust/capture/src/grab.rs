@@ -131,8 +131,8 @@ impl Segment {
         assert!(range.start <= range.end && range.end <= Self::LEN);
         // SAFETY: the range is within what is mapped for as long as `self` lives. The server writes into a half only while it
         // answers requests for that half, in the order that they were sent in; here, all of them have been answered, and the
-        // next are sent when nobody reads the half any more. A hostile server may write at any time: `imaging::Screen::write`
-        // decides nothing by bytes that it has not copied first.
+        // next are sent when nobody reads the half any more. A hostile server may write at any time: the
+        // bytes are only compared and copied, and no place in memory is computed from them that is not checked.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr().add(range.start), range.len()) }
     }
 }

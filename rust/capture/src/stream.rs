@@ -145,7 +145,9 @@ impl std::os::fd::AsFd for BoundedStream {
 /// One poll; a signal counts as a timeout, so that the caller comes back to look at it.
 pub(crate) fn wait(fd: &impl std::os::fd::AsFd, flags: PollFlags, timeout: Duration) -> Result<bool> {
     #[cfg(feature = "fuzzing")]
-    crate::fuzzing::serve();
+    if flags == PollFlags::IN {
+        crate::fuzzing::serve();
+    }
     let mut fds = [PollFd::new(fd, flags)];
     let timespec = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
     match poll(&mut fds, Some(&timespec)) {

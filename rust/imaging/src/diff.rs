@@ -50,18 +50,15 @@ pub(crate) fn write(frame: &mut Frame, rect: Rect, src: &[u8], stride: usize, bo
 /// the row's first pixel.
 fn write_row(held: &mut [u8], row: &[u8], y: u32, band: &mut [Option<Rect>]) {
     const TILE: usize = TILE_W as usize * PIXEL;
-    for (((held, source), found), left) in
+    for (((held, row), found), left) in
         held.chunks_mut(TILE).zip(row.chunks(TILE)).zip(band).zip((0..).step_by(TILE_W as usize))
     {
-        if *held == *source {
+        if *held == *row {
             continue;
         }
-        // A source may be shared memory that somebody writes meanwhile: what is decided is decided by a copy.
-        let mut copy = [0; TILE];
-        let row = &mut copy[..source.len()];
-        row.copy_from_slice(source);
         if let Some((first, last)) = changed_span(held, row) {
-            let changed = Rect { x: left + first, y, w: last - first + 1, h: 1 };
+            // A source may be memory that somebody writes meanwhile: then even the last one may come before the first.
+            let changed = Rect { x: left + first, y, w: last.max(first) - first + 1, h: 1 };
             *found = Some(found.map_or(changed, |rect| rect.union(changed)));
         }
         held.copy_from_slice(row);

@@ -1,0 +1,62 @@
+"""Memory that the binding handles itself, for `tools/sanitize`: bytes that it fills, and a descriptor that it takes over."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from deskhand import _native
+from deskhand.errors import DeskhandError
+
+W, H = SIZE = (64, 48)
+
+
+def refused(call: object, *arguments: object, **named: object) -> None:
+    """The call must fail, with one of our errors or Python's own for wrong values."""
+    try:
+        call(*arguments, **named)  # type: ignore[operator]
+    except (DeskhandError, ValueError):
+        return
+    raise AssertionError(call)
+
+
+def pictures() -> None:
+    """Every way to get bytes out of a screen, and those that fail after the memory was taken."""
+    screen = _native.Screen(W, H)
+    for shade in range(4):
+        screen.update((0, 0, W, H), bytes([shade * 60, shade, 200, 0]) * (W * H), float(shade))
+        for size in (None, (1, 1), (33, 17), SIZE):
+            for region in (None, (0, 0, 1, 1), (W - 3, H - 5, 3, 5)):
+                width, height, pixels = screen.rgb(size, region)
+                assert len(pixels) == 3 * width * height
+                assert screen.png(size, region)[:4] == b"\x89PNG"
+                assert screen.indexed_png(size, region)[:4] == b"\x89PNG"
+    for region in ((0, 0, 0, 0), (W, H, 1, 1), (0, 0, W + 1, 1), (0xFFFFFFFF, 0, 2, 2)):
+        refused(screen.rgb, None, region)
+    refused(screen.rgb, (0, 5))
+    refused(screen.update, (0, 0, W, H), bytes(5), 9.0)
+    refused(_native.Screen, 0xFFFFFFFF, 0xFFFFFFFF)
+
+
+def descriptors() -> None:
+    """A connection owns the descriptor that it was given, also where the server goes at once."""
+    refused(_native.Vnc, -1, SIZE, b"", local=True)
+    for size in (SIZE, (0, 0)):
+        ours, theirs = socket.socketpair()
+        number = ours.detach()
+        try:
+            connection = _native.Vnc(number, size, b"", local=True)
+        except DeskhandError:
+            assert size == (0, 0)
+        else:
+            theirs.close()
+            refused(connection.look, 5.0)
+            connection.close()
+        theirs.close()
+    # The last one is closed by its reader, which ends after the call.
+    assert len(list(Path("/proc/self/fd").iterdir())) < 20
+
+
+if __name__ == "__main__":
+    pictures()
+    descriptors()
