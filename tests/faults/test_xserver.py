@@ -410,6 +410,14 @@ def test_descriptions_of_itself(name: str, tmp_path: Path, neighbour: Desktop) -
     assert neighbour.screenshot().size == SIZE
 
 
+def test_an_error_for_an_extension_is_told(tmp_path: Path, neighbour: Desktop) -> None:
+    """X11 has no error for that request; x11rb alone would wait for a lock that this very thread holds."""
+    answers = once("QueryExtension", lambda r: r.event(0, second=3))
+    with Server(tmp_path, answers) as server, Bounds(ROOM), pytest.raises((deskhand.ConnectFailed, BackendError)):
+        deskhand.connect(server.url, timeout=1)
+    assert neighbour.screenshot().size == SIZE
+
+
 @pytest.mark.parametrize("drips", ["events", "a reply"])
 def test_who_never_ends_an_answer_is_given_up(drips: str, tmp_path: Path) -> None:
     """Ten seconds, however often something comes that is no answer."""
