@@ -171,7 +171,7 @@ def test_a_long_text_is_cut(desktop: Desktop, path: Path) -> None:
 
 def test_no_record_is_too_long_to_be_read_again(desktop: Desktop, path: Path) -> None:
     """A model may ask for a drag along very many points, or set very many variables; the log stays whole and can be opened."""
-    points = [(number % 320, number % 200) for number in range(450_000)]
+    points = [(100 + number % 200, 100 + number % 100) for number in range(450_000)]
     with AuditLog(path, texts="full") as log:
         judged = desktop.also(Guard(audit=log, policy=ClassPolicy(allow=["observe"]), limits=None))
         with pytest.raises(PolicyDenied):
