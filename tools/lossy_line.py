@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -124,8 +123,7 @@ def main() -> int:
     here, there = NetworkNamespace(), NetworkNamespace()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="deskhand-")))
-        listener = stack.enter_context(there.run(socket.create_server, ("", PORT)))
-        place = there.run(stack.enter_context, xvnc(folder, listener=listener))
+        place = there.run(stack.enter_context, xvnc(folder, "-rfbport", str(PORT)))
         line = stack.enter_context(PacketLine(here, there, quality))
         stack.enter_context(terminal(place, folder / "typed"))
         here.run(run.all, f"vnc://{FAR}::{PORT}", place, options.keys, options.texts)

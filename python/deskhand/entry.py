@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deskhand.audit import AuditLog
     from deskhand.policy import Ask, Policy
 
-__all__ = ["connect", "launch"]
+__all__ = ["connect", "guarded", "launch"]
 
 _RETRY_PERIOD = 0.02
 _DOCKER = "docker://"
@@ -90,7 +90,7 @@ def launch(
             timeout=timeout,
             **options,
         )
-        return _guarded(launched, policy, ask, audit)
+        return guarded(launched, policy, ask, audit)
     if backend != "local":
         raise UnsupportedAction("launch", backend, "this version launches 'local' and 'docker' desktops")
     if options:
@@ -105,7 +105,7 @@ def launch(
         home=home,
         timeout=timeout,
     )
-    return _guarded(launched, policy, ask, audit)
+    return guarded(launched, policy, ask, audit)
 
 
 def connect(
@@ -163,10 +163,10 @@ def connect(
             verify=verify,
         )
         desktop = Desktop(VncBackend(target, timeout=timeout), name=str(target), view_only=view_only)
-        return _guarded(desktop, policy, ask, audit)
+        return guarded(desktop, policy, ask, audit)
     if url.startswith(_DOCKER):
         desktop = connect_docker(url.removeprefix(_DOCKER), timeout=timeout, view_only=view_only, method=method)
-        return _guarded(desktop, policy, ask, audit)
+        return guarded(desktop, policy, ask, audit)
     directory: Path | None = None
     socket = ""
     name = None
@@ -189,7 +189,7 @@ def connect(
             desktop = connect_docker(
                 entry.container, timeout=timeout, view_only=view_only, method=method, environment=entry.engine
             )
-            return _guarded(desktop, policy, ask, audit)
+            return guarded(desktop, policy, ask, audit)
         display, xauthority = entry.display, xauthority or entry.xauthority
         directory, socket, name = Path(entry.directory), entry.socket, entry.name
     backend = _open(display, xauthority, timeout, view_only=view_only, method=method)
@@ -206,10 +206,11 @@ def connect(
         environment=program_environment(display, backend.xauthority, directory, env),
         view_only=view_only,
     )
-    return _guarded(desktop, policy, ask, audit)
+    return guarded(desktop, policy, ask, audit)
 
 
-def _guarded(desktop: Desktop, policy: Policy | None, ask: Ask | None, audit: AuditLog | None) -> Desktop:
+def guarded(desktop: Desktop, policy: Policy | None, ask: Ask | None, audit: AuditLog | None) -> Desktop:
+    """The desktop with a guard for its whole life, unless all three are None."""
     if policy is None and ask is None and audit is None:
         return desktop
     return desktop.keep(PolicyGuard(policy=policy, ask=ask, audit=audit))

@@ -231,17 +231,21 @@ def xvnc(
 
     Args:
         folder: An empty one.
-        options: More of its own.
+        options: More of its own; with `-rfbport` it listens there, in a network namespace of its own where the port is free.
         size: Of the screen.
         listener: A TCP socket that listens, for it to take over; without it, it listens at a Unix socket.
     """
     program = need("Xvnc", "tigervnc-standalone-server")
     path = folder / "xvnc.sock"
     given = ["-geometry", "{}x{}".format(*size), "-ac", "-noreset", *options]
-    given += ["-rfbport", "-1", "-rfbunixpath", str(path)] if listener is None else ["-inetd"]
+    local = listener is None and "-rfbport" not in options
+    if local:
+        given += ["-rfbport", "-1", "-rfbunixpath", str(path)]
+    elif listener is not None:
+        given += ["-inetd"]
     if "-SecurityTypes" not in options:
         given += ["-SecurityTypes", "None"]
-    files = [path] if listener is None else []
+    files = [path] if local else []
     with _display(folder, lambda number: [program, f":{number}", *given], *files, given=listener) as (
         environment,
         process,

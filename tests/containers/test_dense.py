@@ -71,7 +71,7 @@ def test_the_end_of_one_is_not_its_neighbours(desktops: list[deskhand.Desktop], 
     one.shell("mkdir shut; chmod 500 shut; (trap '' TERM; setsid sleep 9991 &)")
     one.close()
     found = three.shell("ps -ef; ls /home/user /run/deskhand /tmp /tmp/.X11-unix").stdout
-    gone = one._inside.berth  # type: ignore[union-attr]
+    gone = one._core.inside.berth  # type: ignore[union-attr]
     for left in (
         "9991",
         f"Xvfb :{gone.number}",
@@ -81,7 +81,7 @@ def test_the_end_of_one_is_not_its_neighbours(desktops: list[deskhand.Desktop], 
     ):
         assert left not in found
     assert gone.display is None
-    number = two._inside.berth.number  # type: ignore[union-attr]
+    number = two._core.inside.berth.number  # type: ignore[union-attr]
     three.shell(f"pkill -KILL -f 'Xvfb :{number} '")
     with pytest.raises(deskhand.DesktopLost, match="the X server ended") as lost:
         two.perform(Type("x"))
@@ -102,7 +102,7 @@ def test_the_end_of_one_is_not_its_neighbours(desktops: list[deskhand.Desktop], 
 
 def test_what_was_started_again_is_told_of_its_own_desktop(desktops: list[deskhand.Desktop]) -> None:
     one, two, _ = desktops
-    number = one._inside.berth.number  # type: ignore[union-attr]
+    number = one._core.inside.berth.number  # type: ignore[union-attr]
     mark = f"DESKHAND_DESKTOP={number}"
     two.shell(f"for p in $(pgrep -x openbox); do if grep -qz {mark} /proc/$p/environ; then kill $p; fi; done")
     until(lambda: "the window manager ended" in "".join(one.status), LIMIT, "the note")
@@ -199,3 +199,14 @@ def test_an_end_that_was_interrupted_gives_its_number_back_once(image: str, monk
             with rooms.launch() as fourth:
                 assert house(third) == house(two) != house(fourth)
     assert rooms._rooms == []
+
+
+def test_a_pools_policy_holds_where_desktops_share_a_container(image: str) -> None:
+    policy = deskhand.ClassPolicy(allow=["observe"])
+    with deskhand.Pool("docker", size=1, displays=2, image=image, screen=(320, 240), policy=policy) as pool:
+        for _ in range(2):
+            # Also after a reset between two users.
+            with pool.acquire(timeout=120) as desktop:
+                assert desktop.screenshot().size == (320, 240)
+                with pytest.raises(deskhand.PolicyDenied):
+                    desktop.perform(PressKeys(["a"]))

@@ -112,7 +112,7 @@ def test_a_session_leaves_nothing_to_the_next_user(runtime: Path, mark: str) -> 
     with Pool(screen=SMALL, size=1, reset="session") as pool:
         with pool.acquire(timeout=60) as first:
             first.start("xterm")
-            home = Path(first._environment["HOME"])
+            home = Path(first._core.environment["HOME"])
             assert home != Path.home()
             (home / "secret").touch()
             first.clipboard = "secret"
@@ -122,7 +122,7 @@ def test_a_session_leaves_nothing_to_the_next_user(runtime: Path, mark: str) -> 
             assert second.display == first.display
             assert second.windows() == []
             assert second.clipboard is None
-            assert Path(second._environment["HOME"]) == home
+            assert Path(second._core.environment["HOME"]) == home
             assert not (home / "secret").exists()
             assert not programs & set(marked(mark))
             with xclient(second) as witness:

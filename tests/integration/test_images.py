@@ -33,14 +33,14 @@ def spent(desktop: deskhand.Desktop, before: dict[str, int]) -> dict[str, int]:
 
 def test_a_look_at_an_unchanged_screen_fetches_and_deflates_nothing(page: deskhand.Desktop) -> None:
     first = page.screenshot()
-    before = page._backend.screen.stats
+    before = page._core.backend.screen.stats
     assert page.screenshot().png is first.png, "the very same object: nothing was copied"
     assert not any(spent(page, before).values())
 
 
 def test_a_line_costs_its_strips(page: deskhand.Desktop) -> None:
     page.screenshot()
-    before = page._backend.screen.stats
+    before = page._core.backend.screen.stats
     seen = page.perform(Type("one line"))
     cost = spent(page, before)
     top, bottom = min(rect.y for rect in seen.rects), max(rect.bottom for rect in seen.rects)
@@ -51,7 +51,7 @@ def test_a_line_costs_its_strips(page: deskhand.Desktop) -> None:
 
 
 def test_strips_that_stay_get_smaller_while_nobody_calls(page: deskhand.Desktop) -> None:
-    screen = page._backend.screen
+    screen = page._core.backend.screen
     first = page.screenshot()
     deadline = time.monotonic() + PATIENCE
     while screen.stats["strips_tightened"] < STRIPS and time.monotonic() < deadline:

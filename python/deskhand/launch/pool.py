@@ -558,7 +558,9 @@ class Pool:
                 raise ActionError(
                     f"displays={displays} is for containers, whose homes are their own: Pool('docker', ...)"
                 )
-            return Rooms(displays, **options).launch
+            judges = {name: options.pop(name, None) for name in ("policy", "ask", "audit")}
+            rooms = Rooms(displays, **options)
+            return lambda: entry.guarded(rooms.launch(), **judges)
         return partial(launch, **options) if callable(launch) else partial(entry.launch, launch, **options)
 
     def __enter__(self) -> Self:
