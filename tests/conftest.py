@@ -41,6 +41,7 @@ hypothesis.settings.load_profile("deskhand")
 
 # These take minutes each. With several processes they begin first, or the end would be one process's alone.
 _LONG = (
+    "containers/test_sockets.py",
     "integration/test_cli.py",
     "containers/test_allowlist.py",
     "containers/test_faults.py",
