@@ -65,6 +65,8 @@ _LAST_WORDS = 0.5
 _LONG = 3600.0
 # How long a container that lost its X server may take to end: the whole of a loss is told within a second.
 _DEATH_LIMIT = 0.7
+# The same where its memory was used up: nothing in it gets on then, what tells how it ended neither.
+_STARVED_LIMIT = 5.0
 _HELPER_LIMIT = 20.0
 _STATS_LIMIT = 5.0
 _END_LIMIT = 5.0
@@ -467,8 +469,7 @@ class Container:
     @property
     def status(self) -> list[str]:
         """See `Desktop.status`."""
-        killed = cgroup.oom_kills(self._memory_events) if self._memory_events is not None else 0
-        found = notes(self.berth.restarted, self.shared_memory, killed)
+        found = notes(self.berth.restarted, self.shared_memory, self._killed())
         return [*found, self.doubt] if self.doubt else found
 
     @property
@@ -527,6 +528,10 @@ class Container:
             oom_kills=self._oom_kills(),
         )
 
+    def _killed(self) -> int:
+        """How many of its processes were killed for want of memory, as far as this machine's kernel tells."""
+        return cgroup.oom_kills(self._memory_events) if self._memory_events is not None else 0
+
     def _oom_kills(self) -> int | None:
         try:
             return int(self.run([f"{LIBRARY}/oom-kills"])[1])
@@ -578,11 +583,11 @@ class Container:
 
     def cause(self, lost: DesktopLost) -> DesktopLost:
         """The same loss, with what the engine knows of it."""
-        deadline = time.monotonic() + _DEATH_LIMIT
+        begun = time.monotonic()
         try:
             with self.engine.impatient():
                 running, code, starved = self._state()
-                while running and time.monotonic() < deadline:
+                while running and time.monotonic() - begun < (_STARVED_LIMIT if self._killed() else _DEATH_LIMIT):
                     time.sleep(0.01)
                     running, code, starved = self._state()
         except self.engine.errors.NotFound:
