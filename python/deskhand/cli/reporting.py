@@ -14,9 +14,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from deskhand.cli.common import examples, json_option, show_json
-from deskhand.episodes.recording import open_run
-from deskhand.episodes.report.page import write_report
-from deskhand.episodes.report.summary import summarize
 
 if TYPE_CHECKING:
     from deskhand.episodes.report.page import Frames
@@ -51,6 +48,11 @@ def report(*, directory: str, other: str | None, out: str | None, frames: str, a
     Of a run that is still going on it shows what is done. OTHER is a run to compare with. With --json the numbers are printed
     instead, and no page is made.
     """
+    # Numpy takes longer to import than most other commands take.
+    from deskhand.episodes.recording import open_run  # noqa: PLC0415
+    from deskhand.episodes.report.page import write_report  # noqa: PLC0415
+    from deskhand.episodes.report.summary import summarize  # noqa: PLC0415
+
     if as_json:
         run = open_run(directory)
         results = run.results()
