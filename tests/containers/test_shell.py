@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -163,10 +164,11 @@ def test_a_command_is_nowhere_to_be_seen(desktop: deskhand.Desktop, shell: deskh
 def test_what_the_supervisor_does_where_no_process_can_be_started(
     shell: deskhand.Shell, desktop: deskhand.Desktop, engine: Engine
 ) -> None:
-    timer = threading.Timer(0.5, engine.api.kill, (desktop.name, "SIGUSR2"))
-    timer.start()
-    result = shell.run("sleep 7007 & sleep 7007")
-    timer.join()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(shell.run, "sleep 7007 & sleep 7007")
+        until(lambda: desktop.shell("pgrep -xfc 'sleep 7007'").stdout == "2\n", 10, "both that sleep")
+        engine.api.kill(desktop.name, "SIGUSR2")
+        result = running.result()
     assert (result.outcome, result.restarted) == ("error", True)
     assert desktop.shell("pgrep -f 'sleep 700[7]'").stdout == ""
 

@@ -218,7 +218,7 @@ class TestManyAtOnce:
                 pass
 
     def test_an_error_of_one_comes_when_the_others_have_ended_too(self) -> None:
-        failed, out = threading.Event(), threading.Event()
+        begun, failed, out = threading.Event(), threading.Event(), threading.Event()
         others: list[bool] = []
         failures: list[str] = []
         doomed = Dots().parameters(random.Random(instance_seed(0, "dots", "", 1)))
@@ -226,10 +226,13 @@ class TestManyAtOnce:
         class Half(Dots):
             def setup(self, stage: Stage) -> None:
                 if stage.parameters == doomed:
+                    # One that has not begun would not be waited for.
+                    begun.wait(60)
                     failures.append("once more")
                     if len(failures) == 1 + RULES[Cause.SETUP_FAILED].retries:
                         failed.set()
                     raise BackendError("no")
+                begun.set()
                 failed.wait(60)
                 # Long enough for who would not wait.
                 others.append(out.wait(0.5))

@@ -44,11 +44,8 @@ SAMPLE = (
     "multi-pdf-form",
     "settings-files",
     "text-write-note",
-    "text-insert-sorted",
     "files-rename",
     "terminal-make-tree",
-    "terminal-busiest-address",
-    "terminal-stop-worker",
     "sheet-total-by-kind",
 )
 

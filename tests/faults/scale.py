@@ -12,12 +12,12 @@ def _scaled(sample: int, evidence: int) -> int:
 
 
 LAUNCHES = _scaled(20, 200)
-KILLED_DRIVERS = _scaled(20, 500)
+KILLED_DRIVERS = _scaled(8, 500)
 SIGNALS = _scaled(80, 4000)
 THREAD_EXCEPTIONS = _scaled(60, 3000)
 CANCELLATIONS = _scaled(60, 3000)
 # Of a container that tries everything to mislead its driver.
-HOSTILE_RESETS = _scaled(5, 50)
+HOSTILE_RESETS = _scaled(2, 50)
 CONTAINER_CYCLES = _scaled(6, 500)
 CUTS = _scaled(10, 500)
 DESKTOPS = _scaled(12, 50)
