@@ -94,6 +94,11 @@ def ssh_server(folder: Path, settings: str = "") -> Iterator[Ssh]:
         process.wait()
 
 
+def ending_with_us(*command: str) -> list[str]:
+    """The same command; what it starts is killed when this process ends, however that ends."""
+    return [need("setpriv", "util-linux"), "--pdeathsig", "KILL", *command]
+
+
 def _sshd(program: str, folder: Path, port: int, settings: str) -> subprocess.Popen[bytes]:
     """One that listens: it can neither choose its port nor take over a socket."""
     (folder / "sshd").write_text(
@@ -103,7 +108,8 @@ def _sshd(program: str, folder: Path, port: int, settings: str) -> subprocess.Po
     )
     said = folder / "sshd.log"
     with said.open("wb") as log:
-        process = subprocess.Popen([program, "-D", "-e", "-f", folder / "sshd"], stderr=log, start_new_session=True)
+        command = ending_with_us(program, "-D", "-e", "-f", str(folder / "sshd"))
+        process = subprocess.Popen(command, stderr=log, start_new_session=True)
     # Its own word: who answers at the port may be somebody else. The file of its number is written after that.
     until(lambda: process.poll() is not None or (folder / "pid").exists(), _LIMIT, "sshd")
     if process.poll() is None:
@@ -177,7 +183,7 @@ def tls_relay(server: Path) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         given = listener.fileno()
         process = subprocess.Popen(
-            [sys.executable, _RELAY, str(given), str(server)],
+            ending_with_us(sys.executable, str(_RELAY), str(given), str(server)),
             pass_fds=[given],
             stdout=subprocess.PIPE,
             start_new_session=True,
