@@ -161,8 +161,13 @@ def test_the_command_line_finds_the_engine_again(
         assert f"docker://{name}" in run(environment, "ls")
         run(environment, "start", "xterm")
         run(environment, "type", "echo typed >/tmp/typed\n")
-        shown = engine.api.exec_create(name, ["cat", "/tmp/typed"])["Id"]
-        assert engine.api.exec_start(shown) == b"typed\n"
+
+        def typed() -> bytes:
+            shown = engine.api.exec_create(name, ["cat", "/tmp/typed"])["Id"]
+            return bytes(engine.api.exec_start(shown, demux=True)[0] or b"")
+
+        # The terminal shows the command before the shell has run it.
+        until(lambda: typed() == b"typed\n", 5, "the file")
     finally:
         run(environment, "down", name)
     assert containers(engine, told["directory"]) == []

@@ -55,6 +55,25 @@ def until(condition: Callable[[], T | None], limit: float, what: str) -> T:
 
 
 @contextlib.contextmanager
+def window_expected(desktop: deskhand.Desktop) -> Iterator[None]:
+    """An error of who waits for a window in vain gets a note of what windows and processes there are instead."""
+    try:
+        yield
+    except deskhand.LaunchFailed as error:
+        environment = {**os.environ, "DISPLAY": str(desktop.display), "XAUTHORITY": str(desktop.xauthority)}
+        tree = [need("xwininfo", "x11-utils"), "-root", "-tree"]
+        error.add_note(subprocess.run(tree, env=environment, capture_output=True, text=True, check=False).stdout)
+        mark = f"DISPLAY={desktop.display}\0".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (process / "environ").read_bytes() + b"\0":
+                    told = [(process / name).read_text() for name in ("cmdline", "stat", "wchan", "syscall")]
+                    opened = [os.readlink(file) for file in (process / "fd").iterdir()]  # noqa: PTH115 # of no path
+                    error.add_note(f"{process.name}: {told} {opened}")
+        raise
+
+
+@contextlib.contextmanager
 def crowded(count: int = 1100) -> Iterator[None]:
     """So many descriptors are open that what is opened next has a number above 1023, which `select` cannot have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -68,7 +68,8 @@ def test_a_short_run_reports_what_it_saw(tmp_path: Path, scratch: Path, environm
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stderr == f"{PAGE}\n"
+    # What draws the plot says so if making its cache of fonts takes long.
+    assert PAGE in ran.stderr.splitlines()
     report: dict[str, Any] = json.loads(document.read_text())
     assert report["conditions"]["sections"] == [PAGE]
     assert set(report["machine"]) == {"processor", "cores", "memory", "system", "kernel", "python"}

@@ -15,6 +15,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress, Point, Reason, Rect, Type
+from faults.helpers import window_expected
 
 from .stage import ANSWER, SCENES
 
@@ -28,7 +29,8 @@ PATIENCE = 20.0
 
 def start_stage(desktop: deskhand.Desktop, *scenes: str) -> Point:
     """Starts the stage; the screen position of its window's corner."""
-    program = desktop.start([sys.executable, str(STAGE), *scenes])
+    with window_expected(desktop):
+        program = desktop.start([sys.executable, str(STAGE), *scenes])
     assert program.window is not None
     return Point(program.window.rect.x, program.window.rect.y)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deskhand import Move, Rect
+from faults.helpers import window_expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -265,7 +266,12 @@ class Stage:
         self.kind = kind
         command, self.loads = STAGES[kind]
         self.link: Link | WebLink = WebLink() if kind == "chromium" else Link()
-        program = desktop.start(command(self.link.port, home), timeout=_PATIENCE)
+        try:
+            with window_expected(desktop):
+                program = desktop.start(command(self.link.port, home), timeout=_PATIENCE)
+        except BaseException:
+            self.link.close()
+            raise
         assert program.window is not None
         self.window = program.window
         self._scenes: dict[str, tuple[int, int, int, int]] = self.link.hello()["scenes"]
