@@ -45,11 +45,11 @@ demo-docker: setup ## The same in a hardened container, whose image it builds; f
 demo-episodes: setup ## Every task by its oracle and by nobody, on a pool of desktops; a report in demo-episodes-out/
 	@$(BIN)/python demo/episodes.py
 
-# Tests wait for programs half of the time: four processes keep two processors busy. No more on a larger machine, so that they are
+# Tests wait for programs half of the time: five processes keep two processors busy. No more on a larger machine, so that they are
 # beside as many others everywhere. Each file stays in one process, for what its tests share.
 test: setup ## Run all tests
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder
 
 check: setup ## Formatting, lints, types, stubs, generated files
 	$(BIN)/ruff format --check python tests tools demo examples

@@ -39,7 +39,8 @@ def processes(desktop: deskhand.Desktop) -> list[str]:
     rows = [line.split(None, 2) for line in said if len(line.split()) > 2]
     mine = next(session for pid, session, _ in rows if pid == said[-1])
     files = [line for line in said if len(line) == 16 and " " not in line]
-    return [*sorted(arguments for _, session, arguments in rows if session != mine), str(len(files))]
+    # Files may have been left by who asked before, and go later: fewer are no difference.
+    return [*sorted(arguments for _, session, arguments in rows if session != mine), *["file"] * len(files)]
 
 
 def until_gone(desktop: deskhand.Desktop, before: list[str]) -> None:

@@ -21,7 +21,7 @@ from containers.helpers import own_name
 from deskhand.backends.x11 import X11Backend
 from deskhand.launch.confinement import confined
 from faults.helpers import ROOT, need
-from faults.scale import HOSTILE_RESETS
+from faults.scale import EVIDENCE, HOSTILE_RESETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -99,7 +99,8 @@ def test_an_attack_does_no_harm(outcomes: Callable[[str], dict[str, str]], who: 
     assert outcomes(who)[name] == ""
 
 
-@pytest.mark.parametrize("who", DRIVERS)
+# As its own user first: what root could overwrite is in the attacks above, and in the whole proof.
+@pytest.mark.parametrize("who", DRIVERS if EVIDENCE else DRIVERS[-1:])
 def test_a_hostile_container_over_many_resets(image: str, engine: Engine, who: str) -> None:
     told = run(who, image, engine, "resets", str(HOSTILE_RESETS))
     print(who, told)
