@@ -99,11 +99,13 @@ def _drives_programs(item: pytest.Item) -> bool:
     return folder in _DRIVING_FOLDERS or f"{folder}/{file}" in _DRIVING_FILES or bool(asked & _DRIVING_FIXTURES)
 
 
-# Evidence only, because each takes longer than all other tests together: what is in it.
+# Evidence only, because each takes minutes: what is in it.
 EVIDENCE_ONLY = {
     "containers/test_applications.py": "every application of the image with all of them",
     "containers/test_daemon.py": "an engine that is ended and started again",
+    "episodes/test_ray_partition.py": "nodes of a cluster that are cut off from each other",
 }
+collect_ignore = [] if os.environ.get("DESKHAND_EVIDENCE") == "1" else list(EVIDENCE_ONLY)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

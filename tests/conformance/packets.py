@@ -19,6 +19,7 @@ import time
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from conformance.servers import need
@@ -81,7 +82,7 @@ def _device(own: str, other: str) -> int:
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", b"line", _IFF_TUN | _IFF_NO_PI))
     ip = need("ip", "iproute2")
-    for what in (f"addr add {own} peer {other} dev line", "link set line up"):
+    for what in ("link set lo up", f"addr add {own} peer {other} dev line", "link set line up"):
         subprocess.run([ip, *what.split()], check=True)
     return device
 
@@ -95,10 +96,18 @@ class PacketLine:
 
     def __init__(self, here: NetworkNamespace, there: NetworkNamespace, quality: Quality) -> None:
         ends = here.device(NEAR, FAR), there.device(FAR, NEAR)
-        argv = [sys.executable, __file__, *map(str, ends), *(str(value) for value in asdict(quality).values())]
+        argv = [
+            sys.executable,
+            "-m",
+            "conformance.packets",
+            *map(str, ends),
+            *(str(value) for value in asdict(quality).values()),
+        ]
         self.counted = (0, 0, 0)
         # In a process of its own, so that it is not late because of us.
-        self._process = subprocess.Popen(argv, pass_fds=ends, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            argv, cwd=Path(__file__).parent.parent, pass_fds=ends, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         for end in ends:
             os.close(end)
         # TCP takes the first packets' way for the line's own.

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import deskhand
-from conftest import EVIDENCE_ONLY
 from containers.helpers import Ours, minimal_image
 from deskhand.launch.engine import connect_engine
-from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from deskhand.launch.engine import Engine
-
-collect_ignore = [] if EVIDENCE else [Path(name).name for name in EVIDENCE_ONLY]
 
 # Where no package is cached yet, the first test waits for the build.
 BUILD_LIMIT = 900

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of Debian's packages for tests: its own cluster in a directory of its own, on a unix socket only."""
+"""A PostgreSQL server of Debian's packages for tests: its own cluster in a directory of its own, on a unix socket."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PASSWORD = "correct-horse"  # nobody's
-_SETTINGS = {"listen_addresses": "", "fsync": "off", "max_connections": "60", "shared_buffers": "16MB"}
+_SETTINGS = {"fsync": "off", "max_connections": "60", "shared_buffers": "16MB"}
 
 
 class PostgresServer:
@@ -26,8 +26,10 @@ class PostgresServer:
     Its user `tester` needs no password; `runner` needs `PASSWORD`, and `stranger`, with the same one, may do nothing.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, address: str = "") -> None:
+        """Make the cluster; whoever comes from the network of `address` needs no password either."""
         self.directory = directory
+        self._address = address
         self.data = directory / "data"
         self._process: subprocess.Popen[bytes] | None = None
         programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
@@ -43,13 +45,14 @@ class PostgresServer:
             "initdb", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8", "--auth=trust", "--username=tester", self.data
         )
         rules = "local all runner scram-sha-256\nlocal all stranger scram-sha-256\nlocal all all trust\n"
+        rules += f"host all all {address}/24 trust\n" if address else ""
         (self.data / "pg_hba.conf").write_text(rules)
 
     def url(self, schema: str, *, user: str = "tester") -> str:
         return f"postgresql:///postgres?host={self.directory}&user={user}&schema={schema}"
 
     def start(self) -> None:
-        settings = [f"-c{name}={value}" for name, value in _SETTINGS.items()]
+        settings = [f"-c{name}={value}" for name, value in {**_SETTINGS, "listen_addresses": self._address}.items()]
         command = [self._programs / "postgres", "-D", self.data, "-k", self.directory, *settings]
         # SIGQUIT, should this process be killed: the server ends at once.
         command = [*self._as, "setpriv", "--pdeathsig=QUIT", *command]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -9,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.episodes import attempt
+from deskhand.episodes.ledger import State
 from deskhand.episodes.task import Task
 from deskhand.episodes.worker import Worker
 from episodes.plays import QUICK, Fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from deskhand.episodes.agents import Episode
+    from deskhand.episodes.ledger import Row
     from deskhand.episodes.plan import Plan, Tell
     from deskhand.episodes.stage import Stage
     from deskhand.episodes.work import Stop
@@ -74,3 +77,21 @@ def with_environment(mark: str) -> Iterator[tuple[int, str]]:
             continue
         if found and words != [b""]:
             yield int(directory.name), " ".join(os.fsdecode(word) for word in words)
+
+
+def signal_all(processes: Iterable[int], number: int) -> None:
+    """Those that still live."""
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+def assert_each_once(rows: Sequence[Row], count: int, *, given_back: int = 0) -> None:
+    """Each episode has one result that counts, and each attempt beside those is accounted for."""
+    assert [row.state for row in rows] == [State.DONE] * count
+    for row in rows:
+        assert row.result is not None
+        assert row.result["valid"], row.result
+        assert (row.result["attempt"], row.result["worker"]) == (row.attempt, row.worker)
+    attempts = sum(row.attempt for row in rows)
+    assert attempts == count + given_back + sum(sum(row.failures.values()) for row in rows)

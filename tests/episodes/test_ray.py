@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import os
@@ -27,7 +26,7 @@ from deskhand.episodes.ledgers import open_ledger
 from deskhand.episodes.plan import News, Plan
 from deskhand.episodes.work import Stop
 from deskhand.errors import EpisodeError
-from episodes.ray_plays import SECONDS, in_memory, with_environment, without_tasks
+from episodes.ray_plays import SECONDS, assert_each_once, in_memory, signal_all, with_environment, without_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,17 +83,6 @@ def play(
     asyncio.run(asyncio.wait_for(engine.run(plan, stop=stop or Stop(), tell=tell), LIMIT))
 
 
-def assert_each_once(ledger: Ledger, count: int, *, given_back: int = 0) -> None:
-    rows = ledger.rows()
-    assert [row.state for row in rows] == [State.DONE] * count
-    for row in rows:
-        assert row.result is not None
-        assert row.result["valid"], row.result
-        assert (row.result["attempt"], row.result["worker"]) == (row.attempt, row.worker)
-    attempts = sum(row.attempt for row in rows)
-    assert attempts == count + given_back + sum(sum(row.failures.values()) for row in rows)
-
-
 def test_all_nodes_play_and_each_episode_is_played_once(nodes: Nodes, plan: Plan) -> None:
     """One of them joins while the others play."""
     ledger = queued(plan, EPISODES)
@@ -115,7 +103,7 @@ def test_all_nodes_play_and_each_episode_is_played_once(nodes: Nodes, plan: Plan
     play(plan, tell=tell)
     joined[0].kill()
     rows = ledger.rows()
-    assert_each_once(ledger, len(rows))
+    assert_each_once(rows, len(rows))
     assert {row.attempt for row in rows} == {1}
     assert {row.worker for row in rows} == workers
     assert len(workers) == 2
@@ -154,19 +142,13 @@ def test_a_node_that_dies_loses_nothing_and_leaves_nothing(
         assert time.monotonic() - over < ORPHANS, left
         time.sleep(0.1)
     assert ledger.rows() == rows
-    assert_each_once(ledger, EPISODES)
+    assert_each_once(ledger.rows(), EPISODES)
     lost = [row for row in rows if row.failures]
     assert lost
     assert {cause for row in lost for cause in row.failures} == {"desktop_lost"}
     # What Ray says of it is news, and nothing beside the run's own lines.
     assert [each for each in news if each.kind == "trouble"]
     assert capfd.readouterr().out == ""
-
-
-def signal_all(processes: dict[int, str], number: signal.Signals) -> None:
-    for process in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, number)
 
 
 @pytest.mark.usefixtures("nodes")
@@ -185,7 +167,7 @@ def test_a_worker_that_is_killed_is_started_again_on_its_node(plan: Plan) -> Non
 
     play(plan, tell=tell)
     assert len(killed) == 2
-    assert_each_once(ledger, EPISODES)
+    assert_each_once(ledger.rows(), EPISODES)
     rows = ledger.rows()
     assert len({row.worker for row in rows}) >= 2
     assert {cause for row in rows for cause in row.failures} == {"desktop_lost"}
@@ -208,7 +190,7 @@ def test_a_run_that_is_stopped_gives_everything_back_and_can_be_gone_on_with(pla
     assert 0 < counts[State.DONE] < EPISODES
     given_back = sum(each.kind == "released" for each in news)
     play(plan)
-    assert_each_once(ledger, EPISODES, given_back=given_back)
+    assert_each_once(ledger.rows(), EPISODES, given_back=given_back)
 
 
 @pytest.mark.usefixtures("nodes")

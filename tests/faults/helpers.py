@@ -262,7 +262,9 @@ def say(**what):
 def pressed(desktop):
     return desktop._core.backend.pressed()
 def wait_forever():
-    threading.Event().wait()
+    # A signal that comes just before a wait is heard after it.
+    while not threading.Event().wait(0.5):
+        pass
 """
 
 

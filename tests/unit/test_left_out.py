@@ -28,7 +28,7 @@ def listed(*arguments: str, evidence: bool = False) -> str:
 
 
 def test_what_is_left_out_is_named_with_its_command() -> None:
-    said = listed("tests/containers")
+    said = listed("tests/containers", "tests/episodes")
     assert "not run here" in said
     for name, content in EVIDENCE_ONLY.items():
         assert f"tests/{name}::" not in said

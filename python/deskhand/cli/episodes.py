@@ -132,12 +132,13 @@ def run(  # each is an option
         run_seed=run_seed,
         host=host,
     )
-    course = Course(begun.keys, _done_before(begun))
+    course = Course(begun.keys, before := _done(begun))
     screen: _Shown = _Lines() if as_json else _Table() if sys.stderr.isatty() else _Plain()
     screen.begin(begun, course)
     with _showing(screen, course):
         reason = asyncio.run(_played(machine, begun, course, screen))
-    course.done = _done_before(begun)
+    course.done = _done(begun)
+    course.others = course.done - before - course.results.total()
     screen.end(begun, course, reason, _again(out, begun, engine, desktops, ledger))
     return _INTERRUPTED if reason is not None else 0
 
@@ -151,6 +152,8 @@ class Course:
         under_way: Those that are being tried, with the time when that began.
         results: How many attempts of this command ended how: `success`, `failure`, or a cause that made them invalid.
         retried: How many attempts were, or will be, made again.
+        others: At the end: how many episodes were done meanwhile without being heard of: by other commands, or on a node that
+            was cut off.
     """
 
     def __init__(self, keys: int, done: int) -> None:
@@ -159,6 +162,7 @@ class Course:
         self.under_way: dict[str, float] = {}
         self.results: Counter[str] = Counter()
         self.retried = 0
+        self.others = 0
 
     def hear(self, news: News) -> None:
         """Take news into account."""
@@ -204,7 +208,7 @@ async def _played(engine: Any, begun: Begun, course: Course, screen: _Shown) -> 
     return stop.reason
 
 
-def _done_before(begun: Begun) -> int:
+def _done(begun: Begun) -> int:
     from deskhand.episodes.ledger import State  # noqa: PLC0415 # see run
     from deskhand.episodes.ledgers import open_ledger  # noqa: PLC0415 # see run
 
@@ -257,6 +261,7 @@ def _summary(course: Course) -> str:
     parts = [f"{results['success']} succeeded", f"{results['failure']} failed"]
     parts += [f"{sum(invalid.values())} invalid ({causes})"] if invalid else []
     parts += [f"{course.retried} attempts made again"] if course.retried else []
+    parts += [f"{course.others} done elsewhere (`deskhand report` counts them)"] if course.others > 0 else []
     return ", ".join(parts)
 
 
@@ -382,6 +387,7 @@ class _Lines:
             done=course.done,
             results=dict(course.results),
             retried=course.retried,
+            others=course.others,
             stopped=reason,
             again=again,
         )
