@@ -18,8 +18,8 @@ import deskhand
 from conformance.packets import FAR, PORT, NetworkNamespace, PacketLine, Quality
 from conformance.servers import Place, need, xvnc
 from conformance.test_desktop import real_pixels, released
-from deskhand import KeyPress, Move, PressKeys, Settle, Type
-from deskhand.backends import vnc
+from deskhand import KeyPress, MouseDown, Move, PressKeys, Settle, Type
+from deskhand.backends import vnc, vnc_login
 from faults.test_line import CORNER, focused
 from faults.test_malformed import memory
 
@@ -42,36 +42,55 @@ def wait(done: Callable[[], bool], limit: float = 120.0) -> bool:
     return found
 
 
+def dropped(desktop: deskhand.Desktop, line: PacketLine) -> tuple[float, str]:
+    """With keys and a button held nothing is sent, so that only keep-alive can tell; then the line is there again."""
+    desktop.perform(Move(CORNER), PressKeys(["shift", "b"]), MouseDown("left"), settle=False)
+    line.drop()
+    begun = time.monotonic()
+    native = desktop._core.backend._vnc  # type: ignore[attr-defined] # below what every backend has
+    try:
+        while True:
+            native.wait(0.25)
+    except deskhand.DesktopLost as lost:
+        took, why = time.monotonic() - begun, lost.detail
+    line.go()
+    return took, why
+
+
 def dropped_while_idle(place: Place, line: PacketLine, _: Path) -> dict[str, Any]:
-    """Nothing is sent, so that only keep-alive can tell; then the line is there again."""
+    """What the old connection held is released at once."""
     with deskhand.connect(URL, timeout=60) as desktop:
-        desktop.perform(Move(CORNER), PressKeys(["shift", "b"]), settle=False)
         epoch = desktop._core.backend.screen.epoch
-        line.drop()
-        begun = time.monotonic()
-        native = desktop._core.backend._vnc  # type: ignore[attr-defined] # below what every backend has
-        try:
-            while True:
-                native.wait(0.25)
-        except deskhand.DesktopLost as lost:
-            took, why = time.monotonic() - begun, lost.detail
-        line.go()
+        took, why = dropped(desktop, line)
         try:
             desktop.perform()
             told = ""
-        except deskhand.DeskhandError as error:
-            told = type(error).__name__
+        except deskhand.Reconnected as error:
+            told = error.reason
         return {
             "took": took,
             "why": why,
-            "told": told,
+            "told": told == why,
             "newer": desktop._core.backend.screen.epoch > epoch,
             "held": list(desktop.held),
-            # Nothing is sent meanwhile: what the old connection held must not wait for anything.
+            # Nothing is sent meanwhile: it must not wait for anything.
             "released": wait(lambda: released(place), 10),
             "settled": desktop.perform(Move((9, 9)), settle=Settle(timeout=60)).settled,
             "same": same(desktop, place),
         }
+
+
+def dropped_for_good(place: Place, line: PacketLine, _: Path) -> dict[str, Any]:
+    """From another port than before, the old connection stays."""
+    vnc_login._Login._connected_again = lambda _: None  # type: ignore[method-assign]
+    with deskhand.connect(URL, timeout=60) as desktop:
+        dropped(desktop, line)
+        try:
+            desktop.perform()
+            told = ""
+        except deskhand.Reconnected as error:
+            told = str(error)
+        return {"told": told, "released": released(place)}
 
 
 def dropped_while_sending(_: Place, line: PacketLine, __: Path) -> dict[str, Any]:
@@ -120,6 +139,7 @@ def late_lossy_and_narrow(place: Place, _: PacketLine, folder: Path) -> dict[str
 
 SCENARIOS: dict[str, tuple[Callable[[Place, PacketLine, Path], dict[str, Any]], Quality]] = {
     "dropped while idle": (dropped_while_idle, Quality()),
+    "dropped for good": (dropped_for_good, Quality()),
     "dropped while sending": (dropped_while_sending, Quality()),
     "late, lossy and narrow": (late_lossy_and_narrow, Quality(loss=0.02, delay=0.2, jitter=0.1, rate=125_000)),
 }

@@ -41,13 +41,20 @@ def test_f8_a_half_open_line_is_noticed_by_keep_alive() -> None:
     assert told.pop("packets")[1] > 0
     assert told == {
         "why": UNHEARD,
-        "told": "Reconnected",
+        "told": True,
         "newer": True,
         "held": [],
         "released": True,
         "settled": True,
         "same": True,
     }
+
+
+def test_f10_what_a_server_may_still_hold_is_told() -> None:
+    """F10: where the server cannot be told that the old connection is gone."""
+    told = played("dropped for good")
+    assert "until the server notices, a button may stay pressed and the pointer be ignored" in told["told"]
+    assert not told["released"]
 
 
 def test_f8_a_half_open_line_is_noticed_by_what_is_not_acknowledged() -> None:

@@ -7,6 +7,7 @@ password, a wait without a limit.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import threading
 import time
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from deskhand.backends.base import Window
+    from deskhand.backends.vnc_login import Ends
     from deskhand.backends.vnc_target import VncTarget
     from deskhand.events import Event
 
@@ -66,16 +68,17 @@ class VncBackend:
         self._keyboard = Keyboard()
         self._stop = threading.Event()
         self._closed = False
+        self._ends: Ends | None = None
         self._vnc = self._connect(timeout, None)
         self.screen = self._vnc.screen
 
     def __repr__(self) -> str:
         return f"<VncBackend {self._target}>"
 
-    def _connect(self, timeout: float, screen: _native.Screen | None) -> _native.Vnc:
+    def _connect(self, timeout: float, screen: _native.Screen | None, ends: Ends | None = None) -> _native.Vnc:
         deadline = time.monotonic() + timeout
         # While it is entered again, nobody can stop that.
-        entered = enter(self._target, timeout if screen is None else min(timeout, _ENTRY_LIMIT))
+        entered = enter(self._target, timeout if screen is None else min(timeout, _ENTRY_LIMIT), ends)
         vnc = _native.Vnc(entered.fd, entered.size, entered.rest, local=entered.local, screen=screen)
         try:
             vnc.wait_first(max(0.0, deadline - time.monotonic()))
@@ -86,6 +89,7 @@ class VncBackend:
         except BaseException:
             vnc.close()
             raise
+        self._ends = entered.ends
         return vnc
 
     def _do(self, work: Callable[[_native.Vnc], T]) -> T:
@@ -95,17 +99,23 @@ class VncBackend:
         except DesktopLost as lost:
             if self._closed:
                 raise
-            self._reconnect(lost)
-            raise Reconnected(str(self._target), lost.detail, self.screen.epoch) from lost
+            detail = self._reconnect(lost)
+            raise Reconnected(str(self._target), detail, self.screen.epoch) from lost
 
-    def _reconnect(self, lost: DesktopLost) -> None:
+    def _reconnect(self, lost: DesktopLost) -> str:
+        """Connect again, and release what was held. Returns what is to be said of it."""
         deadline = time.monotonic() + _RECONNECT_LIMIT
         keys, buttons = self._vnc.pressed()
         self._vnc.close()
         pause, reason = _FIRST_PAUSE, "no time was left to try"
+        # A server that has not heard of the loss keeps the old connection, whose pressed button keeps the pointer. From the
+        # same port, TCP ends that one (RFC 9293, 3.5.1); every third time from another, for something between may forbid it.
+        unheard = any(words in lost.detail for words in _UNHEARD)
+        before = self._ends if unheard else None
+        ends = itertools.cycle((before, before, None))
         while (left := deadline - time.monotonic()) > 0:
             try:
-                self._vnc = self._connect(left, self.screen)
+                self._vnc = self._connect(left, self.screen, next(ends))
             except ConnectFailed as error:
                 reason = error.reason
             else:
@@ -122,10 +132,13 @@ class VncBackend:
         features = self._vnc.features
         forgetful = "fence" not in features and "set_desktop_size" in features
         again: list[Event] = [*map(ButtonDown, buttons)] if forgetful else []
-        if any(words in lost.detail for words in _UNHEARD):
+        if unheard:
             # The server may still have the old connection, and releases no key that another than it has pressed.
             again += map(KeyDown, keys)
         self._vnc.release(encode([*again, *map(ButtonUp, buttons), *map(KeyUp, reversed(keys))]))
+        if unheard and buttons and self._ends != before:
+            return f"{lost.detail}; until the server notices, a button may stay pressed and the pointer be ignored"
+        return lost.detail
 
     @property
     def size(self) -> Size:

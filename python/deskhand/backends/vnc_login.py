@@ -12,7 +12,7 @@ import ssl
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deskhand import _native
 from deskhand.errors import AuthFailed, ConnectFailed, ProtocolViolation
@@ -57,6 +57,9 @@ _KEEP_ALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 4000),
 )
 
+Ends: TypeAlias = tuple[int, Any, Any]
+"""Address family of a TCP connection, its own address and its peer's, as `socket` has them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entered:
@@ -68,6 +71,7 @@ class Entered:
         rest: What the server sent after the handshake.
         name: The desktop's name: untrusted text.
         local: Whether bytes do not leave this machine.
+        ends: Of a TCP connection.
     """
 
     fd: int
@@ -75,21 +79,23 @@ class Entered:
     rest: bytes
     name: str
     local: bool
+    ends: Ends | None
 
 
-def enter(target: VncTarget, timeout: float) -> Entered:
+def enter(target: VncTarget, timeout: float, ends: Ends | None = None) -> Entered:
     """Connect and log in.
 
     Args:
         target: Where, and who.
         timeout: Seconds for all of it.
+        ends: Connect from and to these, where this machine allows it.
 
     Raises:
         ConnectFailed: Nobody is there, or it did not answer in time.
         AuthFailed: The server wants something else, or its certificate is not to be trusted.
         ProtocolViolation: It does not speak RFB as it should.
     """
-    login = _Login(target, time.monotonic() + timeout)
+    login = _Login(target, time.monotonic() + timeout, ends)
     try:
         return login.run()
     except TimeoutError:
@@ -106,9 +112,10 @@ def enter(target: VncTarget, timeout: float) -> Entered:
 class _Login:
     """One attempt."""
 
-    def __init__(self, target: VncTarget, deadline: float) -> None:
+    def __init__(self, target: VncTarget, deadline: float, ends: Ends | None) -> None:
         self._target = target
         self._deadline = deadline
+        self._ends = ends
         self._handshake = _native.VncHandshake()
         self._socket: socket.socket | None = None
         self._local = False
@@ -142,11 +149,28 @@ class _Login:
             except ConnectFailed as error:
                 raise ConnectFailed(str(target), error.reason, error.hint or _HINT) from None
             return plain
-        plain = socket.create_connection((target.host, target.port), self._left())
+        plain = self._connected_again() or socket.create_connection((target.host, target.port), self._left())
         self._socket = plain
         for level, option, value in _KEEP_ALIVE:
             plain.setsockopt(level, option, value)
+        self._ends = plain.family, plain.getsockname(), plain.getpeername()
         self._local = plain.getpeername()[0] == plain.getsockname()[0]
+        return plain
+
+    def _connected_again(self) -> socket.socket | None:
+        """From and to where a connection was before; None where its port is not free."""
+        if self._ends is None:
+            return None
+        family, source, peer = self._ends
+        plain = self._socket = socket.socket(family, socket.SOCK_STREAM)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        plain.settimeout(self._left())
+        try:
+            plain.bind(source)
+        except OSError:
+            plain.close()
+            return None
+        plain.connect(peer)
         return plain
 
     def run(self) -> Entered:
@@ -164,7 +188,7 @@ class _Login:
             step = self._handshake.feed(b"")
         _, numbers, _, name = step
         rest = self._handshake.rest()
-        return Entered(self._handed_over(), (numbers[0], numbers[1]), rest, name, self._local)
+        return Entered(self._handed_over(), (numbers[0], numbers[1]), rest, name, self._local, self._ends)
 
     def _fed(self, data: bytes) -> tuple[str, list[int], bytes, str] | None:
         try:
