@@ -23,6 +23,7 @@ from deskhand.episodes.ledgers import open_ledger
 from deskhand.episodes.run import begin, read_manifest
 from deskhand.errors import EpisodeError
 from episodes.plays_here import Number
+from episodes.recorded import result_of
 from faults.helpers import MARK, in_namespace, marked, until
 
 if TYPE_CHECKING:
@@ -211,6 +212,26 @@ def test_a_run_on_real_desktops(tmp_path: Path) -> None:
     more = run(NUMBER, "--out", out, "--seeds", "4")
     assert "[4/4] success  number.s3.r0" in more.stderr
     assert f"deskhand report {out}" in more.stderr
+
+
+_LEDGER = "DESKHAND_TEST_LEDGER"
+
+
+def beside_another(episode: Any) -> str:
+    """An agent that does nothing, while somebody else does the other episode."""
+    del episode
+    ledger = open_ledger(os.environ[_LEDGER])
+    for lease in ledger.lease("another", 60.0, most=1):
+        assert ledger.finish(lease, result_of(lease.key))
+    ledger.close()
+    return "done"
+
+
+def test_what_was_done_unheard_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(_LEDGER, str(tmp_path / "episodes.sqlite"))
+    done = run(NUMBER, "--seeds=2", "--agent=episodes.test_run:beside_another", "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert "0 succeeded, 1 failed, 1 done elsewhere (`deskhand report` counts them)" in done.stderr
 
 
 def test_what_was_recorded_can_be_replayed_as_an_agent(tmp_path: Path) -> None:
