@@ -48,6 +48,8 @@ _T = TypeVar("_T")
 _CLIPBOARD_LIMIT = 5.0
 _STOP_LIMIT = 5.0
 _LONGEST_TITLE = 300
+# X11 and RFB have 16 bits for it.
+_LONGEST_SIDE = 65_535
 # What a command, and a shell for commands, is called, by where it runs.
 _COMMAND = {"desktop": "shell", "host": "host_shell"}
 _OPENING = {"desktop": "open_shell", "host": "open_host_shell"}
@@ -638,11 +640,11 @@ class Desktop:
 
         Raises:
             BackendError: It cannot, or not to this size.
-            ActionError: The size is not a pair of positive numbers.
+            ActionError: A side is not 1 to 65,535 pixels long.
         """
         width, height = size
-        if min(width, height) < 1:
-            raise ActionError(f"a screen cannot be {width}x{height}")
+        if min(width, height) < 1 or max(width, height) > _LONGEST_SIDE:
+            raise ActionError(f"a screen cannot be {width}x{height}: each side is 1 to {_LONGEST_SIDE:,} pixels long")
         core = self._core
 
         def resize() -> None:

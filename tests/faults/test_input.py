@@ -89,6 +89,8 @@ def test_bad_actions(desktop: deskhand.Desktop) -> None:
         assert witness.ask("seen") == []
     for call in (
         lambda: desktop.resize((0, 10)),
+        # 800 and 600 in 16 bits.
+        lambda: desktop.resize((66_336, 66_136)),
         lambda: desktop.screenshot(region=(990, 0, 100, 100)),
         lambda: desktop.screenshot(region=(0, 0, -5, 5)),
         lambda: desktop.start(""),

@@ -18,14 +18,17 @@ pub(crate) fn resize(server: &Server, size: Size) -> Result<()> {
         return Err(Error::Unsupported("this X server cannot change its size (no RandR)".into()));
     }
     let range = conn.randr_get_screen_size_range(server.root)?.reply()?;
-    let (w, h) = (size.w as u16, size.h as u16);
-    let fits = (range.min_width..=range.max_width).contains(&w) && (range.min_height..=range.max_height).contains(&h);
-    if !fits {
+    let within = |length: u32, least: u16, most: u16| {
+        u16::try_from(length).ok().filter(|length| (least..=most).contains(length))
+    };
+    let (Some(w), Some(h)) =
+        (within(size.w, range.min_width, range.max_width), within(size.h, range.min_height, range.max_height))
+    else {
         return Err(Error::Unsupported(format!(
-            "this X server's screen may be {}x{} to {}x{}, not {w}x{h}: start it with the largest size that is needed",
-            range.min_width, range.min_height, range.max_width, range.max_height
+            "this X server's screen may be {}x{} to {}x{}, not {}x{}: start it with the largest size that is needed",
+            range.min_width, range.min_height, range.max_width, range.max_height, size.w, size.h
         )));
-    }
+    };
     let millimetres = |pixels: u16| (f32::from(pixels) / PIXELS_PER_MILLIMETRE).round() as u32;
     let resources = conn.randr_get_screen_resources_current(server.root)?.reply()?;
     let Some(&crtc) = resources.crtcs.first() else {
@@ -51,7 +54,10 @@ pub(crate) fn resize(server: &Server, size: Size) -> Result<()> {
         randr::Rotation::ROTATE0,
         &info.outputs,
     )?;
-    set.reply()?;
+    let status = set.reply()?.status;
+    if status != randr::SetConfig::SUCCESS {
+        return Err(Error::Unsupported(format!("this X server did not change its size to {w}x{h}: {status:?}")));
+    }
     conn.randr_set_screen_size(server.root, w, h, millimetres(w), millimetres(h))?.check()?;
     Ok(())
 }

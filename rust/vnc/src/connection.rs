@@ -433,6 +433,9 @@ impl Connection {
     /// # Errors
     /// When the server cannot, or refuses.
     pub fn resize(&self, size: Size) -> Result<()> {
+        if size.w.max(size.h) > u16::MAX.into() {
+            return Err(Error::Refused(format!("no screen can be {}x{}", size.w, size.h)));
+        }
         let mut state = self.state()?;
         if !state.features.set_desktop_size {
             return Err(Error::Refused("this server cannot change the size of its screen".into()));
