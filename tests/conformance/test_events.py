@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,7 +40,7 @@ from deskhand.actions import ACTIONS
 from integration.observer import Observer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deskhand import Action
 
@@ -320,6 +322,50 @@ def test_release_all(desktop: deskhand.Desktop, observer: Observer) -> None:
     desktop.release_all()
     released = [spelled(event).split()[-1] for event in observer.events()]
     assert released == ["-button3", "-Shift_L", "-Control_L"]
+
+
+@pytest.fixture
+def pointer_map(place: Place) -> Iterator[Callable[[Mapping[int, int]], None]]:
+    """Sets what applications see of some of the pointer's own buttons, as `xmodmap -e "pointer = ..."` does."""
+
+    def change(buttons: Mapping[int, int]) -> None:
+        code = (
+            "import sys; from Xlib.display import Display; d = Display(); n = len(d.get_pointer_mapping()); "
+            "new = dict(eval(sys.argv[1])); assert d.set_pointer_mapping([new.get(i, i) for i in range(1, n + 1)]) == 0"
+        )
+        subprocess.run([sys.executable, "-c", code, repr(dict(buttons))], env=place.environment, check=True)
+
+    yield change
+    change({})
+
+
+@pytest.mark.parametrize("place", ["x11"], indirect=True)
+def test_buttons_are_those_that_applications_see(
+    desktop: deskhand.Desktop, observer: Observer, pointer_map: Callable[[Mapping[int, int]], None]
+) -> None:
+    """For the left-handed too, also when it changes under the driver."""
+    for buttons in ({1: 3, 3: 1}, {}, {1: 2, 2: 3, 3: 1}):
+        pointer_map(buttons)
+        for click, number in ((LeftClick(AT), 1), (MiddleClick(AT), 2), (RightClick(AT), 3)):
+            desktop.perform(Move((9, 9)), settle=False)
+            observer.events()
+            desktop.perform(click, settle=False)
+            assert [spelled(event) for event in observer.events()] == ["move 100,80", *tap(f"button{number}")]
+
+
+@pytest.mark.parametrize("place", ["x11"], indirect=True)
+def test_a_button_that_the_pointer_has_not_is_refused(
+    desktop: deskhand.Desktop, observer: Observer, pointer_map: Callable[[Mapping[int, int]], None]
+) -> None:
+    pointer_map({3: 0})
+    observer.events()
+    with pytest.raises(deskhand.UnsupportedAction, match=r"press button 3.*pointer map has no such button"):
+        desktop.perform(KeyPress(["a"]), RightClick(AT), settle=False)
+    assert not any(event["kind"] == "button" for event in observer.events())
+    assert desktop.held == ()
+    pointer_map({})
+    desktop.perform(RightClick(AT), settle=False)
+    assert [spelled(event) for event in observer.events()][-2:] == tap("button3")
 
 
 @pytest.mark.parametrize("name", ["Caps_Lock", "Num_Lock"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -108,6 +109,39 @@ def test_a_window_that_stays_busy_is_named_at_the_timeout(desktop: deskhand.Desk
         seen = desktop.perform(Type("b"), settle=deskhand.Settle(timeout=0.5))
     finally:
         os.kill(program.pid, signal.SIGCONT)
+    assert (seen.settled, seen.reason) == (False, Reason.WINDOW_BUSY)
+
+
+FORGE = """
+import time
+from Xlib import X, display
+from Xlib.protocol.event import ClientMessage
+server = display.Display()
+root, atom = server.screen().root, server.intern_atom
+window = root.get_full_property(atom("_NET_ACTIVE_WINDOW"), X.AnyPropertyType).value[0]
+mask = X.SubstructureNotifyMask | X.SubstructureRedirectMask
+while True:
+    for token in (0xDECFFFFF, 0xFFFFFFFF, 0x7FFFFFFF, 1, 0):
+        answer = (32, [atom("_NET_WM_PING"), token, window, 0, 0])
+        root.send_event(ClientMessage(window=root, client_type=atom("WM_PROTOCOLS"), data=answer), event_mask=mask)
+    server.sync()
+    print(flush=True)
+    time.sleep(0.01)
+"""
+
+
+def test_what_others_answer_for_a_window_does_not_count(desktop: deskhand.Desktop) -> None:
+    program = desktop.start("mousepad")
+    argv = [sys.executable, "-c", FORGE]
+    with subprocess.Popen(argv, env=dict(desktop._core.environment), stdout=subprocess.PIPE) as forger:
+        assert forger.stdout is not None
+        os.kill(program.pid, signal.SIGSTOP)
+        try:
+            assert forger.stdout.readline()
+            seen = desktop.perform(Type("b"), settle=deskhand.Settle(timeout=0.5))
+        finally:
+            os.kill(program.pid, signal.SIGCONT)
+            forger.kill()
     assert (seen.settled, seen.reason) == (False, Reason.WINDOW_BUSY)
 
 

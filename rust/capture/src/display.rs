@@ -213,19 +213,19 @@ impl Display {
     /// # Errors
     ///
     /// [`Error::Lost`], [`Error::Interrupted`].
-    pub fn ping(&self, at_pointer: bool, window: Option<Window>) -> Result<Option<u32>> {
+    pub fn ping(&self, at_pointer: bool, window: Option<Window>) -> Result<Option<u64>> {
         self.with(|state, shared| state.ping(shared, at_pointer, window))
     }
 
-    /// True once this ping, or a later one, was answered.
+    /// True once this ping, or a later one to the same window, was answered, or that window is gone.
     ///
     /// # Errors
     ///
     /// [`Error::LayoutChanged`] when somebody changed the layout while keys typed before the ping were still unread, once;
     /// [`Error::Lost`].
-    pub fn answered(&self, token: u32) -> Result<bool> {
+    pub fn answered(&self, ping: u64) -> Result<bool> {
         self.with(|state, shared| {
-            let answered = state.answered(token);
+            let answered = state.pings.answered(ping);
             if answered {
                 state.check_typed(shared)?;
             }

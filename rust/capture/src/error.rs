@@ -68,6 +68,9 @@ pub enum Error {
     /// No keycode can carry this keysym on this server.
     #[error("no keycode can carry keysym {0:#x}")]
     NoKeycode(u32),
+    /// The server's pointer map makes this button of none of the pointer's own.
+    #[error("the pointer map has no button {0}")]
+    NoButton(u8),
     /// Something the server lacks.
     #[error("{0}")]
     Unsupported(String),

@@ -1,5 +1,6 @@
 //! Sends input: plans pages (`keyboard.rs`), and proves that each was consumed before its keycodes are used again.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,7 +84,7 @@ pub(crate) struct Unread {
     planned: Planned,
     typed: Vec<Step>,
     /// The first ping sent after them.
-    ping: Option<u32>,
+    ping: Option<u64>,
     /// The server told of a change of the keymap before it told of the answer to that ping.
     map_changed: bool,
 }
@@ -116,10 +117,11 @@ impl State {
             self.await_layout(shared)?;
         }
         let map = self.keymap(shared)?;
-        let pages = plan(events, &map, &self.keyboard).map_err(Error::NoKeycode)?;
+        let physical = self.physical(shared, events)?;
+        let pages = plan(&physical, &map, &self.keyboard).map_err(Error::NoKeycode)?;
         let locks = if types(events) { Self::unlock(shared)? } else { None };
         self.unread = None;
-        let result = self.send_pages(shared, events, pages);
+        let result = self.send_pages(shared, &physical, pages);
         if let Some(locks) = locks {
             relock(shared, &locks)?;
         }
@@ -131,6 +133,25 @@ impl State {
         }
         self.await_releases(shared, events)?;
         self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// The events with the pointer's own buttons, of which the server's pointer map makes those that applications see.
+    fn physical<'a>(&mut self, shared: &Shared, events: &'a [Event]) -> Result<Cow<'a, [Event]>> {
+        if !events.iter().any(|event| matches!(event, Event::Button(..))) {
+            return Ok(Cow::Borrowed(events));
+        }
+        let map = match &mut self.pointer_map {
+            Some(map) => map,
+            unknown => unknown.insert(shared.server.conn.get_pointer_mapping()?.reply()?.map),
+        };
+        let physical = |event: &Event| match *event {
+            Event::Button(button, down) => match (1..=u8::MAX).zip(&*map).find(|&(_, &seen)| seen == button) {
+                Some((own, _)) => Ok(Event::Button(own, down)),
+                None => Err(Error::NoButton(button)),
+            },
+            other => Ok(other),
+        };
+        events.iter().map(physical).collect()
     }
 
     /// Sends all pages; what remains is planned anew when somebody changes the layout meanwhile. True when the window has read
@@ -195,16 +216,16 @@ impl State {
     }
 
     /// Notes which ping is answered after the keys typed so far were read.
-    pub(crate) fn note_ping(&mut self, token: u32) {
+    pub(crate) fn note_ping(&mut self, id: u64) {
         if let Some(unread) = &mut self.unread {
-            unread.ping = unread.ping.or(Some(token));
+            unread.ping = unread.ping.or(Some(id));
         }
     }
 
     /// Forgets the keys that were read with the keymap that they were typed with.
     pub(crate) fn note_pong(&mut self) {
-        let answered = self.pings_answered;
-        self.unread.take_if(|unread| !unread.map_changed && unread.ping.is_some_and(|ping| ping <= answered));
+        let pings = &self.pings;
+        self.unread.take_if(|unread| !unread.map_changed && unread.ping.is_some_and(|id| pings.answered(id)));
     }
 
     /// True while it is only a matter of time that the window is known to have read its keys.
@@ -214,8 +235,8 @@ impl State {
 
     /// Fails when keys that are read by now may have been read with another layout.
     pub(crate) fn check_typed(&mut self, shared: &Shared) -> Result<()> {
-        let answered = self.pings_answered;
-        let Some(read) = self.unread.take_if(|unread| unread.ping.is_some_and(|ping| ping <= answered)) else {
+        let pings = &self.pings;
+        let Some(read) = self.unread.take_if(|unread| unread.ping.is_some_and(|id| pings.answered(id))) else {
             return Ok(());
         };
         self.check_layout(shared, &read)
@@ -450,8 +471,8 @@ impl State {
 
     fn ping_and_wait(&mut self, shared: &Shared, window: Window, limit: Duration) -> Result<bool> {
         let deadline = Instant::now() + limit;
-        let token = self.next_ping(shared, window)?;
-        while !self.answered(token) {
+        let id = self.next_ping(shared, window)?;
+        while !self.pings.answered(id) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(false);
@@ -484,7 +505,10 @@ impl State {
     pub(crate) fn release(&mut self, shared: &Shared, ups: &[Event]) -> Result<()> {
         let server = &shared.server;
         let map = self.keymap(shared)?;
-        if let Ok(pages) = plan(ups, &map, &self.keyboard) {
+        // What is not planned is released below, out of order.
+        if let Ok(ups) = self.physical(shared, ups)
+            && let Ok(pages) = plan(&ups, &map, &self.keyboard)
+        {
             for page in &pages {
                 Self::execute(shared, &page.steps)?;
             }

@@ -19,6 +19,7 @@ mod incoming;
 mod input;
 mod keyboard;
 mod lease;
+mod pings;
 mod replies;
 mod resize;
 mod server;

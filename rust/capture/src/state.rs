@@ -8,13 +8,14 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use x11rb::connection::Connection;
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::xfixes::{self, ConnectionExt as _};
-use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Window};
+use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Mapping, Window};
 use x11rb::protocol::{ErrorKind, Event as XEvent};
 
 use crate::error::{Error, Result, x_error};
 use crate::grab::Grabber;
 use crate::input::Unread;
 use crate::keyboard::{Keyboard, Keymap};
+use crate::pings::Pings;
 use crate::replies;
 use crate::server::Server;
 use crate::watcher::{Shared, locked};
@@ -22,9 +23,6 @@ use crate::work::{LATELY, Work};
 
 /// The applications' work is looked at after so long a time without news.
 const BREATH: Duration = Duration::from_millis(8);
-/// Marks our pings; other clients put a timestamp there.
-const PING_MARK: u32 = 0xdec0_0000;
-const PING_COUNTER: u32 = 0x000f_ffff;
 /// Beyond this many damaged rectangles one capture of their unions is cheaper.
 const MANY_RECTS: usize = 24;
 /// How often damage is read before a call goes on, though more is told of.
@@ -50,15 +48,15 @@ pub(crate) struct State {
     pub(crate) pending: Pending,
     pub(crate) map: Option<Arc<Keymap>>,
     pub(crate) keyboard: Keyboard,
+    /// Which button applications see for each of the pointer's own, from 1 on; `None` before it was asked for.
+    pub(crate) pointer_map: Option<Vec<u8>>,
     pub(crate) unread: Option<Unread>,
-    pings_sent: u32,
-    pinged: Window,
+    pub(crate) pings: Pings,
     /// The window that the latest input went to, and what is done behind it.
     input: Window,
     /// Buttons that were released, and are pressed for the server still.
     pub(crate) released: Vec<u8>,
     pub(crate) work: Work,
-    pub(crate) pings_answered: u32,
     /// Counts what a waiting caller wants to hear of: answered pings, changed window lists.
     signals: u64,
     /// How many of them a waiting caller has been told of; the rest may have been read by another call.
@@ -82,13 +80,12 @@ impl State {
             pending: Pending { cursor: true, ..Pending::default() },
             map: None,
             keyboard: Keyboard::default(),
+            pointer_map: None,
             unread: None,
-            pings_sent: 0,
-            pinged: x11rb::NONE,
+            pings: Pings::default(),
             input: x11rb::NONE,
             released: Vec::new(),
             work: Work::default(),
-            pings_answered: 0,
             signals: 0,
             signals_told: 0,
             error: None,
@@ -109,6 +106,7 @@ impl State {
         match event {
             XEvent::DamageNotify(_) => self.pending.damage = true,
             XEvent::XfixesCursorNotify(_) => self.pending.cursor = true,
+            XEvent::MappingNotify(notify) if notify.request == Mapping::POINTER => self.pointer_map = None,
             XEvent::MappingNotify(_) | XEvent::XkbMapNotify(_) | XEvent::XkbNewKeyboardNotify(_) => self.note_keymap(),
             XEvent::RandrScreenChangeNotify(_) => self.pending.size = true,
             XEvent::ConfigureNotify(configure) if configure.window == server.root => self.pending.size = true,
@@ -123,18 +121,17 @@ impl State {
                 self.signals += 1;
             }
             XEvent::ClientMessage(message) if message.type_ == server.atoms.WM_PROTOCOLS => {
-                let [protocol, token, ..] = message.data.as_data32();
-                if protocol == server.atoms._NET_WM_PING && token & !PING_COUNTER == PING_MARK {
-                    self.pings_answered = self.pings_answered.max(token & PING_COUNTER);
+                let [protocol, token, window, ..] = message.data.as_data32();
+                if protocol == server.atoms._NET_WM_PING && self.pings.take_answer(window, token) {
                     self.signals += 1;
                     self.note_pong();
                 }
             }
             // A window that closes on its input (a dialog's button) answers nothing any more: it has read what it will read.
-            XEvent::DestroyNotify(gone) if gone.window == self.pinged => self.give_up_ping(),
-            XEvent::UnmapNotify(gone) if gone.window == self.pinged => self.give_up_ping(),
-            XEvent::Error(error) if error.error_kind == ErrorKind::Window && error.bad_value == self.pinged => {
-                self.give_up_ping();
+            XEvent::DestroyNotify(gone) if self.pings.forget(gone.window) => self.forget_unread(),
+            XEvent::UnmapNotify(gone) if self.pings.forget(gone.window) => self.forget_unread(),
+            XEvent::Error(error) if error.error_kind == ErrorKind::Window && self.pings.forget(error.bad_value) => {
+                self.forget_unread();
             }
             // The first says what went wrong; a server may send any number.
             XEvent::Error(error) => {
@@ -144,23 +141,17 @@ impl State {
         }
     }
 
-    fn give_up_ping(&mut self) {
-        self.pings_answered = self.pings_sent;
+    fn forget_unread(&mut self) {
         self.signals += 1;
         self.unread = None;
     }
 
-    pub(crate) fn next_ping(&mut self, shared: &Shared, window: Window) -> Result<u32> {
-        self.pings_sent = (self.pings_sent + 1) & PING_COUNTER;
-        self.pinged = window;
+    pub(crate) fn next_ping(&mut self, shared: &Shared, window: Window) -> Result<u64> {
+        let (id, token) = self.pings.new_ping(window);
         let events = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
         shared.server.conn.change_window_attributes(window, &events)?;
-        shared.server.send_ping(window, PING_MARK | self.pings_sent)?;
-        Ok(self.pings_sent)
-    }
-
-    pub(crate) fn answered(&self, token: u32) -> bool {
-        self.pings_answered >= token
+        shared.server.send_ping(window, token)?;
+        Ok(id)
     }
 
     /// Brings the screen up to date with what has arrived.
@@ -307,7 +298,7 @@ impl State {
     }
 
     /// Pings `window`, or the one that gets the input; see `Display::ping`.
-    pub(crate) fn ping(&mut self, shared: &Shared, at_pointer: bool, window: Option<Window>) -> Result<Option<u32>> {
+    pub(crate) fn ping(&mut self, shared: &Shared, at_pointer: bool, window: Option<Window>) -> Result<Option<u64>> {
         let server = &shared.server;
         let candidates = match window {
             Some(_) => [window, None],
@@ -322,9 +313,9 @@ impl State {
         }
         for window in candidates.into_iter().flatten() {
             if let Some(window) = server.pingable(window)? {
-                let token = self.next_ping(shared, window)?;
-                self.note_ping(token);
-                return Ok(Some(token));
+                let id = self.next_ping(shared, window)?;
+                self.note_ping(id);
+                return Ok(Some(id));
             }
         }
         Ok(None)

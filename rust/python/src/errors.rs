@@ -102,6 +102,10 @@ pub(crate) fn capture(error: Error) -> PyErr {
             let hint = "this server's keymap has no free keycode; use paste=True";
             python::Untypable::new_err((vec![(0, char)], hint))
         }
+        Error::NoButton(button) => {
+            let hint = "the server's pointer map has no such button; `xmodmap -pp` shows it";
+            python::UnsupportedAction::new_err(("x11", format!("press button {button}"), hint))
+        }
         Error::Interrupted => interrupted(),
         Error::Timeout { .. } => PyTimeoutError::new_err(message),
         Error::Imaging(error) => imaging(&error),

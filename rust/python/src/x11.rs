@@ -168,12 +168,12 @@ impl X11 {
     }
 
     #[pyo3(signature = (at_pointer, window=None))]
-    fn ping(&self, py: Python<'_>, at_pointer: bool, window: Option<u32>) -> PyResult<Option<u32>> {
+    fn ping(&self, py: Python<'_>, at_pointer: bool, window: Option<u32>) -> PyResult<Option<u64>> {
         self.call(py, |display| display.ping(at_pointer, window))
     }
 
-    fn answered(&self, py: Python<'_>, token: u32) -> PyResult<bool> {
-        self.call(py, |display| display.answered(token))
+    fn answered(&self, py: Python<'_>, ping: u64) -> PyResult<bool> {
+        self.call(py, |display| display.answered(ping))
     }
 
     fn take_stock(&self, py: Python<'_>) -> PyResult<()> {
