@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,7 @@ from deskhand import (
     Wait,
     Zoom,
 )
-from faults.helpers import beside_control, driver, hold, pid_of, until, xclient
+from faults.helpers import beside_control, driver, hold, need, pid_of, until, x_environment, xclient
 from integration.apps import Mousepad
 
 if TYPE_CHECKING:
@@ -144,6 +146,42 @@ def test_a_click_comes_before_the_keys_after_it(mark: str, desktop: deskhand.Des
     desktop.perform(LeftClick((x + width // 2, y + height * 3 // 4)), Type("!"))
     timer.join()
     assert app.text("one\ntwo!") == "one\ntwo!"
+
+
+MAPS_AT_ONCE = """
+from Xlib import X, display
+server = display.Display()
+root = server.screen().root
+root.change_attributes(event_mask=X.PropertyChangeMask)
+server.sync()
+print(flush=True)
+shown = server.intern_atom("_NET_SUPPORTING_WM_CHECK")
+while server.next_event().atom != shown:
+    pass
+root.create_window(10, 10, 100, 100, 0, X.CopyFromParent).map()
+server.sync()
+print(flush=True)
+while True:
+    server.next_event()
+"""
+
+
+def test_a_window_is_managed_that_came_while_the_window_manager_began(launch: Callable[..., deskhand.Desktop]) -> None:
+    """Openbox sleeps on it until something else comes."""
+    desktop = launch(window_manager=None)
+    environment = x_environment(desktop)
+    argv = [sys.executable, "-c", MAPS_AT_ONCE]
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        client.stdout.readline()
+        with subprocess.Popen([need("openbox", "openbox"), "--sm-disable"], env=environment) as manager:
+            try:
+                assert client.stdout.readline()
+                until(desktop._core.backend.has_window_manager, 10, "the window manager")
+                until(desktop.windows, 5, "its window")
+            finally:
+                manager.kill()
+                client.kill()
 
 
 def test_a_window_manager_that_hangs_is_named_busy(mark: str, desktop: deskhand.Desktop) -> None:

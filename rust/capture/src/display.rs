@@ -288,13 +288,22 @@ impl Display {
         self.with(|_, shared| shared.server.close_window(window))
     }
 
-    /// See [`Server::has_window_manager`].
+    /// True when a window manager that follows EWMH runs. A new one is waited for until it serves, for two seconds at most.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`].
+    /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn has_window_manager(&self) -> Result<bool> {
-        self.with(|_, shared| shared.server.has_window_manager())
+        self.with(|state, shared| {
+            let manager = shared.server.manager()?;
+            if manager != state.manager {
+                if manager.is_some() {
+                    shared.server.await_manager(shared)?;
+                }
+                state.manager = manager;
+            }
+            Ok(manager.is_some())
+        })
     }
 
     /// Changes the size of the screen where the server can (Xvfb: up to the size it was started with).

@@ -34,6 +34,8 @@ atom_manager! {
         _NET_CLIENT_LIST_STACKING,
         _NET_CLOSE_WINDOW,
         _NET_FRAME_EXTENTS,
+        _NET_REQUEST_FRAME_EXTENTS,
+        _NET_SUPPORTED,
         _NET_SUPPORTING_WM_CHECK,
         _NET_WM_NAME,
         _NET_WM_PID,

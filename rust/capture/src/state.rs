@@ -52,6 +52,8 @@ pub(crate) struct State {
     pub(crate) pointer_map: Option<Vec<u8>>,
     pub(crate) unread: Option<Unread>,
     pub(crate) pings: Pings,
+    /// The window of the window manager that is known to serve.
+    pub(crate) manager: Option<Window>,
     /// The window that the latest input went to, and what is done behind it.
     input: Window,
     /// Buttons that were released, and are pressed for the server still.
@@ -83,6 +85,7 @@ impl State {
             pointer_map: None,
             unread: None,
             pings: Pings::default(),
+            manager: None,
             input: x11rb::NONE,
             released: Vec::new(),
             work: Work::default(),

@@ -1,19 +1,25 @@
 //! Windows as the window manager lists them, and which of them answers pings.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::res::{self, ConnectionExt as _};
-use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt as _, EventMask, InputFocus, Window};
+use x11rb::protocol::xproto::{
+    AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateWindowAux, EventMask, InputFocus, Window, WindowClass,
+};
 
 use crate::error::{Error, Result};
 use crate::replies;
 use crate::server::Server;
 use crate::stream::SILENCE_LIMIT;
+use crate::watcher::Shared;
 
 const SOURCE_PAGER: u32 = 2;
 const MAX_LIST: u32 = 4096;
 const MAX_TITLE_WORDS: u32 = 1024;
+/// For so long a window manager that has shown itself is waited for, and how often it is asked.
+const MANAGER_LIMIT: Duration = Duration::from_secs(2);
+const MANAGER_PERIOD: Duration = Duration::from_millis(3);
 
 /// One managed window.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,16 +59,40 @@ impl Server {
         Ok((reply.type_ != 0).then(|| String::from_utf8_lossy(&value).into_owned()))
     }
 
-    /// True when a window manager that follows EWMH runs.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`] or [`Error::Interrupted`].
-    pub fn has_window_manager(&self) -> Result<bool> {
+    /// The window by which a window manager that follows EWMH shows that it runs.
+    pub(crate) fn manager(&self) -> Result<Option<Window>> {
         let check = self.words(self.root, self.atoms._NET_SUPPORTING_WM_CHECK, 1)?;
-        let Some(&window) = check.first() else { return Ok(false) };
-        Ok(gone(self.words(window, self.atoms._NET_SUPPORTING_WM_CHECK, 1))?
-            .is_some_and(|own| own.first() == Some(&window)))
+        let Some(&window) = check.first() else { return Ok(None) };
+        let own = gone(self.words(window, self.atoms._NET_SUPPORTING_WM_CHECK, 1))?;
+        Ok(own.filter(|own| own.first() == Some(&window)).map(|_| window))
+    }
+
+    /// Waits until the window manager answers, or says that it would not, for at most [`MANAGER_LIMIT`].
+    ///
+    /// One that is just starting shows itself before it manages anything. Openbox then sleeps on windows that came meanwhile, until
+    /// something else comes: so it is asked again and again, for the frame that it would give to a window of ours.
+    pub(crate) fn await_manager(&self, shared: &Shared) -> Result<()> {
+        let window = self.conn.generate_id()?;
+        let (depth, visual) = (x11rb::COPY_DEPTH_FROM_PARENT, x11rb::COPY_FROM_PARENT);
+        let (class, none) = (WindowClass::COPY_FROM_PARENT, CreateWindowAux::new());
+        self.conn.create_window(depth, window, self.root, -1, -1, 1, 1, 0, class, visual, &none)?;
+        let served = self.asked_for_a_frame(shared, window);
+        self.conn.destroy_window(window)?;
+        served
+    }
+
+    fn asked_for_a_frame(&self, shared: &Shared, window: Window) -> Result<()> {
+        let deadline = Instant::now() + MANAGER_LIMIT;
+        while self.words(window, self.atoms._NET_FRAME_EXTENTS, 1)?.is_empty() && Instant::now() < deadline {
+            let supported = self.words(self.root, self.atoms._NET_SUPPORTED, MAX_LIST)?;
+            if supported.contains(&self.atoms._NET_REQUEST_FRAME_EXTENTS) {
+                self.ask_manager(window, self.atoms._NET_REQUEST_FRAME_EXTENTS, [0; 5])?;
+            } else if !supported.is_empty() {
+                break;
+            }
+            shared.pause(MANAGER_PERIOD)?;
+        }
+        Ok(())
     }
 
     /// The managed windows, bottom to top where the manager tells the order.
