@@ -10,6 +10,7 @@ import pytest
 import deskhand
 from containers.helpers import Ours, minimal_image
 from deskhand.launch.engine import connect_engine
+from faults.scale import TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from deskhand.launch.engine import Engine
 
 # Where no package is cached yet, the first test waits for the build.
-BUILD_LIMIT = 900
+BUILD_LIMIT = max(900, TIMEOUT)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
