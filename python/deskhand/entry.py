@@ -18,7 +18,8 @@ from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
 from deskhand.guard import Guard as PolicyGuard
 from deskhand.launch import registry
 from deskhand.launch.docker import launch_docker
-from deskhand.launch.local import launch_local, program_environment
+from deskhand.launch.environment import program_environment
+from deskhand.launch.local import launch_local
 from deskhand.launch.opening import connect_docker
 from deskhand.launch.processes import Guard
 
@@ -44,7 +45,7 @@ def launch(
     env: Mapping[str, str] | None = None,
     dpi: int = 96,
     method: str | None = None,
-    home: bool | str | os.PathLike[str] = False,
+    home: bool | str | os.PathLike[str] = True,
     timeout: float = 20.0,
     policy: Policy | None = None,
     ask: Ask | None = None,
@@ -62,8 +63,10 @@ def launch(
         env: Added to the environment of programs started on it.
         dpi: Dots per inch that the display reports.
         method: Capture through `"shared-fd"`, `"shared-id"` or `"socket"` only; by default the fastest that works.
-        home: Give its programs a home directory (and one for temporary files) of their own, which goes with the desktop: True
-            for an empty one, or a directory to copy. False leaves them ours; a container always has its own.
+        home: The home directory of its programs. True: a new one, which goes with the desktop, and with it a directory for
+            temporary files and a session bus without a keyring; the fonts, themes and icons that you have installed are seen
+            there. A directory: the same, as a copy of it. False: your own, with your settings, files and keys. A container
+            always has its own.
         timeout: Seconds to wait for each of its parts; for all of them in a container.
         policy: Judges everything that is done on the desktop, by whoever has it; see `Guard`. None of these three: nobody does.
         ask: Called where the policy says so; see `Guard`.

@@ -19,6 +19,7 @@ from PIL import Image
 
 from conftest import need
 from deskhand.cli.group import commands as deskhand_commands
+from faults.helpers import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -176,6 +177,31 @@ def test_a_shell_joins_with_what_up_prints(shell: Shell) -> None:
         ["sh", "-c", script], env=shell.environment, capture_output=True, text=True, timeout=LIMIT, check=False
     )
     assert (result.stdout, result.stderr) == ("700 500\n", "")
+
+
+def test_the_home_of_programs(shell: Shell, tmp_path: Path, home: Path) -> None:
+    """What is started later sees the same home as what the desktop began with."""
+    template = tmp_path / "template"
+    template.mkdir()
+    (template / "file").touch()
+    for name, option in {"own": [], "copy": ["--home", str(template)], "mine": ["--home", "mine"]}.items():
+        directory = shell.json("up", "--name", name, *option)["directory"]
+        out = tmp_path / name
+        shell(
+            "start",
+            "-d",
+            name,
+            "xterm",
+            "-e",
+            "sh",
+            "-c",
+            f"(echo ~; cd; ls) > {out}.new; mv {out}.new {out}; exec cat",
+        )
+        until(out.exists, LIMIT, "the terminal")
+        at, *files = out.read_text().splitlines()
+        assert at == str(home if name == "mine" else Path(directory, "home"))
+        assert ("file" in files) == (name == "copy")
+    assert b"is its own" in shell.run("up", "--docker", "--home", "mine").stderr
 
 
 def test_two_desktops(shell: Shell) -> None:

@@ -62,6 +62,7 @@ _PEER = struct.Struct("3i")
         "deskhand up",
         "deskhand up --name big --size 1920x1080",
         'eval "$(deskhand up)"                # and join it: DISPLAY and XAUTHORITY are set for any X client',
+        "deskhand up --home mine              # with your settings, files and keys",
         "deskhand up --docker                 # in a container without network or rights",
         "deskhand up --docker --network example.org --network '*.debian.org:443'   # that reaches these hosts only",
         "deskhand up --json",
@@ -78,6 +79,11 @@ _PEER = struct.Struct("3i")
     help="What the container reaches: nothing, whatever this machine does, or a host (`example.org`, `*.example.org:443`), "
     "which may be given again; none if not given.",
 )
+@click.option(
+    "--home",
+    metavar="mine|DIRECTORY",
+    help="The home directory of its programs: your own, or a copy of this one; a new and empty one if not given.",
+)
 @click.option("--vnc", is_flag=True, help="Serve VNC too, at a Unix socket in the container's directory.")
 @click.option(
     "--remote/--no-remote",
@@ -92,6 +98,7 @@ def up(
     docker: bool,
     image: str | None,
     network: tuple[str, ...],
+    home: str | None,
     vnc: bool,
     remote: bool | None,
     as_json: bool,
@@ -100,10 +107,13 @@ def up(
     begun = time.monotonic()
     if not docker and (image or network or vnc or remote is not None):
         raise click.UsageError("--image, --network, --vnc and --remote are for containers: add --docker")
+    if docker and home is not None:
+        raise click.UsageError("a container's home is its own: leave --home out")
     whole = not network or network in {("none",), ("bridge",)}
     reached = "".join(network) or "none" if whole else network
     options: dict[str, Any] = {"image": image or DEFAULT_IMAGE, "network": reached, "vnc": vnc, "remote": remote}
-    start_one = functools.partial(launch_docker, **options) if docker else launch_local
+    here: dict[str, Any] = {"home": True if home is None else False if home == "mine" else home}
+    start_one = functools.partial(launch_docker, **options) if docker else functools.partial(launch_local, **here)
     desktop = _launch(start_one, name, size)
     try:
         entry = leave_running(desktop)

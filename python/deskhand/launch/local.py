@@ -6,7 +6,6 @@ here: a fixed sleep, an open port, a process that is not the guard's.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import secrets
 import shutil
@@ -22,13 +21,14 @@ from deskhand.backends.x11 import X11Backend
 from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launch import registry
+from deskhand.launch.environment import Home, program_environment
 from deskhand.launch.processes import Guard, tail
 from deskhand.probes import Expected, unstarted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["WINDOW_MANAGERS", "launch_local", "program_environment"]
+__all__ = ["WINDOW_MANAGERS", "launch_local", "leave_running"]
 
 WINDOW_MANAGERS = ("openbox", "xfwm4", "metacity", "marco", "fluxbox", "icewm", "jwm", "twm")
 """In order of preference; the first one installed is used."""
@@ -42,7 +42,6 @@ _RENEW_GRACE = 0.25
 # Of a desktop's directory when it is renewed: the guard's lock and the logs that are being written, and the cookie.
 _KEPT = {".guard", "guard.log", "Xvfb.log", "xauthority"}
 _LARGEST = 16384
-_LC_CTYPE_MASK = 1
 # Above those that people give to displays of their own.
 _FIRST_NUMBER, _NUMBERS = 100, 9900
 _SOCKET_DIRECTORY = Path("/tmp/.X11-unix")  # noqa: S108 # where X11 clients look, on every system
@@ -96,51 +95,6 @@ class _Server:
     xauthority: Path
 
 
-def program_environment(
-    display: str, xauthority: Path | None, directory: Path | None, extra: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """What programs on a desktop get: ours, pointed at that display, with a UTF-8 locale.
-
-    Args:
-        display: As `DISPLAY` would name it.
-        xauthority: The cookie file.
-        directory: The desktop's private directory, which becomes `XDG_RUNTIME_DIR` and holds its session bus.
-        extra: Added last; an empty value is kept as such.
-    """
-    environment = {**os.environ, "DISPLAY": display}
-    # A toolkit that finds Wayland, or the session manager of the desktop we were started from, would leave for it.
-    for name in ("WAYLAND_DISPLAY", "SESSION_MANAGER", "DESKTOP_STARTUP_ID", "XAUTHORITY"):
-        environment.pop(name, None)
-    if xauthority is not None:
-        environment["XAUTHORITY"] = str(xauthority)
-    if directory is not None:
-        environment["XDG_RUNTIME_DIR"] = str(directory)
-        # A bus of its own: else an application that is single by design would open its window on another desktop.
-        bus = directory / "bus"
-        environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}" if bus.exists() else "disabled:"
-    locale = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or ""
-    if not _is_utf8(locale):
-        environment.pop("LC_ALL", None)
-        environment.pop("LC_CTYPE", None)
-        environment["LANG"] = "C.UTF-8"
-    environment.update({"GDK_BACKEND": "x11", "QT_QPA_PLATFORM": "xcb", "NO_AT_BRIDGE": "1", **(extra or {})})
-    return environment
-
-
-def _is_utf8(locale: str) -> bool:
-    """Whether it is a UTF-8 locale that this system has; programs treat one that it has not as `C`."""
-    if "utf-8" not in locale.lower() and "utf8" not in locale.lower():
-        return False
-    newlocale = ctypes.CDLL(None).newlocale
-    newlocale.restype = ctypes.c_void_p
-    newlocale.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
-    handle = newlocale(_LC_CTYPE_MASK, os.fsencode(locale), None)
-    if handle is None:
-        return False
-    ctypes.CDLL(None).freelocale(ctypes.c_void_p(handle))
-    return True
-
-
 @registry.needs_room()
 def launch_local(
     *,
@@ -150,7 +104,7 @@ def launch_local(
     env: Mapping[str, str] | None = None,
     dpi: int = 96,
     method: str | None = None,
-    home: bool | str | os.PathLike[str] = False,
+    home: bool | str | os.PathLike[str] = True,
     timeout: float = _READY_LIMIT,
 ) -> Desktop:
     """Start a desktop here; see `deskhand.launch`.
@@ -162,8 +116,7 @@ def launch_local(
         env: Added to what programs on it get.
         dpi: Dots per inch that the server reports.
         method: Use this capture method or fail (`shared-fd`, `shared-id`, `socket`).
-        home: Give its programs a home directory (and one for temporary files) of their own, which goes with the desktop: True
-            for an empty one, or a directory to copy. False leaves them ours.
+        home: See `deskhand.launch`.
         timeout: Seconds to wait for each part.
 
     Raises:
@@ -184,36 +137,12 @@ def launch_local(
     # One that is listed may be known by its directory for longer than it lives.
     guard = Guard.start(registry.private_directory(numbered=home is not False and name is None))
     try:
-        here = _Home(guard.directory, template) if home is not False else None
-        programs = {**(here.environment() if here is not None else {}), **(env or {})}
-        session = _Session(guard, manager, programs, here, method, timeout, name)
+        here = Home(guard.directory, template) if home is not False else None
+        session = _Session(guard, manager, env or {}, here, method, timeout, name)
         return session.begin(lambda: _start_server(guard, xvfb, f"{width}x{height}x24", dpi, timeout))
     except BaseException:
         guard.close()
         raise
-
-
-@dataclass(frozen=True, slots=True)
-class _Home:
-    """The home directory of one desktop, and its directory for temporary files."""
-
-    directory: Path
-    template: Path | None
-
-    def environment(self) -> dict[str, str]:
-        """What points programs here; ours might point elsewhere."""
-        home = self.directory / "home"
-        folders = {"CONFIG": ".config", "CACHE": ".cache", "DATA": ".local/share", "STATE": ".local/state"}
-        where = {f"XDG_{kind}_HOME": str(home / folder) for kind, folder in folders.items()}
-        return {"HOME": str(home), "TMPDIR": str(self.directory / "tmp"), **where}
-
-    def fill(self) -> None:
-        """Make both, the home as a copy of the template."""
-        (self.directory / "tmp").mkdir(mode=0o700)
-        if self.template is None:
-            (self.directory / "home").mkdir(mode=0o700)
-        else:
-            shutil.copytree(self.template, self.directory / "home", symlinks=True)
 
 
 @dataclass(slots=True)
@@ -223,18 +152,17 @@ class _Session:
     guard: Guard
     manager: str | None
     env: Mapping[str, str]
-    home: _Home | None
+    home: Home | None
     method: str | None
     timeout: float
     name: str | None
     entry: registry.Entry | None = None
 
     def begin(self, start_server: Callable[[], _Server]) -> Desktop:
-        """Start everything; the server after what needs none."""
+        """Start everything."""
         if self.home is not None:
             self.home.fill()
-        bus = _start_bus(self.guard, self.env)
-        return self._on(start_server(), bus)
+        return self._on(start_server())
 
     def renew(self, server: _Server) -> Desktop:
         """End everything but the server, restore the home, make the server forget, and start the rest again."""
@@ -248,20 +176,23 @@ class _Session:
         _empty(self.guard.directory)
         if self.home is not None:
             self.home.fill()
-        return self._on(server, _start_bus(self.guard, self.env))
+        return self._on(server)
 
-    def _on(self, server: _Server, bus: int | None) -> Desktop:
+    def _environment(self, server: _Server) -> dict[str, str]:
+        return program_environment(server.display, server.xauthority, self.guard.directory, self.env)
+
+    def _on(self, server: _Server) -> Desktop:
         guard = self.guard
-        environment = program_environment(server.display, server.xauthority, None, self.env)
-        managed = None
-        if self.manager is not None:
-            managed = _start_manager(guard, self.manager, environment)
+        # After the server: what the bus starts gets its environment, and so its display.
+        bus = _start_bus(guard, self._environment(server))
         backend = X11Backend(server.display, xauthority=server.xauthority, method=self.method)
         try:
-            if self.manager is not None and managed is not None:
-                _await_manager(guard, backend, self.manager, managed, self.timeout)
             if bus is not None:
                 _await_bus(guard, bus, self.timeout)
+            environment = self._environment(server)
+            if self.manager is not None:
+                managed = _start_manager(guard, self.manager, environment)
+                _await_manager(guard, backend, self.manager, managed, self.timeout)
             on_close: list[Callable[[], None]] = [guard.close]
             if self.name is not None and self.entry is None:
                 directories = (str(server.xauthority), str(guard.directory))
@@ -275,7 +206,7 @@ class _Session:
                 xauthority=server.xauthority,
                 name=self.name,
                 guard=lambda: guard,
-                environment=program_environment(server.display, server.xauthority, guard.directory, self.env),
+                environment=environment,
                 owns_processes=True,
                 on_close=on_close,
                 renew=lambda: self.renew(server),
@@ -402,13 +333,13 @@ def _free_number() -> int:
             return number
 
 
-def _start_bus(guard: Guard, extra: Mapping[str, str]) -> int | None:
+def _start_bus(guard: Guard, environment: Mapping[str, str]) -> int | None:
     program = shutil.which("dbus-daemon")
     if program is None:
         return None
     address = f"unix:path={guard.directory / 'bus'}"
     argv = [program, "--session", "--nofork", "--nopidfile", "--nosyslog", f"--address={address}"]
-    return guard.spawn(argv, env={**os.environ, **extra})[0]
+    return guard.spawn(argv, env=environment)[0]
 
 
 def _await_bus(guard: Guard, pid: int, timeout: float) -> None:

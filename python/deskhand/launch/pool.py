@@ -515,8 +515,7 @@ class Pool:
                 should this process vanish without `close`, with the pool's label as `DESKHAND_POOL` in its environment;
                 `launch` gets the same as `label=`, to mark what it starts.
             clock: Monotonic seconds; tests give their own.
-            options: For every launch. Desktops that `"local"` makes have a home directory of their own unless `home=False` is
-                given.
+            options: For every launch.
 
         Raises:
             ActionError: A number is impossible, or `options` has a name, which only one desktop could have.
@@ -533,8 +532,6 @@ class Pool:
             raise ActionError("the desktops of a pool cannot all have one name: leave `name` out")
         if screen is not None:
             options["size"] = screen
-        if launch == "local":
-            options.setdefault("home", True)
         self.label = f"pool-{secrets.token_hex(8)}"
         if reaper is not None:
             options["label"] = self.label
