@@ -37,6 +37,8 @@ from deskhand import (
     Zoom,
 )
 from deskhand.actions import ACTIONS
+from deskhand.events import PointerMove
+from faults.helpers import until
 from integration.observer import Observer
 
 if TYPE_CHECKING:
@@ -53,8 +55,8 @@ MODIFIERS = {0: "Shift", 2: "Control", 3: "Alt", 6: "Super", 7: "AltGr"}
 class Eventful(Observer):
     """An observer that passes over moves to where the pointer is.
 
-    A VNC server is told the pointer's place with each button, and tells X of it or not. x0vncserver writes to X what
-    it has read before it reads again, and X handles what waits on one connection before the second request of another.
+    A VNC server is told the pointer's place with each button, and tells X of it or not. When X was told, nothing says: so the
+    pointer is moved across the screen and back, which X is told of after all that came before.
     """
 
     at: list[int] | None = None
@@ -64,14 +66,28 @@ class Eventful(Observer):
         self._backend = desktop._core.backend
 
     def events(self) -> list[dict[str, Any]]:
+        (x, y), (width, height) = self._backend.screen.pointer, self._backend.size
+        seen: list[dict[str, Any]] = []
+        for place in ((x + width // 2) % width, (y + height // 2) % height), (x, y):
+            self._move(place, seen)
         kept = []
-        for _ in range(2):
-            self._backend.round_trip()
-        for event in [*super().events(), *super().events()]:
+        for event in seen:
             if event["kind"] != "motion" or event["at"] != self.at:
                 kept.append(event)
             self.at = event["at"]
         return kept
+
+    def _move(self, place: tuple[int, int], seen: list[dict[str, Any]]) -> None:
+        """Move the pointer, and read until that is the last event; it is not kept."""
+        self._backend.send([PointerMove(*place)])
+        before = len(seen)
+
+        def came() -> bool:
+            seen.extend(super(Eventful, self).events())
+            return len(seen) > before and (seen[-1]["kind"], seen[-1]["at"]) == ("motion", list(place))
+
+        until(came, 30, f"the pointer at {place}")
+        seen.pop()
 
 
 def without_idle_moves(events: Sequence[str], start: tuple[int, int]) -> list[str]:

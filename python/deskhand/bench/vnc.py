@@ -39,6 +39,8 @@ from deskhand.readiness import ready
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from numpy.typing import NDArray
+
     from deskhand.bench.scenes import Scene
 
 __all__ = ["DECODERS", "LIBVNCCLIENT", "TUNED", "XTERM", "XTERM_TUNED", "act", "decode", "look"]
@@ -54,13 +56,15 @@ _START_LIMIT = 20.0
 # From a change until it is surely here: three of the server's frames, and what decoding takes.
 _ARRIVAL = 0.15
 _LATER = 1.0
+# How often it is looked whether a picture has come while it is recorded; what still lacks of it then is the cursor's place.
+_LOOK_PERIOD = 0.25
+_WHOLE = 0.99
+_RECORDING_LIMIT = 60.0
 # How often it is everybody's turn at a server of the screen.
 _PASSES = 3
 # As the supervisor of our image starts it.
 TUNED = ("-FrameRate", "250")
 XTERM, XTERM_TUNED = "key press, xterm over Xvnc", "key press, xterm over Xvnc at 250 frames a second"
-# Seconds into a recording after which everything changes.
-SECOND = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,74 +125,102 @@ def decode(context: Context) -> Iterator[Row]:
     """A whole screen that changes everywhere, in each encoding, from bytes in memory to pixels."""
     first = context.scene("page", SIZE).first
     files: dict[str, Path] = {name: context.scratch / f"{name}.rfb" for name in _PIXELS}
+    changes: dict[str, float] = {}
+    pictures = {"first": first, "second": 255 - first}
     with _xvnc(context) as server, Stage(server.x11, context.scratch) as stage:
-        stage.load({"first": first, "second": 255 - first})
+        stage.load(pictures)
         for name, file in files.items():
             context.say(f"recording {name}")
             stage.show("first")
             time.sleep(_ARRIVAL)
-            _record(server.url, file, name, stage)
+            changes[name] = _record(server.url, file, name, stage, pictures)
     rounds = context.times(21, 5)
     missing = Peer(DECODERS, "", modules=(VNCDOTOOL,)).missing()
     for name, file in files.items():
         context.say(f"decoding {name}")
-        data = file.read_bytes()
+        data, since = file.read_bytes(), changes[name]
         ours = Samples("vnc/decode", f"whole screen, {name}")
         theirs = Samples("vnc/decode", f"whole screen, {name}", DECODERS)
         for _ in range(rounds):
-            ours.add(*decoding(data))
+            ours.add(*decoding(data, since))
         quiet()
         if missing or name == "tight":
             theirs.missing = missing or "it knows no Tight"
         else:
-            theirs.missing = _let_decode(context, file, theirs, max(3, rounds // 4))
+            theirs.missing = _let_decode(context, file, since, theirs, max(3, rounds // 4))
         yield ours.row()
         yield theirs.row()
-        yield from _from_a_socket(context, name, data, rounds)
+        yield from _from_a_socket(context, name, data, since, rounds)
 
 
-def _record(url: str, file: Path, name: str, stage: Stage) -> None:
-    """The screen as it is, and, from `SECOND` on, as it is when all of it has changed."""
-    ends: list[float] = []
+def _record(url: str, file: Path, name: str, stage: Stage, pictures: Mapping[str, NDArray[np.uint8]]) -> float:
+    """The screen as it is, and then as it is when all of it has changed.
+
+    Returns:
+        From which second of the recording on it changes.
+    """
+    begun = since = looked = 0.0
+
+    def begin() -> None:
+        nonlocal begun
+        begun = time.monotonic()
 
     def stopped() -> bool:
-        if not ends:
-            ends.append(time.monotonic() + SECOND)
-        elif len(ends) == 1 and time.monotonic() >= ends[0]:
+        nonlocal looked, since
+        now = time.monotonic()
+        if now - looked < _LOOK_PERIOD or not file.stat().st_size:
+            return False
+        if now - begun > _RECORDING_LIMIT:
+            raise RuntimeError(f"Xvnc did not show a picture in {name} within {_RECORDING_LIMIT:g} s")
+        shown = _shown(file)
+        looked = time.monotonic()
+        if since:
+            return float((shown == pictures["second"]).all(axis=2).mean()) > _WHOLE
+        if (shown == pictures["first"]).all(axis=2).mean() > _WHOLE:
+            since = looked - begun
             stage.show("second")
-            ends.append(time.monotonic() + SECOND)
-        return len(ends) > 1 and time.monotonic() >= ends[1]
+        return False
 
-    record(parse_target(url), file, pixels=[name], stopped=stopped)
+    record(parse_target(url), file, pixels=[name], let_in=begin, stopped=stopped)
+    return since
 
 
-def decoding(data: bytes) -> tuple[float, int]:
+def _shown(file: Path) -> NDArray[np.uint8]:
+    """The picture at the end of a recording."""
+    parser, pieces = _native.VncParser.replay(file.read_bytes())
+    for at, piece in pieces:
+        parser.feed(piece, at)
+    width, height, rgb = parser.screen.rgb(cursor=False)
+    return np.frombuffer(rgb, np.uint8).reshape(height, width, 3)
+
+
+def decoding(data: bytes, since: float) -> tuple[float, int]:
     """What the second picture of a recording takes, in milliseconds, and its bytes. Memory has been touched by the first."""
     parser, pieces = _native.VncParser.replay(data)
     took, size = 0.0, 0
     for at, piece in pieces:
         begun = time.perf_counter()
         parser.feed(piece, at)
-        if at >= SECOND:
+        if at >= since:
             took, size = took + time.perf_counter() - begun, size + len(piece)
     return took * 1000, size
 
 
-def _halves(data: bytes) -> tuple[bytes, bytes]:
+def _halves(data: bytes, since: float) -> tuple[bytes, bytes]:
     """A recording as a server would send it, handshake and all: up to the first picture, and the second; each with a bell."""
     parser, pieces = _native.VncParser.replay(data)
     pixels = bytes([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 16, 8, 0, 0, 0, 0])
     init = struct.pack(">HH", *parser.screen.size) + pixels + struct.pack(">I", 1) + b"x"
-    first = b"".join(piece for at, piece in pieces if at < SECOND)
-    second = b"".join(piece for at, piece in pieces if at >= SECOND)
+    first = b"".join(piece for at, piece in pieces if at < since)
+    second = b"".join(piece for at, piece in pieces if at >= since)
     return b"RFB 003.008\n\x01\x01\0\0\0\0" + init + first + b"\x02", second + b"\x02"
 
 
-def _decoding_from_a_socket(data: bytes) -> float:
+def _decoding_from_a_socket(data: bytes, since: float) -> float:
     """What the second picture takes a connection of ours until it says that it has come to its end, in milliseconds."""
     parser, pieces = _native.VncParser.replay(data)
-    first = b"".join(piece for at, piece in pieces if at < SECOND)
-    second = b"".join(piece for at, piece in pieces if at >= SECOND)
+    first = b"".join(piece for at, piece in pieces if at < since)
+    second = b"".join(piece for at, piece in pieces if at >= since)
     here, there = socket.socketpair()
     there.settimeout(_START_LIMIT)
     with there:
@@ -207,18 +239,18 @@ def _decoding_from_a_socket(data: bytes) -> float:
     return took * 1000
 
 
-def _from_a_socket(context: Context, name: str, data: bytes, rounds: int) -> Iterator[Row]:
+def _from_a_socket(context: Context, name: str, data: bytes, since: float, rounds: int) -> Iterator[Row]:
     """Beside libvncclient, in turns: both are sent the same bytes through a socket by another thread."""
     case = f"whole screen, {name}, from a socket"
     ours, theirs = Samples("vnc/decode", case), Samples("vnc/decode", case, LIBVNCCLIENT)
-    first, second = _halves(data)
+    first, second = _halves(data, since)
     files = [context.scratch / "first", context.scratch / "second"]
     for file, stream in zip(files, (first, second), strict=True):
         file.write_bytes(stream)
     if not _LIBVNCCLIENT.exists():
         theirs.missing = "not built: tools/peers"
     for _ in range(rounds):
-        ours.add(_decoding_from_a_socket(data), len(second))
+        ours.add(_decoding_from_a_socket(data, since), len(second))
         if not theirs.missing:
             decoded = subprocess.run([_LIBVNCCLIENT, *files, "1"], capture_output=True, check=False, timeout=60)
             if decoded.returncode:
@@ -229,12 +261,12 @@ def _from_a_socket(context: Context, name: str, data: bytes, rounds: int) -> Ite
     yield theirs.row()
 
 
-def _let_decode(context: Context, file: Path, samples: Samples, rounds: int) -> str:
+def _let_decode(context: Context, file: Path, since: float, samples: Samples, rounds: int) -> str:
     log = context.scratch / "decoder.log"
     with Child("deskhand.bench.vnc_decoder", env=os.environ, log=log) as child:
         try:
             for _ in range(rounds):
-                samples.add(child.ask(path=str(file), since=SECOND)["ms"])
+                samples.add(child.ask(path=str(file), since=since)["ms"])
         except ChildError as error:
             return f"cannot: {error}"
     return ""
