@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from deskhand.attempts import ATTEMPT, Attempt
+from deskhand.forks import Owner
 from deskhand.shell import Shell
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Calls:
     def __init__(self, target: Desktop | Shell, executor: ThreadPoolExecutor | None = None) -> None:
         """Run calls of `target`, those that nobody is asked about in `executor`, which others may share."""
         self._target = target
+        self._owner = Owner()
         self._executor = executor or ThreadPoolExecutor(max_workers=1, thread_name_prefix="deskhand")
 
     async def __aenter__(self) -> Self:
@@ -55,6 +57,7 @@ class Calls:
             self._executor.shutdown(wait=False)
 
     async def _call(self, function: Callable[[], _T]) -> _T:
+        self._owner.refuse_if_parent("this desktop")
         attempt = Attempt(asyncio.get_running_loop()) if self._target.judged else None
         job = self._in_turn(function) if attempt is None else _in_thread(function, attempt)
         future = asyncio.wrap_future(job)

@@ -29,6 +29,7 @@ from deskhand.errors import (
     UnsupportedAction,
     shown,
 )
+from deskhand.forks import Owner
 from deskhand.launch.session import HostSession, host_environment
 from deskhand.probes import Expected, Health, examine
 from deskhand.shell import Shell
@@ -63,6 +64,7 @@ class Core:
     """What all views of one desktop share; see `Desktop.__init__` for the arguments.
 
     Attributes:
+        owner: The process that has it.
         lock: Who has it acts on the desktop.
         ledger: What is held pressed.
         watch: What has been seen.
@@ -93,6 +95,7 @@ class Core:
         clock: Callable[[], float],
     ) -> None:
         """See `Desktop.__init__`."""
+        self.owner = Owner()
         self.display = display
         self.xauthority = xauthority
         self.name = name
@@ -138,18 +141,22 @@ class Core:
 
     def __del__(self) -> None:
         # An object that was never fully made has no such attribute.
-        if not getattr(self, "closed", True) and not sys.is_finalizing():
+        if not getattr(self, "closed", True) and not self.owner.is_parent and not sys.is_finalizing():
             warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=1, source=self)
             with contextlib.suppress(DeskhandError):
                 self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else f"{self.size.width}x{self.size.height}"
+        if self.owner.is_parent:
+            state = "of another process"
+        else:
+            state = "closed" if self.closed else f"{self.size.width}x{self.size.height}"
         return f"<Desktop {self.name or self.display or self.backend.name} {state}>"
 
     @property
     def size(self) -> Size:
         """Width and height of the screen in pixels."""
+        self.owner.refuse_if_parent("this desktop")
         return self.backend.size
 
     @property
@@ -162,6 +169,7 @@ class Core:
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """The desktop for one call. What an earlier call has left pressed is released first."""
+        self.owner.refuse_if_parent("this desktop")
         with self.lock:
             self.refuse_if_closed()
             self.watch.stop = False
@@ -221,6 +229,7 @@ class Core:
 
     def refuse_if_closed(self) -> None:
         """Raise if nobody may do anything any more."""
+        self.owner.refuse_if_parent("this desktop")
         if self.closed or self._closing:
             raise BackendError("this desktop is closed")
 
@@ -375,6 +384,7 @@ class Core:
 
     def interrupt(self) -> None:
         """From another thread: stop the call under way. It releases what it holds and raises."""
+        self.owner.refuse_if_parent("this desktop")
         if self.closed:
             # Another object may have the connection by now; see `hand_over`.
             return
@@ -385,6 +395,7 @@ class Core:
 
     def stop(self, reason: str, timeout: float) -> bool:
         """See `Desktop.stop`."""
+        self.owner.refuse_if_parent("this desktop")
         if self._stopped is None:
             self._stopped = reason
         self._end_attempts()
@@ -441,6 +452,9 @@ class Core:
 
     def close(self) -> None:
         """See `Desktop.close`."""
+        if self.owner.is_parent:
+            self.closed = True
+            return
         with self._last_turn("close"):
             self.closed = True
             self.ledger.clear()
@@ -451,6 +465,7 @@ class Core:
 
     def renew(self) -> Desktop:
         """See `Desktop.renew`. What is returned has no interceptors yet."""
+        self.owner.refuse_if_parent("this desktop")
         if self._renew is None:
             raise UnsupportedAction(self.backend.name, "renew", "close it and launch another")
         with self._last_turn("renew"):
@@ -497,6 +512,7 @@ class Core:
 
     @contextlib.contextmanager
     def _last_turn(self, what: str) -> Iterator[None]:
+        self.owner.refuse_if_parent("this desktop")
         self._closing = True
         for _ in range(round(_CLOSE_LOCK_LIMIT / _CLOSE_SLICE)):
             # Asked again and again: a call that was just beginning has taken the first request as meant for the one before.

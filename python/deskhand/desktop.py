@@ -173,6 +173,7 @@ class Desktop:
     @property
     def status(self) -> tuple[str, ...]:
         """What is not as it should be, a sentence each: slower paths in use, parts that had to be started again..."""
+        self._core.owner.refuse_if_parent("this desktop")
         inside = self._core.inside
         return (*self._core.backend.status, *(inside.status if inside is not None else ()))
 
@@ -295,6 +296,7 @@ class Desktop:
     @property
     def held(self) -> tuple[ButtonDown | KeyDown, ...]:
         """What this driver holds pressed, oldest first."""
+        self._core.owner.refuse_if_parent("this desktop")
         return self._core.ledger.pressed
 
     # --- windows, programs, clipboard ---

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from deskhand.errors import ActionError, BackendError, ShellError, shown
+from deskhand.forks import Owner
 from deskhand.inside import CommandResult
 from deskhand.transcript import Transcript
 
@@ -162,6 +163,7 @@ class Shell:
             judged: Whether a policy decides about them, so that they may wait for whoever is asked.
             clock: Monotonic seconds.
         """
+        self._owner = Owner()
         self._timeout = _checked_timeout(timeout)
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 2:
             raise ActionError(f"limit must be a number of bytes, not {shown(limit)}")
@@ -280,6 +282,7 @@ class Shell:
 
     def interrupt(self) -> None:
         """From another thread: end the command under way, and its session; its `run` returns `cancelled`, within 2 s."""
+        self._owner.refuse_if_parent("this shell")
         self._stop = True
         if (running := self._running) is not None:
             running.news.put("stop")
@@ -287,6 +290,8 @@ class Shell:
     def close(self) -> None:
         """End the session with everything that was started in it. Again is harmless."""
         self._closed = True
+        if self._owner.is_parent:
+            return
         for _ in range(round(_CLOSE_LIMIT / _CLOSE_SLICE)):
             # Again and again: a command that was just beginning has taken the first request as meant for the one before.
             self.interrupt()
@@ -304,6 +309,7 @@ class Shell:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
+        self._owner.refuse_if_parent("this shell")
         with self._lock:
             if self._closed:
                 raise BackendError("this shell is closed: open another with Desktop.open_shell")

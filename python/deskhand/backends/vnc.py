@@ -19,6 +19,7 @@ from deskhand.backends.vnc_login import enter
 from deskhand.backends.x11 import encode
 from deskhand.errors import BackendError, ConnectFailed, DesktopLost, Reconnected, UnsupportedAction
 from deskhand.events import ButtonDown, ButtonUp, KeyDown, KeyUp
+from deskhand.forks import share
 from deskhand.geometry import Size
 from deskhand.settle import Activity, Lag
 
@@ -71,6 +72,11 @@ class VncBackend:
         self._ends: Ends | None = None
         self._vnc = self._connect(timeout, None)
         self.screen = self._vnc.screen
+        share(self)
+
+    def descriptors(self) -> list[int]:
+        """Its socket."""
+        return self._vnc.sockets()
 
     def __repr__(self) -> str:
         return f"<VncBackend {self._target}>"

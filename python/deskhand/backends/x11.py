@@ -18,6 +18,7 @@ from deskhand import _native
 from deskhand.backends.base import Window
 from deskhand.errors import ConnectFailed
 from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove
+from deskhand.forks import share
 from deskhand.geometry import Rect, Size
 from deskhand.settle import Activity, Lag
 from deskhand.untrusted import PinnedSocket
@@ -176,6 +177,9 @@ class X11Backend:
                 display, (name, data), view_only=view_only, driver=driver, method=method, socket=descriptor
             )
         self.screen = self._x11.screen
+        # The method that is the native one as it is, as those below.
+        self.descriptors = self._x11.sockets
+        share(self)
         # The methods that are the native ones as they are.
         self.begin = self._x11.begin
         self.end = self._x11.end

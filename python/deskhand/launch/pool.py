@@ -28,6 +28,7 @@ from deskhand._native import Interrupted
 from deskhand.aio import AsyncDesktop
 from deskhand.desktop import bare
 from deskhand.errors import ActionError, BackendError, DeskhandError, LaunchFailed, PoolExhausted
+from deskhand.forks import Owner
 from deskhand.launch import registry
 from deskhand.launch.processes import Guard
 from deskhand.launch.rooms import Rooms
@@ -96,6 +97,7 @@ class _Keeper:
         clock: Callable[[], float],
         most: int | None,
     ) -> None:
+        self.owner = Owner()
         self.launch = launch
         self.reset = reset
         self.roster = roster
@@ -121,6 +123,7 @@ class _Keeper:
 
     def ask(self, ticket: _Ticket) -> None:
         """Want a desktop; `ticket.tell` will be called with it, or with an error."""
+        self.owner.refuse_if_parent("this pool")
         self.inbox.put(partial(self._on_ask, ticket))
         if self.over.is_set():
             raise _closed()
@@ -133,6 +136,8 @@ class _Keeper:
 
     def leave(self, ticket: _Ticket) -> None:
         """Do not want one any more, or have used it."""
+        if self.owner.is_parent:
+            return
         self.inbox.put(partial(self._on_leave, ticket))
 
     def is_fit(self, desktop: Desktop) -> bool:
@@ -570,7 +575,7 @@ class Pool:
 
     def __del__(self) -> None:
         keeper: _Keeper | None = getattr(self, "_keeper", None)
-        if keeper is not None and not keeper.over.is_set() and not sys.is_finalizing():
+        if keeper is not None and not keeper.owner.is_parent and not keeper.over.is_set() and not sys.is_finalizing():
             warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=1, source=self)
             keeper.inbox.put(keeper.on_close)
 
@@ -603,6 +608,8 @@ class Pool:
         Raises:
             BackendError: They are not, after a minute.
         """
+        if self._keeper.owner.is_parent:
+            return
         self._keeper.inbox.put(self._keeper.on_close)
         self._keeper.thread.join(_CLOSE_LIMIT)
         if self._keeper.thread.is_alive():

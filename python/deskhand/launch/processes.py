@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from deskhand.errors import BackendError, ShellError
+from deskhand.forks import share
 from deskhand.launch import registry
 
 if TYPE_CHECKING:
@@ -97,8 +98,14 @@ class Guard:
         self._condition = threading.Condition()
         self._ended = False
         self._client: socket.socket | None = None
+        share(self)
         self._reader = threading.Thread(target=self._read, name="deskhand-guard", daemon=True)
         self._reader.start()
+
+    def descriptors(self) -> list[int]:
+        """Those by which the guard learns that we have ended."""
+        pipes = [pipe.fileno() for pipe in (self._to, self._answers) if not pipe.closed]
+        return pipes if self._client is None or self._client.fileno() < 0 else [*pipes, self._client.fileno()]
 
     @classmethod
     def start(cls, directory: Path) -> Guard:

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event as XEvent;
 use x11rb::protocol::xfixes::{ConnectionExt as _, SelectionEvent, SelectionEventMask};
@@ -227,6 +227,7 @@ struct Transfer {
 pub struct Clipboard {
     shared: Arc<Shared>,
     nudge: Arc<OwnedFd>,
+    party: Arc<Party>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -237,20 +238,26 @@ impl Clipboard {
     ///
     /// As [`Server::open`].
     pub fn open(target: &Target) -> Result<Self> {
-        let party = Party::open(target, &Interrupt::never())?;
+        let party = Arc::new(Party::open(target, &Interrupt::never())?);
         let shared = Arc::new(Shared::default());
         let nudge = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| Error::Unsupported(format!("eventfd: {errno}")))?;
         let nudge = Arc::new(nudge);
         let thread = std::thread::Builder::new().name("deskhand-clipboard".into()).spawn({
-            let (shared, nudge) = (Arc::clone(&shared), Arc::clone(&nudge));
+            let (shared, nudge, party) = (Arc::clone(&shared), Arc::clone(&nudge), Arc::clone(&party));
             move || {
                 let _ended = Ended(&shared);
                 let _ = serve(&party, &shared, &nudge);
             }
         });
         let thread = Some(thread.map_err(|error| Error::Unsupported(format!("no thread: {error}")))?);
-        Ok(Self { shared, nudge, thread })
+        Ok(Self { shared, nudge, party, thread })
+    }
+
+    /// Its connection's socket.
+    #[must_use]
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.party.server.conn.stream().as_fd()
     }
 
     fn wait(&self, timeout: Duration, interrupt: &Interrupt, what: &str, done: impl Fn(&Offer) -> bool) -> Result<()> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use imaging::{Screen, Size};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, BorrowedFd};
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::randr::{self, ConnectionExt as _};
@@ -133,6 +133,12 @@ impl Display {
 
     fn alive(&self) -> Result<()> {
         self.shared.lost.get().map_or(Ok(()), |why| Err(Error::Lost(format!("the connection was lost before: {why}"))))
+    }
+
+    /// Its connection's socket.
+    #[must_use]
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.shared.server.conn.stream().as_fd()
     }
 
     /// The screen that this connection keeps current.

@@ -40,6 +40,7 @@ mod png;
 mod scale;
 mod screen;
 mod strip;
+mod threads;
 mod view;
 
 pub use cursor::Cursor;
@@ -50,4 +51,5 @@ pub use geometry::{Rect, Size, merge};
 pub use hash::{TILE, TileHash};
 pub use png::{Png, Slack, Stats, Tightened};
 pub use screen::{Change, Patch, Screen};
+pub use threads::{forked, forks};
 pub use view::View;

@@ -13,6 +13,7 @@ use crate::error::ImagingError;
 use crate::geometry::Size;
 use crate::indexed::Indexed;
 use crate::strip::{FILTER_BYTE, Pace, Strip, Worker, chunk};
+use crate::threads::in_parallel;
 use crate::view::{Picture, STRIP_ROWS, Target, Validity};
 
 /// `DEFLATE`, a 32 kB window, "fast" level, and the check bits that make it a multiple of 31 (RFC 1950 §2.2).
@@ -165,10 +166,9 @@ impl Encoder {
         let width = target.size.w as usize;
         let Some(Indexed { palette, rows }) = Indexed::of(&rgb, width) else { return Ok(None) };
         let row_len = FILTER_BYTE + width;
-        let strips: Vec<Strip> = rows
-            .par_chunks(STRIP_ROWS as usize * row_len)
-            .map(|rows| self.workers.with(|worker| worker.indexed(rows, row_len, validity)))
-            .collect();
+        let (workers, chunks) = (&self.workers, rows.par_chunks(STRIP_ROWS as usize * row_len));
+        let indexed = chunks.map(|rows| workers.with(|worker| worker.indexed(rows, row_len, validity)));
+        let strips: Vec<Strip> = in_parallel(|| indexed.collect());
         self.stats.strips_deflated += strips.len() as u64;
         self.stats.bytes_deflated += rows.len() as u64;
         self.files += 1;
@@ -247,7 +247,7 @@ impl Output {
         self.file = None;
         let encode = |(i, validity, pace)| Ok((i, workers.with(|worker| worker.strip(picture, i, validity, pace))?));
         let fresh: Vec<(u32, Strip)> = if stale.len() > MAX_SERIAL {
-            stale.into_par_iter().with_max_len(1).map(encode).collect::<Result<_, ImagingError>>()?
+            in_parallel(|| stale.into_par_iter().with_max_len(1).map(encode).collect::<Result<_, ImagingError>>())?
         } else {
             stale.into_iter().map(encode).collect::<Result<_, ImagingError>>()?
         };

@@ -14,6 +14,7 @@ use crate::error::ImagingError;
 use crate::frame::{Frame, PIXEL};
 use crate::geometry::{Rect, Size};
 use crate::scale::Scaler;
+use crate::threads::in_parallel;
 
 /// Rows in a strip of an output: fewer cost less when a line changes, more make smaller files.
 pub(crate) const STRIP_ROWS: u32 = 32;
@@ -173,8 +174,8 @@ impl Picture<'_> {
         if out.len() != self.rgb_len() {
             return Err(ImagingError::RgbLength { size: self.target.size, needed: self.rgb_len(), got: out.len() });
         }
-        (out.par_chunks_mut(self.strip_rows() as usize * self.row_len(0)).enumerate())
-            .try_for_each(|(strip, out)| self.fill(strip as u32, 0, out))
+        let strips = out.par_chunks_mut(self.strip_rows() as usize * self.row_len(0)).enumerate();
+        in_parallel(|| strips.try_for_each(|(strip, out)| self.fill(strip as u32, 0, out)))
     }
 
     /// Bytes of one row as [`Self::fill`] writes it.

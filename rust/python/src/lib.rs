@@ -2,6 +2,7 @@
 
 mod errors;
 mod events;
+mod owned;
 mod parser;
 mod screen;
 mod vnc;
@@ -15,6 +16,12 @@ fn base64(data: &[u8]) -> String {
     base64_simd::STANDARD.encode_to_string(data)
 }
 
+/// To be called in a process that was just forked: connections opened before are its parent's from now on.
+#[pyfunction]
+fn forked() {
+    imaging::forked();
+}
+
 /// The binding module.
 #[pymodule]
 #[pyo3(name = "_native")]
@@ -26,6 +33,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<x11::X11>()?;
     module.add_function(wrap_pyfunction!(x11::glance, module)?)?;
     module.add_function(wrap_pyfunction!(base64, module)?)?;
+    module.add_function(wrap_pyfunction!(forked, module)?)?;
     module.add("Interrupted", module.py().get_type::<errors::Interrupted>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -1,6 +1,6 @@
 //! `_native.Vnc` and `_native.VncHandshake`: see `vnc::Connection` and `rfb::Handshake`.
 
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use imaging::Size;
@@ -11,6 +11,7 @@ use vnc::{Connection, Error, Event, Interrupt};
 
 use crate::errors;
 use crate::events::{EventTuple, reads_events};
+use crate::owned::Owned;
 use crate::screen::Screen;
 
 reads_events!(Event);
@@ -18,12 +19,20 @@ reads_events!(Event);
 /// One desktop over VNC, from the end of the handshake on.
 #[pyclass(frozen, module = "deskhand._native")]
 pub(crate) struct Vnc {
-    connection: Connection,
+    connection: Owned<Connection>,
 }
 
 impl Vnc {
     fn call<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Connection) -> Result<T, Error> + Send) -> PyResult<T> {
-        errors::detached(py, || work(&self.connection))?.map_err(errors::vnc)
+        errors::detached(py, || work(self.connection()?))?.map_err(errors::vnc)
+    }
+
+    fn connection(&self) -> Result<&Connection, Error> {
+        self.connection.get().map_err(Error::Lost)
+    }
+
+    fn mine(&self) -> PyResult<&Connection> {
+        self.connection().map_err(errors::vnc)
     }
 }
 
@@ -48,39 +57,40 @@ impl Vnc {
         let (screen, interrupt) = (screen.map(Screen::shared), Interrupt::new(errors::signalled));
         let size = Size { w: size.0, h: size.1 };
         let connection = errors::detached(py, || Connection::new(stream, size, rest, local, screen, interrupt))?;
-        Ok(Self { connection: connection.map_err(errors::vnc)? })
+        Ok(Self { connection: Owned::new(connection.map_err(errors::vnc)?) })
     }
 
     #[getter]
-    fn screen(&self) -> Screen {
-        Screen::of(self.connection.screen())
+    fn screen(&self) -> PyResult<Screen> {
+        Ok(Screen::of(self.mine()?.screen()))
     }
 
     /// Which extensions the server has shown to know.
     #[getter]
-    fn features(&self) -> Vec<&'static str> {
-        let features = self.connection.features();
-        [
+    fn features(&self) -> PyResult<Vec<&'static str>> {
+        let connection = self.mine()?;
+        let features = connection.features();
+        Ok([
             (features.fence, "fence"),
             (features.continuous_updates, "continuous_updates"),
             (features.mouse_buttons, "mouse_buttons"),
             (features.set_desktop_size, "set_desktop_size"),
             (features.clipboard, "clipboard"),
-            (self.connection.tells_locks(), "locks"),
+            (connection.tells_locks(), "locks"),
         ]
         .into_iter()
         .filter_map(|(known, name)| known.then_some(name))
-        .collect()
+        .collect())
     }
 
     #[getter]
-    fn lag(&self) -> (f64, f64, f64, f64) {
-        self.connection.lag().into()
+    fn lag(&self) -> PyResult<(f64, f64, f64, f64)> {
+        Ok(self.mine()?.lag().into())
     }
 
     #[getter]
-    fn silent(&self) -> f64 {
-        self.connection.silent()
+    fn silent(&self) -> PyResult<f64> {
+        Ok(self.mine()?.silent())
     }
 
     fn locks(&self, py: Python<'_>) -> PyResult<Option<(bool, bool)>> {
@@ -101,8 +111,8 @@ impl Vnc {
         self.call(py, |connection| connection.release(&events))
     }
 
-    fn pressed(&self) -> (Vec<u32>, Vec<u8>) {
-        self.connection.pressed()
+    fn pressed(&self) -> PyResult<(Vec<u32>, Vec<u8>)> {
+        Ok(self.mine()?.pressed())
     }
 
     #[pyo3(signature = (limit=None))]
@@ -147,16 +157,24 @@ impl Vnc {
         self.call(py, |connection| connection.wait_pasted(timeout))
     }
 
-    fn interrupt(&self) {
-        self.connection.interrupt().set();
+    fn interrupt(&self) -> PyResult<()> {
+        self.mine()?.interrupt().set();
+        Ok(())
     }
 
-    fn clear_interrupt(&self) {
-        self.connection.interrupt().clear();
+    fn clear_interrupt(&self) -> PyResult<()> {
+        self.mine()?.interrupt().clear();
+        Ok(())
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        errors::detached(py, || self.connection.close())
+        let Ok(connection) = self.connection() else { return Ok(()) };
+        errors::detached(py, || connection.close())
+    }
+
+    /// Its socket, for a process that was forked.
+    fn sockets(&self) -> Vec<i32> {
+        self.connection.of_any().map(|connection| connection.socket().as_raw_fd()).into_iter().collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! `_native.X11`: see `capture::Display` and `capture::Clipboard`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capture::{Activity, Clipboard, Display, Error, Event, Interrupt, Method, Options, Target};
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 
 use crate::errors;
 use crate::events::{EventTuple, reads_events};
+use crate::owned::Owned;
 use crate::screen::Screen;
 
 type WindowTuple = (u32, String, String, Option<u32>, (i32, i32, u32, u32), bool);
@@ -58,12 +60,20 @@ pub(crate) fn glance(
 /// One desktop over X11.
 #[pyclass(frozen, module = "deskhand._native")]
 pub(crate) struct X11 {
-    /// None once closed: what it had is given back though this object may live on.
+    has: Owned<Connections>,
+    interrupt: Interrupt,
+}
+
+struct Connections {
+    /// None once closed: what it had is given back though the object may live on.
     display: Mutex<Option<Arc<Display>>>,
     clipboard: Mutex<Option<Clipboard>>,
     /// None likewise: it may hold a descriptor.
     target: Mutex<Option<Target>>,
-    interrupt: Interrupt,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl X11 {
@@ -71,14 +81,18 @@ impl X11 {
         errors::detached(py, || work(&*self.open()?))?.map_err(errors::capture)
     }
 
+    fn connections(&self) -> Result<&Connections, Error> {
+        self.has.get().map_err(Error::Lost)
+    }
+
     fn open(&self) -> Result<Arc<Display>, Error> {
-        let display = self.display.lock().unwrap_or_else(PoisonError::into_inner);
-        display.clone().ok_or_else(|| Error::Lost("this connection was closed".into()))
+        let display = locked(&self.connections()?.display).clone();
+        display.ok_or_else(|| Error::Lost("this connection was closed".into()))
     }
 
     fn target(&self) -> Result<Target, Error> {
-        let target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
-        target.clone().ok_or_else(|| Error::Lost("this connection was closed".into()))
+        let target = locked(&self.connections()?.target).clone();
+        target.ok_or_else(|| Error::Lost("this connection was closed".into()))
     }
 
     fn with_clipboard<T: Send>(
@@ -87,7 +101,7 @@ impl X11 {
         work: impl FnOnce(&Clipboard) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         errors::detached(py, || {
-            let mut clipboard = self.clipboard.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut clipboard = locked(&self.connections()?.clipboard);
             let clipboard = match &mut *clipboard {
                 Some(clipboard) => clipboard,
                 none => none.insert(Clipboard::open(&self.target()?)?),
@@ -117,7 +131,8 @@ impl X11 {
         let display = errors::detached(py, || Display::open(&target, &options, interrupt.clone()))?;
         let display = display.map_err(errors::capture)?;
         let display = Mutex::new(Some(Arc::new(display)));
-        Ok(Self { display, clipboard: Mutex::default(), target: Mutex::new(Some(target)), interrupt })
+        let has = Connections { display, clipboard: Mutex::default(), target: Mutex::new(Some(target)) };
+        Ok(Self { has: Owned::new(has), interrupt })
     }
 
     #[getter]
@@ -236,13 +251,24 @@ impl X11 {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let Ok(has) = self.has.get() else { return Ok(()) };
         errors::detached(py, || {
-            drop(self.clipboard.lock().unwrap_or_else(PoisonError::into_inner).take());
-            drop(self.target.lock().unwrap_or_else(PoisonError::into_inner).take());
-            let display = self.display.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drop(locked(&has.clipboard).take());
+            drop(locked(&has.target).take());
+            let display = locked(&has.display).take();
             if let Some(display) = display {
                 display.close();
             }
         })
+    }
+
+    /// Its sockets, for a process that was forked: whoever is in a call meanwhile keeps the clipboard's.
+    fn sockets(&self) -> Vec<i32> {
+        let Some(has) = self.has.of_any() else { return Vec::new() };
+        let display = has.display.try_lock().ok();
+        let clipboard = has.clipboard.try_lock().ok();
+        let display = display.iter().flat_map(|display| display.iter()).map(|display| display.socket());
+        let clipboard = clipboard.iter().flat_map(|clipboard| clipboard.iter()).map(Clipboard::socket);
+        display.chain(clipboard).map(|socket| socket.as_raw_fd()).collect()
     }
 }

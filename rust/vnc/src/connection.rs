@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use imaging::{Screen, Size};
 use rfb::{Encoding, Formats, Limits, Monitor, PixelFormat, Session, client};
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::lock::{LOCK_KEYS, Lock};
 use crate::reader::{self, SILENCE_LIMIT, Shared, locked, now};
@@ -509,6 +510,12 @@ impl Connection {
             return Ok(());
         }
         Err(Error::Timeout { what: "somebody to paste the text", seconds })
+    }
+
+    /// Its socket.
+    #[must_use]
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.shared.stream.as_fd()
     }
 
     /// Releases everything and ends the connection; again is harmless.
