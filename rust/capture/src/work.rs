@@ -594,9 +594,12 @@ mod tests {
         let program = Program::run("while :; do :; done");
         let mut work = program.work();
         assert!(becomes(&mut work, Activity::Computing));
-        sleep(SHORTEST_REST);
-        work.take_stock();
-        assert_ne!(activity_of_the_next(LOOKBACK, &mut work), Activity::Computing);
+        // How long it waits for a processor is told later: on a busy machine what is usual may be told too low.
+        assert!((0..200).any(|_| {
+            sleep(SHORTEST_REST);
+            work.take_stock();
+            activity_of_the_next(LOOKBACK, &mut work) != Activity::Computing
+        }));
     }
 
     #[test]
