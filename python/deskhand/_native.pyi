@@ -139,6 +139,7 @@ class X11:
         auth: tuple[bytes, bytes],
         *,
         view_only: bool,
+        own: bool,
         driver: str,
         method: str | None = None,
         socket: int | None = None,

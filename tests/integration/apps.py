@@ -54,9 +54,24 @@ def run(desktop: deskhand.Desktop, *command: str) -> str:
     return subprocess.run(command, env=environment_of(desktop), check=True, capture_output=True, text=True).stdout
 
 
+def bound_keycodes(desktop: deskhand.Desktop) -> set[int]:
+    """The keycodes that a driver says to have bound characters to; see `rust/capture/src/bindings.rs`."""
+    listed = run(desktop, "xprop", "-root", "-notype", "_DESKHAND_KEYS").partition("=")[2]
+    words = [int(word) for word in listed.replace(",", " ").split()]
+    keycodes = set()
+    while words:
+        keycode, _level, windows, _ = words[0].to_bytes(4, "little")
+        keycodes.add(keycode)
+        del words[: 2 + windows]
+    return keycodes
+
+
 def keymap(desktop: deskhand.Desktop) -> str:
-    """The server's keymap as another client sees it."""
-    return run(desktop, "xmodmap", "-pke")
+    """The server's keys as another client sees them, but for those that a driver has bound characters to."""
+    bound = bound_keycodes(desktop)
+    # A line is the word, the number, an equals sign, and a keysym for each column.
+    lines = (line.split() for line in run(desktop, "xmodmap", "-pke").splitlines())
+    return "\n".join(" ".join(line) for line in lines if len(line) > 3 and int(line[1]) not in bound)
 
 
 def locks(desktop: deskhand.Desktop) -> dict[str, str]:
@@ -165,6 +180,36 @@ class FeatherPad(_Editor):
         settings = ("noIndent=true", "appendEmptyLine=false", "autoBracket=false", "autoReplace=false")
         config.write_text("\n".join(["[text]", *settings, ""]))
         super().__init__(desktop, [need("featherpad", "featherpad"), str(self.file)])
+
+
+_TK_TEXT = """
+import sys, tkinter
+root = tkinter.Tk()
+text = tkinter.Text(root)
+text.pack()
+text.focus_force()
+def write(event):
+    with open(sys.argv[1], "w", encoding="utf-8") as file:
+        file.write(text.get("1.0", "end-1c"))
+text.bind("<<Modified>>", lambda event: (write(event), text.edit_modified(False)))
+root.mainloop()
+"""
+
+
+class TkText(_Managed):
+    """A text field of Tk's, which answers no pings; it writes what it holds into a file."""
+
+    def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
+        self.file = home / "tk.txt"
+        self.file.touch()
+        super().__init__(desktop, [need("/usr/bin/python3", "python3-tk"), "-c", _TK_TEXT, str(self.file)])
+
+    def clear(self) -> None:
+        self.desktop.perform(KeyPress(["ctrl", "slash"]), KeyPress(["Delete"]))
+
+    def text(self, expected: str) -> str:
+        until(lambda: self.file.read_text() == expected)
+        return self.file.read_text()
 
 
 _PAGE = """<!doctype html><meta charset="utf-8"><title>page</title>

@@ -150,6 +150,7 @@ class X11Backend:
         *,
         xauthority: str | os.PathLike[str] | None = None,
         view_only: bool = False,
+        own: bool = False,
         method: str | None = None,
         socket: PinnedSocket | None = None,
     ) -> None:
@@ -159,6 +160,8 @@ class X11Backend:
             display: As `DISPLAY` would name it, such as `:99`.
             xauthority: The cookie file.
             view_only: Look only, take no lease, refuse input.
+            own: The server is there for our programs only: its multimedia keys are made free for characters that no key
+                has, and the keymap is not given back at the end.
             method: Use this capture method (`shared-fd`, `shared-id`, `socket`) or fail; by default the fastest that works.
             socket: Its socket, if that was opened already; it stays the caller's.
 
@@ -174,7 +177,7 @@ class X11Backend:
         driver = driver_name(os.getpid())
         with _pinned(display, socket) as descriptor:
             self._x11 = _native.X11(
-                display, (name, data), view_only=view_only, driver=driver, method=method, socket=descriptor
+                display, (name, data), view_only=view_only, own=own, driver=driver, method=method, socket=descriptor
             )
         self.screen = self._x11.screen
         # The method that is the native one as it is, as those below.

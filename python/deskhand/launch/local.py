@@ -185,7 +185,7 @@ class _Session:
         guard = self.guard
         # After the server: what the bus starts gets its environment, and so its display.
         bus = _start_bus(guard, self._environment(server))
-        backend = X11Backend(server.display, xauthority=server.xauthority, method=self.method)
+        backend = X11Backend(server.display, xauthority=server.xauthority, own=True, method=self.method)
         try:
             if bus is not None:
                 _await_bus(guard, bus, self.timeout)

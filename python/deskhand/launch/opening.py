@@ -240,7 +240,7 @@ def _enter(container: Container, *, view_only: bool, method: str | None) -> X11B
     try:
         with berth.enter(container.id) as socket:
             backend = X11Backend(
-                berth.socket, xauthority=berth.xauthority, view_only=view_only, method=method, socket=socket
+                berth.socket, xauthority=berth.xauthority, view_only=view_only, own=True, method=method, socket=socket
             )
             container.doubt = socket.doubt
             berth.keep(socket, container.id)

@@ -7,10 +7,9 @@
 //! - Xt sends `GetKeyboardMapping` and then `GetModifierMapping` when it *handles* the notification, in order with its keys, and
 //!   once for all changes made under one server grab. That is proof. It does so only once it has translated a key, and for its
 //!   first key too. (xterm itself also asks for both, the other way round and as often as it likes.)
-//! - Xlib sends `XkbGetMap` when it handles the notification, but also with any earlier key when the notification is merely in its
-//!   queue. That is proof before anything was typed, but afterwards only a sign, of which we ask for several.
+//! - Xlib sends `XkbGetMap` also with any earlier key when the notification is merely in its queue. That proves nothing.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,32 +26,24 @@ use crate::stream::Interrupt;
 
 const FROM_CLIENT: u8 = 1;
 const START_OF_DATA: u8 = 4;
-/// A client makes its fetches for one notification within 2 ms; this long without another one ends them.
-const BURST_END: Duration = Duration::from_millis(8);
 const CORE_FETCHES: [u8; 2] = [GET_KEYBOARD_MAPPING_REQUEST, GET_MODIFIER_MAPPING_REQUEST];
-/// How many signs we take for a proof where there is none.
-const SIGNS: u32 = 3;
-
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    /// Fetches made by Xt.
-    xt: u64,
-    /// All fetches.
-    any: u64,
-}
+/// One fetch is not enough: the server tells clients of a new keyboard before the first key from ours (after somebody set a layout,
+/// say), and a client that has translated no key yet fetches for its first one. What is asked for after those is seen can only be
+/// answered after the keys.
+const PROOFS: u32 = 3;
 
 #[derive(Default)]
 struct Seen {
     enabled: bool,
     ended: bool,
-    counts: Counts,
+    /// Fetches made by Xt.
+    fetches: u64,
     /// The client's latest request, if it may be the first of a pair.
     first_of_pair: Option<u8>,
     /// A mark came after that request.
     straddled: bool,
-    last: Option<Instant>,
     marks: u64,
-    at_mark: Counts,
+    at_mark: u64,
 }
 
 impl Seen {
@@ -62,7 +53,7 @@ impl Seen {
             match (ours, opcode) {
                 (true, NO_OPERATION_REQUEST) => {
                     self.marks += 1;
-                    self.at_mark = self.counts;
+                    self.at_mark = self.fetches;
                     self.straddled = true;
                 }
                 (true, _) => {}
@@ -70,13 +61,11 @@ impl Seen {
                     let first = self.first_of_pair.take();
                     if let (Some(GET_KEYBOARD_MAPPING_REQUEST), GET_MODIFIER_MAPPING_REQUEST) = (first, opcode) {
                         // What was fetched before the mark says nothing about the change behind it.
-                        self.counts.xt += u64::from(!self.straddled);
+                        self.fetches += u64::from(!self.straddled);
                     } else if first.is_none() && CORE_FETCHES.contains(&opcode) {
                         self.first_of_pair = Some(opcode);
                         self.straddled = false;
                     }
-                    self.counts.any += 1;
-                    self.last = Some(Instant::now());
                 }
             }
             let length = 4 * usize::from(u16::from_ne_bytes([low, high])).max(1);
@@ -84,14 +73,8 @@ impl Seen {
         }
     }
 
-    fn xt_since(&self, mark: u64) -> bool {
-        self.marks > mark && self.counts.xt > self.at_mark.xt
-    }
-
-    fn burst_since(&self, mark: u64) -> bool {
-        self.marks > mark
-            && self.counts.any > self.at_mark.any
-            && self.last.is_some_and(|last| last.elapsed() >= BURST_END)
+    fn fetched_since(&self, mark: u64) -> bool {
+        self.marks > mark && self.fetches > self.at_mark
     }
 }
 
@@ -111,24 +94,6 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// What has been gathered to show that a client has read its keys.
-#[derive(Debug)]
-pub(crate) struct Proof {
-    /// The client is known to make proving fetches for nothing but changes.
-    sure: bool,
-    proofs: u32,
-    signs: u32,
-}
-
-impl Proof {
-    /// One fetch is not enough: the server tells clients of a new keyboard before the first key from ours (after somebody set a
-    /// layout, say), and a client that has translated no key yet fetches for its first one. What is asked for after those is seen
-    /// can only be answered after the keys.
-    pub(crate) fn complete(&self) -> bool {
-        self.proofs >= if self.sure { 2 } else { 3 } || (self.proofs == 0 && self.signs >= SIGNS)
-    }
-}
-
 /// Watches one client's keymap fetches.
 pub(crate) struct Fetches {
     server: Arc<Server>,
@@ -136,8 +101,6 @@ pub(crate) struct Fetches {
     shared: Arc<Shared>,
     interrupt: Interrupt,
     thread: Option<JoinHandle<()>>,
-    /// The client has answered a change with a proving fetch before it was sent a key.
-    sure: bool,
 }
 
 impl Fetches {
@@ -199,14 +162,14 @@ impl Fetches {
             }
         });
         let thread = Some(thread.map_err(|error| Error::Unsupported(format!("no thread: {error}")))?);
-        let fetches = Self { server: Arc::clone(server), context, shared, interrupt, thread, sure: false };
+        let fetches = Self { server: Arc::clone(server), context, shared, interrupt, thread };
         fetches.wait(Duration::from_secs(1), &Interrupt::never(), |seen| seen.enabled)?;
         Ok(fetches)
     }
 
     fn wait(&self, timeout: Duration, caller: &Interrupt, done: impl Fn(&Seen) -> bool) -> Result<bool> {
         let deadline = Instant::now() + timeout;
-        let mut seen = self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen();
         loop {
             if done(&seen) {
                 return Ok(true);
@@ -223,34 +186,28 @@ impl Fetches {
         }
     }
 
-    /// To be taken before a change of the map.
-    pub(crate) fn mark(&self) -> u64 {
-        self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).marks
-    }
-
-    /// Waits until the client has read a change made before it is sent any key; `false` at the timeout.
-    pub(crate) fn wait_read(&mut self, mark: u64, timeout: Duration, caller: &Interrupt) -> Result<bool> {
-        let sure = self.sure;
-        let read = self.wait(timeout, caller, |seen| seen.xt_since(mark) || (!sure && seen.burst_since(mark)))?;
-        self.sure |= self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).xt_since(mark);
-        Ok(read)
-    }
-
-    /// The proof, still to be gathered, that the keys sent so far were read.
-    pub(crate) fn proof(&self) -> Proof {
-        Proof { sure: self.sure, proofs: 0, signs: 0 }
-    }
-
-    /// Waits for what the client makes of a change, and adds it to the proof; `false` at the timeout.
-    pub(crate) fn add(&self, proof: &mut Proof, mark: u64, timeout: Duration, caller: &Interrupt) -> Result<bool> {
-        let signs_count = !proof.sure && proof.proofs == 0;
-        let read = self.wait(timeout, caller, |seen| seen.xt_since(mark) || (signs_count && seen.burst_since(mark)))?;
-        if self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).xt_since(mark) {
-            proof.proofs += 1;
-        } else {
-            proof.signs += 1;
+    /// Waits until the client has read the keys that it was sent, which it shows by what it makes of changes of the map; `false` when
+    /// it does not by the timeout.
+    pub(crate) fn wait_read(
+        &self,
+        timeout: Duration,
+        caller: &Interrupt,
+        mut change: impl FnMut() -> Result<()>,
+    ) -> Result<bool> {
+        let deadline = Instant::now() + timeout;
+        for _ in 0..PROOFS {
+            let mark = self.seen().marks;
+            change()?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !self.wait(left, caller, |seen| seen.fetched_since(mark))? {
+                return Ok(false);
+            }
         }
-        Ok(read)
+        Ok(true)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

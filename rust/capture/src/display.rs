@@ -32,6 +32,8 @@ pub struct Options {
     pub view_only: bool,
     /// Use this capture method or fail.
     pub method: Option<Method>,
+    /// The server is there for our programs only: its keymap may be changed for good.
+    pub own: bool,
     /// What the lease says about us, for the next driver's error message.
     pub driver: String,
 }
@@ -41,6 +43,7 @@ pub struct Display {
     shared: Arc<Shared>,
     watcher: Mutex<Option<JoinHandle<()>>>,
     view_only: bool,
+    own: bool,
 }
 
 impl Display {
@@ -105,11 +108,11 @@ impl Display {
             let mut state = locked(&shared.state);
             state.fetch_all(&shared)?;
             if !options.view_only {
-                state.take_keyboard(&shared)?;
+                state.take_keyboard(&shared, options.own)?;
             }
             state.look(&shared)?;
         }
-        Ok(Self { shared, watcher: Mutex::default(), view_only: options.view_only })
+        Ok(Self { shared, watcher: Mutex::default(), view_only: options.view_only, own: options.own })
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut State, &Shared) -> Result<T>) -> Result<T> {
@@ -325,7 +328,7 @@ impl Display {
         })
     }
 
-    /// Releases what is pressed, restores the keymap, gives the lease back and ends the watcher. Idempotent.
+    /// Releases what is pressed, gives the keymap back where it is not ours, gives the lease back and ends the watcher. Idempotent.
     pub fn close(&self) {
         let Some(watcher) = locked(&self.watcher).take() else { return };
         {
@@ -340,7 +343,9 @@ impl Display {
             let _ = self.shared.interrupt.shielded(|| {
                 self.with(|state, shared| {
                     state.release(shared, &[])?;
-                    state.restore_keymap(shared)?;
+                    if !self.own {
+                        state.unbind(shared)?;
+                    }
                     shared.server.round_trip()
                 })
             });

@@ -52,9 +52,20 @@ pub enum Error {
         /// The limit.
         seconds: f64,
     },
-    /// These events (by index) were not sent: the window stopped reading its input while spare keycodes were needed again.
+    /// These events (by index) were not sent: the window did not read its new keymap.
     #[error("the window stopped reading its input; {sent} of {total} events were sent")]
     Stalled {
+        /// Events sent before.
+        sent: usize,
+        /// Events asked for.
+        total: usize,
+    },
+    /// These events (by index) were not sent: every spare keycode carries a character that a window may still have to look up.
+    #[error(
+        "no key is free for more characters: the window that the earlier ones were typed into has not shown that it has read them; \
+         {sent} of {total} events were sent; paste the rest (paste=True)"
+    )]
+    Unread {
         /// Events sent before.
         sent: usize,
         /// Events asked for.

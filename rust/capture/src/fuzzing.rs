@@ -299,7 +299,7 @@ fn drive(ours: UnixStream, kind: u8, calls: &[u8]) -> Result<()> {
         2 => Some(Method::SharedFd),
         _ => None,
     };
-    let options = Options { view_only: kind & 1 == 1, method, driver: "fuzz".into() };
+    let options = Options { view_only: kind & 1 == 1, own: kind & 8 == 8, method, driver: "fuzz".into() };
     let display = Display::unwatched(server, &target, &options, Interrupt::never())?;
     for call in calls {
         let key = |keysym| [Event::Key(keysym, true), Event::Key(keysym, false)];

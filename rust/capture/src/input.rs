@@ -1,11 +1,11 @@
-//! Sends input: plans pages (`keyboard.rs`), and proves that each was consumed before its keycodes are used again.
+//! Sends input: plans pages (`keyboard.rs`), binds what they need, and takes a binding away only from windows that have read it.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use x11rb::connection::{Connection, RequestConnection};
+use x11rb::connection::Connection;
 use x11rb::protocol::xkb::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
     BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConnectionExt as _, KEY_PRESS_EVENT, KEY_RELEASE_EVENT, KeyButMask,
@@ -13,24 +13,26 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::protocol::xtest::ConnectionExt as _;
 
+use crate::bindings;
 use crate::consumption::Fetches;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::keyboard::{Keymap, Page, Step, plan};
+use crate::keyboard::{Binding, Keymap, Page, Slot, Step, plan};
+use crate::keymap_writer;
 use crate::replies;
 use crate::state::State;
 use crate::watcher::Shared;
 
 /// How long a window may leave its keys unread before the rest of the text is given up.
 pub(crate) const CONSUME_LIMIT: Duration = Duration::from_secs(10);
-/// How long the end of an action waits before it leaves the restoration of the keymap to the watcher.
-const RESTORE_LIMIT: Duration = Duration::from_secs(1);
+/// The same of a window that is not typed into now, and at the end: what stays then is for the next driver.
+const OTHERS_LIMIT: Duration = Duration::from_secs(1);
+/// Beyond so many it is seen which windows that were typed into are still there.
+const MANY_WINDOWS: usize = 16;
 /// A window manager that has not looked at a click in this time hangs.
 const CLICK_LIMIT: Duration = Duration::from_secs(1);
 /// It mostly has after half a millisecond.
 const CLICK_PERIOD: Duration = Duration::from_micros(200);
-/// Where consumption cannot be proved: enough for Swing (measured: 200 of 200 characters).
-const BLIND_PAUSE: Duration = Duration::from_millis(40);
 /// XTEST delays hold the server's side of this connection up, and whatever is sent after them: a release too, which must not come
 /// later than this after somebody has asked for it.
 const DELAY_PER_ROUND_TRIP: u32 = 50;
@@ -40,63 +42,17 @@ const EVENTS_PER_ROUND_TRIP: u32 = 2000;
 const MOST_LAYOUTS: usize = 100;
 const CORE_KEYBOARD: xkb::DeviceSpec = 0x100;
 const BUTTONS: std::ops::RangeInclusive<u8> = 1..=9;
-const NO_SYMBOL: u32 = 0;
 /// `Caps_Lock`, `Shift_Lock`, `ISO_Lock`, and the keys that choose a layout group.
 const LOCK_KEYS: [u32; 9] = [0xffe5, 0xffe6, 0xfe01, 0xfe06, 0xfe08, 0xfe0a, 0xfe0c, 0xfe0e, 0xff7e];
 
-/// How we learn that the window with the focus has read its keys.
-enum Reader {
-    Ping(Window),
-    Fetch(Fetches),
-    Blind,
-}
-
-/// The keymap for which pages were planned, and what we have set in it since.
-struct Planned {
-    map: Arc<Keymap>,
-    borrowed: Vec<(u8, u32)>,
-}
-
-impl Planned {
-    fn is_still(&self, now: &Keymap) -> bool {
-        self.borrowed.iter().all(|&(keycode, keysym)| now.carries(keycode, keysym))
-            && self.map.same_as(now, |keycode| self.is_borrowed(keycode))
-    }
-
-    /// True when a key that `steps` press means something else on `now`.
-    fn differs_for(&self, now: &Keymap, steps: &[Step]) -> bool {
-        steps.iter().any(|step| match *step {
-            Step::Key(keycode, true) => match self.borrowed.iter().find(|&&(borrowed, _)| borrowed == keycode) {
-                Some(&(_, keysym)) => !now.carries(keycode, keysym),
-                None => !self.map.same_at(now, keycode),
-            },
-            _ => false,
-        })
-    }
-
-    fn is_borrowed(&self, keycode: u8) -> bool {
-        self.borrowed.iter().any(|&(borrowed, _)| borrowed == keycode)
-    }
-}
-
 /// Keys that were typed, and that their window may not have read yet.
 pub(crate) struct Unread {
-    planned: Planned,
+    planned: Arc<Keymap>,
     typed: Vec<Step>,
     /// The first ping sent after them.
     ping: Option<u64>,
     /// The server told of a change of the keymap before it told of the answer to that ping.
     map_changed: bool,
-}
-
-/// What came of setting a page's keycodes.
-enum Assigned {
-    /// The window has read them.
-    Read,
-    /// The window has not.
-    Unread,
-    /// Nothing was set: the layout is another one.
-    LayoutChanged,
 }
 
 /// `CapsLock` and layout group as they were before typing.
@@ -114,7 +70,7 @@ impl State {
         self.drain(shared)?;
         self.error = None;
         if has_keys && self.map.is_none() {
-            self.await_layout(shared)?;
+            self.await_reading(shared)?;
         }
         let map = self.keymap(shared)?;
         let physical = self.physical(shared, events)?;
@@ -125,12 +81,9 @@ impl State {
         if let Some(locks) = locks {
             relock(shared, &locks)?;
         }
-        let read = result?;
+        result?;
         server.round_trip()?;
         self.drain(shared)?;
-        if read {
-            self.restore_keymap(shared)?;
-        }
         self.await_releases(shared, events)?;
         self.error.take().map_or(Ok(()), Err)
     }
@@ -154,31 +107,33 @@ impl State {
         events.iter().map(physical).collect()
     }
 
-    /// Sends all pages; what remains is planned anew when somebody changes the layout meanwhile. True when the window has read
-    /// what was typed with borrowed keycodes.
-    fn send_pages(&mut self, shared: &Shared, events: &[Event], pages: Vec<Page>) -> Result<bool> {
-        let mut reader = None;
+    /// Sends all pages; what remains is planned anew when somebody changes the layout meanwhile.
+    fn send_pages(&mut self, shared: &Shared, events: &[Event], pages: Vec<Page>) -> Result<()> {
         let mut pages = VecDeque::from(pages);
         let mut sent = 0;
         let mut typed = Vec::new();
         let mut layouts = 0;
-        let mut planned = Planned { map: self.keymap(shared)?, borrowed: self.keyboard.borrowed().to_vec() };
+        let mut planned = self.keymap(shared)?;
         while let Some(page) = pages.pop_front() {
-            if !page.assign.is_empty() && reader.is_none() {
-                reader = Some(Self::reader(shared)?);
-            }
-            let ready = match &mut reader {
-                Some(reader) if !page.assign.is_empty() => {
-                    if page.reuses && !self.consumed(shared, reader, CONSUME_LIMIT)? {
-                        return Err(Error::Stalled { sent, total: events.len() });
-                    }
-                    match self.assign_and_prove(shared, reader, &page.assign, &mut planned)? {
-                        Assigned::Read => true,
-                        Assigned::LayoutChanged => false,
-                        Assigned::Unread => return Err(Error::Stalled { sent, total: events.len() }),
-                    }
+            if let Some(silent) = self.unproved(shared, CONSUME_LIMIT, |binding| page.evict.contains(&binding.slot))? {
+                // What others have typed with may go instead.
+                if !self.keyboard.unread_by(silent) {
+                    return Err(Error::Unread { sent, total: events.len() });
                 }
-                _ => true,
+                pages = plan(&events[sent..], &planned, &self.keyboard).map_err(Error::NoKeycode)?.into();
+                continue;
+            }
+            let ready = if page.bind.is_empty() && page.evict.is_empty() {
+                self.note_typing(shared, &page.uses)?;
+                true
+            } else if self.bind(shared, &page, &mut planned)? {
+                // A browser translates the first key wrongly if it directly follows the change in its queue.
+                if !self.await_reading(shared)? {
+                    return Err(Error::Stalled { sent, total: events.len() });
+                }
+                true
+            } else {
+                false
             };
             if !ready || !self.execute_unless_changed(shared, &page.steps, &planned)? {
                 layouts += 1;
@@ -186,25 +141,20 @@ impl State {
                     return Err(Error::LayoutChanged);
                 }
                 planned = self.plan_anew(shared, &planned, &typed)?;
-                pages = plan(&events[sent..], &planned.map, &self.keyboard).map_err(Error::NoKeycode)?.into();
+                pages = plan(&events[sent..], &planned, &self.keyboard).map_err(Error::NoKeycode)?.into();
                 continue;
             }
             self.keyboard.hold(page.held);
             sent += page.events;
             typed.extend(page.steps);
         }
-        self.last_typed = Instant::now();
-        let read = match &mut reader {
-            Some(reader) if !self.keyboard.holds_any() => self.consumed(shared, reader, RESTORE_LIMIT)?,
-            _ => false,
-        };
         if types(events) {
             if self.layout_changed(shared, &planned)? {
                 planned = self.plan_anew(shared, &planned, &typed)?;
             }
-            self.unread = (!read).then_some(Unread { planned, typed, ping: None, map_changed: false });
+            self.unread = Some(Unread { planned, typed, ping: None, map_changed: false });
         }
-        Ok(read)
+        Ok(())
     }
 
     /// Notes that the keymap was changed, by anybody.
@@ -228,11 +178,6 @@ impl State {
         self.unread.take_if(|unread| !unread.map_changed && unread.ping.is_some_and(|id| pings.answered(id)));
     }
 
-    /// True while it is only a matter of time that the window is known to have read its keys.
-    pub(crate) fn awaits_reading(&self) -> bool {
-        self.unread.as_ref().is_some_and(|unread| unread.ping.is_some())
-    }
-
     /// Fails when keys that are read by now may have been read with another layout.
     pub(crate) fn check_typed(&mut self, shared: &Shared) -> Result<()> {
         let pings = &self.pings;
@@ -252,70 +197,131 @@ impl State {
 
     fn check_layout(&mut self, shared: &Shared, typed: &Unread) -> Result<()> {
         let map = self.keymap(shared)?;
-        if typed.planned.differs_for(&map, &typed.typed) { Err(Error::LayoutChanged) } else { Ok(()) }
+        if differs_for(&typed.planned, &map, &typed.typed) { Err(Error::LayoutChanged) } else { Ok(()) }
     }
 
     /// The new layout, unless it may have changed the meaning of what was typed.
     ///
     /// A client may translate keys that it has not read yet with the new layout, and some (Chromium) even after their pong.
-    fn plan_anew(&mut self, shared: &Shared, planned: &Planned, typed: &[Step]) -> Result<Planned> {
-        let map = self.keymap(shared)?;
-        if planned.differs_for(&map, typed) {
+    fn plan_anew(&mut self, shared: &Shared, planned: &Keymap, typed: &[Step]) -> Result<Arc<Keymap>> {
+        let anew = self.keymap(shared)?;
+        if differs_for(planned, &anew, typed) {
             return Err(Error::LayoutChanged);
         }
-        self.await_layout(shared)?;
-        Ok(Planned { map, borrowed: self.keyboard.borrowed().to_vec() })
+        self.await_reading(shared)?;
+        Ok(anew)
     }
 
-    /// Lets a window that answers pings read the new map first: it might translate the keys behind it with the old one.
-    fn await_layout(&mut self, shared: &Shared) -> Result<()> {
-        if let Some(focus) = shared.server.focus()?
-            && let Some(window) = shared.server.pingable(focus)?
-        {
-            self.ping_and_wait(shared, window, CONSUME_LIMIT)?;
+    /// Lets a window that answers pings read the new map first: it might translate the keys behind it with the old one. `false` when
+    /// it does not.
+    fn await_reading(&mut self, shared: &Shared) -> Result<bool> {
+        match shared.server.focus()?.map(|focus| shared.server.pingable(focus)).transpose()?.flatten() {
+            Some(window) => self.ping_and_wait(shared, window, CONSUME_LIMIT),
+            None => Ok(true),
+        }
+    }
+
+    /// Makes the server's map carry what a page needs; `false`, and nothing is done, when the layout is another one.
+    fn bind(&mut self, shared: &Shared, page: &Page, planned: &mut Arc<Keymap>) -> Result<bool> {
+        // A keycode that is free on one layout may be a key on the next.
+        grabbed(shared, || {
+            if self.layout_changed(shared, planned)? {
+                return Ok(false);
+            }
+            let bound = self.keyboard.bound();
+            let before: Vec<_> = bound.iter().filter(|binding| page.evict.contains(&binding.slot)).cloned().collect();
+            self.keyboard.keep_bound(|binding| !page.evict.contains(&binding.slot));
+            for &(slot, keysym) in &page.bind {
+                self.keyboard.bind(Binding { slot, keysym, windows: Vec::new() });
+            }
+            self.note_window(shared, &page.uses)?;
+            // Whichever of the two a driver that is killed here leaves in the map, the next one knows it.
+            bindings::publish(&shared.server, before.iter().chain(self.keyboard.bound()))?;
+            let slots = page.evict.iter().chain(page.bind.iter().map(|(slot, _)| slot));
+            let keycodes: BTreeSet<u8> = slots.map(|slot| slot.keycode).collect();
+            self.write(shared, planned, keycodes)?;
+            *planned = self.keymap(shared)?;
+            Ok(true)
+        })
+    }
+
+    /// Notes who will have to look these up.
+    fn note_typing(&mut self, shared: &Shared, uses: &[Slot]) -> Result<()> {
+        if !uses.is_empty() && self.note_window(shared, uses)? {
+            bindings::publish(&shared.server, self.keyboard.bound())?;
         }
         Ok(())
     }
 
-    /// Sets the page's keycodes, and returns once the window has read them.
-    ///
-    /// A browser translates the first key wrongly if it directly follows the change in its queue.
-    fn assign_and_prove(
+    /// Notes that the window that gets keys now will have to look these up; true when that is news.
+    fn note_window(&mut self, shared: &Shared, uses: &[Slot]) -> Result<bool> {
+        let news = self.keyboard.typed_into(shared.server.focus()?, uses);
+        if news && self.keyboard.bound().iter().any(|binding| binding.windows.len() > MANY_WINDOWS) {
+            for window in self.windows_of(|_| true) {
+                if !shared.server.exists(window)? {
+                    self.keyboard.read_by(window);
+                }
+            }
+        }
+        Ok(news)
+    }
+
+    /// The windows that may have to look these bindings up.
+    fn windows_of(&self, which: impl Fn(&Binding) -> bool) -> Vec<Window> {
+        let bound = self.keyboard.bound().iter().filter(|binding| which(binding));
+        let mut windows: Vec<Window> = bound.flat_map(|binding| binding.windows.iter().copied()).collect();
+        windows.sort_unstable();
+        windows.dedup();
+        windows
+    }
+
+    /// Waits until no window has to look these bindings up any more; the first for which that is not shown in time.
+    fn unproved(
         &mut self,
         shared: &Shared,
-        reader: &mut Reader,
-        assign: &[(u8, u32)],
-        planned: &mut Planned,
-    ) -> Result<Assigned> {
-        let mark = if let Reader::Fetch(fetches) = reader { fetches.mark() } else { 0 };
-        // A keycode that is free on one layout may be a key on the next.
-        let assigned = grabbed(shared, || {
-            if self.layout_changed(shared, planned)? {
-                return Ok(false);
+        limit: Duration,
+        which: impl Fn(&Binding) -> bool,
+    ) -> Result<Option<Window>> {
+        for window in self.windows_of(which) {
+            // Nobody waits for the others, and there may be something else to take.
+            let limit = if shared.server.focus()? == Some(window) { limit } else { limit.min(OTHERS_LIMIT) };
+            if shared.server.exists(window)? && !self.has_read(shared, window, limit)? {
+                return Ok(Some(window));
             }
-            self.assign(shared, assign).map(|()| true)
-        })?;
-        if !assigned {
-            return Ok(Assigned::LayoutChanged);
+            self.keyboard.read_by(window);
         }
-        planned.borrowed = self.keyboard.borrowed().to_vec();
-        let read = match reader {
-            Reader::Ping(window) => self.ping_and_wait(shared, *window, CONSUME_LIMIT)?,
-            Reader::Fetch(fetches) => fetches.wait_read(mark, CONSUME_LIMIT, &shared.interrupt)?,
-            Reader::Blind => true,
-        };
-        Ok(if read { Assigned::Read } else { Assigned::Unread })
+        Ok(None)
+    }
+
+    /// Waits until a window has read all keys sent so far; `false` when that is not shown in time.
+    fn has_read(&mut self, shared: &Shared, window: Window, limit: Duration) -> Result<bool> {
+        if let Some(window) = shared.server.pingable(window)? {
+            return self.ping_and_wait(shared, window, limit);
+        }
+        let Some(keycode) = self.keyboard.bound().first().map(|binding| binding.slot.keycode) else { return Ok(true) };
+        match Fetches::of(&shared.server, &shared.target, window) {
+            // The same keysyms on the same keycode: nothing changes, but every client is told that the map did.
+            Ok(fetches) => fetches.wait_read(limit, &shared.interrupt, || {
+                let map = self.keymap(shared)?;
+                grabbed(shared, || self.write(shared, &map, [keycode]))
+            }),
+            Err(error) if error.is_fatal() || matches!(error, Error::Interrupted) => Err(error),
+            Err(error) => {
+                shared.note(&format!("no proof can be had that a window has read its keys: {error}"));
+                Ok(false)
+            }
+        }
     }
 
     /// True when the keymap is not the one that was planned for.
-    fn layout_changed(&mut self, shared: &Shared, planned: &Planned) -> Result<bool> {
+    fn layout_changed(&mut self, shared: &Shared, planned: &Keymap) -> Result<bool> {
         shared.server.round_trip()?;
         self.drain(shared)?;
-        Ok(self.map.is_none() && !planned.is_still(&*self.keymap(shared)?))
+        Ok(self.map.is_none() && !planned.same_as(&*self.keymap(shared)?))
     }
 
     /// Sends `steps`, or nothing and `false` when the keymap is not the one they were planned for.
-    fn execute_unless_changed(&mut self, shared: &Shared, steps: &[Step], planned: &Planned) -> Result<bool> {
+    fn execute_unless_changed(&mut self, shared: &Shared, steps: &[Step], planned: &Keymap) -> Result<bool> {
         let only_keys = !steps.is_empty() && steps.iter().all(|step| matches!(step, Step::Key(..)));
         if !only_keys {
             let changed =
@@ -365,11 +371,12 @@ impl State {
         Ok(())
     }
 
-    /// Presses a key that means nothing, before anything is typed.
+    /// Presses a key that means nothing, before anything is typed, and takes over what an earlier driver has bound. With `own`, the
+    /// server is there for our programs only: its multimedia keys become spare keycodes.
     ///
     /// With the first key of a device the server copies that device's keymap over the common one; what we had set in that until
     /// then would be lost, together with the characters typed with it.
-    pub(crate) fn take_keyboard(&mut self, shared: &Shared) -> Result<()> {
+    pub(crate) fn take_keyboard(&mut self, shared: &Shared, own: bool) -> Result<()> {
         let server = &shared.server;
         if let Some(&spare) = self.keymap(shared)?.spares().last() {
             for kind in [KEY_PRESS_EVENT, KEY_RELEASE_EVENT] {
@@ -379,6 +386,17 @@ impl State {
             self.drain(shared)?;
             self.map = None;
         }
+        let map = self.keymap(shared)?;
+        for binding in bindings::published(server)? {
+            if map.carries(&binding) && self.keyboard.bound().iter().all(|other| other.slot != binding.slot) {
+                self.keyboard.bind(binding);
+                self.map = None;
+            }
+        }
+        if own {
+            let map = self.keymap(shared)?;
+            grabbed(shared, || self.write(shared, &map, map.multimedia()))?;
+        }
         Ok(())
     }
 
@@ -387,30 +405,27 @@ impl State {
         if let Some(map) = &self.map {
             return Ok(Arc::clone(map));
         }
-        let setup = shared.server.conn.setup();
-        let (first, count) = (setup.min_keycode, setup.max_keycode - setup.min_keycode + 1);
-        let reply = shared.server.conn.get_keyboard_mapping(first, count)?.reply()?;
-        let map = Arc::new(replies::keymap(first, count, reply.keysyms_per_keycode, reply.keysyms)?);
-        self.keyboard.keep_borrowed(|keycode, keysym| map.carries(keycode, keysym));
+        let conn = &shared.server.conn;
+        let (first, last) = (conn.setup().min_keycode, conn.setup().max_keycode);
+        let count = last - first + 1;
+        let rows = conn.get_keyboard_mapping(first, count)?;
+        let four_levels = keymap_writer::four_levels(conn)?;
+        let rows = rows.reply()?;
+        let map = replies::keymap(first, count, rows.keysyms_per_keycode, rows.keysyms)?;
+        self.keyboard.keep_bound(|binding| map.carries(binding));
+        let map = Arc::new(map.with_four_levels(four_levels).with_ours(self.keyboard.bound()));
         self.map = Some(Arc::clone(&map));
         Ok(map)
     }
 
-    fn assign(&mut self, shared: &Shared, assign: &[(u8, u32)]) -> Result<()> {
-        // All in one piece: no client fetches the map between two changes, so each fetches once for all of them.
-        grabbed(shared, || {
-            if !set_keysyms(shared, assign)? {
-                let columns = self.keymap(shared)?.columns();
-                for &(keycode, keysym) in assign {
-                    let row = vec![keysym; columns];
-                    shared.server.conn.change_keyboard_mapping(1, keycode, columns as u8, &row)?;
-                }
-            }
-            shared.server.conn.no_operation()?; // The mark that `consumption.rs` looks for.
-            Ok(())
-        })?;
-        self.keyboard.borrow(assign);
-        self.last_typed = Instant::now();
+    /// Makes these keycodes carry what we have bound to them, or nothing, where `map` is what the server has now.
+    ///
+    /// To be called while nobody else is served: no client fetches the map between two changes, so each fetches once for all of them.
+    fn write(&mut self, shared: &Shared, map: &Keymap, keycodes: impl IntoIterator<Item = u8>) -> Result<()> {
+        let conn = &shared.server.conn;
+        let rows: Vec<_> = keycodes.into_iter().map(|keycode| (keycode, self.keyboard.row(keycode))).collect();
+        keymap_writer::write(conn, map, &rows)?;
+        conn.no_operation()?; // The mark that `consumption.rs` looks for.
         shared.server.round_trip()?;
         self.drain(shared)?;
         self.map = None;
@@ -428,47 +443,6 @@ impl State {
         Ok(Some(locks))
     }
 
-    fn reader(shared: &Shared) -> Result<Reader> {
-        let Some(focus) = shared.server.focus()? else { return Ok(Reader::Blind) };
-        if let Some(window) = shared.server.pingable(focus)? {
-            return Ok(Reader::Ping(window));
-        }
-        match Fetches::of(&shared.server, &shared.target, focus) {
-            Ok(fetches) => Ok(Reader::Fetch(fetches)),
-            Err(error) if error.is_fatal() || matches!(error, Error::Interrupted) => Err(error),
-            Err(error) => {
-                shared.note(&format!("typing characters that are not on the keymap waits blindly: {error}"));
-                Ok(Reader::Blind)
-            }
-        }
-    }
-
-    /// Waits until the window has read all keys sent so far; `false` at the limit.
-    fn consumed(&mut self, shared: &Shared, reader: &mut Reader, limit: Duration) -> Result<bool> {
-        match reader {
-            Reader::Ping(window) => self.ping_and_wait(shared, *window, limit),
-            Reader::Fetch(fetches) => {
-                let Some(&again) = self.keyboard.borrowed().first() else { return Ok(true) };
-                let deadline = Instant::now() + limit;
-                let mut proof = fetches.proof();
-                while !proof.complete() {
-                    let mark = fetches.mark();
-                    // The same keysym on the same keycode: nothing changes, but every client is told that the map did.
-                    self.assign(shared, &[again])?;
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if !fetches.add(&mut proof, mark, left, &shared.interrupt)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            Reader::Blind => {
-                shared.pause(BLIND_PAUSE)?;
-                Ok(true)
-            }
-        }
-    }
-
     fn ping_and_wait(&mut self, shared: &Shared, window: Window, limit: Duration) -> Result<bool> {
         let deadline = Instant::now() + limit;
         let id = self.next_ping(shared, window)?;
@@ -483,22 +457,16 @@ impl State {
         Ok(true)
     }
 
-    /// Gives every borrowed keycode back, unless somebody's new layout has taken it already.
-    pub(crate) fn restore_keymap(&mut self, shared: &Shared) -> Result<()> {
-        if self.keyboard.borrowed().is_empty() {
+    /// Takes everything that is bound off the map, unless a window may still have to look it up: then it stays for the next driver.
+    pub(crate) fn unbind(&mut self, shared: &Shared) -> Result<()> {
+        let map = self.keymap(shared)?;
+        if self.keyboard.bound().is_empty() || self.unproved(shared, OTHERS_LIMIT, |_| true)?.is_some() {
             return Ok(());
         }
-        let map = self.keymap(shared)?;
-        let ours: Vec<(u8, u32)> = self
-            .keyboard
-            .borrowed()
-            .iter()
-            .filter(|&&(keycode, keysym)| map.carries(keycode, keysym))
-            .map(|&(keycode, _)| (keycode, NO_SYMBOL))
-            .collect();
-        self.assign(shared, &ours)?;
-        self.keyboard.keep_borrowed(|_, _| false);
-        Ok(())
+        let keycodes: BTreeSet<u8> = self.keyboard.bound().iter().map(|binding| binding.slot.keycode).collect();
+        self.keyboard.keep_bound(|_| false);
+        grabbed(shared, || self.write(shared, &map, keycodes))?;
+        bindings::publish(&shared.server, [])
     }
 
     /// Releases `ups` in order, then whatever the server still reports as pressed. Waits for nothing but the server.
@@ -566,66 +534,9 @@ impl State {
     }
 }
 
-/// Sets single keysyms with one request, hence one notification, for all; `false` where the server has no XKB.
-///
-/// The request names a range of keycodes. Those between ours are sent as they were read, in XKB's own terms, so that they stay as
-/// they are. Many notifications would keep a window manager that binds its keys anew for each of them busy for seconds.
-fn set_keysyms(shared: &Shared, assign: &[(u8, u32)]) -> Result<bool> {
-    let conn = &shared.server.conn;
-    let keycodes = assign.iter().map(|&(keycode, _)| keycode);
-    let Some((first, last)) = keycodes.clone().min().zip(keycodes.max()) else { return Ok(true) };
-    if conn.extension_information(xkb::X11_EXTENSION_NAME)?.is_none() {
-        return Ok(false);
-    }
-    let (none, part) = (xkb::MapPart::default(), xkb::MapPart::KEY_SYMS);
-    let no_mods = xkb::VMod::default();
-    let count = last - first + 1;
-    let reply =
-        xkb::get_map(conn, CORE_KEYBOARD, none, part, 0, 0, first, count, 0, 0, 0, 0, no_mods, 0, 0, 0, 0, 0, 0)?
-            .reply()?;
-    let Some(mut rows) = reply.map.syms_rtrn.filter(|rows| rows.len() == usize::from(count)) else { return Ok(false) };
-    for &(keycode, keysym) in assign {
-        let syms = if keysym == NO_SYMBOL { vec![] } else { vec![keysym] };
-        let levels = syms.len() as u8;
-        // Type 0 is ONE_LEVEL on every server, and the low bits of the group information are the number of groups.
-        rows[usize::from(keycode - first)] =
-            xkb::KeySymMap { kt_index: [0; 4], group_info: levels, width: levels, syms };
-    }
-    let Ok(total) = u16::try_from(rows.iter().map(|row| row.syms.len()).sum::<usize>()) else { return Ok(false) };
-    let values = xkb::SetMapAux::new().syms(rows);
-    let (flags, setup) = (xkb::SetMapFlags::default(), conn.setup());
-    let (lowest, highest) = (setup.min_keycode, setup.max_keycode);
-    xkb::set_map(
-        conn,
-        CORE_KEYBOARD,
-        flags,
-        lowest,
-        highest,
-        0,
-        0,
-        first,
-        count,
-        total,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        no_mods,
-        &values,
-    )?
-    .check()?;
-    Ok(true)
+/// True when a key that `steps` press means something else on `now` than on the map that they were planned for.
+fn differs_for(planned: &Keymap, now: &Keymap, steps: &[Step]) -> bool {
+    steps.iter().any(|step| matches!(*step, Step::Key(keycode, true) if !planned.same_at(now, keycode)))
 }
 
 /// True when these events press keys whose meaning the locks change; a lock's own key must find the lock as it is.

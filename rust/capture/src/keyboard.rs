@@ -1,12 +1,11 @@
-//! Which keycode carries which keysym, and when a spare keycode may carry another: pure, no connection here.
+//! Which keycode carries which keysym, and when a keycode of ours may carry another: pure, no connection here.
 //!
-//! A character on the keymap is a keycode and the modifiers of its level. Any other character borrows a spare keycode. The
-//! catch: applications look the *current* map up when they handle a key, which may be long after it was sent. A spare keycode
-//! must therefore keep its character until the application has handled the keys typed with it. So [`plan`] cuts the events into
-//! pages, each of which needs at most the spares there are, and the caller (see `input.rs`) proves between two pages that the
-//! first one was consumed.
+//! A character on the keymap is a keycode and the modifiers of its level. Any other character is bound to a level of a spare
+//! keycode. The catch: applications look the *current* map up when they handle a key, which may be long after it was sent. So
+//! what is bound stays bound. Only when no level is free does [`plan`] name some that must carry others, the longest unused first,
+//! and the caller (see `input.rs`) takes them only after proof that what was typed with them was read.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use xkeysym::Keysym;
 
@@ -19,11 +18,35 @@ const ISO_LEVEL3_SHIFT: u32 = 0xfe03;
 /// Keysyms of keys that a remapped page must never touch, and which no character shares: function keys, modifiers, keypad.
 const FUNCTION_KEYSYMS: std::ops::RangeInclusive<u32> = 0xfd00..=0xffff;
 const KEYPAD_KEYSYMS: std::ops::RangeInclusive<u32> = 0xff80..=0xffbd;
+/// `Shift_L` to `Hyper_R`, and the keys of the XKB extension that lock, latch and shift.
+const MODIFIER_KEYSYMS: [std::ops::RangeInclusive<u32>; 2] = [0xffe1..=0xffee, 0xfe01..=0xfe13];
+/// Keys such as `XF86AudioPlay`.
+const MULTIMEDIA_KEYSYMS: std::ops::RangeInclusive<u32> = 0x1008_0000..=0x1008_ffff;
+/// `XF86HomePage`, `Search`, `Back`, `Forward`, `Stop`, `Refresh`, `WWW`, `Favorites` and `Reload`: Chromium obeys these keys by their
+/// keycodes, whatever they carry.
+const BROWSER_KEYSYMS: [u32; 9] = [
+    0x1008_ff18,
+    0x1008_ff1b,
+    0x1008_ff26,
+    0x1008_ff27,
+    0x1008_ff28,
+    0x1008_ff29,
+    0x1008_ff2e,
+    0x1008_ff30,
+    0x1008_ff73,
+];
 /// Some toolkits treat the lowest keycode as "no key".
 const LOWEST_SAFE_SPARE: u8 = 9;
 /// Between two pages it is seen whether somebody has changed the layout meanwhile.
 const LONGEST_PAGE: usize = 1000;
-const LEVEL3_COLUMN: usize = 4;
+/// The columns of the core keyboard mapping that stand for the four levels of the first group.
+const LEVEL_COLUMNS: [usize; 4] = [0, 1, 4, 5];
+/// One of so many bindings is given up at once, so that a long text in a large script needs few proofs.
+const EVICTED_SHARE: usize = 2;
+/// One of so many keycodes is kept for keys that are the same on all levels.
+const KEPT_WHOLE: usize = 12;
+/// The four levels have a bit each, and so has a key that is the same on all of them.
+const WHOLE: u8 = 1 << 4;
 
 /// A keycode and the level modifiers it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +57,12 @@ pub struct Stroke {
     pub shift: bool,
     /// Needs ISO Level 3 Shift (`AltGr`).
     pub level3: bool,
+}
+
+impl Stroke {
+    fn at(keycode: u8, level: u8) -> Self {
+        Self { keycode, shift: level & 1 != 0, level3: level & 2 != 0 }
+    }
 }
 
 /// What identifies a key: the character for keysyms that stand for one (several keysyms may), else the keysym itself.
@@ -53,12 +82,71 @@ fn identity(keysym: u32) -> Identity {
     }
 }
 
+/// Where a spare keycode can carry a keysym.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slot {
+    /// X keycode, 9–255.
+    pub keycode: u8,
+    /// 0–3; `None` for all levels alike, for keys pressed together with modifiers and for those that are no characters.
+    pub level: Option<u8>,
+}
+
+impl Slot {
+    fn bit(self) -> u8 {
+        self.level.map_or(WHOLE, |level| 1 << level)
+    }
+
+    fn stroke(self) -> Stroke {
+        Stroke::at(self.keycode, self.level.unwrap_or(0))
+    }
+
+    fn serves(self, holding: &Holding) -> bool {
+        match self.level {
+            None => true,
+            Some(0) => !holding.level,
+            Some(_) => !holding.modifier,
+        }
+    }
+}
+
+/// A keysym that the server's map carries on our account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Where.
+    pub slot: Slot,
+    /// Which.
+    pub keysym: u32,
+    /// The windows that may still have to look it up.
+    pub windows: Vec<u32>,
+}
+
+/// Which modifiers the caller holds.
+struct Holding {
+    modifier: bool,
+    /// One that changes the level.
+    level: bool,
+}
+
+impl Holding {
+    fn of(held: &Held) -> Self {
+        let holds = |is: fn(u32) -> bool| held.iter().any(|&(keysym, _)| is(keysym));
+        Self {
+            modifier: holds(|keysym| MODIFIER_KEYSYMS.iter().any(|range| range.contains(&keysym))),
+            level: holds(|keysym| [SHIFT_L, SHIFT_R, ISO_LEVEL3_SHIFT].contains(&keysym)),
+        }
+    }
+}
+
 /// The server's core keyboard mapping.
 #[derive(Clone, Debug)]
 pub struct Keymap {
     first: u8,
     columns: usize,
     keysyms: Vec<u32>,
+    /// Keycodes that carry keysyms on our account.
+    ours: Vec<u8>,
+    /// The XKB key type whose levels are chosen by Shift and `AltGr`.
+    four_levels: Option<u8>,
     strokes: HashMap<Identity, Stroke>,
 }
 
@@ -69,27 +157,55 @@ impl Keymap {
     /// protocol, §12.4 "core keyboard mapping"). Other groups are not looked at: the group is locked to the first while we type.
     #[must_use]
     pub fn new(first: u8, columns: usize, keysyms: Vec<u32>) -> Self {
-        let mut map = Self { first, columns, keysyms, strokes: HashMap::new() };
-        let has_level3 = map.keycode_of(ISO_LEVEL3_SHIFT).is_some();
-        for (column, shift, level3) in
-            [(0, false, false), (1, true, false), (LEVEL3_COLUMN, false, true), (LEVEL3_COLUMN + 1, true, true)]
-        {
-            if column >= columns || (level3 && !has_level3) {
+        Self { first, columns, keysyms, ours: Vec::new(), four_levels: None, strokes: HashMap::new() }.with_ours(&[])
+    }
+
+    /// The same where `bound` is on our account, so that it is no part of the layout.
+    #[must_use]
+    pub fn with_ours(mut self, bound: &[Binding]) -> Self {
+        self.ours = bound.iter().map(|binding| binding.slot.keycode).collect();
+        self.ours.sort_unstable();
+        self.ours.dedup();
+        self.strokes.clear();
+        let has_level3 = self.keycode_of(ISO_LEVEL3_SHIFT).is_some();
+        for (level, column) in (0..).zip(LEVEL_COLUMNS) {
+            let level3 = level & 2 != 0;
+            if column >= self.columns || (level3 && !has_level3) {
                 continue;
             }
-            for index in 0..map.keysyms.len() / columns.max(1) {
-                let keysym = map.keysyms[index * columns + column];
+            for keycode in self.keycodes().filter(|keycode| !self.ours.contains(keycode)).collect::<Vec<_>>() {
+                let keysym = self.row(keycode)[column];
                 let keypad_only_with_numlock = KEYPAD_KEYSYMS.contains(&keysym) && column > 0;
                 // Level 3 of function keys is the switch to a text console, reached with Ctrl+Alt.
                 let not_a_character = level3 && matches!(identity(keysym), Identity::Keysym(_));
                 if keysym == NO_SYMBOL || keypad_only_with_numlock || not_a_character {
                     continue;
                 }
-                let keycode = first + index as u8;
-                map.strokes.entry(identity(keysym)).or_insert(Stroke { keycode, shift, level3 });
+                self.strokes.entry(identity(keysym)).or_insert(Stroke::at(keycode, level));
             }
         }
-        map
+        self
+    }
+
+    /// The same where this XKB key type has four levels, chosen by Shift and `AltGr`.
+    #[must_use]
+    pub fn with_four_levels(self, four_levels: Option<u8>) -> Self {
+        Self { four_levels, ..self }
+    }
+
+    /// See [`Keymap::with_four_levels`].
+    #[must_use]
+    pub fn four_levels(&self) -> Option<u8> {
+        self.four_levels
+    }
+
+    /// How many keysyms a spare keycode can carry.
+    fn levels(&self) -> u8 {
+        match (self.keycode_of(SHIFT_L), self.keycode_of(ISO_LEVEL3_SHIFT).and(self.four_levels)) {
+            (Some(_), Some(_)) => 4,
+            (Some(_), None) if self.columns > 1 => 2,
+            _ => 1,
+        }
     }
 
     fn row(&self, keycode: u8) -> &[u32] {
@@ -104,7 +220,7 @@ impl Keymap {
     /// The first keycode that carries this very keysym in its first column.
     #[must_use]
     pub fn keycode_of(&self, keysym: u32) -> Option<u8> {
-        self.keycodes().find(|&keycode| self.row(keycode)[0] == keysym)
+        self.keycodes().find(|keycode| !self.ours.contains(keycode) && self.row(*keycode)[0] == keysym)
     }
 
     /// How to type this keysym, or another that stands for the same character.
@@ -113,21 +229,32 @@ impl Keymap {
         self.strokes.get(&identity(keysym)).copied()
     }
 
-    /// Keycodes that carry nothing.
+    /// Keycodes that carry nothing of the layout's.
     #[must_use]
     pub fn spares(&self) -> Vec<u8> {
+        let empty = |keycode: u8| self.row(keycode).iter().all(|&keysym| keysym == NO_SYMBOL);
         self.keycodes()
-            .filter(|&keycode| {
-                keycode >= LOWEST_SAFE_SPARE && self.row(keycode).iter().all(|&keysym| keysym == NO_SYMBOL)
-            })
+            .filter(|&keycode| keycode >= LOWEST_SAFE_SPARE && (empty(keycode) || self.ours.contains(&keycode)))
             .collect()
     }
 
-    /// True when both say the same of every keycode but the excepted ones.
+    /// Keycodes that carry multimedia keys and nothing else, and may carry anything.
     #[must_use]
-    pub fn same_as(&self, other: &Self, except: impl Fn(u8) -> bool) -> bool {
-        self.keycodes().eq(other.keycodes())
-            && self.keycodes().all(|keycode| except(keycode) || self.same_at(other, keycode))
+    pub fn multimedia(&self) -> Vec<u8> {
+        let is_multimedia = |keycode: u8| {
+            let mut carried = self.row(keycode).iter().filter(|&&keysym| keysym != NO_SYMBOL).peekable();
+            carried.peek().is_some()
+                && carried.all(|keysym| MULTIMEDIA_KEYSYMS.contains(keysym) && !BROWSER_KEYSYMS.contains(keysym))
+        };
+        self.keycodes()
+            .filter(|&keycode| keycode >= LOWEST_SAFE_SPARE && !self.ours.contains(&keycode) && is_multimedia(keycode))
+            .collect()
+    }
+
+    /// True when both say the same of every keycode.
+    #[must_use]
+    pub fn same_as(&self, other: &Self) -> bool {
+        self.keycodes().eq(other.keycodes()) && self.keycodes().all(|keycode| self.same_at(other, keycode))
     }
 
     /// True when both say the same of a keycode.
@@ -142,10 +269,12 @@ impl Keymap {
         &row[..row.iter().rposition(|&keysym| keysym != NO_SYMBOL).map_or(0, |last| last + 1)]
     }
 
-    /// True when this keycode still carries `keysym` and nothing else: a new layout may have replaced what we put there.
+    /// True when a slot still carries what we put there: a new layout may have replaced it.
     #[must_use]
-    pub fn carries(&self, keycode: u8, keysym: u32) -> bool {
-        self.row(keycode).iter().all(|&found| found == keysym || found == NO_SYMBOL) && self.row(keycode)[0] == keysym
+    pub fn carries(&self, binding: &Binding) -> bool {
+        let column = LEVEL_COLUMNS[usize::from(binding.slot.level.unwrap_or(0))];
+        self.keycodes().any(|keycode| keycode == binding.slot.keycode)
+            && self.row(binding.slot.keycode).get(column) == Some(&binding.keysym)
     }
 
     /// Keysyms per keycode.
@@ -164,13 +293,15 @@ pub enum Step {
     Other(Event),
 }
 
-/// A run of steps and the spare keycodes that must carry these keysyms first.
+/// A run of steps, and what the server's map must carry before them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// `(keycode, keysym)` to set before the steps.
-    pub assign: Vec<(u8, u32)>,
-    /// True when `assign` takes keycodes that an earlier page, or an earlier call, has typed with.
-    pub reuses: bool,
+    /// What is given up first, once those who may have to look it up have.
+    pub evict: Vec<Slot>,
+    /// What is bound then.
+    pub bind: Vec<(Slot, u32)>,
+    /// What the steps type with.
+    pub uses: Vec<Slot>,
     /// What to send.
     pub steps: Vec<Step>,
     /// How many of the planned events the steps carry out.
@@ -182,41 +313,79 @@ pub struct Page {
 /// Keysym and keycode of the keys held down, in the order pressed.
 pub type Held = Vec<(u32, Stroke)>;
 
-/// What we hold and what we have borrowed.
+/// What we hold and what we have bound.
 #[derive(Clone, Debug, Default)]
 pub struct Keyboard {
     held: Held,
-    /// Spare keycode → keysym that the server's map carries there now, on our account.
-    borrowed: Vec<(u8, u32)>,
+    /// What the server's map carries on our account, the longest unused first.
+    bound: Vec<Binding>,
+    /// Windows that have not shown that they have read their keys: what others have typed with is given up first.
+    silent: Vec<u32>,
 }
 
 impl Keyboard {
-    /// Spare keycodes that carry something of ours.
+    /// What the server's map carries on our account, the longest unused first.
     #[must_use]
-    pub fn borrowed(&self) -> &[(u8, u32)] {
-        &self.borrowed
+    pub fn bound(&self) -> &[Binding] {
+        &self.bound
     }
 
-    /// Forgets the spares that were restored, and those that a new layout took.
-    pub fn keep_borrowed(&mut self, keep: impl Fn(u8, u32) -> bool) {
-        self.borrowed.retain(|&(keycode, keysym)| keep(keycode, keysym));
+    /// What is bound to a keycode, from its first level on.
+    #[must_use]
+    pub fn row(&self, keycode: u8) -> Vec<u32> {
+        let mut row = Vec::new();
+        for binding in self.bound.iter().filter(|binding| binding.slot.keycode == keycode) {
+            let level = usize::from(binding.slot.level.unwrap_or(0));
+            row.resize(row.len().max(level + 1), NO_SYMBOL);
+            row[level] = binding.keysym;
+        }
+        row
     }
 
-    /// Notes that the server's map carries these now.
-    pub fn borrow(&mut self, assign: &[(u8, u32)]) {
-        self.borrowed.retain(|&(keycode, _)| assign.iter().all(|&(taken, _)| taken != keycode));
-        self.borrowed.extend(assign);
+    /// Keeps only these, such as those that a new layout has left.
+    pub fn keep_bound(&mut self, keep: impl Fn(&Binding) -> bool) {
+        self.bound.retain(keep);
+    }
+
+    /// Notes that the server's map carries this, too.
+    pub fn bind(&mut self, binding: Binding) {
+        self.bound.push(binding);
+    }
+
+    /// Notes that `window` will have to look these up; true when that is news.
+    pub fn typed_into(&mut self, window: Option<u32>, slots: &[Slot]) -> bool {
+        let mut news = false;
+        for &slot in slots {
+            let Some(index) = self.bound.iter().rposition(|binding| binding.slot == slot) else { continue };
+            if let Some(window) = window.filter(|window| !self.bound[index].windows.contains(window)) {
+                self.bound[index].windows.push(window);
+                news = true;
+            }
+            self.bound[index..].rotate_left(1);
+        }
+        news
+    }
+
+    /// Notes that `window` has not shown that it has looked up what was typed into it; true when that is news.
+    pub fn unread_by(&mut self, window: u32) -> bool {
+        let news = !self.silent.contains(&window);
+        if news {
+            self.silent.push(window);
+        }
+        news
+    }
+
+    /// Notes that `window` has looked up whatever was typed into it.
+    pub fn read_by(&mut self, window: u32) {
+        self.silent.retain(|&other| other != window);
+        for binding in &mut self.bound {
+            binding.windows.retain(|&other| other != window);
+        }
     }
 
     /// Notes which keys are held now.
     pub fn hold(&mut self, held: Held) {
         self.held = held;
-    }
-
-    /// True while a key is down.
-    #[must_use]
-    pub fn holds_any(&self) -> bool {
-        !self.held.is_empty()
     }
 
     /// Forgets every held key (they were released by keycode).
@@ -231,7 +400,7 @@ impl Keyboard {
 ///
 /// The keysym for which there is no keycode, not even a spare one.
 pub fn plan(events: &[Event], map: &Keymap, keyboard: &Keyboard) -> Result<Vec<Page>, u32> {
-    let mut spares = Spares::new(map, keyboard);
+    let mut spares = None;
     let mut held = keyboard.held.clone();
     let shift_key = map.keycode_of(SHIFT_L);
     let level3_key = map.keycode_of(ISO_LEVEL3_SHIFT);
@@ -258,23 +427,29 @@ pub fn plan(events: &[Event], map: &Keymap, keyboard: &Keyboard) -> Result<Vec<P
         if page.events >= LONGEST_PAGE {
             turn_page(&mut pages, &mut page, &held);
         }
-        // The keymap was read with what we have borrowed in it; a page may take those keycodes for something else.
-        let lasting =
-            map.find(keysym).filter(|stroke| keyboard.borrowed.iter().all(|&(keycode, _)| keycode != stroke.keycode));
-        let stroke = if let Some(stroke) = lasting.or_else(|| spares.carrying(keysym)) {
+        let holding = Holding::of(&held);
+        let stroke = if let Some(stroke) = map.find(keysym) {
             stroke
         } else {
-            if spares.free.is_empty() {
-                spares.evict(&held);
-                if !page.steps.is_empty() || !page.assign.is_empty() {
-                    turn_page(&mut pages, &mut page, &held);
+            let spares = spares.get_or_insert_with(|| Spares::new(map, keyboard));
+            let slot = if let Some(slot) = spares.carrying(keysym, &holding) {
+                slot
+            } else {
+                let whole = holding.modifier || matches!(identity(keysym), Identity::Keysym(_));
+                if spares.room(whole).is_none() {
+                    if !page.steps.is_empty() || !page.bind.is_empty() {
+                        turn_page(&mut pages, &mut page, &held);
+                    }
+                    page.evict.extend(spares.evict(whole, &held));
                 }
-                page.reuses = true;
-            }
-            let keycode = spares.free.pop_front().ok_or(keysym)?;
-            spares.carried.push((keycode, keysym));
-            page.assign.push((keycode, keysym));
-            Stroke { keycode, shift: false, level3: false }
+                let slot = spares.room(whole).ok_or(keysym)?;
+                spares.bind(Binding { slot, keysym, windows: Vec::new() });
+                page.bind.push((slot, keysym));
+                slot
+            };
+            spares.note_use(slot);
+            page.uses.push(slot);
+            slot.stroke()
         };
         // Level modifiers that the caller holds already are not pressed again, and never released.
         let holds = |keysyms: &[u32]| held.iter().any(|(keysym, _)| keysyms.contains(keysym));
@@ -300,30 +475,98 @@ fn turn_page(pages: &mut Vec<Page>, page: &mut Page, held: &Held) {
 }
 
 /// The spare keycodes while a plan is made.
-struct Spares {
-    free: VecDeque<u8>,
-    carried: Vec<(u8, u32)>,
+struct Spares<'a> {
+    keycodes: Vec<u8>,
+    /// How many of them carry a keysym for each level.
+    split: usize,
+    levels: u8,
+    silent: &'a [u32],
+    /// The longest unused first.
+    bound: Vec<Binding>,
+    /// Where a character or key is; in several places only where it was also pressed with modifiers.
+    places: HashMap<Identity, Vec<Slot>>,
+    /// The bits of each keycode's slots that carry something.
+    taken: [u8; 256],
 }
 
-impl Spares {
-    fn new(map: &Keymap, keyboard: &Keyboard) -> Self {
-        let carried: Vec<_> = keyboard.borrowed.iter().copied().filter(|&(code, sym)| map.carries(code, sym)).collect();
-        Self { free: map.spares().into(), carried }
+impl<'a> Spares<'a> {
+    fn new(map: &Keymap, keyboard: &'a Keyboard) -> Self {
+        let keycodes = map.spares();
+        let mut spares = Self {
+            split: keycodes.len() - keycodes.len() / KEPT_WHOLE,
+            keycodes,
+            levels: map.levels(),
+            silent: &keyboard.silent,
+            bound: Vec::new(),
+            places: HashMap::new(),
+            taken: [0; 256],
+        };
+        for binding in keyboard.bound.iter().filter(|binding| map.carries(binding)) {
+            spares.bind(binding.clone());
+        }
+        spares
     }
 
-    fn carrying(&self, keysym: u32) -> Option<Stroke> {
-        let wanted = identity(keysym);
-        let (keycode, _) = self.carried.iter().find(|&&(_, carried)| identity(carried) == wanted)?;
-        Some(Stroke { keycode: *keycode, shift: false, level3: false })
+    fn carrying(&self, keysym: u32, holding: &Holding) -> Option<Slot> {
+        self.places.get(&identity(keysym))?.iter().copied().find(|slot| slot.serves(holding))
     }
 
-    /// A new page may take every borrowed keycode but those that a held key is on.
-    fn evict(&mut self, held: &Held) {
-        let (stay, evicted): (Vec<_>, Vec<_>) = std::mem::take(&mut self.carried)
-            .into_iter()
-            .partition(|&(keycode, _)| held.iter().any(|(_, stroke)| stroke.keycode == keycode));
-        self.carried = stay;
-        self.free = evicted.into_iter().map(|(keycode, _)| keycode).collect();
+    fn note_use(&mut self, slot: Slot) {
+        if let Some(index) = self.bound.iter().rposition(|binding| binding.slot == slot) {
+            self.bound[index..].rotate_left(1);
+        }
+    }
+
+    /// The first free slot. The first levels come first, for they need no modifier.
+    fn room(&self, whole: bool) -> Option<Slot> {
+        let taken = |keycode: u8| self.taken[usize::from(keycode)];
+        if whole {
+            let keycode = self.keycodes.iter().copied().rfind(|&keycode| taken(keycode) == 0)?;
+            return Some(Slot { keycode, level: None });
+        }
+        (0..self.levels).find_map(|level| {
+            let mut keycodes = self.keycodes[..self.split].iter().copied();
+            let keycode = keycodes.find(|&keycode| taken(keycode) & (WHOLE | 1 << level) == 0)?;
+            Some(Slot { keycode, level: Some(level) })
+        })
+    }
+
+    fn bind(&mut self, binding: Binding) {
+        self.taken[usize::from(binding.slot.keycode)] |= binding.slot.bit();
+        self.places.entry(identity(binding.keysym)).or_default().push(binding.slot);
+        self.bound.push(binding);
+    }
+
+    /// Gives up what was longest unused, but nothing that a held key is on. What a silent window may have to look up goes only where
+    /// there is nothing else.
+    fn evict(&mut self, whole: bool, held: &Held) -> Vec<Slot> {
+        let stays = |slot: Slot| held.iter().any(|(_, stroke)| stroke.keycode == slot.keycode);
+        let is_silent = |binding: &Binding| binding.windows.iter().any(|window| self.silent.contains(window));
+        let (slow, quick): (Vec<_>, Vec<_>) =
+            self.bound.iter().filter(|binding| !stays(binding.slot)).partition(|binding| is_silent(binding));
+        let candidates = if quick.is_empty() { slow } else { quick };
+        let mut evicted: Vec<Slot> = if whole {
+            // One keycode with all that it carries.
+            let all_of = |keycode: u8| self.bound.iter().filter(move |binding| binding.slot.keycode == keycode);
+            let is_candidate = |binding: &Binding| candidates.iter().any(|candidate| candidate.slot == binding.slot);
+            let free = candidates.iter().map(|binding| binding.slot.keycode);
+            let chosen =
+                free.clone().find(|&keycode| all_of(keycode).all(is_candidate)).or_else(|| free.clone().next());
+            chosen.into_iter().flat_map(all_of).map(|binding| binding.slot).collect()
+        } else {
+            let share = self.bound.len().div_ceil(EVICTED_SHARE);
+            candidates.iter().take(share).map(|binding| binding.slot).collect()
+        };
+        // Which of a text's characters were longest unused is no matter of chance.
+        evicted.sort_unstable_by_key(|slot| (slot.keycode, slot.level));
+        for slot in &evicted {
+            self.taken[usize::from(slot.keycode)] &= !slot.bit();
+        }
+        self.bound.retain(|binding| !evicted.contains(&binding.slot));
+        for places in self.places.values_mut() {
+            places.retain(|slot| !evicted.contains(slot));
+        }
+        evicted
     }
 }
 
@@ -392,21 +635,27 @@ mod tests {
 
     /// An application that reads each page with the map as it is then.
     fn read(pages: &[Page], map: &Keymap) -> String {
-        let mut spare: HashMap<u8, u32> = HashMap::new();
+        let mut keyboard = Keyboard::default();
         let (mut shift, mut level3) = (false, false);
         let mut text = String::new();
         for page in pages {
-            spare.extend(page.assign.iter().copied());
+            keyboard.keep_bound(|binding| !page.evict.contains(&binding.slot));
+            for &(slot, keysym) in &page.bind {
+                keyboard.bind(Binding { slot, keysym, windows: Vec::new() });
+            }
             for step in &page.steps {
                 let Step::Key(keycode, down) = *step else { continue };
                 match map.row(keycode)[0] {
                     SHIFT_L => shift = down,
                     ISO_LEVEL3_SHIFT => level3 = down,
                     _ if !down => {}
-                    NO_SYMBOL => text.push(Keysym::from(spare[&keycode]).key_char().unwrap()),
+                    NO_SYMBOL => {
+                        let level = usize::from(shift) + 2 * usize::from(level3);
+                        text.push(Keysym::from(keyboard.row(keycode)[level]).key_char().unwrap());
+                    }
                     0xff0d => text.push('\n'),
                     _ => {
-                        let column = usize::from(shift) + if level3 { LEVEL3_COLUMN } else { 0 };
+                        let column = LEVEL_COLUMNS[usize::from(shift) + 2 * usize::from(level3)];
                         text.push(Keysym::from(map.row(keycode)[column]).key_char().unwrap());
                     }
                 }
@@ -419,24 +668,23 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_reads_back(text in "[a1!Aeé\nÉжя你☕😀]{0,60}", spares in 1usize..6) {
-            let map = keymap(spares);
-            let pages = plan(&typed(&text), &map, &Keyboard::default()).unwrap();
-            prop_assert_eq!(read(&pages, &map), text);
-            prop_assert!(pages.last().unwrap().held.is_empty());
+            for four_levels in [None, Some(4)] {
+                let map = keymap(spares).with_four_levels(four_levels);
+                let pages = plan(&typed(&text), &map, &Keyboard::default()).unwrap();
+                prop_assert_eq!(read(&pages, &map), text.clone());
+                prop_assert!(pages.last().unwrap().held.is_empty());
+            }
         }
 
         #[test]
-        fn a_page_never_takes_a_keycode_twice(text in "[жяфыва你好☕😀]{0,60}", spares in 1usize..4) {
+        fn nothing_is_taken_away_within_a_page(text in "[жяфыва你好世界☕😀]{0,60}", spares in 1usize..4) {
             let pages = plan(&typed(&text), &keymap(spares), &Keyboard::default()).unwrap();
+            let mut carried = std::collections::HashSet::new();
             for page in &pages {
-                let mut keycodes: Vec<u8> = page.assign.iter().map(|&(keycode, _)| keycode).collect();
-                keycodes.sort_unstable();
-                keycodes.dedup();
-                prop_assert_eq!(keycodes.len(), page.assign.len());
-                prop_assert!(page.assign.len() <= spares);
-            }
-            for page in &pages[1..] {
-                prop_assert!(page.reuses);
+                carried.retain(|slot| !page.evict.contains(slot));
+                prop_assert!(page.bind.iter().all(|&(slot, _)| carried.insert(slot)));
+                prop_assert!(page.uses.iter().all(|slot| carried.contains(slot)));
+                prop_assert!(carried.len() <= 2 * spares);
             }
         }
     }
@@ -473,50 +721,117 @@ mod tests {
         assert_eq!(map.find(0x0100_0436).map(|stroke| stroke.keycode), Some(8));
     }
 
-    #[test]
-    fn a_spare_that_a_new_layout_took_is_not_trusted() {
-        let first = plan(&typed("ж"), &keymap(2), &Keyboard::default()).unwrap();
+    /// A keyboard with these on the first levels of keycodes from the first spare one on.
+    fn bound(rows: &[&[u32]]) -> Keyboard {
         let mut keyboard = Keyboard::default();
-        keyboard.borrow(&first[0].assign);
-        let again = plan(&typed("ж"), &keymap(2), &keyboard).unwrap();
-        assert_eq!(again[0].assign.len(), 1, "the map does not carry it any more, so it is set again");
-    }
-
-    #[test]
-    fn what_was_borrowed_before_is_not_taken_for_the_layout() {
-        let mut rows: Vec<Vec<u32>> = vec![vec![0; COLUMNS]; 3];
-        let (zhe, spare) = (0x0100_0436, 10);
-        rows[2] = vec![zhe; COLUMNS];
-        let map = Keymap::new(8, COLUMNS, rows.concat());
-        let mut keyboard = Keyboard::default();
-        keyboard.borrow(&[(spare, zhe)]);
-        let pages = plan(&typed("ж你好ж"), &map, &keyboard).unwrap();
-        let mut carried: HashMap<u8, u32> = keyboard.borrowed().iter().copied().collect();
-        let mut text = String::new();
-        for page in &pages {
-            carried.extend(page.assign.iter().copied());
-            for step in &page.steps {
-                if let Step::Key(keycode, true) = *step {
-                    text.push(Keysym::from(carried[&keycode]).key_char().unwrap());
-                }
+        for (keycode, row) in (FIRST_SPARE..).zip(rows) {
+            for (level, &keysym) in (0..).zip(*row) {
+                let slot = Slot { keycode, level: Some(level) };
+                keyboard.bind(Binding { slot, keysym, windows: Vec::new() });
             }
         }
-        assert_eq!(text, "ж你好ж");
+        keyboard
+    }
+
+    /// The keymap as the server has it with these in it.
+    fn carrying(spares: usize, keyboard: &Keyboard) -> Keymap {
+        let mut map = keymap(spares);
+        for binding in keyboard.bound() {
+            let column = LEVEL_COLUMNS[usize::from(binding.slot.level.unwrap())];
+            map.keysyms[usize::from(binding.slot.keycode - 8) * COLUMNS + column] = binding.keysym;
+        }
+        map.with_ours(keyboard.bound())
+    }
+
+    fn slot(index: u8, level: u8) -> Slot {
+        Slot { keycode: FIRST_SPARE + index, level: Some(level) }
+    }
+
+    const ZHE: u32 = 0x0100_0436;
+    const YA: u32 = 0x0100_044f;
+    const FIRST_SPARE: u8 = 15;
+
+    #[test]
+    fn a_spare_that_a_new_layout_took_is_not_trusted() {
+        let again = plan(&typed("ж"), &keymap(2), &bound(&[&[ZHE]])).unwrap();
+        assert_eq!(again[0].bind.len(), 1, "the map does not carry it any more, so it is set again");
     }
 
     #[test]
-    fn a_keycode_that_is_assigned_again_is_borrowed_once() {
-        let mut keyboard = Keyboard::default();
-        keyboard.borrow(&[(20, 1), (21, 2)]);
-        keyboard.borrow(&[(20, 3)]);
-        assert_eq!(keyboard.borrowed(), [(21, 2), (20, 3)]);
+    fn what_is_bound_is_typed_again_without_a_change() {
+        let keyboard = bound(&[&[YA, ZHE]]);
+        let pages = plan(&typed("жя"), &carrying(2, &keyboard), &keyboard).unwrap();
+        assert!(pages.iter().all(|page| page.bind.is_empty() && page.evict.is_empty()));
+        assert_eq!(pages[0].uses, [slot(0, 1), slot(0, 0)]);
+        let pressed = pages[0].steps.iter().filter_map(|step| match *step {
+            Step::Key(keycode, true) => Some(keycode),
+            _ => None,
+        });
+        assert_eq!(pressed.collect::<Vec<_>>(), [11, FIRST_SPARE, FIRST_SPARE], "the second level needs Shift");
+    }
+
+    #[test]
+    fn the_longest_unused_go_first_and_held_ones_stay() {
+        let mut keyboard = bound(&[&[1, 2], &[3, 4], &[5, 6]]);
+        keyboard.typed_into(Some(7), &[slot(0, 1), slot(2, 0)]);
+        keyboard.hold(vec![(3, slot(1, 0).stroke())]);
+        let pages = plan(&typed("ж"), &carrying(3, &keyboard), &keyboard).unwrap();
+        // Half of six; the second key is held.
+        assert_eq!(pages.last().unwrap().evict, [slot(0, 0), slot(0, 1), slot(2, 1)]);
+    }
+
+    #[test]
+    fn what_a_silent_window_may_look_up_goes_last() {
+        let mut keyboard = bound(&[&[1, 2], &[3, 4]]);
+        keyboard.typed_into(Some(7), &[slot(0, 0), slot(0, 1), slot(1, 0)]);
+        keyboard.typed_into(Some(8), &[slot(1, 1)]);
+        assert!(keyboard.unread_by(7));
+        assert!(!keyboard.unread_by(7));
+        let evicted = |keyboard: &Keyboard| {
+            plan(&typed("ж"), &carrying(2, keyboard), keyboard).unwrap().last().unwrap().evict.clone()
+        };
+        assert_eq!(evicted(&keyboard), [slot(1, 1)]);
+        keyboard.unread_by(8);
+        assert_eq!(evicted(&keyboard), [slot(0, 0), slot(0, 1)]);
+    }
+
+    #[test]
+    fn a_key_pressed_with_a_modifier_is_the_same_on_every_level() {
+        let keyboard = bound(&[&[YA, ZHE]]);
+        let events = [Event::Key(SHIFT_L, true), Event::Key(ZHE, true)];
+        let pages = plan(&events, &carrying(2, &keyboard), &keyboard).unwrap();
+        assert_eq!(pages[0].bind, [(Slot { keycode: 16, level: None }, ZHE)]);
+        assert_eq!(pages[0].steps, [Step::Key(11, true), Step::Key(16, true)]);
+        // Where no keycode is empty, one is emptied.
+        let pages = plan(&events, &carrying(1, &keyboard), &keyboard).unwrap();
+        assert_eq!(pages[1].evict, [slot(0, 0), slot(0, 1)]);
+        assert_eq!(pages[1].bind, [(Slot { keycode: FIRST_SPARE, level: None }, ZHE)]);
+    }
+
+    #[test]
+    fn a_window_is_noted_once() {
+        let mut keyboard = bound(&[&[1], &[2]]);
+        assert!(keyboard.typed_into(Some(7), &[slot(0, 0)]));
+        assert!(!keyboard.typed_into(Some(7), &[slot(0, 0), slot(0, 0)]));
+        assert!(!keyboard.typed_into(None, &[slot(1, 0)]));
+        keyboard.read_by(7);
+        assert!(keyboard.bound().iter().all(|binding| binding.windows.is_empty()));
+    }
+
+    #[test]
+    fn multimedia_keys_are_found() {
+        let mut rows = vec![vec![0; COLUMNS]; 4];
+        rows[1][..2].copy_from_slice(&[0x1008_ff11, 0x1008_ff12]);
+        rows[2][..2].copy_from_slice(&[0x61, 0x1008_ff12]);
+        rows[3][0] = BROWSER_KEYSYMS[0];
+        assert_eq!(Keymap::new(8, COLUMNS, rows.concat()).multimedia(), [9]);
     }
 
     #[test]
     fn a_long_text_is_cut_between_keys() {
         let pages = plan(&typed(&"a".repeat(LONGEST_PAGE)), &keymap(0), &Keyboard::default()).unwrap();
         assert_eq!(pages.len(), 2);
-        assert!(pages.iter().all(|page| page.held.is_empty() && !page.reuses));
+        assert!(pages.iter().all(|page| page.held.is_empty() && page.evict.is_empty()));
         assert_eq!(pages.iter().map(|page| page.events).sum::<usize>(), 2 * LONGEST_PAGE);
     }
 }

@@ -6,6 +6,7 @@
 //! What must never appear here: Python, a decision of when a screen has settled, or process-wide state. Several displays in one
 //! process know nothing of each other.
 
+mod bindings;
 mod clipboard;
 mod conn;
 mod consumption;
@@ -18,6 +19,7 @@ mod grab;
 mod incoming;
 mod input;
 mod keyboard;
+mod keymap_writer;
 mod lease;
 mod pings;
 mod replies;

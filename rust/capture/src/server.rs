@@ -29,6 +29,7 @@ atom_manager! {
     pub Atoms: AtomsCookie {
         _DESKHAND_DRIVER,
         _DESKHAND_CLIPBOARD,
+        _DESKHAND_KEYS,
         _NET_ACTIVE_WINDOW,
         _NET_CLIENT_LIST,
         _NET_CLIENT_LIST_STACKING,

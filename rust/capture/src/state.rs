@@ -64,7 +64,6 @@ pub(crate) struct State {
     /// How many of them a waiting caller has been told of; the rest may have been read by another call.
     signals_told: u64,
     pub(crate) error: Option<Error>,
-    pub(crate) last_typed: Instant,
 }
 
 /// Seconds on the clock that Python's `time.monotonic` reads.
@@ -92,7 +91,6 @@ impl State {
             signals: 0,
             signals_told: 0,
             error: None,
-            last_typed: Instant::now(),
         }
     }
 

@@ -13,15 +13,12 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::time::Timespec;
 
 use crate::error::{Error, Result};
-use crate::input::CONSUME_LIMIT;
 use crate::server::{Server, Target};
 use crate::state::State;
 use crate::stream::Interrupt;
 
 /// A video that nobody looks at costs ten captures a second.
 const WATCH_PERIOD: Duration = Duration::from_millis(100);
-/// A borrowed keycode stays this long after typing into an application that can give no proof that it has read its keys.
-const RESTORE_AFTER: Duration = Duration::from_secs(1);
 /// Nobody who has not called for this long is about to: there is time to make the files that were looked at smaller.
 const TIGHTEN_AFTER: Duration = Duration::from_millis(300);
 const WAIT_SLICE: Duration = Duration::from_millis(50);
@@ -176,19 +173,16 @@ pub(crate) fn watch(shared: &Shared) {
                 }
             }
         }
-        let restore_in = match watch_once(shared) {
-            Ok(restore_in) => restore_in,
-            Err(error) if error.is_fatal() => {
-                shared.note_end(&error);
-                return;
-            }
-            // A request that failed (a window gone, the screen just resized) is tried again with the next event.
-            Err(_) => None,
-        };
+        // A request that failed (a window gone, the screen just resized) is tried again with the next event.
+        if let Err(error) = watch_once(shared)
+            && error.is_fatal()
+        {
+            shared.note_end(&error);
+            return;
+        }
         last = Instant::now();
-        let come_back_in = [restore_in, tighten(shared)].into_iter().flatten().min();
         let timeout =
-            come_back_in.map(|rest| Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() });
+            tighten(shared).map(|rest| Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() });
         poll_both(shared, timeout.as_ref());
         let _ = rustix::io::read(&shared.nudge, &mut [0; 8]);
     }
@@ -237,18 +231,8 @@ fn tighten_one(screen: &Mutex<Screen>) -> std::result::Result<bool, ImagingError
     Ok(true)
 }
 
-/// One turn of the watcher; when it should come back though nothing arrives.
-fn watch_once(shared: &Shared) -> Result<Option<Duration>> {
-    let Ok(mut state) = shared.state.try_lock() else { return Ok(None) };
-    state.pump(shared)?;
-    if state.keyboard.borrowed().is_empty() || state.keyboard.holds_any() {
-        return Ok(None);
-    }
-    let limit = if state.awaits_reading() { CONSUME_LIMIT } else { RESTORE_AFTER };
-    let rest = limit.saturating_sub(state.last_typed.elapsed());
-    if rest.is_zero() {
-        state.restore_keymap(shared)?;
-        return Ok(None);
-    }
-    Ok(Some(rest))
+/// One turn of the watcher.
+fn watch_once(shared: &Shared) -> Result<()> {
+    let Ok(mut state) = shared.state.try_lock() else { return Ok(()) };
+    state.pump(shared)
 }

@@ -168,11 +168,21 @@ impl Server {
         self.round_trip()
     }
 
-    /// The window with the keyboard focus, if any.
+    /// The window that keys go to, if any. Without a focus of its own it is the one under the pointer.
     pub(crate) fn focus(&self) -> Result<Option<Window>> {
         let focus = self.conn.get_input_focus()?.reply()?.focus;
-        let none = [u32::from(InputFocus::NONE), u32::from(InputFocus::POINTER_ROOT), self.root];
-        Ok(if none.contains(&focus) { None } else { Some(focus) })
+        if focus == u32::from(InputFocus::NONE) {
+            return Ok(None);
+        }
+        if [u32::from(InputFocus::POINTER_ROOT), self.root].contains(&focus) {
+            return self.under_pointer();
+        }
+        Ok(Some(focus))
+    }
+
+    /// True until a window is destroyed.
+    pub(crate) fn exists(&self, window: Window) -> Result<bool> {
+        Ok(gone(self.conn.get_geometry(window)?.reply().map_err(Error::from))?.is_some())
     }
 
     /// The innermost window under the pointer, walking down from the root.

@@ -115,18 +115,20 @@ impl X11 {
 #[pymethods]
 impl X11 {
     #[new]
-    #[pyo3(signature = (display, auth, *, view_only, driver, method=None, socket=None))]
+    #[pyo3(signature = (display, auth, *, view_only, own, driver, method=None, socket=None))]
+    #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
     fn new(
         py: Python<'_>,
         display: String,
         auth: (Vec<u8>, Vec<u8>),
         view_only: bool,
+        own: bool,
         driver: String,
         method: Option<&str>,
         socket: Option<i32>,
     ) -> PyResult<Self> {
         let target = target(display, auth, socket)?;
-        let options = Options { view_only, driver, method: self::method(method)? };
+        let options = Options { view_only, own, driver, method: self::method(method)? };
         let interrupt = errors::interrupt();
         let display = errors::detached(py, || Display::open(&target, &options, interrupt.clone()))?;
         let display = display.map_err(errors::capture)?;
