@@ -63,6 +63,8 @@ def test_what_takes_too_long_is_not_taken_for_what_is_not_there(
     launch: Callable[..., Desktop], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(launch(size=(320, 200)), {}, str(home))
-    monkeypatch.setattr("deskhand.episodes.stage._LIMIT", 0.001)
+    monkeypatch.setattr("deskhand.episodes.stage._LIMIT", 0.1)
+    run = Stage._run
+    monkeypatch.setattr(Stage, "_run", lambda self, command, *limits: run(self, f"sleep 60; {command}", *limits))
     with pytest.raises(BackendError, match="cannot be listed: timeout"):
         stage.files()
