@@ -240,6 +240,8 @@ class Desktop:
 
         Raises:
             ActionError: An action is wrong (`OutOfBounds`, `Untypable`, `UnsupportedAction`...). Nothing was sent.
+            InputBlocked: An action was sent and did not reach the window that it was for: no window has the keyboard focus, or
+                another program has grabbed the keyboard or the pointer.
             OutOfBounds: Also when the screen became smaller during the call, so that a point is not on it any more: that
                 action was not sent, and those before it (`error.done`) were.
             DesktopLost: The other side is gone. A VNC server that does not answer is given up after 10 s, which may be

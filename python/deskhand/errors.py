@@ -3,11 +3,12 @@
 ::
 
     DeskhandError
-    ├── ActionError                the caller's action is wrong; nothing of it was sent
+    ├── ActionError                the caller's action is wrong; nothing of it was sent, but for InputBlocked
     │   ├── BadPlan                calls that cannot be carried out as they are; carries their ids
     │   ├── UnsupportedAction      names the provider or backend and the action
     │   ├── OutOfBounds            carries the point and the size
-    │   └── Untypable              carries the characters and their positions
+    │   ├── Untypable              carries the characters and their positions
+    │   └── InputBlocked           it was sent, and did not reach its window; carries the device and who holds it
     ├── BackendError               the other side is wrong or gone
     │   ├── ConnectFailed          carries the target, the reason and the next step to try
     │   ├── AuthFailed             carries the target, the reason and the next step to try
@@ -49,6 +50,7 @@ __all__ = [
     "DesktopLost",
     "EpisodeError",
     "ImagingError",
+    "InputBlocked",
     "LaunchFailed",
     "LedgerError",
     "OutOfBounds",
@@ -141,7 +143,7 @@ class DeskhandError(Exception):
 
 
 class ActionError(DeskhandError):
-    """The caller's action is wrong; nothing of it was sent."""
+    """The caller's action is wrong; nothing of it was sent, but for `InputBlocked`."""
 
 
 class BadPlan(ActionError):
@@ -241,6 +243,35 @@ class Untypable(ActionError):
         error.message = _with_hint(f"cannot type {count} of the characters of a secret", hint)
         error.args = (error.message,)
         return error
+
+
+class InputBlocked(ActionError):
+    """Input was sent and did not reach the window that it was for; nothing that got it has shown anything.
+
+    Attributes:
+        device: "keyboard" or "pointer".
+        holder: Who has grabbed the device, such as "Dmenu (process 123)"; empty where that is not known, and where no
+            window has the keyboard focus.
+    """
+
+    def __init__(self, device: str, holder: str = "", *, unfocused: bool = False) -> None:
+        """Carry the device and who holds it.
+
+        Args:
+            device: "keyboard" or "pointer".
+            holder: Who has grabbed it; untrusted text.
+            unfocused: Nobody has: no window has the keyboard focus.
+        """
+        if unfocused:
+            what = "no window has the keyboard focus, so nobody got what was typed"
+            hint = "click into a window, or activate one, and type again"
+        else:
+            who = f"another program, {shown(holder)}," if holder else "another program"
+            what = f"{who} has grabbed the {device}, so the input did not reach the window that it was for"
+            hint = "close its menu or dialog (Escape), unlock the screen, or end that program"
+        super().__init__(_with_hint(what, hint))
+        self.device = device
+        self.holder = holder
 
 
 class BackendError(DeskhandError):

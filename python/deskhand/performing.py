@@ -27,7 +27,7 @@ from deskhand.actions import (
     Zoom,
     action_of,
 )
-from deskhand.errors import ActionError, DeskhandError, PolicyDenied, Untypable
+from deskhand.errors import ActionError, DeskhandError, InputBlocked, PolicyDenied, Untypable
 from deskhand.events import Event, Pause, PointerMove
 from deskhand.geometry import Point, check_point
 from deskhand.keys import char_keysym
@@ -40,8 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deskhand.actions import Action, CarriesAction
+    from deskhand.backends.base import Missed
     from deskhand.connection import Core
     from deskhand.formats import Format
+    from deskhand.geometry import Rect
     from deskhand.sizes import PictureSize
 
 __all__ = ["Performance", "plain_actions", "settings_of"]
@@ -77,7 +79,7 @@ class Performance:
     """One `Desktop.perform`, from its actions to the observation."""
 
     __slots__ = (
-        "_actions", "_backend", "_clock", "_core", "_format", "_index", "_ledger", "_planned_size", "_pointer_moved",
+        "_actions", "_backend", "_clock", "_core", "_format", "_index", "_ledger", "_missed", "_planned_size", "_pointer_moved",
         "_quality", "_settings", "_size", "_watch",
     )  # fmt: skip
 
@@ -105,6 +107,8 @@ class Performance:
         # Which action is under way; None before the first.
         self._index: int | None = None
         self._pointer_moved = False
+        # What did not reach the window that it was for, and the action that sent it.
+        self._missed: tuple[Missed, int] | None = None
         # The size of the screen that the points were checked against.
         self._planned_size = core.size
 
@@ -166,6 +170,8 @@ class Performance:
                 if rest := self._core.clicks.rest(action, events, pointer, self._clock()):
                     self._watch.pause(rest)
                 self._send(events)
+                if isinstance(action, Type):
+                    self._refuse_unfocused()
                 self._core.clicks.note(events, pointer, self._clock())
             if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
                 self._watch.settle(self._settings, at_pointer=not isinstance(action, _TO_FOCUS))
@@ -181,6 +187,7 @@ class Performance:
         self._backend.look(None if limit is None else max(0.0, sent + limit - settled))
         self._notice_pointer()
         changes = self._watch.changes()
+        self._refuse_blocked(changes)
         captured = self._clock()
         zooms = [action.region for action, _ in planned if isinstance(action, Zoom)]
         zoom = zooms[-1] if zooms else None
@@ -272,11 +279,26 @@ class Performance:
         self._ledger.expect(batch)
         if self._ledger.pressed:
             self._core.watch_over()
-        self._backend.send(batch)
+        missed = self._backend.send(batch)
+        if missed is not None:
+            self._missed = missed, self._index or 0
         for event in batch:
             self._ledger.note(event)
             if isinstance(event, PointerMove):
                 self._core.left_pointer = event.x, event.y
+
+    def _refuse_unfocused(self) -> None:
+        """Tell that a text was typed for nobody; the keys of a chord may be a window manager's."""
+        if self._missed is not None and self._missed[0].obstacle == "unfocused":
+            raise InputBlocked("keyboard", unfocused=True)
+
+    def _refuse_blocked(self, changes: Sequence[Rect]) -> None:
+        """Tell that input went to somebody else, unless that changed anything in the windows of who got it."""
+        if self._missed is None or self._missed[0].obstacle == "unfocused":
+            return
+        missed, self._index = self._missed
+        if all(rect.intersect(window).empty for rect in changes for window in missed.windows):
+            raise InputBlocked(missed.obstacle, missed.holder)
 
     def _notice_pointer(self) -> None:
         """Note whether somebody else has moved the pointer since our last input, as far as the backend has been told."""
@@ -290,10 +312,14 @@ class Performance:
         before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
         self._backend.write_clipboard(text, _CLIPBOARD_LIMIT)
         self._send(translate(KeyPress((chord,)), size=self._core.size, pointer=Point(0, 0)))
-        # Only its being fetched proves the paste; the old content must not come back before.
-        self._backend.wait_pasted(_PASTE_LIMIT)
-        if before is not None:
-            self._backend.write_clipboard(before, _CLIPBOARD_LIMIT)
+        try:
+            self._refuse_unfocused()
+            self._refuse_blocked(())
+            # Only its being fetched proves the paste; the old content must not come back before.
+            self._backend.wait_pasted(_PASTE_LIMIT)
+        finally:
+            if before is not None:
+                self._backend.write_clipboard(before, _CLIPBOARD_LIMIT)
 
     def _paste_secret(self, secret: Secret) -> None:
         before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
@@ -301,6 +327,8 @@ class Performance:
         self._core.clipboard_before = before or ""
         self._backend.write_clipboard(secret.reveal(), _CLIPBOARD_LIMIT)
         self._send(translate(KeyPress((self._paste_chord(),)), size=self._core.size, pointer=Point(0, 0)))
+        self._refuse_unfocused()
+        self._refuse_blocked(())
         self._backend.wait_pasted(_PASTE_LIMIT)
         self._core.give_clipboard_back()
 

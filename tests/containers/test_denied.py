@@ -13,6 +13,7 @@ from conftest import need
 from containers.helpers import own_name
 from deskhand import Desktop, LeftClick, Operation, PolicyDenied, PressKeys, Secret, Type
 from deskhand.policy import ActionClass, ClassPolicy
+from faults.helpers import listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,6 +139,7 @@ def test_what_is_allowed_is_seen_from_outside(contained: Callable[..., Desktop],
     """The control: the same calls, allowed, are not missed by the same eyes."""
     name = own_name("allowed")
     desktop = contained(name=name, size=(640, 480), policy=ALLOWING)
+    listen(desktop)
     outside = Outside(name, here)
     try:
         for called, (has_effect, call) in {**CALLS, **MORE}.items():

@@ -54,6 +54,31 @@ def until(condition: Callable[[], T | None], limit: float, what: str) -> T:
     return value
 
 
+# Gives the keyboard to the first window of an xterm, as a window manager would.
+_FOCUS = """
+import time
+from Xlib import X, display
+connection = display.Display()
+found = []
+while not found:
+    time.sleep(0.005)
+    found = [
+        window for window in connection.screen().root.query_tree().children
+        if window.get_attributes().map_state == X.IsViewable and "xterm" in (window.get_wm_class() or ())
+    ]
+found[0].set_input_focus(X.RevertToNone, X.CurrentTime)
+connection.sync()
+"""
+
+
+def listen(desktop: deskhand.Desktop) -> None:
+    """Start a small program in a corner that gets what is typed, and does nothing with it."""
+    need("xterm", "xterm")
+    desktop.start(["xterm", "-geometry", "10x2+0-0", "-e", "sleep", "6000"])
+    if not desktop._core.backend.has_window_manager():
+        subprocess.run([sys.executable, "-c", _FOCUS], env=x_environment(desktop), timeout=60 * PATIENCE, check=True)
+
+
 @contextlib.contextmanager
 def window_expected(desktop: deskhand.Desktop) -> Iterator[None]:
     """An error of who waits for a window in vain gets a note of what windows and processes there are instead."""

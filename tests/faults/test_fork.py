@@ -17,7 +17,7 @@ import pytest
 
 import deskhand
 from conformance.servers import serving
-from deskhand import Type
+from deskhand import KeyPress, Type
 from faults.helpers import driver, guard_pid, marked, until
 from faults.scale import PATIENCE
 
@@ -85,7 +85,7 @@ def any_desktop(request: pytest.FixtureRequest) -> Iterator[deskhand.Desktop]:
 def test_what_a_child_inherits_is_refused(any_desktop: deskhand.Desktop) -> None:
     """Everything says so, closing is silent, and the parent goes on with all that it has."""
     desktop = any_desktop
-    desktop.perform(Type("x"))
+    desktop.perform(KeyPress(["x"]))
     desktop.clipboard = "before"
 
     def leave() -> None:
@@ -114,7 +114,7 @@ def test_what_a_child_inherits_is_refused(any_desktop: deskhand.Desktop) -> None
     assert in_child(desktop.close) == "None"
     assert in_child(leave) == "None"
     assert "of another process" in in_child(lambda: repr(desktop))
-    assert desktop.perform(Type("y")).png
+    assert desktop.perform(KeyPress(["y"])).png
     assert desktop.clipboard == "before"
 
 
@@ -164,7 +164,7 @@ class ThreadsInCalls:
         number = 0
         while not self._over:
             number += 1
-            desktop.perform(Type("x"), settle=False)
+            desktop.perform(KeyPress(["x"]), settle=False)
             assert desktop.screenshot(size=(300 + number % 7, 200)).png
 
     def __enter__(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 import deskhand
 from deskhand import KeyPress
 from deskhand.launch.local import leave_running
-from faults.helpers import NOTHING, driver, guard_pid, marked, until, xclient
+from faults.helpers import NOTHING, driver, guard_pid, listen, marked, until, xclient
 from faults.scale import KILLED_DRIVERS
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def test_killed_at_any_moment(
         "XAUTHORITY": str(desktop.xauthority),
         "TEST_URL": f"x11:{desktop.display}",
     }
+    listen(desktop)
     desktop._core.backend.close()
     chance = random.Random(10)
     with xclient(desktop) as witness:

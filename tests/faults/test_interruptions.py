@@ -29,7 +29,7 @@ from deskhand import (
     Type,
     Wait,
 )
-from faults.helpers import NOTHING, marked, pressed, within, xclient
+from faults.helpers import NOTHING, listen, marked, pressed, within, xclient
 from faults.scale import CANCELLATIONS, SIGNALS, THREAD_EXCEPTIONS
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def test_signals(launch: Callable[..., deskhand.Desktop], monkeypatch: pytest.Mo
     # One that Python raises in a callback of the garbage collector ends there: nobody can be stopped by it.
     monkeypatch.setattr(sys, "unraisablehook", lambda _args: None)
     desktop = launch(size=(400, 300), window_manager=None)
+    listen(desktop)
     chance = random.Random(11)
     stopped = 0
 
@@ -116,6 +117,7 @@ def test_exceptions_raised_in_a_thread(
 ) -> None:
     """An exception that another thread injects (PyThreadState_SetAsyncExc) between any two bytecodes."""
     desktop = launch(size=(400, 300), window_manager=None)
+    listen(desktop)
     chance = random.Random(12)
     inject = ctypes.pythonapi.PyThreadState_SetAsyncExc
     inject.argtypes = [ctypes.c_ulong, ctypes.py_object]
@@ -167,6 +169,7 @@ def test_exceptions_raised_in_a_thread(
 def test_cancelled_tasks(launch: Callable[..., deskhand.Desktop]) -> None:
     """Asyncio cancels the task, also before it has begun and while it queues."""
     desktop = launch(size=(400, 300), window_manager=None)
+    listen(desktop)
     chance = random.Random(13)
 
     async def run(witness: Lines) -> int:

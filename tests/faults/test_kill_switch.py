@@ -25,7 +25,7 @@ from deskhand import (
     Type,
     Wait,
 )
-from faults.helpers import NOTHING, until, within, xclient
+from faults.helpers import NOTHING, listen, until, within, xclient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,9 @@ UNDER_WAY: dict[str, tuple[Action, ...]] = {
 
 @pytest.fixture
 def desktop(launch: Callable[..., deskhand.Desktop]) -> deskhand.Desktop:
-    return launch(size=(320, 320), window_manager=None)
+    desktop = launch(size=(320, 320), window_manager=None)
+    listen(desktop)
+    return desktop
 
 
 def _denied(judged: Desktop, desktop: Desktop, witness: Lines) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand import KeyPress, Type
+from deskhand import KeyPress
 from deskhand.launch import local
 from faults.helpers import DRIVER, display_files, in_namespace, marked, need, server_pid
 from faults.scale import THREADS
@@ -281,7 +281,7 @@ def test_wrong_cookie(desktop: deskhand.Desktop, tmp_path: Path, capsys: pytest.
             path.write_bytes(content)
         with pytest.raises((deskhand.ConnectFailed, deskhand.AuthFailed)):
             deskhand.connect(f"x11:{desktop.display}", xauthority=path)
-    assert desktop.perform(KeyPress(["a"]), Type("b")).settled
+    assert desktop.perform(KeyPress(["a"]), KeyPress(["b"])).settled
     assert capsys.readouterr().out == ""
 
 

@@ -100,15 +100,19 @@ class Client:
         self.blinking = self._window(x, y, w, h, 0xFF0000, override=True)
         return True
 
-    def grab(self, what: str) -> bool:
+    def freeze(self, what: str) -> bool:
+        """Keep what comes from the keyboard, the pointer, or both, from everybody."""
+        return self.grab(what, X.GrabModeSync)
+
+    def grab(self, what: str, mode: int = X.GrabModeAsync) -> bool:
         """Take the keyboard, the pointer, or both, as a menu or a screen lock does."""
         window = self._window(10, 10, 200, 100, 0x0000FF, override=True)
         done = []
         if what in {"keyboard", "both"}:
-            done.append(window.grab_keyboard(0, X.GrabModeAsync, X.GrabModeAsync, X.CurrentTime))
+            done.append(window.grab_keyboard(0, mode, mode, X.CurrentTime))
         if what in {"pointer", "both"}:
             mask = X.ButtonPressMask | X.ButtonReleaseMask
-            done.append(window.grab_pointer(0, mask, X.GrabModeAsync, X.GrabModeAsync, 0, 0, X.CurrentTime))
+            done.append(window.grab_pointer(0, mask, mode, mode, 0, 0, X.CurrentTime))
         self.display.sync()
         return all(status == X.GrabSuccess for status in done)
 

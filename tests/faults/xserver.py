@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROOT = 0x200
+# A client's; it has the keyboard focus.
+WINDOW = 0x60_0001
+NOT_VIEWABLE = 3
 FIRST_KEYCODE, LAST_KEYCODE = 8, 255
 COLUMNS = 2
 
@@ -44,6 +47,8 @@ _CORE = {
     20: "GetProperty",
     23: "GetSelectionOwner",
     24: "ConvertSelection",
+    26: "GrabPointer",
+    31: "GrabKeyboard",
     38: "QueryPointer",
     40: "TranslateCoordinates",
     43: "GetInputFocus",
@@ -234,7 +239,9 @@ class Server:
             case "GetGeometry":
                 return reply(u32(ROOT) + u16(0, 0, width, height), second=24)
             case "GetInputFocus":
-                return reply(u32(1))
+                return reply(u32(WINDOW))
+            case "GrabKeyboard" | "GrabPointer":
+                return reply(second=NOT_VIEWABLE)
             case "QueryPointer":
                 return reply(u32(ROOT, 0) + u16(10, 10, 10, 10), second=1)
             case "QueryKeymap":

@@ -51,6 +51,7 @@ from deskhand.actions import Action
 from deskhand.backends.memory import MemoryBackend
 from deskhand.geometry import Point, Size
 from deskhand.translate import translate
+from faults.helpers import listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -388,6 +389,7 @@ def test_typed_over_x11(
     canaries, path = Canaries(11), tmp_path / "audit.jsonl"
     traces.richly = False
     desktop = launch(size=(320, 240), window_manager=None)
+    listen(desktop)
     # Every tenth has characters for which keycodes are borrowed.
     _typed(desktop, canaries, traces, path, "Ж漢字")
     desktop.close()

@@ -18,6 +18,7 @@ from deskhand.errors import (
     DesktopLost,
     EpisodeError,
     ImagingError,
+    InputBlocked,
     LaunchFailed,
     LedgerError,
     OutOfBounds,
@@ -38,6 +39,7 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
     (UnsupportedAction("vnc", "zoom", "use x11"), ActionError, {"where": "vnc", "action": "zoom"}),
     (OutOfBounds((1280, -1), (1280, 800)), ActionError, {"point": (1280, -1), "size": (1280, 800)}),
     (Untypable([(3, "\0")]), ActionError, {"characters": ((3, "\0"),)}),
+    (InputBlocked("pointer", "Dmenu (process 7)"), ActionError, {"device": "pointer", "holder": "Dmenu (process 7)"}),
     (BackendError("m"), DeskhandError, {"message": "m"}),
     (BadPlan("a circle", ("a", "b")), ActionError, {"calls": ("a", "b")}),
     (

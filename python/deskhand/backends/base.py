@@ -7,7 +7,7 @@ the screen has settled (see `deskhand.settle`), a lock (see `deskhand.desktop`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deskhand.geometry import Rect, Size
     from deskhand.settle import Activity, Lag
 
-__all__ = ["Backend", "Window"]
+__all__ = ["Backend", "Missed", "Window"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,21 @@ class Window:
     pid: int | None
     rect: Rect
     active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Input that was sent and did not reach the window that it was for.
+
+    Attributes:
+        obstacle: No window has the keyboard focus, or another program has grabbed the keyboard or the pointer.
+        holder: Who got it instead, as far as that is known: untrusted text.
+        windows: That program's windows, in screen pixels.
+    """
+
+    obstacle: Literal["unfocused", "keyboard", "pointer"]
+    holder: str
+    windows: tuple[Rect, ...]
 
 
 class Backend(Protocol):
@@ -84,8 +99,11 @@ class Backend(Protocol):
     def end(self) -> None:
         """End what `begin` began."""
 
-    def send(self, events: Sequence[Event]) -> None:
-        """Send the events of one action, all at once, and return after the other side has processed them."""
+    def send(self, events: Sequence[Event]) -> Missed | None:
+        """Send the events of one action, all at once, and return after the other side has processed them.
+
+        What is known of them not to have reached the window that they were for, if anything.
+        """
 
     def release(self, events: Sequence[Event]) -> None:
         """Release what these events name, then whatever else the other side reports as pressed."""

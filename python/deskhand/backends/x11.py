@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from Xlib import xauth
 
 from deskhand import _native
-from deskhand.backends.base import Window
+from deskhand.backends.base import Missed, Window
 from deskhand.errors import ConnectFailed
 from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove
 from deskhand.forks import share
@@ -226,9 +226,12 @@ class X11Backend:
         del events
         return set()
 
-    def send(self, events: Sequence[Event]) -> None:
+    def send(self, events: Sequence[Event]) -> Missed | None:
         """Send events; see `Backend.send`."""
-        self._x11.send(encode(events))
+        if (missed := self._x11.send(encode(events))) is None:
+            return None
+        obstacle, holder, windows = missed
+        return Missed(obstacle, holder, tuple(Rect(*rect) for rect in windows))
 
     def release(self, events: Sequence[Event]) -> None:
         """Release; see `Backend.release`."""

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::grab::{Grabber, Method};
 use crate::lease::take_lease;
+use crate::reach::Missed;
 use crate::server::{Server, Target};
 use crate::state::State;
 use crate::stream::Interrupt;
@@ -167,13 +168,13 @@ impl Display {
         self.shared.turned.notify_all();
     }
 
-    /// Sends input events and returns after the server has processed them.
+    /// Sends input events and returns after the server has processed them; what of them did not reach the window that it was for.
     ///
     /// # Errors
     ///
     /// [`Error::NoKeycode`] (nothing was sent), [`Error::Stalled`], [`Error::Request`], [`Error::Interrupted`],
     /// [`Error::Lost`].
-    pub fn send(&self, events: &[Event]) -> Result<()> {
+    pub fn send(&self, events: &[Event]) -> Result<Option<Missed>> {
         if self.view_only {
             return Err(Error::Unsupported("this desktop was opened to look only (view_only=True)".into()));
         }

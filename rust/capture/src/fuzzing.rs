@@ -34,6 +34,7 @@ const W: u16 = 48;
 const H: u16 = 32;
 const ERROR: u8 = 0;
 const REPLY: u8 = 1;
+const NOT_VIEWABLE: u8 = 3;
 
 thread_local! {
     static SERVER: RefCell<Option<Puppet>> = const { RefCell::new(None) };
@@ -200,6 +201,7 @@ impl Puppet {
         match (request[0], request[1]) {
             (14, _) => reply(24, &[words(&[ROOT]), size].concat(), &[]),
             (15, _) => reply(0, &words(&[ROOT, ROOT]), &[]),
+            (26 | 31, _) => reply(NOT_VIEWABLE, &[], &[]),
             (16, _) => reply(0, &words(&[100 + u32::from(self.sequence)]), &[]),
             (20 | 23 | 40, _) | (132, 16 | 20 | 21 | 25) | (133 | 135, 4) => reply(0, &[], &[]),
             (38, _) => reply(1, &[words(&[ROOT, WINDOW]), size].concat(), &[]),
@@ -304,9 +306,9 @@ fn drive(ours: UnixStream, kind: u8, calls: &[u8]) -> Result<()> {
     for call in calls {
         let key = |keysym| [Event::Key(keysym, true), Event::Key(keysym, false)];
         match call % 10 {
-            0 => display.send(&key(0x41))?,
-            1 => display.send(&key(0x0100_0436))?,
-            2 => display.send(&[Event::Move(3, 4), Event::Button(1, true), Event::Button(1, false)])?,
+            0 => drop(display.send(&key(0x41))?),
+            1 => drop(display.send(&key(0x0100_0436))?),
+            2 => drop(display.send(&[Event::Move(3, 4), Event::Button(1, true), Event::Button(1, false)])?),
             3 => drop(display.windows()?),
             4 => drop(display.ping(call & 16 == 0, None)?),
             5 => display.resize(Size { w: u32::from(*call), h: 20 })?,

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::keyboard::{Binding, Keymap, Page, Slot, Step, plan};
 use crate::keymap_writer;
+use crate::reach::Missed;
 use crate::replies;
 use crate::state::State;
 use crate::watcher::Shared;
@@ -62,11 +63,12 @@ struct Locks {
 }
 
 impl State {
-    /// Sends `events`, in order, and returns after the server has processed them.
-    pub(crate) fn send(&mut self, shared: &Shared, events: &[Event]) -> Result<()> {
+    /// Sends `events`, in order, and returns after the server has processed them; what of them did not reach the window that it was
+    /// for.
+    pub(crate) fn send(&mut self, shared: &Shared, events: &[Event]) -> Result<Option<Missed>> {
         let server = &shared.server;
         let has_keys = events.iter().any(|event| matches!(event, Event::Key(..)));
-        server.round_trip()?;
+        let before = self.before(shared)?;
         self.drain(shared)?;
         self.error = None;
         if has_keys && self.map.is_none() {
@@ -77,15 +79,15 @@ impl State {
         let pages = plan(&physical, &map, &self.keyboard).map_err(Error::NoKeycode)?;
         let locks = if types(events) { Self::unlock(shared)? } else { None };
         self.unread = None;
-        let result = self.send_pages(shared, &physical, pages);
+        let result = self.reaching(shared, &before, events, |state| state.send_pages(shared, &physical, pages));
         if let Some(locks) = locks {
             relock(shared, &locks)?;
         }
-        result?;
+        let missed = result?;
         server.round_trip()?;
         self.drain(shared)?;
         self.await_releases(shared, events)?;
-        self.error.take().map_or(Ok(()), Err)
+        self.error.take().map_or(Ok(missed), Err)
     }
 
     /// The events with the pointer's own buttons, of which the server's pointer map makes those that applications see.

@@ -51,9 +51,14 @@ pub(crate) struct State {
     /// Which button applications see for each of the pointer's own, from 1 on; `None` before it was asked for.
     pub(crate) pointer_map: Option<Vec<u8>>,
     pub(crate) unread: Option<Unread>,
+    /// A window of ours that is never mapped.
+    pub(crate) unmapped: Option<Window>,
     pub(crate) pings: Pings,
     /// The window of the window manager that is known to serve.
     pub(crate) manager: Option<Window>,
+    /// The window of the window manager that is there, whether it serves or not, and whether it has been asked for.
+    pub(crate) present_manager: Option<Window>,
+    pub(crate) knows_manager: bool,
     /// The window that the latest input went to, and what is done behind it.
     input: Window,
     /// Buttons that were released, and are pressed for the server still.
@@ -83,8 +88,11 @@ impl State {
             keyboard: Keyboard::default(),
             pointer_map: None,
             unread: None,
+            unmapped: None,
             pings: Pings::default(),
             manager: None,
+            present_manager: None,
+            knows_manager: false,
             input: x11rb::NONE,
             released: Vec::new(),
             work: Work::default(),
@@ -120,6 +128,9 @@ impl State {
                 .contains(&property.atom) =>
             {
                 self.signals += 1;
+                if property.atom == server.atoms._NET_SUPPORTING_WM_CHECK {
+                    self.knows_manager = false;
+                }
             }
             XEvent::ClientMessage(message) if message.type_ == server.atoms.WM_PROTOCOLS => {
                 let [protocol, token, window, ..] = message.data.as_data32();

@@ -180,6 +180,12 @@ impl Server {
         Ok(Some(focus))
     }
 
+    /// True when the window manager says that no window is active.
+    pub(crate) fn nothing_is_active(&self) -> Result<bool> {
+        let active = self.words(self.root, self.atoms._NET_ACTIVE_WINDOW, 1)?;
+        Ok(active.first().is_none_or(|&window| window == x11rb::NONE))
+    }
+
     /// True until a window is destroyed.
     pub(crate) fn exists(&self, window: Window) -> Result<bool> {
         Ok(gone(self.conn.get_geometry(window)?.reply().map_err(Error::from))?.is_some())

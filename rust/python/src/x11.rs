@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capture::{Activity, Clipboard, Display, Error, Event, Interrupt, Method, Options, Target};
+use capture::{Activity, Clipboard, Display, Error, Event, Interrupt, Method, Obstacle, Options, Target};
 use imaging::Size;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -14,6 +14,7 @@ use crate::events::{EventTuple, reads_events};
 use crate::owned::Owned;
 use crate::screen::Screen;
 
+type MissedTuple = (&'static str, String, Vec<(i32, i32, u32, u32)>);
 type WindowTuple = (u32, String, String, Option<u32>, (i32, i32, u32, u32), bool);
 
 reads_events!(Event);
@@ -159,9 +160,17 @@ impl X11 {
         }
     }
 
-    fn send(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<()> {
+    fn send(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<Option<MissedTuple>> {
         let events = self::events(events)?;
-        self.call(py, |display| display.send(&events))
+        let missed = self.call(py, |display| display.send(&events))?;
+        Ok(missed.map(|missed| {
+            let obstacle = match missed.obstacle {
+                Obstacle::Unfocused => "unfocused",
+                Obstacle::Keyboard => "keyboard",
+                Obstacle::Pointer => "pointer",
+            };
+            (obstacle, missed.holder, missed.rects)
+        }))
     }
 
     fn release(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<()> {
