@@ -545,7 +545,7 @@ impl<'a> Spares<'a> {
         let (slow, quick): (Vec<_>, Vec<_>) =
             self.bound.iter().filter(|binding| !stays(binding.slot)).partition(|binding| is_silent(binding));
         let candidates = if quick.is_empty() { slow } else { quick };
-        let mut evicted: Vec<Slot> = if whole {
+        let evicted: Vec<Slot> = if whole {
             // One keycode with all that it carries.
             let all_of = |keycode: u8| self.bound.iter().filter(move |binding| binding.slot.keycode == keycode);
             let is_candidate = |binding: &Binding| candidates.iter().any(|candidate| candidate.slot == binding.slot);
@@ -557,8 +557,6 @@ impl<'a> Spares<'a> {
             let share = self.bound.len().div_ceil(EVICTED_SHARE);
             candidates.iter().take(share).map(|binding| binding.slot).collect()
         };
-        // Which of a text's characters were longest unused is no matter of chance.
-        evicted.sort_unstable_by_key(|slot| (slot.keycode, slot.level));
         for slot in &evicted {
             self.taken[usize::from(slot.keycode)] &= !slot.bit();
         }
@@ -777,7 +775,7 @@ mod tests {
         keyboard.hold(vec![(3, slot(1, 0).stroke())]);
         let pages = plan(&typed("ж"), &carrying(3, &keyboard), &keyboard).unwrap();
         // Half of six; the second key is held.
-        assert_eq!(pages.last().unwrap().evict, [slot(0, 0), slot(0, 1), slot(2, 1)]);
+        assert_eq!(pages.last().unwrap().evict, [slot(0, 0), slot(2, 1), slot(0, 1)]);
     }
 
     #[test]
