@@ -130,6 +130,10 @@ class _Managed:
         self.desktop.activate(self.window)
 
 
+# What Ctrl+G sends to a terminal.
+_END = b"\a"
+
+
 class XTerm(_Managed):
     """xterm, with a terminal that hands every byte on at once (lines would end at 4096 bytes), and `cat` into a file."""
 
@@ -141,6 +145,10 @@ class XTerm(_Managed):
         self.start = 0
 
     def clear(self) -> None:
+        # What was typed before may still be on its way; this comes behind it.
+        ends = self.file.read_bytes().count(_END) + 1
+        self.desktop.perform(KeyPress(["ctrl", "g"]))
+        assert until(lambda: self.file.read_bytes().count(_END) == ends)
         self.start = self.file.stat().st_size
 
     def text(self, expected: str) -> str:
@@ -304,6 +312,9 @@ class EchoingXTerm(XTerm):
 
     def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
         super().__init__(desktop, home, "sane")
+
+    def clear(self) -> None:
+        self.start = self.file.stat().st_size
 
 
 APPS: Mapping[str, Callable[[deskhand.Desktop, Path], App]] = {
