@@ -124,7 +124,7 @@ impl State {
         let mut unfocused = keys && !before.keyboard_grabbed && self.is_unfocused(server, before.focus)?;
         // A window that has just come may be about to get it.
         let deadline = Instant::now() + FOCUS_LIMIT;
-        while unfocused && Instant::now() < deadline {
+        while unfocused && server.has_windows()? && Instant::now() < deadline {
             shared.pause(FOCUS_PERIOD)?;
             let focus = server.conn.get_input_focus()?.reply()?.focus;
             unfocused = self.is_unfocused(server, focus)?;

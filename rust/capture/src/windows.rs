@@ -180,6 +180,11 @@ impl Server {
         Ok(Some(focus))
     }
 
+    /// True when the window manager lists a window.
+    pub(crate) fn has_windows(&self) -> Result<bool> {
+        Ok(!self.words(self.root, self.atoms._NET_CLIENT_LIST, 1)?.is_empty())
+    }
+
     /// True when the window manager says that no window is active.
     pub(crate) fn nothing_is_active(&self) -> Result<bool> {
         let active = self.words(self.root, self.atoms._NET_ACTIVE_WINDOW, 1)?;
