@@ -14,7 +14,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress, Move, PressKeys, Type, Wait
-from faults.helpers import display_files, marked, pressed, server_pid, until, within
+from faults.helpers import display_files, listen, marked, pressed, server_pid, until, within
 from faults.scale import STOPPED_SECONDS
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def test_killed_server_while_busy(
 ) -> None:
     """F1: SIGKILL of the X server: `DesktopLost(cause="x_server")` within a second to the caller that waits, then to all."""
     desktop = launch(size=(320, 240))
+    listen(desktop)
     assert desktop.display is not None
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work, desktop)
