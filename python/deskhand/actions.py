@@ -342,7 +342,10 @@ class LeftMouseUp(_AtPointer):
 
 @dataclass(frozen=True, slots=True)
 class LeftClick(_AtPointer):
-    """Click the left button."""
+    """Click the left button, so that it counts as one click.
+
+    Up to 0.55 s are waited first where that button was pressed at that place just now, 0.85 s after a double click.
+    """
 
     type: ClassVar[str] = "left_mouse_click"
 
@@ -351,7 +354,7 @@ class LeftClick(_AtPointer):
 class DoubleClick(_AtPointer):
     """Click the left button twice, fast enough to count as a double click; what was clicked there before does not count.
 
-    Soon after a press of a button at that place, up to 0.8 s are waited first.
+    Soon after a press of the button at that place, up to 0.85 s are waited first.
     """
 
     type: ClassVar[str] = "left_mouse_double_click"
@@ -411,6 +414,9 @@ class Drag(Action):
     """Press a button at the first point, visit every point, release at the last.
 
     A path of one point is dragged to from where the pointer is. In the dictionary form the path is ``xy``.
+
+    The application under the pointer is waited for after the press, at each point and before the release: 0.03 to 0.25 s each,
+    longer while it is at work (`Observation.unanswered`).
     """
 
     type: ClassVar[str] = "drag"
@@ -421,7 +427,10 @@ class Drag(Action):
 
 @dataclass(frozen=True, slots=True)
 class Move(Action):
-    """Put the pointer on a point."""
+    """Put the pointer on a point; while a button is pressed, drag there.
+
+    What follows in the same call waits until the screen has answered, for about 0.05 s where it does not.
+    """
 
     type: ClassVar[str] = "move"
     xy: tuple[int, int] = field(metadata=_as(_xy))

@@ -1,4 +1,4 @@
-"""What every backend accepts, and nothing more.
+"""What every backend accepts, and what `Desktop.perform` waits for between such events.
 
 This module owns the event types and the numbering of buttons. Positions are screen pixels, keys are X keysyms,
 pauses are seconds. What must never appear here: a click, a chord or any other composite (they exist once, in
@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["Button", "ButtonDown", "ButtonUp", "Event", "KeyDown", "KeyUp", "Pause", "PointerMove", "Press"]
+__all__ = [
+    "Answer", "Button", "ButtonDown", "ButtonUp", "Event", "KeyDown", "KeyUp", "Pause", "PointerMove", "Press", "Step",
+]  # fmt: skip
 
 
 class Button(IntEnum):
@@ -70,8 +72,16 @@ class Pause:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Wait until the application under the pointer has taken what was sent before. No backend ever gets this."""
+
+
 Event = PointerMove | ButtonDown | ButtonUp | KeyDown | KeyUp | Pause
-"""Any event."""
+"""Any event that a backend accepts."""
+
+Step = Event | Answer
+"""What an action is made of."""
 
 Press = ButtonDown | KeyDown
 """An event that leaves something pressed."""

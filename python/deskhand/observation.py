@@ -122,6 +122,9 @@ class Observation(Screenshot):
         pasted: Whether any text went through the clipboard (`Type(..., paste=True)`).
         pointer_moved: Whether the pointer was found elsewhere than our last input had left it: somebody else has moved it, or a
             program has. Over VNC as far as the server tells (README, "Servers"); `cursor` is where it is now.
+        unanswered: Whether a drag or hover went on though the application was still at work on the part before: it may have
+            missed points of it, or the whole. Where an application answers no pings and runs where its threads cannot be seen,
+            it is given 0.05 s, and nothing is known.
     """
 
     settled: bool
@@ -131,6 +134,7 @@ class Observation(Screenshot):
     elapsed: Elapsed
     pasted: bool = False
     pointer_moved: bool = False
+    unanswered: bool = False
 
     @property
     def changed(self) -> bool:

@@ -28,12 +28,12 @@ from deskhand.actions import (
     action_of,
 )
 from deskhand.errors import ActionError, DeskhandError, InputBlocked, PolicyDenied, Untypable
-from deskhand.events import Event, Pause, PointerMove
+from deskhand.events import Answer, ButtonDown, ButtonUp, Event, Pause, PointerMove, Step
 from deskhand.geometry import Point, check_point
 from deskhand.keys import char_keysym
 from deskhand.observation import Elapsed, Observation
 from deskhand.redaction import Secret, conceal
-from deskhand.settle import Settle
+from deskhand.settle import Reason, Settle
 from deskhand.translate import SecretEvents, translate
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ _NO_WAIT_AFTER = (
 )
 # Actions whose input goes to the window with the focus; that of all others goes to the one under the pointer.
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
+# What a hover or a part of a drag is given to be taken: toolkits hand motion on once a frame, and draw within one or two.
+_ANSWER = Settle(quiet=0.03, reaction=0.05, timeout=0.25)
+# For so many seconds of a call, in all, an application that is still at work then is waited for.
+_PATIENCE = 3.0
 # Longer pauses are waited for here, where they can be interrupted; shorter ones are paced by the backend.
 _LONGEST_BACKEND_PAUSE = 0.05
 _PASTE_LIMIT = 5.0
@@ -79,8 +83,8 @@ class Performance:
     """One `Desktop.perform`, from its actions to the observation."""
 
     __slots__ = (
-        "_actions", "_backend", "_clock", "_core", "_format", "_index", "_ledger", "_missed", "_planned_size", "_pointer_moved",
-        "_quality", "_settings", "_size", "_watch",
+        "_actions", "_backend", "_clock", "_core", "_format", "_index", "_ledger", "_missed", "_patience", "_planned_size",
+        "_pointer_moved", "_quality", "_settings", "_size", "_stirred", "_unanswered", "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +111,10 @@ class Performance:
         # Which action is under way; None before the first.
         self._index: int | None = None
         self._pointer_moved = False
+        self._patience = _PATIENCE
+        self._unanswered = False
+        # Whether the screen has answered a part of the action under way.
+        self._stirred = False
         # What did not reach the window that it was for, and the action that sent it.
         self._missed: tuple[Missed, int] | None = None
         # The size of the screen that the points were checked against.
@@ -150,7 +158,7 @@ class Performance:
         # Outside of the handler: nothing of what was raised inside, nor a frame of it, stays attached to what the caller gets.
         raise told
 
-    def _act_and_observe(self, planned: Sequence[tuple[Action, list[Event]]]) -> Observation:
+    def _act_and_observe(self, planned: Sequence[tuple[Action, Sequence[Step]]]) -> Observation:
         started = self._clock()
         limit = None if self._settings is None else self._settings.timeout
         self._pointer_moved = False
@@ -158,7 +166,7 @@ class Performance:
         self._notice_pointer()
         pasted = False
         for index, (action, events) in enumerate(planned):
-            self._index = index
+            self._index, self._stirred = index, False
             if isinstance(action, Type) and action.paste and action.text:
                 if isinstance(action.text, Secret):
                     self._paste_secret(action.text)
@@ -167,12 +175,13 @@ class Performance:
                 pasted = True
             else:
                 pointer = self._backend.screen.pointer
-                if rest := self._core.clicks.rest(action, events, pointer, self._clock()):
+                clicks, now = self._core.clicks, self._clock()
+                if rest := clicks.rest(action, events, pointer, now, self._backend.double_click_time):
                     self._watch.pause(rest)
                 self._send(events)
                 if isinstance(action, Type):
                     self._refuse_unfocused()
-                self._core.clicks.note(events, pointer, self._clock())
+                clicks.note(events, pointer, self._clock())
             if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
                 self._watch.settle(self._settings, at_pointer=not isinstance(action, _TO_FOCUS))
                 if not self._backend.lag.frame:
@@ -189,6 +198,7 @@ class Performance:
         changes = self._watch.changes()
         self._refuse_blocked(changes)
         captured = self._clock()
+        reason = Reason.QUIET if verdict.reason is Reason.UNCHANGED and self._stirred else verdict.reason
         zooms = [action.region for action, _ in planned if isinstance(action, Zoom)]
         zoom = zooms[-1] if zooms else None
         shot = self._watch.picture(self._size, zoom, cursor=True, format=self._format, quality=self._quality)
@@ -201,7 +211,7 @@ class Performance:
             cursor=shot.cursor,
             generation=shot.generation,
             settled=verdict.settled,
-            reason=verdict.reason,
+            reason=reason,
             rects=tuple(rect for rect in changes if not any(rect.within(busy) for busy in verdict.busy)),
             busy=verdict.busy,
             elapsed=Elapsed(
@@ -213,21 +223,23 @@ class Performance:
             ),
             pasted=pasted,
             pointer_moved=self._pointer_moved,
+            unanswered=self._unanswered,
         )
 
-    def _plan(self, limit: float | None) -> list[tuple[Action, list[Event]]]:
+    def _plan(self, limit: float | None) -> list[tuple[Action, Sequence[Step]]]:
         """Translate everything before anything is sent; where the pointer is is asked for `limit` seconds at most."""
-        planned: list[tuple[Action, list[Event]]] = []
+        planned: list[tuple[Action, Sequence[Step]]] = []
         pointer: Point | None = None
+        held = {press for press in self._ledger.pressed if isinstance(press, ButtonDown)}
         size = self._planned_size = self._core.size
         for index, given in enumerate(self._actions):
             self._watch.check_stop()
             action = given
             try:
-                if isinstance(action, Drag) and pointer is None:
+                if (held or isinstance(action, Drag)) and pointer is None:
                     self._backend.look(limit)
                     pointer = Point(*self._backend.screen.pointer)
-                events = translate(action, size=size, pointer=pointer or Point(0, 0))
+                events = translate(action, size=size, pointer=pointer or Point(0, 0), dragging=bool(held))
                 if isinstance(action, Type) and not action.paste and (missing := self._backend.untypable(events)):
                     action = self._pasted_instead(action, missing)
                 if events:
@@ -235,9 +247,18 @@ class Performance:
             except DeskhandError as error:
                 raise error.note_progress(index, given.type, 0) from None
             for event in events:
-                if isinstance(event, PointerMove):
-                    pointer = Point(event.x, event.y)
+                match event:
+                    case PointerMove(x=x, y=y):
+                        pointer = Point(x, y)
+                    case ButtonDown():
+                        held.add(event)
+                    case ButtonUp(button=button):
+                        held.discard(ButtonDown(button))
             planned.append((action, events))
+        # What is sent last is waited for as the caller wishes.
+        last = next((index for index in reversed(range(len(planned))) if planned[index][1]), None)
+        if last is not None and isinstance(planned[last][1][-1], Answer):
+            planned[last] = planned[last][0], planned[last][1][:-1]
         return planned
 
     def _pasted_instead(self, action: Type, missing: set[int]) -> Type:
@@ -251,15 +272,21 @@ class Performance:
             characters, f"{self._backend.name} has no key left for them, and its clipboard cannot bring them"
         )
 
-    def _send(self, events: Sequence[Event]) -> None:
+    def _send(self, events: Sequence[Step]) -> None:
         """Send events; pauses that are long enough to be interrupted are spent here, keeping the screen current."""
         if isinstance(events, SecretEvents):
             # It has no pauses, and stays one thing that shows nothing.
             self._send_batch(events)
             return
+        # The whole action is refused, or none of it.
+        self._refuse_stale(events)
         batch: list[Event] = []
         for event in events:
-            if isinstance(event, Pause) and event.seconds > _LONGEST_BACKEND_PAUSE:
+            if isinstance(event, Answer):
+                self._send_batch(batch)
+                batch = []
+                self._await_answer()
+            elif isinstance(event, Pause) and event.seconds > _LONGEST_BACKEND_PAUSE:
                 self._send_batch(batch)
                 batch = []
                 self._watch.pause(event.seconds)
@@ -267,15 +294,37 @@ class Performance:
                 batch.append(event)
         self._send_batch(batch)
 
+    def _refuse_stale(self, events: Sequence[Step]) -> None:
+        """Check points again if the screen was resized since they were; servers move what is outside to the nearest edge."""
+        if (size := self._core.size) != self._planned_size:
+            for event in events:
+                if isinstance(event, PointerMove):
+                    check_point((event.x, event.y), size)
+
+    def _await_answer(self) -> None:
+        """Wait until the application under the pointer has taken what was sent, or there is no patience left."""
+        lag = self._backend.lag
+        if lag.nap:
+            # The server may not look for as long as that, whatever the application has done.
+            self._watch.pause(lag.trip + 2 * _ANSWER.reaction)
+            return
+        settings = replace(_ANSWER, timeout=_ANSWER.timeout + lag.frame + 2 * lag.trip)
+        while True:
+            begun = self._clock()
+            verdict = self._watch.settle(settings, at_pointer=True, whole=False)
+            self._stirred |= verdict.first_change is not None
+            if verdict.reason is not Reason.WINDOW_BUSY or verdict.first_change is not None:
+                return
+            self._patience -= self._clock() - begun
+            if self._patience <= 0:
+                self._unanswered = True
+                return
+
     def _send_batch(self, batch: Sequence[Event]) -> None:
         if not batch:
             return
         self._watch.check_stop()
-        if (size := self._core.size) != self._planned_size:
-            # The screen was resized since the points were checked; servers move what is outside to the nearest edge.
-            for event in batch:
-                if isinstance(event, PointerMove):
-                    check_point((event.x, event.y), size)
+        self._refuse_stale(batch)
         self._ledger.expect(batch)
         if self._ledger.pressed:
             self._core.watch_over()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from deskhand import actions as act
 from deskhand.errors import ActionError, UnsupportedAction, Untypable
-from deskhand.events import Button, ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove, Press
+from deskhand.events import Answer, Button, ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove, Press, Step
 from deskhand.geometry import Point, Rect, Size, check_point, check_region
 from deskhand.keys import char_keysym, is_composed, is_modifier, parse_keys
 from deskhand.redaction import MASK, Secret
@@ -56,9 +56,11 @@ CLICK_GAP = 0.05
 # is taken for a click, or dropped on what was under the pointer in between.
 _DRAG_STEP = 20
 _DRAG_STEPS = 60
-_DRAG_LEAST_STEPS = 2
 _DRAG_PACE = 0.004
-_DRAG_REST = 0.05
+# By how far a pointer must move before its button drags: 8 pixels in GTK and openbox, 10 in Qt, 40 for a link in Chromium.
+_THRESHOLDS = (16, 48)
+# A drop goes to whom the motion before it was told to: so the last few pixels are a motion of their own.
+_DRAG_END = 4
 # Spread out, as notches of a wheel turned by hand are.
 _NOTCH_PACE = 0.01
 
@@ -79,13 +81,14 @@ _WHEEL_Y = (Button.WHEEL_UP, Button.WHEEL_DOWN)
 _DIRECTIONS = {"up": (_WHEEL_Y, -1), "down": (_WHEEL_Y, 1), "left": (_WHEEL_X, -1), "right": (_WHEEL_X, 1)}
 
 
-def translate(action: act.Action, *, size: Size, pointer: Point) -> list[Event]:
+def translate(action: act.Action, *, size: Size, pointer: Point, dragging: bool = False) -> Sequence[Step]:
     """The events that carry out one action.
 
     Args:
         action: What to do.
         size: Size of the screen in pixels.
         pointer: Where the pointer is; a drag with one point starts there.
+        dragging: A button is pressed already, so that a move drags.
 
     Returns:
         The events, in order. `TakeScreenshot`, `Zoom` and `CursorPosition` have none: who holds the screen
@@ -98,21 +101,28 @@ def translate(action: act.Action, *, size: Size, pointer: Point) -> list[Event]:
         UnsupportedAction: The action is of a class that this module does not know.
     """
     modifiers = [KeyDown(key) for key in parse_keys(names)] if (names := getattr(action, "modifiers", ())) else []
-    body = _body(action, size, pointer)
+    body = _body(action, size, pointer, dragging=dragging)
     return [*modifiers, *body, *release(modifiers)] if modifiers else body
 
 
-def _body(action: act.Action, size: Size, pointer: Point) -> list[Event]:
+def _body(action: act.Action, size: Size, pointer: Point, *, dragging: bool) -> Sequence[Step]:
     if isinstance(action, act.Drag):
         return _drag(action.path, Button[action.button.upper()], size, pointer)
     if isinstance(action, act.Zoom):
         check_region(Rect(*action.region), size)
     # Whatever has a position goes there first; the rest of it happens where the pointer then is.
-    move = _move(getattr(action, "xy", None), size)
-    return [*move, *_in_place(action)] if move else _in_place(action)
+    xy = getattr(action, "xy", None)
+    if xy is None:
+        return _in_place(action)
+    check_point(xy, size)
+    if dragging and isinstance(action, act.Move | act.LeftMouseUp | act.MouseUp):
+        return [*_dragged([pointer, xy]), *_in_place(action)]
+    # What a pointer uncovers (a menu that opens under it) must be there before anything is clicked.
+    hover = [Answer()] if isinstance(action, act.Move) else []
+    return [PointerMove(*xy), *hover, *_in_place(action)]
 
 
-def _in_place(action: act.Action) -> list[Event]:
+def _in_place(action: act.Action) -> Sequence[Step]:
     if type(action) in _CLICKS:
         return _clicks(*_CLICKS[type(action)])
     match action:
@@ -132,7 +142,7 @@ def _button(action: act.LeftMouseDown | act.LeftMouseUp | act.MouseDown | act.Mo
     return Button[action.button.upper()] if isinstance(action, act.MouseDown | act.MouseUp) else Button.LEFT
 
 
-def _keys_and_time(action: act.Action) -> list[Event]:
+def _keys_and_time(action: act.Action) -> Sequence[Step]:
     match action:
         case act.KeyPress(keys=keys, repeat=repeat):
             return _chord(parse_keys(keys), repeat)
@@ -151,13 +161,6 @@ def _keys_and_time(action: act.Action) -> list[Event]:
             raise UnsupportedAction("translate", action.type or type(action).__name__)
 
 
-def _move(xy: tuple[int, int] | None, size: Size) -> list[Event]:
-    if xy is None:
-        return []
-    check_point(xy, size)
-    return [PointerMove(*xy)]
-
-
 def _clicks(button: Button, count: int) -> list[Event]:
     events: list[Event] = []
     for number in range(count):
@@ -167,30 +170,53 @@ def _clicks(button: Button, count: int) -> list[Event]:
     return events
 
 
-def _drag(path: Sequence[tuple[int, int]], button: Button, size: Size, pointer: Point) -> list[Event]:
+def _drag(path: Sequence[tuple[int, int]], button: Button, size: Size, pointer: Point) -> list[Step]:
     for point in path:
         check_point(point, size)
     if len(path) == 1:
         check_point(pointer, size)
         path = [pointer, *path]
-        events: list[Event] = [ButtonDown(button)]
+        events: list[Step] = [ButtonDown(button)]
     else:
         events = [PointerMove(*path[0]), ButtonDown(button)]
-    for start, end in pairwise(path):
-        for x, y in _steps(start, end):
-            events += [PointerMove(x, y), Pause(_DRAG_PACE)]
-    return [*events, Pause(_DRAG_REST), ButtonUp(button)]
+    return [*events, *_dragged(path), ButtonUp(button)]
 
 
-def _steps(start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, int]]:
-    """The points to visit after ``start``, at most `_DRAG_STEP` pixels apart in up to `_DRAG_STEPS`, then ``end``."""
+def _dragged(path: Sequence[tuple[int, int]]) -> list[Step]:
+    """Move along a path with a button pressed, so that each of its points is taken."""
+    # What was pressed must have been taken before the pointer moves.
+    events: list[Step] = [Answer()]
+    last = len(path) - 2
+    for index, (start, end) in enumerate(pairwise(path)):
+        stops = _THRESHOLDS if index == 0 else ()
+        for (x, y), stop in _steps(start, end, stops, _DRAG_END if index == last else 0):
+            events += [PointerMove(x, y), Answer() if stop else Pause(_DRAG_PACE)]
+    return events
+
+
+def _steps(
+    start: tuple[int, int], end: tuple[int, int], stops: Sequence[int], rest: int
+) -> list[tuple[tuple[int, int], bool]]:
+    """The points to visit after `start`, then `end`, and whether to stop there.
+
+    They are at most `_DRAG_STEP` pixels apart in up to `_DRAG_STEPS`. Stops are made at distances from `start`, and at the end;
+    `rest` pixels before the end there is a point.
+    """
     (x, y), (end_x, end_y) = start, end
-    count = min(_DRAG_STEPS, max(_DRAG_LEAST_STEPS, math.ceil(math.dist(start, end) / _DRAG_STEP)))
-    points = [
-        (x + round((end_x - x) * step / count), y + round((end_y - y) * step / count)) for step in range(1, count + 1)
-    ]
-    # The end stays even where it is the start: a path visits every point it names.
-    return [point for point in dict.fromkeys(points) if point != start or point == end]
+    whole = math.dist(start, end)
+    count = min(_DRAG_STEPS, math.ceil(whole / _DRAG_STEP))
+    at = {whole * step / count: False for step in range(1, count)}
+    at |= {float(stop): True for stop in stops if stop < whole}
+    if 0 < rest < whole:
+        at[whole - rest] = True
+    points: dict[tuple[int, int], bool] = {}
+    for distance, stop in sorted(at.items()):
+        share = distance / whole
+        point = x + round((end_x - x) * share), y + round((end_y - y) * share)
+        if point not in {start, end}:
+            points[point] = stop or points.get(point, False)
+    # The end is visited even where it is the start: a path visits every point it names.
+    return [*points.items(), (end, True)]
 
 
 def _scroll(action: act.Scroll) -> list[Event]:
@@ -275,13 +301,13 @@ class Ledger:
         """The presses not yet released, oldest first."""
         return tuple(self._pressed)
 
-    def expect(self, events: Iterable[Event]) -> None:
+    def expect(self, events: Iterable[Step]) -> None:
         """Take every press among these events for done, and no release."""
         for event in events:
             if isinstance(event, ButtonDown | KeyDown):
                 self.note(event)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: Step) -> None:
         """Take an event into account; a second press of what is pressed keeps its first place."""
         match event:
             case ButtonDown() | KeyDown():
@@ -302,7 +328,7 @@ class Ledger:
         self._pressed.clear()
 
 
-def held(events: Iterable[Event]) -> list[Press]:
+def held(events: Iterable[Step]) -> list[Press]:
     """What is still pressed after these events, oldest first, when nothing was before."""
     ledger = Ledger()
     for event in events:

@@ -117,13 +117,21 @@ class Watch:
                 raise TimeoutError(f"waited {timeout:g} s for {what}")
             self._backend.wait(min(left, _SLICE))
 
-    def settle(self, settings: Settle | None, *, at_pointer: bool = False, window: int | None = None) -> Verdict:
+    def settle(
+        self,
+        settings: Settle | None,
+        *,
+        at_pointer: bool = False,
+        window: int | None = None,
+        whole: bool = True,
+    ) -> Verdict:
         """Wait until the screen has answered the input that has just been sent.
 
         Args:
             settings: How to wait; None does not.
             at_pointer: The input went to the window under the pointer, else to the one with the focus.
             window: It went to this window.
+            whole: The input is the whole of an action: what keeps changing after it is the desktop's own from here.
         """
         if settings is None:
             return Verdict(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
@@ -160,7 +168,7 @@ class Watch:
             else:
                 self.check_stop()
                 self._backend.wait(machine.wait(now))
-        if verdict.reason is Reason.STILL_CHANGING:
+        if verdict.reason is Reason.STILL_CHANGING and whole:
             # What this action set going (a video, a spinner) goes on by itself from here.
             for at, rects in relevant:
                 self._ambient.feed(at, rects)

@@ -181,8 +181,8 @@ def test_what_is_refused_and_what_fails_is_told(painted: Painted, recorder: Reco
 
 
 def many_clicks(desktop: Desktop) -> None:
-    for _ in range(100):
-        desktop.perform(LeftClick((5, 6)), settle=False)
+    for number in range(100):
+        desktop.perform(LeftClick((5 + 100 * (number % 2), 6)), settle=False)
 
 
 def test_an_attempt_that_floods_is_stopped(painted: Painted, tmp_path: Path, store: FrameStore) -> None:
@@ -387,7 +387,7 @@ number = 0
 while True:
     number += 1
     backend.paint((number % 250, number % 150, 50, 40), (number % 256, int(sys.argv[2]), 9))
-    acting.perform(LeftClick((number % 320, 6)), settle=False)
+    acting.perform(LeftClick((97 * number % 320, 6)), settle=False)
     print(number, flush=True)
 """
 

@@ -331,6 +331,34 @@ def in_namespace(setup: str, code: str, environment: dict[str, str]) -> dict[str
     return dict(json.loads(done.stdout))
 
 
+_STARVE = """
+import os, random, signal, sys, time
+pid, run, stop = int(sys.argv[1]), float(sys.argv[2]) / 1000, float(sys.argv[3]) / 1000
+chance = random.Random(17)
+print("starving", flush=True)
+while os.getppid() == int(sys.argv[4]):
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(run * chance.uniform(0.5, 1.5))
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(stop * chance.uniform(0.5, 1.5))
+"""
+
+
+@contextlib.contextmanager
+def starved(pid: int, run: float, stop: float) -> Iterator[None]:
+    """A process gets the processor for about `run` milliseconds, then not for about `stop`, again and again."""
+    command = [sys.executable, "-c", _STARVE, *map(str, (pid, run, stop, os.getpid()))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as starver:
+        assert starver.stdout is not None
+        starver.stdout.readline()
+        try:
+            yield
+        finally:
+            starver.kill()
+            starver.wait()
+            os.kill(pid, signal.SIGCONT)
+
+
 def zombies() -> list[int]:
     """Children of this process that nobody has waited for."""
     found = []

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import shlex
 import signal
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 import deskhand
 from deskhand import BackendError, KeyPress, Type
-from faults.helpers import driver, marked, need, until
+from faults.helpers import driver, marked, need, starved, until
 from faults.scale import EVIDENCE, KILLED_DRIVERS
 from integration.apps import APPS, Bench, TkText, bound_keycodes, keymap
 from integration.texts import PANGRAMS, check, random_letters
@@ -32,33 +30,6 @@ LINES = 500 if EVIDENCE else 6
 # A spare keycode carries four keysyms, and a server of ours has more than a hundred.
 ROOM = 400
 KINDS: Mapping[str, Callable[[deskhand.Desktop, Path], App]] = {**APPS, "tk": TkText}
-
-_STARVE = """
-import os, random, signal, sys, time
-pid, run, stop = int(sys.argv[1]), float(sys.argv[2]) / 1000, float(sys.argv[3]) / 1000
-chance = random.Random(17)
-print("starving", flush=True)
-while os.getppid() == int(sys.argv[4]):
-    os.kill(pid, signal.SIGCONT)
-    time.sleep(run * chance.uniform(0.5, 1.5))
-    os.kill(pid, signal.SIGSTOP)
-    time.sleep(stop * chance.uniform(0.5, 1.5))
-"""
-
-
-@contextlib.contextmanager
-def starved(pid: int, run: float, stop: float) -> Iterator[None]:
-    """A process gets the processor for about `run` milliseconds, then not for about `stop`, again and again."""
-    command = [sys.executable, "-c", _STARVE, *map(str, (pid, run, stop, os.getpid()))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as starver:
-        assert starver.stdout is not None
-        starver.stdout.readline()
-        try:
-            yield
-        finally:
-            starver.kill()
-            starver.wait()
-            os.kill(pid, signal.SIGCONT)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import threading
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,12 +24,16 @@ from deskhand import (
     KeyHold,
     KeyPress,
     LeftClick,
+    LeftMouseDown,
+    LeftMouseUp,
     Move,
     OutOfBounds,
     Point,
     PressKeys,
     Rect,
     ReleaseKeys,
+    RightClick,
+    Scroll,
     Settle,
     TripleClick,
     Type,
@@ -340,27 +345,72 @@ def test_everything_public_is_importable_from_the_top() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "waited"),
+    ("first", "second", "least"),
     [
-        (LeftClick((50, 50)), DoubleClick((50, 50)), True),
-        (LeftClick((50, 50)), TripleClick((58, 43)), True),
-        (DoubleClick((50, 50)), DoubleClick(None), True),
-        (LeftClick((50, 50)), DoubleClick((90, 50)), False),
-        (LeftClick((50, 50)), LeftClick((50, 50)), False),
-        (Move((50, 50)), DoubleClick((50, 50)), False),
+        (LeftClick((50, 50)), LeftClick((50, 50)), 0.5),
+        (LeftClick((50, 50)), DoubleClick((50, 50)), 0.5),
+        (LeftClick((50, 50)), TripleClick((58, 43)), 0.5),
+        (LeftClick((50, 50)), Drag([(50, 50), (90, 50)]), 0.5),
+        (RightClick((50, 50)), RightClick((50, 50)), 0.5),
+        (DoubleClick((50, 50)), LeftClick(None), 0.75),
+        (DoubleClick((50, 50)), DoubleClick(None), 0.75),
+        (Drag([(50, 50), (90, 50)]), LeftClick((50, 50)), 0.5),
+        (LeftClick((50, 50)), DoubleClick((90, 50)), 0.0),
+        (LeftClick((50, 50)), RightClick((50, 50)), 0.0),
+        (LeftClick((50, 50)), LeftMouseDown((50, 50)), 0.0),
+        (Scroll((50, 50)), Scroll((50, 50)), 0.0),
+        (Move((50, 50)), DoubleClick((50, 50)), 0.0),
     ],
 )
-def test_a_double_click_counts_alone(
-    desktop: Desktop, clock: Clock, first: deskhand.Action, second: deskhand.Action, *, waited: bool
+def test_a_click_counts_alone(
+    desktop: Desktop, clock: Clock, first: deskhand.Action, second: deskhand.Action, *, least: float
 ) -> None:
     desktop.perform(first, settle=False)
     begun = clock.now
     desktop.perform(second, settle=False)
-    assert (clock.now - begun >= 0.7) == waited
+    took = clock.now - begun
+    assert took >= least
     desktop.perform(Wait(1.0), settle=False)
     begun = clock.now
     desktop.perform(second, settle=False)
-    assert clock.now - begun < 0.3, "it has been long enough"
+    alone = clock.now - begun
+    assert abs(took - alone - least) < 0.1, "it has been long enough"
+
+
+def test_a_desktop_that_counts_clicks_for_longer_is_waited_for(
+    desktop: Desktop, backend: MemoryBackend, clock: Clock
+) -> None:
+    for told, least in ((1.2, 1.2), (0.1, 0.5), (9999.0, 5.0)):
+        backend.double_click_time = lambda told=told: told  # type: ignore[misc]
+        desktop.perform(LeftClick((50, 50)), settle=False)
+        begun = clock.now
+        desktop.perform(LeftClick((50, 50)), settle=False)
+        assert least <= clock.now - begun < least + 0.1
+        desktop.perform(Wait(11.0), settle=False)
+
+
+def test_what_follows_a_hover_waits_for_its_answer(desktop: Desktop, backend: MemoryBackend, clock: Clock) -> None:
+    times: list[float] = []
+    backend.on_event = lambda _: times.append(clock.now)
+    desktop.perform(Move((10, 10)), Move((20, 20)), LeftClick(), settle=False)
+    assert [later - earlier for earlier, later in pairwise(times)] == [pytest.approx(0.05, abs=0.01)] * 2 + [0.0]
+    times.clear()
+    begun = clock.now
+    desktop.perform(Move((10, 10)), settle=False)
+    assert clock.now == begun, "nothing follows"
+
+
+def test_a_move_drags_what_an_earlier_call_has_pressed(desktop: Desktop, backend: MemoryBackend) -> None:
+    desktop.perform(LeftMouseDown((10, 10)), settle=False)
+    desktop.perform(Move((110, 10)), settle=False)
+    desktop.perform(LeftMouseUp(), settle=False)
+    moves = [event.x for event in backend.events if isinstance(event, PointerMove)]
+    assert moves[:2] == [10, 26], "past any threshold, and no further"
+    assert moves[-2:] == [106, 110], "the target is told twice"
+    assert all(later - earlier <= 20 for earlier, later in pairwise(moves))
+    backend.events.clear()
+    desktop.perform(Move((10, 10)), settle=False)
+    assert backend.events == [PointerMove(10, 10)]
 
 
 def test_release_all_returns_when_the_other_side_has_released() -> None:

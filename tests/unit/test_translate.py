@@ -15,7 +15,7 @@ from deskhand import actions as act
 from deskhand import translate as module
 from deskhand.actions import ACTIONS, Action
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction, Untypable
-from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove
+from deskhand.events import Answer, ButtonDown, ButtonUp, KeyDown, KeyUp, Pause, PointerMove, Step
 from deskhand.geometry import Point, Size
 from deskhand.keys import keysym
 from deskhand.translate import CLICK_GAP, Ledger, held, release, translate
@@ -24,17 +24,17 @@ SIZE = Size(1280, 800)
 POINTER = Point(100, 100)
 
 
-def run(action: Action, size: Size = SIZE, pointer: Point = POINTER) -> list[Event]:
-    return translate(action, size=size, pointer=pointer)
+def run(action: Action, size: Size = SIZE, pointer: Point = POINTER, *, dragging: bool = False) -> list[Step]:
+    return list(translate(action, size=size, pointer=pointer, dragging=dragging))
 
 
-def events(script: str) -> list[Event]:
-    """``@5,6`` move, ``+1 -1`` button, ``+a -a`` key, ``~0.5`` pause, ``1`` and ``a`` a press and its release."""
+def events(script: str) -> list[Step]:
+    """``@5,6`` move, ``+1 -1`` button, ``+a -a`` key, ``~0.5`` pause, ``?`` answer, ``1`` and ``a`` a press and its release."""
 
     def press(word: str) -> ButtonDown | KeyDown:
         return ButtonDown(int(word)) if word.isdecimal() else KeyDown(keysym(word))
 
-    out: list[Event] = []
+    out: list[Step] = []
     for word in script.split():
         match word[0]:
             case "@":
@@ -42,6 +42,8 @@ def events(script: str) -> list[Event]:
                 out.append(PointerMove(int(x), int(y)))
             case "~":
                 out.append(Pause(float(word[1:])))
+            case "?":
+                out.append(Answer())
             case "+":
                 out.append(press(word[1:]))
             case "-":
@@ -68,16 +70,20 @@ TABLE: list[tuple[Action, str]] = [
     (act.ForwardClick((5, 6)), "@5,6 9"),
     (act.LeftClick((5, 6), modifiers=["ctrl", "shift"]), "+ctrl +shift @5,6 1 -shift -ctrl"),
     (act.LeftClick(modifiers=["ctrl+shift"]), "+ctrl +shift 1 -shift -ctrl"),
-    (act.Move((5, 6)), "@5,6"),
-    (act.Move((5, 6), modifiers=["alt"]), "+alt @5,6 -alt"),
+    (act.Move((5, 6)), "@5,6 ?"),
+    (act.Move((5, 6), modifiers=["alt"]), "+alt @5,6 ? -alt"),
     (act.MouseDown("right", (5, 6)), "@5,6 +3"),
     (act.MouseUp("forward"), "-9"),
-    (act.Drag([(5, 6), (25, 6)]), "@5,6 +1 @15,6 ~0.004 @25,6 ~0.004 ~0.05 -1"),
-    (act.Drag([(5, 6), (6, 6), (6, 6)]), "@5,6 +1 @6,6 ~0.004 @6,6 ~0.004 ~0.05 -1"),
-    (act.Drag([(130, 100)]), "+1 @115,100 ~0.004 @130,100 ~0.004 ~0.05 -1"),
+    (act.Drag([(5, 6), (25, 6)]), "@5,6 +1 ? @21,6 ? @25,6 ? -1"),
+    (act.Drag([(5, 6), (6, 6), (6, 6)]), "@5,6 +1 ? @6,6 ? @6,6 ? -1"),
+    (act.Drag([(130, 100)]), "+1 ? @115,100 ~0.004 @116,100 ? @126,100 ? @130,100 ? -1"),
+    (act.Drag([(5, 6), (5, 9)], "right", modifiers=["shift"]), "+shift @5,6 +3 ? @5,9 ? -3 -shift"),
     (
-        act.Drag([(5, 6), (5, 9)], "right", modifiers=["shift"]),
-        "+shift @5,6 +3 @5,8 ~0.004 @5,9 ~0.004 ~0.05 -3 -shift",
+        act.Drag([(5, 6), (5, 86), (55, 86), (60, 86)]),
+        (
+            "@5,6 +1 ? @5,22 ? @5,26 ~0.004 @5,46 ~0.004 @5,54 ? @5,66 ~0.004 @5,86 ? "
+            "@22,86 ~0.004 @38,86 ~0.004 @55,86 ? @56,86 ? @60,86 ? -1"
+        ),
     ),
     (act.Scroll((5, 6)), "@5,6 5 ~0.01 5 ~0.01 5"),
     (act.Scroll(direction="up", magnitude=2), "4 ~0.01 4"),
@@ -122,6 +128,21 @@ TABLE: list[tuple[Action, str]] = [
 @pytest.mark.parametrize(("action", "script"), TABLE, ids=[f"{action.type}-{script}" for action, script in TABLE])
 def test_exact_events(action: Action, script: str) -> None:
     assert run(action) == events(script)
+
+
+DRAGGING: list[tuple[Action, str]] = [
+    (act.Move((120, 100)), "? @116,100 ? @120,100 ?"),
+    (act.LeftMouseUp((120, 100)), "? @116,100 ? @120,100 ? -1"),
+    (act.MouseUp("right", (100, 103)), "? @100,103 ? -3"),
+    (act.LeftMouseUp(), "-1"),
+    (act.MouseDown("right", (5, 6)), "@5,6 +3"),
+    (act.LeftClick((5, 6)), "@5,6 1"),
+]
+
+
+@pytest.mark.parametrize(("action", "script"), DRAGGING, ids=[f"{action.type}-{script}" for action, script in DRAGGING])
+def test_moves_with_a_pressed_button_drag(action: Action, script: str) -> None:
+    assert run(action, dragging=True) == events(script)
 
 
 def test_the_table_has_every_action() -> None:
@@ -240,7 +261,7 @@ def open_actions() -> st.SearchStrategy[Action]:
 
 @given(balanced_actions())
 def test_presses_and_releases_are_properly_nested(action: Action) -> None:
-    stack: list[Event] = []
+    stack: list[Step] = []
     for event in run(action):
         match event:
             case ButtonDown() | KeyDown():

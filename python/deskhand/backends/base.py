@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deskhand._native import Screen
-    from deskhand.events import Event
+    from deskhand.events import Event, Step
     from deskhand.geometry import Rect, Size
     from deskhand.settle import Activity, Lag
 
@@ -90,7 +90,7 @@ class Backend(Protocol):
     def can_paste(self) -> bool:
         """Whether `wait_pasted` can prove that a text was taken."""
 
-    def untypable(self, events: Sequence[Event]) -> set[int]:
+    def untypable(self, events: Sequence[Step]) -> set[int]:
         """The keysyms among these that no key can bring, as far as that is known before they are sent."""
 
     def begin(self) -> None:
@@ -146,6 +146,9 @@ class Backend(Protocol):
 
         Unknown where it runs on another machine.
         """
+
+    def double_click_time(self) -> float | None:
+        """Seconds within which two clicks are a double click, where the desktop says that."""
 
     def has_window_manager(self) -> bool:
         """Whether a window manager runs that lists windows."""

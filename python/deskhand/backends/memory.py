@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from deskhand._native import Interrupted, Screen
 from deskhand.errors import UnsupportedAction
-from deskhand.events import Event, Pause, PointerMove
+from deskhand.events import Event, Pause, PointerMove, Step
 from deskhand.geometry import Size
 from deskhand.settle import Activity, Lag
 
@@ -75,7 +75,7 @@ class MemoryBackend:
         red, green, blue = rgb
         self.screen.update(rect, bytes((blue, green, red, 0)) * (rect[2] * rect[3]), self._clock())
 
-    def untypable(self, events: Sequence[Event]) -> set[int]:
+    def untypable(self, events: Sequence[Step]) -> set[int]:
         """Any keysym will do."""
         del events
         return set()
@@ -139,6 +139,10 @@ class MemoryBackend:
     def activity(self) -> Activity:
         """There is no application."""
         return Activity.UNKNOWN
+
+    def double_click_time(self) -> float | None:
+        """Nobody says so."""
+        return None
 
     def has_window_manager(self) -> bool:
         """There is none."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deskhand.backends.base import Window
     from deskhand.backends.vnc_login import Ends
     from deskhand.backends.vnc_target import VncTarget
-    from deskhand.events import Event
+    from deskhand.events import Event, Step
 
 __all__ = ["VncBackend"]
 
@@ -181,7 +181,7 @@ class VncBackend:
     def end(self) -> None:
         """The reader never rests."""
 
-    def untypable(self, events: Sequence[Event]) -> set[int]:
+    def untypable(self, events: Sequence[Step]) -> set[int]:
         """See `Backend.untypable`."""
         # wayvnc, known by what it cannot do, drops what is on no key.
         finds_keys = {"fence", "set_desktop_size"} & set(self._vnc.features)
@@ -257,6 +257,10 @@ class VncBackend:
     def activity(self) -> Activity:
         """A server does not tell what its applications compute."""
         return Activity.UNKNOWN
+
+    def double_click_time(self) -> float | None:
+        """A server does not tell."""
+        return None
 
     def has_window_manager(self) -> bool:
         """A server does not tell."""

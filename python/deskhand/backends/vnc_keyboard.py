@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp
+from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +65,7 @@ class Keyboard:
         self._awake = False
         self._spent: set[int] = set()
 
-    def untypable(self, events: Iterable[Event], budget: int = BUDGET) -> set[int]:
+    def untypable(self, events: Iterable[Step], budget: int = BUDGET) -> set[int]:
         """The keysyms among these that the server may have no keycode for, when it finds so many at all."""
         rare = {event.keysym for event in events if isinstance(event, KeyDown) and _is_rare(event.keysym)}
         new = rare - self._spent

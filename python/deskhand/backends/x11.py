@@ -17,7 +17,7 @@ from Xlib import xauth
 from deskhand import _native
 from deskhand.backends.base import Missed, Window
 from deskhand.errors import ConnectFailed
-from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove
+from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove, Step
 from deskhand.forks import share
 from deskhand.geometry import Rect, Size
 from deskhand.settle import Activity, Lag
@@ -221,7 +221,7 @@ class X11Backend:
         """Why slower paths are in use."""
         return self._x11.status
 
-    def untypable(self, events: Sequence[Event]) -> set[int]:
+    def untypable(self, events: Sequence[Step]) -> set[int]:
         """Which keycodes are free is known when the text is sent."""
         del events
         return set()
@@ -268,6 +268,11 @@ class X11Backend:
         if self._throttle is not None and self._throttle.is_out_of_time():
             return Activity.COMPUTING
         return Activity(self._x11.activity())
+
+    def double_click_time(self) -> float | None:
+        """As a settings daemon publishes it."""
+        milliseconds = self._x11.double_click_time()
+        return None if milliseconds is None else milliseconds / 1000
 
     def windows(self) -> list[Window]:
         """The managed windows, bottom to top."""

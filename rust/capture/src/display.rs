@@ -271,6 +271,15 @@ impl Display {
         })
     }
 
+    /// See [`Server::double_click_time`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`].
+    pub fn double_click_time(&self) -> Result<Option<u32>> {
+        self.with(|_, shared| shared.server.double_click_time())
+    }
+
     /// The managed windows.
     ///
     /// # Errors

@@ -31,6 +31,7 @@ mod stream;
 mod watcher;
 mod windows;
 mod work;
+mod xsettings;
 
 pub use clipboard::{Clipboard, read as read_clipboard};
 pub use display::{Display, Options};

@@ -44,6 +44,8 @@ atom_manager! {
         WM_DELETE_WINDOW,
         WM_PROTOCOLS,
         WM_STATE,
+        _XSETTINGS_S0,
+        _XSETTINGS_SETTINGS,
         CLIPBOARD,
         INCR,
         MULTIPLE,

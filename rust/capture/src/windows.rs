@@ -39,7 +39,7 @@ pub struct WindowInfo {
 }
 
 /// A request about a window that has just gone is not an error of the caller's.
-fn gone<T>(result: Result<T>) -> Result<Option<T>> {
+pub(crate) fn gone<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(Error::Request { .. }) => Ok(None),

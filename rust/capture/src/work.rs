@@ -264,6 +264,8 @@ fn last_number(loads: &File) -> Option<u32> {
 /// The work of one connection's applications.
 #[derive(Default)]
 pub(crate) struct Work {
+    /// The process that was given the input.
+    asked: Option<u32>,
     /// The highest process of the family that is looked at.
     root: Option<u32>,
     parents: HashMap<u32, u32>,
@@ -279,6 +281,7 @@ pub(crate) struct Work {
 impl Work {
     /// From now on, look at the family of this process; of none when it does not run on this machine.
     pub(crate) fn follow(&mut self, pid: Option<u32>) {
+        self.asked = pid;
         let root = pid.map(|pid| self.root_of(pid));
         if self.root != root {
             (self.root, self.births) = (root, None);
@@ -398,6 +401,10 @@ impl Work {
         // The main thread draws what others have made, also where it is usually awake.
         let owes = |thread: &Thread| thread.id == thread.process && ended_within(AFTERMATH);
         let mut asked = now.threads.iter().filter(|thread| self.ambient.is_news(thread) || owes(thread));
+        // Only who got the input: a job that a terminal's shell has stopped is at rest.
+        if self.asked.is_some_and(is_stopped) {
+            return true;
+        }
         // Where nobody waits for a processor, only a wait for a disk is left to be found; it is the main thread that starts.
         let contended = is_contended();
         asked.any(|thread| (contended || thread.id == thread.process) && is_awake(thread))
@@ -454,6 +461,11 @@ impl Work {
 fn is_awake(thread: &Thread) -> bool {
     stat(&format!("/proc/{}/task/{}/stat", thread.process, thread.id))
         .is_some_and(|(state, _)| matches!(state, 'R' | 'D'))
+}
+
+/// Whether a process has been stopped: it has yet to read what it was sent.
+fn is_stopped(pid: u32) -> bool {
+    stat(&format!("/proc/{pid}/stat")).is_some_and(|(state, _)| matches!(state, 'T' | 't'))
 }
 
 /// Whether any thread of this machine but ours wants a processor now.
@@ -521,6 +533,17 @@ mod tests {
     fn a_program_that_sleeps_is_not_busy() {
         let program = Program::run("exec sleep 60");
         assert!(becomes(&mut program.work(), Activity::Resting));
+    }
+
+    #[test]
+    fn a_program_that_is_stopped_is_at_work() {
+        let program = Program::run("exec sleep 60");
+        let mut work = program.work();
+        for (signal, activity) in [("STOP", Activity::Computing), ("CONT", Activity::Resting)] {
+            let told = Command::new("kill").args(["-s", signal, &program.0.id().to_string()]).status();
+            assert!(told.expect("kill").success());
+            assert!(becomes(&mut work, activity));
+        }
     }
 
     #[test]

@@ -216,6 +216,10 @@ impl X11 {
         })
     }
 
+    fn double_click_time(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        self.call(py, Display::double_click_time)
+    }
+
     fn windows(&self, py: Python<'_>) -> PyResult<Vec<WindowTuple>> {
         let windows = self.call(py, Display::windows)?;
         Ok(windows.into_iter().map(|w| (w.id, w.title, w.class, w.pid, w.rect, w.active)).collect())
