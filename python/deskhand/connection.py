@@ -73,7 +73,7 @@ class Core:
         successor: The desktop that `hand_over` or `renew` has made of this one.
         closed: Nobody can do anything with it any more.
         acting: A call was stopped, and then stopped again while it released what it held.
-        clipboard_before: What the clipboard held before a secret was put there; None when none is.
+        clipboard_before: What the clipboard held before a text was pasted; None when nothing is to be given back.
         left_pointer: Where our input has left the pointer; None until there was some.
     """
 
@@ -358,7 +358,7 @@ class Core:
                 return
 
     def release_strays(self) -> None:
-        """Release what is held, and give back the clipboard that a secret was on."""
+        """Release what is held, and give back the clipboard that a text was pasted from."""
         if self.ledger.pressed:
             self.watch.stop = False
             self.backend.clear_interrupt()
@@ -375,7 +375,7 @@ class Core:
         self.ledger.clear()
 
     def give_clipboard_back(self) -> None:
-        """Put on the clipboard what was there before a secret."""
+        """Put on the clipboard what was there before a text was pasted."""
         if self.clipboard_before is not None:
             self.backend.write_clipboard(self.clipboard_before, _CLIPBOARD_LIMIT)
             self.clipboard_before = None

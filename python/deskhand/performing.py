@@ -168,10 +168,7 @@ class Performance:
         for index, (action, events) in enumerate(planned):
             self._index, self._stirred = index, False
             if isinstance(action, Type) and action.paste and action.text:
-                if isinstance(action.text, Secret):
-                    self._paste_secret(action.text)
-                else:
-                    self._paste(action.text)
+                self._paste(action.text)
                 pasted = True
             else:
                 pointer = self._backend.screen.pointer
@@ -184,6 +181,7 @@ class Performance:
                 clicks.note(events, pointer, self._clock())
             if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
                 self._watch.settle(self._settings, at_pointer=not isinstance(action, _TO_FOCUS))
+                self._give_clipboard_back()
                 if not self._backend.lag.frame:
                     self._backend.look()
                 # Where to look would take a round trip, the other side tells of the pointer by itself.
@@ -192,6 +190,7 @@ class Performance:
         verdict = self._watch.settle(
             self._settings, at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS)
         )
+        self._give_clipboard_back()
         settled = self._clock()
         self._backend.look(None if limit is None else max(0.0, sent + limit - settled))
         self._notice_pointer()
@@ -356,30 +355,22 @@ class Performance:
             self._pointer_moved = True
             self._core.left_pointer = pointer
 
-    def _paste(self, text: str) -> None:
-        chord = self._paste_chord()
-        before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
-        self._backend.write_clipboard(text, _CLIPBOARD_LIMIT)
-        self._send(translate(KeyPress((chord,)), size=self._core.size, pointer=Point(0, 0)))
-        try:
-            self._refuse_unfocused()
-            self._refuse_blocked(())
-            # Only its being fetched proves the paste; the old content must not come back before.
-            self._backend.wait_pasted(_PASTE_LIMIT)
-        finally:
-            if before is not None:
-                self._backend.write_clipboard(before, _CLIPBOARD_LIMIT)
-
-    def _paste_secret(self, secret: Secret) -> None:
+    def _paste(self, text: str | Secret) -> None:
         before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
         # Noted first: whether it was taken or not, and whoever stops this call, a secret does not stay there.
-        self._core.clipboard_before = before or ""
-        self._backend.write_clipboard(secret.reveal(), _CLIPBOARD_LIMIT)
+        self._core.clipboard_before = before or "" if isinstance(text, Secret) else before
+        self._backend.write_clipboard(text.reveal() if isinstance(text, Secret) else text, _CLIPBOARD_LIMIT)
         self._send(translate(KeyPress((self._paste_chord(),)), size=self._core.size, pointer=Point(0, 0)))
         self._refuse_unfocused()
         self._refuse_blocked(())
         self._backend.wait_pasted(_PASTE_LIMIT)
-        self._core.give_clipboard_back()
+
+    def _give_clipboard_back(self) -> None:
+        """Only now: Chromium asks for the text twice, and inserts what it gets the second time."""
+        if self._core.clipboard_before is not None:
+            if self._settings is None:
+                self._watch.settle(Settle())
+            self._core.give_clipboard_back()
 
     def _paste_chord(self) -> str:
         if not self._backend.has_windows:

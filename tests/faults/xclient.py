@@ -136,6 +136,23 @@ class Client:
         self.display.sync()
         return bool(self.display.get_selection_owner(atom) == window)
 
+    def convert_multiple(self, *kinds: str) -> dict[str, list[int] | None]:
+        """What the clipboard has of these kinds, asked for at once (ICCCM 2.6.2); None of one that it has not."""
+        window = self._window(0, 0, 1, 1, 0, override=True)
+        atom = self.display.intern_atom
+        pairs = [word for kind in kinds for word in (atom(kind), atom(f"_PLACE_{kind}"))]
+        window.change_property(atom("_PAIRS"), atom("ATOM_PAIR"), 32, pairs)
+        window.convert_selection(atom("CLIPBOARD"), atom("MULTIPLE"), atom("_PAIRS"), X.CurrentTime)
+        while (event := self.display.next_event()).type != X.SelectionNotify:
+            pass
+        assert event.property == atom("_PAIRS")
+        answered = list(window.get_full_property(atom("_PAIRS"), X.AnyPropertyType).value)
+        found: dict[str, list[int] | None] = {}
+        for kind, place in zip(kinds, answered[1::2], strict=True):
+            value = window.get_full_property(place, X.AnyPropertyType).value if place else None
+            found[kind] = None if value is None else list(value)
+        return found
+
     def begin(self, request: Any) -> None:
         """Say that a text comes in pieces (ICCCM 2.7.2), and send the first when that was read."""
         window, place = request.requestor, request.property

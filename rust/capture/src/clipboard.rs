@@ -1,6 +1,7 @@
 //! The clipboard, both ways, on a connection of its own: a selection must be served for as long as its text may be pasted, also
 //! while nobody calls.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use x11rb::protocol::Event as XEvent;
 use x11rb::protocol::xfixes::{ConnectionExt as _, SelectionEvent, SelectionEventMask};
 use x11rb::protocol::xproto::{
     Atom, AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, PropMode, Property,
-    SELECTION_NOTIFY_EVENT, SelectionNotifyEvent, SelectionRequestEvent, Window, WindowClass,
+    SELECTION_NOTIFY_EVENT, SelectionNotifyEvent, SelectionRequestEvent, Timestamp, Window, WindowClass,
 };
 use x11rb::wrapper::ConnectionExt as _;
 
@@ -29,6 +30,9 @@ const PART: u32 = 1 << 20;
 const READ_LIMIT: usize = 64 * 1024 * 1024;
 /// Windows that a long text is on its way to.
 const MOST_TRANSFERS: usize = 64;
+/// Windows whose requests are remembered, and pairs of one request for several kinds.
+const MOST_TAKERS: usize = 256;
+const MOST_PAIRS: u32 = 64;
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -192,7 +196,9 @@ struct Offer {
     text: Option<Arc<[u8]>>,
     version: u64,
     owned: u64,
+    /// How often it was handed to anybody in full, and when last to which window.
     served: u64,
+    takers: HashMap<Window, Instant>,
     ended: bool,
     stop: bool,
 }
@@ -293,19 +299,49 @@ impl Clipboard {
             offer.text = Some(text.as_bytes().into());
             offer.version += 1;
             offer.served = 0;
+            offer.takers.clear();
             offer.version
         };
         let _ = rustix::io::write(&*self.nudge, &1_u64.to_ne_bytes());
         self.wait(timeout, interrupt, "owning the clipboard", |offer| offer.owned >= version)
     }
 
-    /// Waits until the text last written was handed to somebody in full: the proof of a paste.
+    /// Waits until the text last written was handed in full to a window that `counts`, which is asked with the time of that: the
+    /// proof of a paste. Clipboard managers take whatever comes.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], [`Error::Lost`], [`Error::Interrupted`].
-    pub fn wait_served(&self, timeout: Duration, interrupt: &Interrupt) -> Result<()> {
-        self.wait(timeout, interrupt, "an application that takes the clipboard's text", |offer| offer.served > 0)
+    /// [`Error::Timeout`], [`Error::Lost`], [`Error::Interrupted`], and those of `counts`.
+    pub fn wait_taken(
+        &self,
+        timeout: Duration,
+        interrupt: &Interrupt,
+        mut counts: impl FnMut(Window, Instant) -> Result<bool>,
+    ) -> Result<()> {
+        let deadline = Instant::now() + timeout;
+        let mut seen = 0;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let what = if seen == 0 {
+                "an application that takes the clipboard's text"
+            } else {
+                "the application with the keyboard to take the clipboard's text, which only others did"
+            };
+            self.wait(left, interrupt, what, |offer| offer.served > seen).map_err(|error| match error {
+                Error::Timeout { what, .. } => Error::Timeout { what, seconds: timeout.as_secs_f64() },
+                other => other,
+            })?;
+            let takers = {
+                let offer = locked(&self.shared.offer);
+                seen = offer.served;
+                offer.takers.clone()
+            };
+            for (window, at) in takers {
+                if counts(window, at)? {
+                    return Ok(());
+                }
+            }
+        }
     }
 }
 
@@ -319,35 +355,49 @@ impl Drop for Clipboard {
     }
 }
 
+/// True when a server's time, which begins anew every 49 days, is before another one.
+fn is_before(time: Timestamp, other: Timestamp) -> bool {
+    time.wrapping_sub(other).cast_signed() < 0
+}
+
 fn serve(party: &Party, shared: &Shared, nudge: &OwnedFd) -> Result<()> {
     let conn = &party.server.conn;
+    let slot = party.server.atoms._DESKHAND_CLIPBOARD;
     let mut transfers: Vec<Transfer> = Vec::new();
+    let mut asking = false;
+    let mut since = x11rb::CURRENT_TIME;
     loop {
         while let Some(event) = conn.poll_for_event()? {
             match event {
-                XEvent::SelectionRequest(request) => answer(party, shared, &request, &mut transfers)?,
+                XEvent::SelectionRequest(request) => answer(party, shared, &request, since, &mut transfers)?,
+                XEvent::PropertyNotify(change) if change.window == party.window && change.atom == slot => {
+                    asking = false;
+                    since = change.time;
+                    own(party, shared, since)?;
+                }
                 XEvent::PropertyNotify(change) if change.state == Property::DELETE => {
                     advance(party, shared, change.window, change.atom, &mut transfers)?;
                 }
-                XEvent::SelectionClear(_) => locked(&shared.offer).text = None,
+                XEvent::SelectionClear(clear) => {
+                    let mut offer = locked(&shared.offer);
+                    // It may be about an ownership before this one, or there is a new text already.
+                    if offer.owned == offer.version && !is_before(clear.time, since) {
+                        offer.text = None;
+                    }
+                }
                 _ => {}
             }
         }
         conn.stream().events_read();
         {
-            let mut offer = locked(&shared.offer);
+            let offer = locked(&shared.offer);
             if offer.stop {
                 return Ok(());
             }
-            if offer.owned < offer.version {
-                conn.set_selection_owner(party.window, party.server.atoms.CLIPBOARD, x11rb::CURRENT_TIME)?;
-                let version = offer.version;
-                drop(offer);
-                party.server.round_trip()?;
-                offer = locked(&shared.offer);
-                offer.owned = offer.owned.max(version);
-                shared.changed.notify_all();
-                continue;
+            if offer.owned < offer.version && !asking {
+                // The change of a property of ours tells the server's time, with which a selection is to be taken (ICCCM §2.1).
+                asking = true;
+                conn.change_property8(PropMode::APPEND, party.window, slot, AtomEnum::STRING, &[])?;
             }
         }
         conn.flush()?;
@@ -358,53 +408,56 @@ fn serve(party: &Party, shared: &Shared, nudge: &OwnedFd) -> Result<()> {
     }
 }
 
+/// Owns the clipboard from `time` on, unless somebody has taken it since.
+fn own(party: &Party, shared: &Shared, time: Timestamp) -> Result<()> {
+    let Party { server, window } = party;
+    let version = locked(&shared.offer).version;
+    server.conn.set_selection_owner(*window, server.atoms.CLIPBOARD, time)?;
+    if server.conn.get_selection_owner(server.atoms.CLIPBOARD)?.reply()?.owner == *window {
+        let mut offer = locked(&shared.offer);
+        offer.owned = offer.owned.max(version);
+        shared.changed.notify_all();
+    }
+    Ok(())
+}
+
 fn answer(
     party: &Party,
     shared: &Shared,
     request: &SelectionRequestEvent,
+    since: Timestamp,
     transfers: &mut Vec<Transfer>,
 ) -> Result<()> {
     let Party { server, .. } = party;
-    let (conn, atoms) = (&server.conn, &server.atoms);
-    // Old clients leave the property out; the target's name serves then (ICCCM §2.2).
-    let property = if request.property == x11rb::NONE { request.target } else { request.property };
+    let conn = &server.conn;
     let (text, version) = {
         let offer = locked(&shared.offer);
         (offer.text.clone(), offer.version)
     };
-    let texts = [atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8];
-    let answered = match text {
-        Some(_) if request.target == atoms.TARGETS => {
-            let targets = [atoms.TARGETS, atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8];
-            conn.change_property32(PropMode::REPLACE, request.requestor, property, AtomEnum::ATOM, &targets)?;
-            property
-        }
-        Some(text) if texts.contains(&request.target) && text.len() > PIECE => {
-            let events = ChangeWindowAttributesAux::new().event_mask(EventMask::PROPERTY_CHANGE);
-            conn.change_window_attributes(request.requestor, &events)?;
-            let size = [text.len() as u32];
-            conn.change_property32(PropMode::REPLACE, request.requestor, property, atoms.INCR, &size)?;
-            // One for each place, and not those of windows that went away in the middle of it.
-            transfers.retain(|other| (other.window, other.property) != (request.requestor, property));
-            if transfers.len() >= MOST_TRANSFERS {
-                transfers.remove(0);
-            }
-            transfers.push(Transfer {
-                window: request.requestor,
-                property,
-                kind: request.target,
-                text,
-                sent: 0,
-                version,
-            });
-            property
-        }
-        Some(text) if texts.contains(&request.target) => {
-            conn.change_property8(PropMode::REPLACE, request.requestor, property, request.target, &text)?;
-            property
-        }
-        None | Some(_) => x11rb::NONE,
+    // Old clients leave the property out; the target's name serves then (ICCCM §2.2).
+    let property = if request.property == x11rb::NONE { request.target } else { request.property };
+    let mut hand = |target, property| match &text {
+        Some(text) => convert(party, (request.requestor, target, property), (text, version, since), transfers),
+        None => Ok(Handed::Nothing),
     };
+    let mut handed = Handed::Nothing;
+    if request.target == server.atoms.MULTIPLE && request.property != x11rb::NONE {
+        let asked = conn.get_property(false, request.requestor, property, AtomEnum::ANY, 0, 2 * MOST_PAIRS)?.reply()?;
+        let asked = replies::at_most(asked.value32().map(Iterator::collect).unwrap_or_default(), 2 * MOST_PAIRS);
+        let mut answers = Vec::with_capacity(asked.len());
+        for pair in asked.chunks_exact(2) {
+            let one = hand(pair[0], pair[1])?;
+            answers.extend([pair[0], if one == Handed::Nothing { x11rb::NONE } else { pair[1] }]);
+            handed = handed.max(one);
+        }
+        if !answers.is_empty() {
+            let pairs = server.atoms.ATOM_PAIR;
+            conn.change_property32(PropMode::REPLACE, request.requestor, property, pairs, &answers)?;
+            handed = handed.max(Handed::About);
+        }
+    } else {
+        handed = hand(request.target, property)?;
+    }
     let notify = SelectionNotifyEvent {
         response_type: SELECTION_NOTIFY_EVENT,
         sequence: 0,
@@ -412,20 +465,72 @@ fn answer(
         requestor: request.requestor,
         selection: request.selection,
         target: request.target,
-        property: answered,
+        property: if handed == Handed::Nothing { x11rb::NONE } else { property },
     };
     conn.send_event(false, request.requestor, EventMask::NO_EVENT, notify)?;
     conn.flush()?;
-    if answered != x11rb::NONE && texts.contains(&request.target) && transfers.iter().all(|t| t.version != version) {
-        served(shared, version);
+    if handed == Handed::Text {
+        served(shared, version, request.requestor);
     }
     Ok(())
 }
 
-fn served(shared: &Shared, version: u64) {
+/// What came of a request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Handed {
+    Nothing,
+    /// What the clipboard offers, or the beginning of a long text.
+    About,
+    /// The text, in full.
+    Text,
+}
+
+/// Puts what was asked for on the requestor's property.
+fn convert(
+    party: &Party,
+    (requestor, target, property): (Window, Atom, Atom),
+    (text, version, since): (&Arc<[u8]>, u64, Timestamp),
+    transfers: &mut Vec<Transfer>,
+) -> Result<Handed> {
+    let (conn, atoms) = (&party.server.conn, &party.server.atoms);
+    if target == atoms.TARGETS {
+        let targets = [atoms.TARGETS, atoms.TIMESTAMP, atoms.MULTIPLE, atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8];
+        conn.change_property32(PropMode::REPLACE, requestor, property, AtomEnum::ATOM, &targets)?;
+        Ok(Handed::About)
+    } else if target == atoms.TIMESTAMP {
+        conn.change_property32(PropMode::REPLACE, requestor, property, AtomEnum::INTEGER, &[since])?;
+        Ok(Handed::About)
+    } else if ![atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8].contains(&target) {
+        Ok(Handed::Nothing)
+    } else if text.len() <= PIECE {
+        conn.change_property8(PropMode::REPLACE, requestor, property, target, text)?;
+        Ok(Handed::Text)
+    } else {
+        let events = ChangeWindowAttributesAux::new().event_mask(EventMask::PROPERTY_CHANGE);
+        conn.change_window_attributes(requestor, &events)?;
+        let size = [text.len() as u32];
+        conn.change_property32(PropMode::REPLACE, requestor, property, atoms.INCR, &size)?;
+        // One for each place, and not those of windows that went away in the middle of it.
+        transfers.retain(|other| (other.window, other.property) != (requestor, property));
+        if transfers.len() >= MOST_TRANSFERS {
+            transfers.remove(0);
+        }
+        let text = Arc::clone(text);
+        transfers.push(Transfer { window: requestor, property, kind: target, text, sent: 0, version });
+        Ok(Handed::About)
+    }
+}
+
+fn served(shared: &Shared, version: u64, window: Window) {
     let mut offer = locked(&shared.offer);
     if offer.version == version {
         offer.served += 1;
+        if offer.takers.len() >= MOST_TAKERS
+            && let Some(oldest) = offer.takers.iter().min_by_key(|(_, at)| **at).map(|(&window, _)| window)
+        {
+            offer.takers.remove(&oldest);
+        }
+        offer.takers.insert(window, Instant::now());
         shared.changed.notify_all();
     }
 }
@@ -451,7 +556,7 @@ fn advance(
     if done {
         let version = transfer.version;
         transfers.remove(index);
-        served(shared, version);
+        served(shared, version, window);
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use imaging::{Screen, Size};
 use rustix::event::{EventfdFlags, eventfd};
@@ -269,6 +269,15 @@ impl Display {
             let held_back = state.is_held_back(shared)?;
             Ok(if held_back { Activity::Computing } else { state.work.activity() })
         })
+    }
+
+    /// True when this window is one of the application that got the keys which were sent last, and `at` was after that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`].
+    pub fn is_typed_into(&self, window: Window, at: Instant) -> Result<bool> {
+        self.with(|state, shared| state.is_typed_into(shared, window, at))
     }
 
     /// See [`Server::double_click_time`].

@@ -69,6 +69,9 @@ impl State {
         let server = &shared.server;
         let has_keys = events.iter().any(|event| matches!(event, Event::Key(..)));
         let before = self.before(shared)?;
+        if has_keys {
+            self.typed = Some((Instant::now(), before.focus));
+        }
         self.drain(shared)?;
         self.error = None;
         if has_keys && self.map.is_none() {

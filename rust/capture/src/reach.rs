@@ -56,7 +56,7 @@ pub struct Missed {
 /// What is so before input is sent.
 pub(crate) struct Before {
     /// As the server tells it, not yet looked into.
-    focus: Window,
+    pub(crate) focus: Window,
     keyboard_grabbed: bool,
     pointer_grabbed: bool,
 }
@@ -131,6 +131,19 @@ impl State {
         }
         send(self)?;
         Ok(unfocused.then(|| Missed { obstacle: Obstacle::Unfocused, holder: String::new(), rects: Vec::new() }))
+    }
+
+    /// True when what a window asked for at that time was asked by the application that got the latest keys.
+    pub(crate) fn is_typed_into(&self, shared: &Shared, window: Window, at: Instant) -> Result<bool> {
+        let Some((since, focus)) = self.typed else { return Ok(true) };
+        let server = &shared.server;
+        let focus = match focus {
+            none if none == u32::from(InputFocus::NONE) => None,
+            root if [u32::from(InputFocus::POINTER_ROOT), server.root].contains(&root) => server.under_pointer()?,
+            window => Some(window),
+        };
+        let meant = focus.map(|window| server.client_of(window));
+        Ok(at >= since && server.reached(&BTreeSet::from([server.client_of(window)]), meant)?)
     }
 
     /// True when no window has the keyboard. A window manager that has no window to give it to takes it itself.

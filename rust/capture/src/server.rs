@@ -47,6 +47,7 @@ atom_manager! {
         _XSETTINGS_S0,
         _XSETTINGS_SETTINGS,
         CLIPBOARD,
+        ATOM_PAIR,
         INCR,
         MULTIPLE,
         TARGETS,

@@ -51,6 +51,8 @@ pub(crate) struct State {
     /// Which button applications see for each of the pointer's own, from 1 on; `None` before it was asked for.
     pub(crate) pointer_map: Option<Vec<u8>>,
     pub(crate) unread: Option<Unread>,
+    /// When keys were last sent, and the focus then, as the server told it.
+    pub(crate) typed: Option<(Instant, Window)>,
     /// A window of ours that is never mapped.
     pub(crate) unmapped: Option<Window>,
     pub(crate) pings: Pings,
@@ -88,6 +90,7 @@ impl State {
             keyboard: Keyboard::default(),
             pointer_map: None,
             unread: None,
+            typed: None,
             unmapped: None,
             pings: Pings::default(),
             manager: None,

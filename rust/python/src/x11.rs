@@ -254,7 +254,10 @@ impl X11 {
 
     fn wait_pasted(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         let timeout = seconds(timeout)?;
-        self.with_clipboard(py, |clipboard| clipboard.wait_served(timeout, &self.interrupt))
+        self.with_clipboard(py, |clipboard| {
+            let display = self.open()?;
+            clipboard.wait_taken(timeout, &self.interrupt, |window, at| display.is_typed_into(window, at))
+        })
     }
 
     fn interrupt(&self) {

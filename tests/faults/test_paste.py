@@ -1,0 +1,138 @@
+"""A paste is one when the application with the keyboard took the text: whatever clipboard manager takes it as well."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand import Type
+from faults.helpers import need, until, x_environment, xclient
+from faults.scale import EVIDENCE
+from integration.apps import Bench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+TIMES = 20 if EVIDENCE else 3
+# The command of each, and the package that has it.
+MANAGERS: Mapping[str, tuple[list[str], str] | None] = {
+    "none": None,
+    "autocutsel": (["autocutsel"], "autocutsel"),
+    "parcellite": (["parcellite", "--no-icon"], "parcellite"),
+    "clipman": (["xfce4-clipman"], "xfce4-clipman"),
+    "copyq": (["copyq"], "copyq"),
+}
+FIELDS = ("mousepad", "featherpad", "chromium")
+
+
+def takes_what_is_offered(desktop: deskhand.Desktop) -> bool:
+    """True when somebody takes a new text, or the clipboard itself, without being asked to paste."""
+    desktop.clipboard = "old"
+    try:
+        desktop._core.backend.wait_pasted(1)
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.fixture(params=list(MANAGERS) if EVIDENCE else ["none", "autocutsel", "parcellite"])
+def bench(request: pytest.FixtureRequest, launch: Callable[..., deskhand.Desktop], tmp_path: Path) -> Iterator[Bench]:
+    """A desktop with a clipboard manager that has taken note of what was copied last."""
+    desktop = launch(size=(1000, 700))
+    with contextlib.ExitStack() as stack:
+        if (found := MANAGERS[request.param]) is not None:
+            (program, *arguments), package = found
+            manager = subprocess.Popen([need(program, package), *arguments], env=x_environment(desktop))
+            stack.callback(manager.wait)
+            stack.callback(manager.kill)
+            until(lambda: takes_what_is_offered(desktop), 30, "the manager")
+        bench = Bench(desktop, tmp_path)
+        stack.callback(bench.close)
+        yield bench
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_the_text_arrives_and_the_old_one_comes_back(bench: Bench, name: str) -> None:
+    app = bench.app(name)
+    expected = ""
+    for number in range(TIMES):
+        text = f"new {number} äöü 你好\n"
+        bench.desktop.clipboard = "old"
+        try:
+            assert bench.desktop.perform(Type(text, paste=True)).pasted
+        except TimeoutError:
+            # A manager that takes the clipboard over hands the text out itself, and nobody can say to whom.
+            assert bench.desktop.clipboard == "old"
+            app.clear()
+            expected = ""
+            continue
+        expected += text
+        assert app.text(expected) == expected
+        assert bench.desktop.clipboard == "old"
+
+
+def test_a_terminal_that_pastes_another_selection_is_told(
+    launch: Callable[..., deskhand.Desktop], tmp_path: Path
+) -> None:
+    desktop = launch(size=(1000, 700))
+    app = Bench(desktop, tmp_path).app("xterm")
+    desktop.clipboard = "old"
+    with pytest.raises(TimeoutError, match="takes the clipboard's text"):
+        desktop.perform(Type("new", paste=True))
+    assert desktop.clipboard == "old"
+    assert app.text("") == ""
+
+
+def test_who_takes_the_text_without_the_keyboard_proves_nothing(
+    launch: Callable[..., deskhand.Desktop], tmp_path: Path
+) -> None:
+    """The focused application is stopped, and another one takes the text: no paste, and that is told."""
+    desktop = launch(size=(1000, 700))
+    bench = Bench(desktop, tmp_path)
+    app = bench.app("mousepad")
+    desktop.clipboard = "old"
+    os.kill(app.pid, signal.SIGSTOP)
+    try:
+        command = [need("xclip", "xclip"), "-selection", "clipboard", "-out", "-loops", "1"]
+        loop = f"while :; do {' '.join(command)} >/dev/null 2>&1; done"
+        with subprocess.Popen(["sh", "-c", loop], env=x_environment(desktop), start_new_session=True) as taker:
+            with pytest.raises(TimeoutError, match="only others did"):
+                desktop.perform(Type("new", paste=True))
+            os.killpg(taker.pid, signal.SIGKILL)
+        assert desktop.clipboard == "old"
+    finally:
+        os.kill(app.pid, signal.SIGCONT)
+
+
+def test_every_kind_that_is_offered_is_handed_out(launch: Callable[..., deskhand.Desktop]) -> None:
+    """ICCCM's own: TIMESTAMP and MULTIPLE."""
+    desktop = launch(size=(400, 300))
+    desktop.clipboard = "äöü"
+    with xclient(desktop) as client:
+        told = client.ask("convert_multiple", "UTF8_STRING", "TIMESTAMP", "image/png")
+        assert told["UTF8_STRING"] == list("äöü".encode())
+        assert told["image/png"] is None
+        (time,) = told["TIMESTAMP"]
+        assert time > 0
+        desktop.clipboard = "later"
+        (later,) = client.ask("convert_multiple", "TIMESTAMP")["TIMESTAMP"]
+        assert later >= time
+
+
+def test_a_new_text_right_after_somebody_elses_is_served(launch: Callable[..., deskhand.Desktop]) -> None:
+    """The loss of an ownership that was over already takes no text away."""
+    desktop = launch(size=(400, 300))
+    with xclient(desktop) as client:
+        for number in range(50):
+            desktop.clipboard = f"one {number}"
+            client.ask("own_clipboard")
+            desktop.clipboard = f"two {number}"
+            assert desktop.clipboard == f"two {number}"
+    until(lambda: desktop.clipboard == "two 49", 5, "the last text")
