@@ -6,6 +6,7 @@ import contextlib
 import gc
 import json
 import os
+import random
 import resource
 import select
 import shutil
@@ -21,7 +22,7 @@ import pytest
 import deskhand
 from deskhand.backends.x11 import X11Backend
 from faults.control import Slowness, control
-from faults.scale import PATIENCE
+from faults.scale import KILLED_DRIVERS, PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -303,6 +304,21 @@ def driver(code: str, environment: Mapping[str, str]) -> Iterator[Lines]:
         if process.process.poll() is None:
             process.process.kill()
         process.close()
+
+
+def killed_drivers(code: str, environment: Mapping[str, str], mark: str, limit: float) -> Iterator[None]:
+    """Drivers that are killed at a random moment, one after the other; each with its guard is gone within `limit` seconds."""
+    chance = random.Random(10)
+    ours = set(marked(mark))
+    for _ in range(KILLED_DRIVERS):
+        with driver(code, environment) as process:
+            process.read()
+            # What it does takes longer, or never ends.
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.process.wait(chance.uniform(0.0, 1.2))
+            process.kill()
+            until(lambda: set(marked(mark)) == ours, limit, f"the end of {marked(mark)}")
+        yield
 
 
 def pressed(desktop: deskhand.Desktop) -> tuple[list[int], list[int]]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import random
 import shlex
 import signal
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 import deskhand
 from deskhand import BackendError, KeyPress, Type
-from faults.helpers import driver, marked, need, starved, until
-from faults.scale import EVIDENCE, KILLED_DRIVERS
+from faults.helpers import killed_drivers, need, starved, until
+from faults.scale import EVIDENCE
 from integration.apps import APPS, Bench, TkText, bound_keycodes, keymap
 from integration.texts import PANGRAMS, check, random_letters
 
@@ -126,16 +124,8 @@ def test_keycodes_of_killed_drivers_come_back(
     environment = {**driver_environment, "XAUTHORITY": str(desktop.xauthority), "TEST_URL": url}
     # Our own lease would refuse the driver: this desktop only keeps the display alive.
     desktop._core.backend.close()
-    chance = random.Random(10)
-    ours = set(marked(mark))
-    for _ in range(KILLED_DRIVERS):
-        with driver(_TYPE, environment) as process:
-            process.read()
-            # At a random moment.
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.process.wait(chance.uniform(0.0, 1.0))
-            process.kill()
-            until(lambda: set(marked(mark)) == ours, 5.0, "the end of the guard")
+    for _ in killed_drivers(_TYPE, environment, mark, 5.0):
+        pass
     with deskhand.connect(url, xauthority=desktop.xauthority) as next_driver:
         app = APPS["mousepad"](next_driver, tmp_path)
         app.focus()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +11,7 @@ import pytest
 import deskhand
 from deskhand import KeyPress
 from deskhand.launch.local import leave_running
-from faults.helpers import NOTHING, driver, guard_pid, listen, marked, until, xclient
+from faults.helpers import NOTHING, driver, guard_pid, killed_drivers, listen, marked, until, xclient
 from faults.scale import KILLED_DRIVERS
 
 if TYPE_CHECKING:
@@ -73,17 +71,8 @@ def test_killed_at_any_moment(
     }
     listen(desktop)
     desktop._core.backend.close()
-    chance = random.Random(10)
     with xclient(desktop) as witness:
-        ours = set(marked(mark))
-        for _ in range(KILLED_DRIVERS):
-            with driver(_DRAG, environment) as process:
-                process.read()
-                # At a random moment.
-                with pytest.raises(subprocess.TimeoutExpired):
-                    process.process.wait(chance.uniform(0.0, 1.2))
-                process.kill()
-                until(lambda: set(marked(mark)) == ours, RELEASED, f"the end of {marked(mark)}")
+        for _ in killed_drivers(_DRAG, environment, mark, RELEASED):
             assert witness.ask("pressed") == NOTHING
 
 

@@ -242,45 +242,54 @@ addEventListener('mousemove', e => { origin = [e.screenX - e.clientX, e.screenY 
 </script>"""
 
 
+def serve_page(get: Callable[[str], bytes], post: Callable[[bytes], None]) -> tuple[ThreadingHTTPServer, str]:
+    """Serve on loopback what `get` gives for a path, and give `post` what is posted; the server, and its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(get(self.path))
+
+        def do_POST(self) -> None:
+            post(self.rfile.read(int(self.headers["Content-Length"])))
+            self._answer(b"")
+
+        def _answer(self, body: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, f"http://127.0.0.1:{server.server_address[1]}/"
+
+
+def chromium_command(url: str, profile: Path) -> list[str]:
+    """What starts Chromium with one page and nothing else."""
+    quiet = "--no-first-run --no-default-browser-check --password-store=basic --disable-sync --disable-gpu"
+    program = need("chromium", "chromium")
+    return [program, "--no-sandbox", f"--user-data-dir={profile}", *quiet.split(), f"--app={url}"]
+
+
 class Chromium(_Managed):
     """Chromium with a page of our own, which answers over HTTP what its text area holds."""
 
     def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
         self._orders: queue.Queue[dict[str, str]] = queue.Queue()
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        quiet = "--no-first-run --no-default-browser-check --password-store=basic --disable-sync --disable-gpu"
-        url = f"http://127.0.0.1:{self._server.server_address[1]}/"
-        profile = f"--user-data-dir={home / 'chromium'}"
-        command = [need("chromium", "chromium"), "--no-sandbox", profile, *quiet.split(), f"--app={url}"]
+        orders, answers = self._orders, self._answers
+        self._server, url = serve_page(
+            lambda path: (json.dumps(orders.get()) if path == "/order" else _PAGE).encode(),
+            lambda body: answers.put(json.loads(body)),
+        )
+        command = chromium_command(url, home / "chromium")
         super().__init__(desktop, command)
         self.clear()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        orders, answers = self._orders, self._answers
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = json.dumps(orders.get()) if self.path == "/order" else _PAGE
-                self._answer(body.encode())
-
-            def do_POST(self) -> None:
-                answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self._answer(b"")
-
-            def _answer(self, body: bytes) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        return Handler
 
     def ask(self, order: str = "read", value: str = "") -> dict[str, Any]:
         """Have the page do something, and get its `value`, `log` of clicks, `chosen` text, and `origin` on the screen."""

@@ -8,14 +8,12 @@ menu.
 from __future__ import annotations
 
 import json
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from conftest import need
 from deskhand import Move
-from integration.apps import PATIENCE, until
+from integration.apps import PATIENCE, chromium_command, serve_page, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,18 +104,20 @@ Gtk.main()
 _QT = """
 from PyQt5 import QtCore, QtGui, QtWidgets
 application = QtWidgets.QApplication(sys.argv)
+def place(event):
+    return event.globalPos().x(), event.globalPos().y()
 class Canvas(QtWidgets.QWidget):
     points = []
     def mousePressEvent(self, event):
-        say("press", event.globalX(), event.globalY())
+        say("press", *place(event))
     def mouseDoubleClickEvent(self, event):
         say("double")
     def mouseMoveEvent(self, event):
         self.points.append(event.pos())
         self.update()
-        say("motion", event.globalX(), event.globalY())
+        say("motion", *place(event))
     def mouseReleaseEvent(self, event):
-        say("release", event.globalX(), event.globalY())
+        say("release", *place(event))
     def paintEvent(self, event):
         painter = QtGui.QPainter(self)
         for start, end in zip(self.points, self.points[1:]):
@@ -262,13 +262,9 @@ class _Page(Pointed):
 
     def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
         self._told: list[list[Any]] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        quiet = "--no-first-run --no-default-browser-check --password-store=basic --disable-sync --disable-gpu"
-        url = f"http://127.0.0.1:{self._server.server_address[1]}/"
-        profile = f"--user-data-dir={home / 'pointed'}"
-        command = [need("chromium", "chromium"), "--no-sandbox", profile, *quiet.split(), f"--app={url}"]
+        told = self._told
+        self._server, url = serve_page(lambda _: _PAGE.encode(), lambda body: told.append(json.loads(body)))
+        command = chromium_command(url, home / "pointed")
         program = desktop.start(command, timeout=PATIENCE)
         assert program.window is not None
         self.desktop, self.window = desktop, program.window
@@ -283,29 +279,6 @@ class _Page(Pointed):
 
         assert until(has_moved)
         self._begin()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        told = self._told
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._answer(_PAGE.encode())
-
-            def do_POST(self) -> None:
-                told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self._answer(b"")
-
-            def _answer(self, body: bytes) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        return Handler
 
     def told(self) -> list[list[Any]]:
         return list(self._told)
