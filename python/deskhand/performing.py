@@ -33,7 +33,7 @@ from deskhand.geometry import Point, check_point
 from deskhand.keys import char_keysym
 from deskhand.observation import Elapsed, Observation
 from deskhand.redaction import Secret, conceal
-from deskhand.settle import Reason, Settle
+from deskhand.settle import Reason, Settle, Verdict
 from deskhand.translate import SecretEvents, translate
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ _PATIENCE = 3.0
 # Longer pauses are waited for here, where they can be interrupted; shorter ones are paced by the backend.
 _LONGEST_BACKEND_PAUSE = 0.05
 _PASTE_LIMIT = 5.0
+# For so long a text that was taken is waited for to appear.
+_PASTE_SHOWN = 1.0
 _CLIPBOARD_LIMIT = 5.0
 # Terminals have their own chord for it, because Ctrl+V is a character to them.
 _PASTE_CHORDS = {"xterm": "shift+Insert", "uxterm": "shift+Insert"}
@@ -83,8 +85,8 @@ class Performance:
     """One `Desktop.perform`, from its actions to the observation."""
 
     __slots__ = (
-        "_actions", "_backend", "_clock", "_core", "_format", "_index", "_ledger", "_missed", "_patience", "_planned_size",
-        "_pointer_moved", "_quality", "_settings", "_size", "_stirred", "_unanswered", "_watch",
+        "_actions", "_answered", "_backend", "_clock", "_core", "_format", "_index", "_ledger", "_missed", "_patience",
+        "_planned_size", "_pointer_moved", "_quality", "_settings", "_size", "_stirred", "_unanswered", "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -111,6 +113,8 @@ class Performance:
         # Which action is under way; None before the first.
         self._index: int | None = None
         self._pointer_moved = False
+        # Requests for the clipboard that were answered when a text was taken from it.
+        self._answered = 0
         self._patience = _PATIENCE
         self._unanswered = False
         # Whether the screen has answered a part of the action under way.
@@ -180,8 +184,7 @@ class Performance:
                     self._refuse_unfocused()
                 clicks.note(events, pointer, self._clock())
             if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
-                self._watch.settle(self._settings, at_pointer=not isinstance(action, _TO_FOCUS))
-                self._give_clipboard_back()
+                self._end_paste(self._watch.settle(self._settings, at_pointer=not isinstance(action, _TO_FOCUS)))
                 if not self._backend.lag.frame:
                     self._backend.look()
                 # Where to look would take a round trip, the other side tells of the pointer by itself.
@@ -190,7 +193,7 @@ class Performance:
         verdict = self._watch.settle(
             self._settings, at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS)
         )
-        self._give_clipboard_back()
+        verdict = self._end_paste(verdict)
         settled = self._clock()
         self._backend.look(None if limit is None else max(0.0, sent + limit - settled))
         self._notice_pointer()
@@ -364,13 +367,25 @@ class Performance:
         self._refuse_unfocused()
         self._refuse_blocked(())
         self._backend.wait_pasted(_PASTE_LIMIT)
+        self._answered = self._backend.clipboard_answered(_CLIPBOARD_LIMIT)
 
-    def _give_clipboard_back(self) -> None:
-        """Only now: Chromium asks for the text twice, and inserts what it gets the second time."""
-        if self._core.clipboard_before is not None:
-            if self._settings is None:
-                self._watch.settle(Settle())
-            self._core.give_clipboard_back()
+    def _end_paste(self, verdict: Verdict) -> Verdict:
+        """Give the clipboard back if a text was pasted from it, once that is seen; how the wait for the screen ended.
+
+        Chromium asks for a text twice, and inserts what it gets the second time. While it waits for us it is at rest.
+        """
+        if self._core.clipboard_before is None:
+            return verdict
+        seen = verdict
+        deadline = self._clock() + _PASTE_SHOWN
+        while True:
+            before, self._answered = self._answered, self._backend.clipboard_answered(_CLIPBOARD_LIMIT)
+            is_shown = seen.first_change is not None and before == self._answered
+            if seen.reason is not Reason.NOT_WAITED and (is_shown or self._clock() >= deadline):
+                break
+            seen = self._watch.settle(self._settings or Settle())
+        self._core.give_clipboard_back()
+        return verdict if self._settings is None else seen
 
     def _paste_chord(self) -> str:
         if not self._backend.has_windows:

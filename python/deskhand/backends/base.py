@@ -174,6 +174,9 @@ class Backend(Protocol):
     def wait_pasted(self, timeout: float) -> None:
         """Wait until somebody has taken the text last written; TimeoutError if nobody does."""
 
+    def clipboard_answered(self, timeout: float) -> int:
+        """How many requests for the clipboard were answered, once all are that have come so far. Only where `can_paste`."""
+
     def interrupt(self) -> None:
         """Make the wait under way, or the next one, raise `deskhand._native.Interrupted`."""
 

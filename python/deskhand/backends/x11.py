@@ -195,6 +195,7 @@ class X11Backend:
         self.read_clipboard = self._x11.read_clipboard
         self.write_clipboard = self._x11.write_clipboard
         self.wait_pasted = self._x11.wait_pasted
+        self.clipboard_answered = self._x11.clipboard_answered
         self.interrupt = self._x11.interrupt
         self.clear_interrupt = self._x11.clear_interrupt
         self.pressed = self._x11.pressed

@@ -199,6 +199,11 @@ struct Offer {
     /// How often it was handed to anybody in full, and when last to which window.
     served: u64,
     takers: HashMap<Window, Instant>,
+    /// Requests answered, of every kind.
+    answered: u64,
+    /// How often somebody has asked for all that have come to be answered, and up to which time they are.
+    wanted: u64,
+    caught_up: u64,
     ended: bool,
     stop: bool,
 }
@@ -306,6 +311,22 @@ impl Clipboard {
         self.wait(timeout, interrupt, "owning the clipboard", |offer| offer.owned >= version)
     }
 
+    /// How many requests were answered, once all are that the server has passed on so far.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Lost`], [`Error::Interrupted`].
+    pub fn answered(&self, timeout: Duration, interrupt: &Interrupt) -> Result<u64> {
+        let wanted = {
+            let mut offer = locked(&self.shared.offer);
+            offer.wanted += 1;
+            offer.wanted
+        };
+        let _ = rustix::io::write(&*self.nudge, &1_u64.to_ne_bytes());
+        self.wait(timeout, interrupt, "answering who asks for the clipboard", |offer| offer.caught_up >= wanted)?;
+        Ok(locked(&self.shared.offer).answered)
+    }
+
     /// Waits until the text last written was handed in full to a window that `counts`, which is asked with the time of that: the
     /// proof of a paste. Clipboard managers take whatever comes.
     ///
@@ -366,6 +387,8 @@ fn serve(party: &Party, shared: &Shared, nudge: &OwnedFd) -> Result<()> {
     let mut transfers: Vec<Transfer> = Vec::new();
     let mut asking = false;
     let mut since = x11rb::CURRENT_TIME;
+    // All that the server had passed on when it was read up to there is answered.
+    let mut read = 0;
     loop {
         while let Some(event) = conn.poll_for_event()? {
             match event {
@@ -390,9 +413,19 @@ fn serve(party: &Party, shared: &Shared, nudge: &OwnedFd) -> Result<()> {
         }
         conn.stream().events_read();
         {
-            let offer = locked(&shared.offer);
+            let mut offer = locked(&shared.offer);
             if offer.stop {
                 return Ok(());
+            }
+            if offer.caught_up < read {
+                offer.caught_up = read;
+                shared.changed.notify_all();
+            }
+            if read < offer.wanted {
+                read = offer.wanted;
+                drop(offer);
+                party.server.round_trip()?;
+                continue;
             }
             if offer.owned < offer.version && !asking {
                 // The change of a property of ours tells the server's time, with which a selection is to be taken (ICCCM §2.1).
@@ -469,6 +502,7 @@ fn answer(
     };
     conn.send_event(false, request.requestor, EventMask::NO_EVENT, notify)?;
     conn.flush()?;
+    locked(&shared.offer).answered += 1;
     if handed == Handed::Text {
         served(shared, version, request.requestor);
     }
@@ -546,6 +580,7 @@ fn advance(
     let Some(index) = transfers.iter().position(|t| t.window == window && t.property == property) else {
         return Ok(());
     };
+    locked(&shared.offer).answered += 1;
     let transfer = &mut transfers[index];
     let end = (transfer.sent + PIECE).min(transfer.text.len());
     let piece = &transfer.text[transfer.sent..end];

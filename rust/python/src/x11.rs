@@ -260,6 +260,11 @@ impl X11 {
         })
     }
 
+    fn clipboard_answered(&self, py: Python<'_>, timeout: f64) -> PyResult<u64> {
+        let timeout = seconds(timeout)?;
+        self.with_clipboard(py, |clipboard| clipboard.answered(timeout, &self.interrupt))
+    }
+
     fn interrupt(&self) {
         self.interrupt.set();
     }
