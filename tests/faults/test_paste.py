@@ -126,6 +126,21 @@ def test_every_kind_that_is_offered_is_handed_out(launch: Callable[..., deskhand
         assert later >= time
 
 
+def test_who_asks_and_goes_ends_nothing(launch: Callable[..., deskhand.Desktop]) -> None:
+    """A request for several kinds from a window that is no more, and a property of ours that somebody else changes."""
+    desktop = launch(size=(400, 300))
+    desktop.clipboard = "mine"
+    with xclient(desktop) as client:
+        client.ask("convert_and_go", 50)
+        desktop.clipboard = "later"
+        assert desktop.clipboard == "later"
+        owner = client.ask("clipboard_owner")
+        client.ask("own_clipboard")
+        client.ask("touch", owner, "_DESKHAND_CLIPBOARD")
+        desktop._core.backend.clipboard_answered(30)
+        assert client.ask("clipboard_owner") != owner
+
+
 def test_a_new_text_right_after_somebody_elses_is_served(launch: Callable[..., deskhand.Desktop]) -> None:
     """The loss of an ownership that was over already takes no text away."""
     desktop = launch(size=(400, 300))

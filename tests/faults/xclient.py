@@ -153,6 +153,23 @@ class Client:
             found[kind] = None if value is None else list(value)
         return found
 
+    def convert_and_go(self, times: int) -> bool:
+        """Ask the owner of the clipboard for several kinds, from windows that are gone before it can answer."""
+        atom = self.display.intern_atom
+        for _ in range(times):
+            window = self._window(0, 0, 1, 1, 0, override=True)
+            window.convert_selection(atom("CLIPBOARD"), atom("MULTIPLE"), atom("_PAIRS"), X.CurrentTime)
+            window.destroy()
+        self.display.sync()
+        return True
+
+    def touch(self, window: int, name: str) -> bool:
+        """Change a property of somebody else's window."""
+        found = self.display.create_resource_object("window", window)
+        found.change_property(self.display.intern_atom(name), self.display.intern_atom("STRING"), 8, b"x")
+        self.display.sync()
+        return True
+
     def begin(self, request: Any) -> None:
         """Say that a text comes in pieces (ICCCM 2.7.2), and send the first when that was read."""
         window, place = request.requestor, request.property

@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::replies;
 use crate::server::{Server, Target};
 use crate::stream::Interrupt;
+use crate::windows::gone;
 
 /// Above this a text goes in pieces (ICCCM §2.5 "large data transfers"); every server accepts properties of this size.
 const PIECE: usize = 256 * 1024;
@@ -393,7 +394,8 @@ fn serve(party: &Party, shared: &Shared, nudge: &OwnedFd) -> Result<()> {
         while let Some(event) = conn.poll_for_event()? {
             match event {
                 XEvent::SelectionRequest(request) => answer(party, shared, &request, since, &mut transfers)?,
-                XEvent::PropertyNotify(change) if change.window == party.window && change.atom == slot => {
+                // Anybody can change our property: it counts when we have asked for the time.
+                XEvent::PropertyNotify(change) if asking && change.window == party.window && change.atom == slot => {
                     asking = false;
                     since = change.time;
                     own(party, shared, since)?;
@@ -475,8 +477,10 @@ fn answer(
     };
     let mut handed = Handed::Nothing;
     if request.target == server.atoms.MULTIPLE && request.property != x11rb::NONE {
-        let asked = conn.get_property(false, request.requestor, property, AtomEnum::ANY, 0, 2 * MOST_PAIRS)?.reply()?;
-        let asked = replies::at_most(asked.value32().map(Iterator::collect).unwrap_or_default(), 2 * MOST_PAIRS);
+        let asked = conn.get_property(false, request.requestor, property, AtomEnum::ANY, 0, 2 * MOST_PAIRS)?.reply();
+        // Whoever asked may have gone.
+        let asked = gone(asked.map_err(Error::from))?.and_then(|asked| asked.value32().map(Iterator::collect));
+        let asked = replies::at_most(asked.unwrap_or_default(), 2 * MOST_PAIRS);
         let mut answers = Vec::with_capacity(asked.len());
         for pair in asked.chunks_exact(2) {
             let one = hand(pair[0], pair[1])?;
