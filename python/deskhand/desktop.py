@@ -223,13 +223,13 @@ class Desktop:
         """Carry out actions in order and return what the screen answered.
 
         All actions are checked before anything is sent. Between two of them the screen is given the time to answer, so that a
-        text goes to the dialog that the click before it opened; parts of a gesture (button and key presses and releases,
-        moves) follow one another at once.
+        text goes to the dialog that the click before it opened. Presses and releases of keys and buttons follow one another at
+        once; a `Move`, and each part of a drag, is followed when the application has taken it, whatever `settle` says.
 
         Args:
             actions: What to do, or tool calls that carry it (`deskhand.tool_calls`); none at all only waits for the screen and
                 looks.
-            settle: How to wait; False does not wait.
+            settle: How to wait for the screen between actions and at the end; False does not wait.
             size: How large the picture is: (width, height) in pixels, a factor, a `Fit`, or the name of a model with
                 published limits; by default as large as the screen (or the zoomed region).
             format: What its bytes are: `png`, `indexed`, `jpeg`, `webp` or `raw`; see `deskhand.formats.Format`.
@@ -248,6 +248,7 @@ class Desktop:
                 several calls: each returns at its timeout until then, `settled=False`.
             Reconnected: The connection broke and was made anew: the action under way may have been done or not.
             BackendError: The other side refused something. Whatever was pressed has been released.
+            TimeoutError: The application did not take a text that was to be pasted. The old clipboard is back.
         """
         settings = settings_of(settle)
         check_format(format, quality)

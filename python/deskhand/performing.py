@@ -85,8 +85,8 @@ class Performance:
     """One `Desktop.perform`, from its actions to the observation."""
 
     __slots__ = (
-        "_actions", "_answered", "_backend", "_clock", "_core", "_format", "_index", "_ledger", "_missed", "_patience",
-        "_planned_size", "_pointer_moved", "_quality", "_settings", "_size", "_stirred", "_unanswered", "_watch",
+        "_actions", "_answered", "_backend", "_clock", "_core", "_drops", "_format", "_index", "_ledger", "_missed",
+        "_patience", "_planned_size", "_pointer_moved", "_quality", "_settings", "_size", "_stirred", "_unanswered", "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -113,6 +113,8 @@ class Performance:
         # Which action is under way; None before the first.
         self._index: int | None = None
         self._pointer_moved = False
+        # Which actions release a button that was moved while it was pressed.
+        self._drops: set[int] = set()
         # Requests for the clipboard that were answered when a text was taken from it.
         self._answered = 0
         self._patience = _PATIENCE
@@ -183,7 +185,7 @@ class Performance:
                 if isinstance(action, Type):
                     self._refuse_unfocused()
                 clicks.note(events, pointer, self._clock())
-            if index < len(planned) - 1 and not isinstance(action, _NO_WAIT_AFTER):
+            if index < len(planned) - 1 and (index in self._drops or not isinstance(action, _NO_WAIT_AFTER)):
                 self._end_paste(self._watch.settle(self._settings, at_pointer=not isinstance(action, _TO_FOCUS)))
                 if not self._backend.lag.frame:
                     self._backend.look()
@@ -233,6 +235,7 @@ class Performance:
         planned: list[tuple[Action, Sequence[Step]]] = []
         pointer: Point | None = None
         held = {press for press in self._ledger.pressed if isinstance(press, ButtonDown)}
+        dragged = bool(held)
         size = self._planned_size = self._core.size
         for index, given in enumerate(self._actions):
             self._watch.check_stop()
@@ -252,10 +255,14 @@ class Performance:
                 match event:
                     case PointerMove(x=x, y=y):
                         pointer = Point(x, y)
+                        dragged |= bool(held)
                     case ButtonDown():
                         held.add(event)
                     case ButtonUp(button=button):
                         held.discard(ButtonDown(button))
+                        if dragged:
+                            self._drops.add(index)
+                        dragged &= bool(held)
             planned.append((action, events))
         # What is sent last is waited for as the caller wishes.
         last = next((index for index in reversed(range(len(planned))) if planned[index][1]), None)

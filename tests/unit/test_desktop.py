@@ -400,6 +400,21 @@ def test_what_follows_a_hover_waits_for_its_answer(desktop: Desktop, backend: Me
     assert clock.now == begun, "nothing follows"
 
 
+def test_what_follows_a_drop_waits_for_the_screen(desktop: Desktop, backend: MemoryBackend, clock: Clock) -> None:
+    sent: list[tuple[Event, float]] = []
+    backend.on_event = lambda event: sent.append((event, clock.now))
+    desktop.perform(
+        LeftMouseDown((10, 10)), Move((20, 10)), LeftMouseUp(), KeyPress(["a"]), settle=Settle(reaction=0.3)
+    )
+    (up, dropped), (key, pressed) = sent[-3:-1]
+    assert (up, key) == (ButtonUp(1), KeyDown(A))
+    assert pressed - dropped >= 0.29
+    sent.clear()
+    begun = clock.now
+    desktop.perform(LeftMouseDown(), LeftMouseUp(), LeftMouseDown(), LeftMouseUp(), settle=Settle(reaction=0.3))
+    assert {at for _, at in sent} == {begun}, "a double click of the caller's own"
+
+
 def test_a_move_drags_what_an_earlier_call_has_pressed(desktop: Desktop, backend: MemoryBackend) -> None:
     desktop.perform(LeftMouseDown((10, 10)), settle=False)
     desktop.perform(Move((110, 10)), settle=False)
