@@ -130,17 +130,22 @@ def test_a_window_is_moved_and_resized(
     pointed = app("gtk")
     desktop = pointed.desktop
 
+    def place() -> deskhand.Rect:
+        return next(window.rect for window in desktop.windows() if window.id == pointed.window.id)
+
     def measures() -> tuple[int, int]:
-        rect = next(window.rect for window in desktop.windows() if window.id == pointed.window.id)
+        rect = place()
         return (rect.x, rect.y) if part == "title" else rect.size
 
+    def become(wanted: tuple[int, int]) -> bool:
+        return until(lambda: measures() == wanted, 5.0)
+
     for sign in (1, -1) * (TIMES // 2):
-        rect = next(window.rect for window in desktop.windows() if window.id == pointed.window.id)
+        rect, before = place(), measures()
         start = (rect.x + 150, rect.y - 8) if part == "title" else (rect.right, rect.bottom + 3)
-        before = measures()
         way(desktop, start, (start[0] + sign * by[0], start[1] + sign * by[1]))
         wanted = before[0] + sign * by[0], before[1] + sign * by[1]
-        assert until(lambda wanted=wanted: measures() == wanted, 5.0), (before, wanted, measures())  # type: ignore[misc]
+        assert become(wanted), (before, wanted, measures())
 
 
 @cases(WITH_MENU)
