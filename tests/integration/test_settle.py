@@ -154,6 +154,17 @@ def test_a_thousand_keys_are_drawn_when_it_returns(desktop: deskhand.Desktop) ->
     assert_same_but_for_a_caret(seen.array(), desktop.screenshot().array())
 
 
+def test_a_command_of_many_short_processes_is_waited_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    with window_expected(desktop):
+        desktop.start(["xterm", "-e", "bash", "--norc"])
+    for _ in range(8):
+        desktop.perform(Type(f"for i in $(seq 60); do /bin/true; done; touch {done}"))
+        seen = desktop.perform(KeyPress(["enter"]), settle=deskhand.Settle(timeout=PATIENCE))
+        assert seen.reason is Reason.QUIET
+        done.unlink()
+
+
 def test_an_animation_that_slows_down_is_waited_out(desktop: deskhand.Desktop) -> None:
     """GTK scrolls a line that outgrows its window for 0.2 s, and moves it for the last time long after the time before."""
     window = desktop.start("mousepad").window

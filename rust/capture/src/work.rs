@@ -27,6 +27,9 @@ const LOOKBACK: Duration = Duration::from_millis(50);
 /// For so long after a thread that computed was found to have ended, nobody has come round to what it made. A look comes so much
 /// later than the one before it.
 const HANDED_ON: Duration = Duration::from_millis(25);
+/// A process that was found to have begun or ended within this time shows that a command goes on, however short each of its
+/// processes lives. Shorter than `LATELY`: what was found then happened before the screen was last seen to change.
+const IN_TURN: Duration = Duration::from_millis(15);
 /// On a busy machine it takes the main thread so long at most to come round to it.
 const AFTERMATH: Duration = Duration::from_millis(250);
 /// How often in a second a thread wakes at least while it animates, though no pixel changes: the clock of an animation ticks with
@@ -99,6 +102,8 @@ struct Ambient {
     stirring: HashSet<(u32, u32)>,
     /// The processes in which threads begin and end: one that was not there before tells nothing.
     churning: HashSet<u32>,
+    /// The processes whose children begin and end.
+    parents: HashSet<u32>,
 }
 
 impl Ambient {
@@ -109,6 +114,7 @@ impl Ambient {
             rates: now.rates_since(earlier),
             stirring: now.threads.iter().filter(stirs).map(|thread| (thread.process, thread.id)).collect(),
             churning: before.symmetric_difference(&after).map(|&(process, _)| process).collect(),
+            parents: HashSet::new(),
         }
     }
 
@@ -271,6 +277,11 @@ pub(crate) struct Work {
     parents: HashMap<u32, u32>,
     /// The family's threads, by process and id in ascending order.
     members: Vec<Member>,
+    /// Of each of its processes, the page faults of the children that it has waited for: they grow with each that ends.
+    reaped: HashMap<u32, u64>,
+    /// Whose children were found to have begun or ended since the last action began, and when that was.
+    bearing: HashSet<u32>,
+    turned: Option<Instant>,
     births: Option<Births>,
     samples: VecDeque<Sample>,
     ambient: Ambient,
@@ -286,6 +297,7 @@ impl Work {
         if self.root != root {
             (self.root, self.births) = (root, None);
             self.members.clear();
+            self.reaped.clear();
         }
     }
 
@@ -334,14 +346,42 @@ impl Work {
         let mut family: Vec<u32> = numbers("/proc").filter(|&pid| self.descends(pid, root)).collect();
         family.sort_unstable();
         let mut known = std::mem::take(&mut self.members).into_iter().peekable();
-        for process in family {
+        let first = self.reaped.is_empty();
+        for &process in &family {
             let mut ids: Vec<u32> = numbers(&format!("/proc/{process}/task")).collect();
             ids.sort_unstable();
+            self.count_children(process, first);
             for id in ids {
                 while known.next_if(|member| (member.process, member.id) < (process, id)).is_some() {}
                 let member = known.next_if(|member| (member.process, member.id) == (process, id));
                 self.members.push(member.unwrap_or_else(|| Member::new(process, id)));
             }
+        }
+        let gone: Vec<u32> =
+            self.reaped.keys().copied().filter(|process| family.binary_search(process).is_err()).collect();
+        for process in gone {
+            self.reaped.remove(&process);
+            self.turn(self.parents.get(&process).copied());
+        }
+    }
+
+    /// Takes note of a process of the family that was not there before, and of children that have ended since it was looked at: the
+    /// kernel adds what they did to its own numbers.
+    fn count_children(&mut self, process: u32, first: bool) {
+        let Some(stat) = Stat::of(&format!("/proc/{process}/stat")) else { return };
+        match self.reaped.insert(process, stat.reaped) {
+            Some(reaped) if reaped != stat.reaped => self.turn(Some(process)),
+            // The first listing finds who was there before.
+            None if !first => self.turn(Some(stat.parent)),
+            _ => {}
+        }
+    }
+
+    /// A child of this process has begun or ended.
+    fn turn(&mut self, parent: Option<u32>) {
+        self.bearing.extend(parent);
+        if parent.is_none_or(|parent| !self.ambient.parents.contains(&parent)) {
+            self.turned = Some(Instant::now());
         }
     }
 
@@ -357,12 +397,13 @@ impl Work {
         if self.samples.back().is_none_or(|last| last.at.elapsed() < SHORTEST_REST) {
             return;
         }
+        self.bearing.clear();
         let now = self.take();
         if let Some(last) = self.samples.back() {
-            self.ambient = Ambient::between(last, &now);
+            self.ambient = Ambient { parents: std::mem::take(&mut self.bearing), ..Ambient::between(last, &now) };
         }
         self.push(now);
-        self.ended = None;
+        (self.ended, self.turned) = (None, None);
     }
 
     /// What the family did just now.
@@ -395,7 +436,8 @@ impl Work {
             return true;
         }
         let ended_within = |time| self.ended.is_some_and(|at| now.at.saturating_duration_since(at) < time);
-        if ended_within(HANDED_ON) {
+        let turned = self.turned.is_some_and(|at| now.at.saturating_duration_since(at) < IN_TURN);
+        if turned || ended_within(HANDED_ON) {
             return true;
         }
         // The main thread draws what others have made, also where it is usually awake.
@@ -426,7 +468,7 @@ impl Work {
         if let Some(&parent) = self.parents.get(&pid) {
             return Some(parent);
         }
-        let (_, parent) = stat(&format!("/proc/{pid}/stat"))?;
+        let Stat { parent, .. } = Stat::of(&format!("/proc/{pid}/stat"))?;
         if self.parents.len() >= MAX_PARENTS {
             self.parents.clear();
         }
@@ -459,13 +501,13 @@ impl Work {
 
 /// Whether a thread is running, or waiting for a processor or a disk. How long it has waited so far is in no `schedstat` yet.
 fn is_awake(thread: &Thread) -> bool {
-    stat(&format!("/proc/{}/task/{}/stat", thread.process, thread.id))
-        .is_some_and(|(state, _)| matches!(state, 'R' | 'D'))
+    Stat::of(&format!("/proc/{}/task/{}/stat", thread.process, thread.id))
+        .is_some_and(|stat| matches!(stat.state, 'R' | 'D'))
 }
 
 /// Whether a process has been stopped: it has yet to read what it was sent.
 fn is_stopped(pid: u32) -> bool {
-    stat(&format!("/proc/{pid}/stat")).is_some_and(|(state, _)| matches!(state, 'T' | 't'))
+    Stat::of(&format!("/proc/{pid}/stat")).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
 }
 
 /// Whether any thread of this machine but ours wants a processor now.
@@ -475,12 +517,27 @@ fn is_contended() -> bool {
     runnable.is_none_or(|count| count != "1")
 }
 
-/// State and parent in a `stat` file. The name before them, in brackets, may contain anything.
-fn stat(path: &str) -> Option<(char, u32)> {
-    let stat = fs::read(path).ok()?;
-    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
-    let mut words = str::from_utf8(&stat[after_name..]).ok()?.split_ascii_whitespace();
-    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+/// What a `stat` file tells.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    state: char,
+    parent: u32,
+    /// The page faults of the children that were waited for.
+    reaped: u64,
+}
+
+impl Stat {
+    fn of(path: &str) -> Option<Self> {
+        let stat = fs::read(path).ok()?;
+        // The name before them, in brackets, may contain anything.
+        let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
+        let mut words = str::from_utf8(&stat[after_name..]).ok()?.split_ascii_whitespace();
+        Some(Self {
+            state: words.next()?.chars().next()?,
+            parent: words.next()?.parse().ok()?,
+            reaped: words.nth(6)?.parse().ok()?,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -586,6 +643,43 @@ mod tests {
         work.take();
         program.go_on();
         assert!(becomes(&mut work, Activity::Computing));
+    }
+
+    #[test]
+    fn processes_that_begin_and_end_are_work_however_short_they_live() {
+        let mut program = Program::run("read -r _; for i in 1 2 3; do /bin/true; done; read -r _; exec sleep 60");
+        let mut work = program.work();
+        assert!(becomes(&mut work, Activity::Resting));
+        program.go_on();
+        // The first listing after the last of them sees none of them, and that their parent has waited for them.
+        let children = || Stat::of(&format!("/proc/{}/stat", program.0.id())).map(|stat| stat.reaped);
+        let before = work.reaped.get(&program.0.id()).copied();
+        assert!((0..2000).any(|_| {
+            sleep(SHORTEST_SPAN);
+            children() > before && numbers("/proc").all(|pid| work.parent(pid) != Some(program.0.id()))
+        }));
+        work.sample();
+        assert!(work.turned.is_some());
+        // On a busy machine we may be late ourselves.
+        assert!((0..200).any(|_| {
+            work.turned = Some(Instant::now());
+            work.activity() == Activity::Computing
+        }));
+        assert!(becomes(&mut work, Activity::Resting));
+    }
+
+    #[test]
+    fn whose_children_come_and_go_while_nobody_acts_is_not_at_work_for_it() {
+        let program = Program::run("while :; do sleep 0.01; done");
+        let mut work = program.work();
+        work.sample();
+        assert!((0..200).any(|_| {
+            sleep(SHORTEST_REST);
+            work.take_stock();
+            sleep(LOOKBACK);
+            work.sample();
+            work.turned.is_none() && work.ambient.parents == HashSet::from([program.0.id()])
+        }));
     }
 
     #[test]
@@ -740,7 +834,7 @@ mod tests {
     fn the_numbers_of_proc_are_read() {
         let read = |path: &str| done(&File::open(path).expect("a file of ours"));
         assert!(read("/proc/self/schedstat").is_some());
-        assert_eq!(stat("/proc/self/stat").map(|(_, parent)| parent), Some(std::os::unix::process::parent_id()));
+        assert_eq!(Stat::of("/proc/self/stat").map(|stat| stat.parent), Some(std::os::unix::process::parent_id()));
         assert!(read("/proc/self/comm").is_none());
     }
 }
