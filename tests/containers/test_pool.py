@@ -104,7 +104,8 @@ def test_many_users_leave_nothing(image: str, engine: Engine, mark: str, reset: 
     files, tasks = _own()
     run(CONTAINER_CYCLES)
     until(lambda: _own()[1] <= tasks, 5, f"the end of {threading.enumerate()}")
-    assert _own()[0] == files
+    # Fewer is no leak: what ends late may still have been open when they were counted first.
+    assert _own()[0] <= files
     assert marked(mark) == {}
     assert list(directory.glob("d-*")) == []
     assert zombies() == []

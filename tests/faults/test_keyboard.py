@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deskhand import BackendError, KeyPress, Type
+from faults.helpers import need, until
 from faults.scale import EVIDENCE
 from integration.apps import APPS, locks, run
 from integration.texts import MIXED, SEVERAL_PAGES, check, random_letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
+    import deskhand
     from deskhand.events import Event
     from integration.apps import App, Bench
 
@@ -141,6 +144,27 @@ def test_sticky_keys_do_not_matter(app: App) -> None:
         check(app, check_again)
     finally:
         run(app.desktop, sys.executable, "-c", _STICKY_KEYS, "0")
+
+
+_STATES = """
+import sys, tkinter
+root = tkinter.Tk()
+out = open(sys.argv[1], "a", buffering=1)
+root.bind("<Key>", lambda event: event.keysym == "a" and out.write(f"{event.state:#x}\\n"))
+root.mainloop()
+"""
+
+
+def test_a_modifier_of_either_side_is_in_the_state(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    """The usual layout has `Hyper_L` with Shift only, and no `Hyper_R` or `Meta_R`."""
+    told = tmp_path / "states"
+    told.touch()
+    desktop.start([need("/usr/bin/python3", "python3-tk"), "-c", _STATES, str(told)])
+    states = {"Control": "0x4", "Alt": "0x8", "Meta": "0x8", "Super": "0x40", "Hyper": "0x40"}
+    for number, (name, state) in enumerate((f"{name}_{side}", states[name]) for name in states for side in "LR"):
+        desktop.perform(KeyPress([name, "a"]))
+        until(lambda count=number: len(told.read_text().split()) > count, 30, name)
+        assert (name, told.read_text().split()[-1]) == (name, state)
 
 
 def test_a_thousand_symbols(app: App) -> None:

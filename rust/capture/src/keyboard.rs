@@ -20,6 +20,9 @@ const FUNCTION_KEYSYMS: std::ops::RangeInclusive<u32> = 0xfd00..=0xffff;
 const KEYPAD_KEYSYMS: std::ops::RangeInclusive<u32> = 0xff80..=0xffbd;
 /// `Shift_L` to `Hyper_R`, and the keys of the XKB extension that lock, latch and shift.
 const MODIFIER_KEYSYMS: [std::ops::RangeInclusive<u32>; 2] = [0xffe1..=0xffee, 0xfe01..=0xfe13];
+/// `Control`, `Meta`, `Alt`, `Super` and `Hyper`, each left (odd) and right. What they do goes by their keycode, so that a spare one
+/// would do nothing.
+const STATE_KEYSYMS: [std::ops::RangeInclusive<u32>; 2] = [0xffe3..=0xffe4, 0xffe7..=0xffee];
 /// Keys such as `XF86AudioPlay`.
 const MULTIMEDIA_KEYSYMS: std::ops::RangeInclusive<u32> = 0x1008_0000..=0x1008_ffff;
 /// `XF86HomePage`, `Search`, `Back`, `Forward`, `Stop`, `Refresh`, `WWW`, `Favorites` and `Reload`: Chromium obeys these keys by their
@@ -428,8 +431,12 @@ pub fn plan(events: &[Event], map: &Keymap, keyboard: &Keyboard) -> Result<Vec<P
             turn_page(&mut pages, &mut page, &held);
         }
         let holding = Holding::of(&held);
+        let sets_state = STATE_KEYSYMS.iter().any(|range| range.contains(&keysym));
+        let other_side = || map.find(if keysym % 2 == 1 { keysym + 1 } else { keysym - 1 });
         let stroke = if let Some(stroke) = map.find(keysym) {
             stroke
+        } else if sets_state {
+            other_side().ok_or(keysym)?
         } else {
             let spares = spares.get_or_insert_with(|| Spares::new(map, keyboard));
             let slot = if let Some(slot) = spares.carrying(keysym, &holding) {
@@ -685,6 +692,18 @@ mod tests {
                 prop_assert!(carried.len() <= 2 * spares);
             }
         }
+    }
+
+    #[test]
+    fn a_modifier_that_the_layout_has_on_one_side_only_is_that_key() {
+        let (meta_right, hyper_left, hyper_right) = (0xffe8, 0xffed, 0xffee);
+        let map = Keymap::new(8, 2, vec![SHIFT_L, 0, 0, hyper_left, 0, 0]);
+        let events = [Event::Key(hyper_right, true), Event::Key(hyper_right, false)];
+        let pages = plan(&events, &map, &Keyboard::default()).expect("a key");
+        let steps: Vec<Step> = pages.into_iter().flat_map(|page| page.steps).collect();
+        let shifted = [Step::Key(8, true), Step::Key(9, true), Step::Key(8, false), Step::Key(9, false)];
+        assert_eq!(steps, shifted);
+        assert_eq!(plan(&[Event::Key(meta_right, true)], &map, &Keyboard::default()), Err(meta_right));
     }
 
     #[test]
