@@ -28,7 +28,7 @@ const LOOKBACK: Duration = Duration::from_millis(50);
 /// later than the one before it.
 const HANDED_ON: Duration = Duration::from_millis(25);
 /// A process that was found to have begun or ended within this time shows that a command goes on, however short each of its
-/// processes lives. Shorter than `LATELY`: what was found then happened before the screen was last seen to change.
+/// processes lives. Less than `LATELY`, so that what the sample taken then finds (a lone command that has ended) is not waited for.
 const IN_TURN: Duration = Duration::from_millis(15);
 /// On a busy machine it takes the main thread so long at most to come round to it.
 const AFTERMATH: Duration = Duration::from_millis(250);
