@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand import BackendError, KeyPress, Type
+from deskhand import BackendError, KeyPress, Type, UnsupportedAction
 from faults.helpers import need, until
 from faults.scale import EVIDENCE
 from integration.apps import APPS, locks, run
@@ -165,6 +165,40 @@ def test_a_modifier_of_either_side_is_in_the_state(desktop: deskhand.Desktop, tm
         desktop.perform(KeyPress([name, "a"]))
         until(lambda count=number: len(told.read_text().split()) > count, 30, name)
         assert (name, told.read_text().split()[-1]) == (name, state)
+
+
+_KEYS = """
+import sys, tkinter
+root = tkinter.Tk()
+root.bind("<Key>", lambda event: print(event.keysym, hex(event.state & 0xff), file=open(sys.argv[1], "a")))
+root.focus_force()
+root.mainloop()
+"""
+
+
+def test_a_key_that_servers_keep_for_themselves_arrives_or_is_refused(
+    desktop: deskhand.Desktop, tmp_path: Path
+) -> None:
+    """Control, Alt and a function key switch the text console, some of the keypad's end grabs: no application sees those."""
+    told = tmp_path / "keys"
+    told.touch()
+    desktop.start([need("/usr/bin/python3", "python3-tk"), "-c", _KEYS, str(told)])
+    names = ("F1", "F5", "F12", "KP_Add", "KP_Subtract", "KP_Multiply", "KP_Divide")
+    for name in names:
+        told.write_text("")
+        desktop.perform(KeyPress(["ctrl", "alt", name]))
+        until(lambda name=name: f"{name} 0xc" in told.read_text(), 30, name)
+    # With the server's usual map, as of a server that others use.
+    run(desktop, "setxkbmap", "-layout", "us", "-variant", "", "-option", "")
+    for name in names:
+        told.write_text("")
+        with pytest.raises(UnsupportedAction, match=f"ctrl\\+alt\\+{name}.*itself"):
+            desktop.perform(KeyPress(["ctrl", "alt", name]))
+        assert told.read_text() == ""
+    for keys in (["ctrl", "F5"], ["alt", "F5"], ["shift", "ctrl", "alt", "F5"], ["ctrl", "alt", "a"]):
+        told.write_text("")
+        desktop.perform(KeyPress(keys))
+        until(lambda key=keys[-1]: f"{key} 0x" in told.read_text(), 30, str(keys))
 
 
 def test_a_thousand_symbols(app: App) -> None:

@@ -2,8 +2,10 @@
 
 use x11rb::errors::{ConnectError, ConnectionError, ParseError, ReplyError, ReplyOrIdError};
 use x11rb::protocol::ErrorKind;
+use xkeysym::Keysym;
 
 use crate::incoming::Violation;
+use crate::keyboard::Refusal;
 
 /// Characters of a server's reason for a refusal that are shown.
 const SHOWN: usize = 256;
@@ -79,6 +81,9 @@ pub enum Error {
     /// No keycode can carry this keysym on this server.
     #[error("no keycode can carry keysym {0:#x}")]
     NoKeycode(u32),
+    /// The server obeys this key itself while Control and Alt are held.
+    #[error("the server obeys {0} itself while Control and Alt are held")]
+    Reserved(&'static str),
     /// The server's pointer map makes this button of none of the pointer's own.
     #[error("the pointer map has no button {0}")]
     NoButton(u8),
@@ -154,6 +159,18 @@ impl From<ReplyOrIdError> for Error {
             ReplyOrIdError::ConnectionError(error) => error.into(),
             ReplyOrIdError::X11Error(error) => x_error(&error),
             ReplyOrIdError::IdsExhausted => Self::Lost("the connection ran out of resource ids".into()),
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NoKeycode(keysym) => Self::NoKeycode(keysym),
+            Refusal::Reserved(keysym) => {
+                let name = Keysym::from(keysym).name().unwrap_or("that key");
+                Self::Reserved(name.trim_start_matches("XK_"))
+            }
         }
     }
 }

@@ -79,7 +79,7 @@ impl State {
         }
         let map = self.keymap(shared)?;
         let physical = self.physical(shared, events)?;
-        let pages = plan(&physical, &map, &self.keyboard).map_err(Error::NoKeycode)?;
+        let pages = plan(&physical, &map, &self.keyboard)?;
         let locks = if types(events) { Self::unlock(shared)? } else { None };
         self.unread = None;
         let result = self.reaching(shared, &before, events, |state| state.send_pages(shared, &physical, pages));
@@ -125,7 +125,7 @@ impl State {
                 if !self.keyboard.unread_by(silent) {
                     return Err(Error::Unread { sent, total: events.len() });
                 }
-                pages = plan(&events[sent..], &planned, &self.keyboard).map_err(Error::NoKeycode)?.into();
+                pages = plan(&events[sent..], &planned, &self.keyboard)?.into();
                 continue;
             }
             let ready = if page.bind.is_empty() && page.evict.is_empty() {
@@ -146,7 +146,7 @@ impl State {
                     return Err(Error::LayoutChanged);
                 }
                 planned = self.plan_anew(shared, &planned, &typed)?;
-                pages = plan(&events[sent..], &planned, &self.keyboard).map_err(Error::NoKeycode)?.into();
+                pages = plan(&events[sent..], &planned, &self.keyboard)?.into();
                 continue;
             }
             self.keyboard.hold(page.held);
@@ -377,7 +377,7 @@ impl State {
     }
 
     /// Presses a key that means nothing, before anything is typed, and takes over what an earlier driver has bound. With `own`, the
-    /// server is there for our programs only: its multimedia keys become spare keycodes.
+    /// server is there for our programs only: its multimedia keys become spare keycodes, and it obeys no key itself.
     ///
     /// With the first key of a device the server copies that device's keymap over the common one; what we had set in that until
     /// then would be lost, together with the characters typed with it.
@@ -400,7 +400,9 @@ impl State {
         }
         if own {
             let map = self.keymap(shared)?;
-            grabbed(shared, || self.write(shared, &map, map.multimedia()))?;
+            let plain = map.reserved().into_iter().map(|(keycode, keysym)| (keycode, vec![keysym]));
+            let rows: Vec<_> = map.multimedia().into_iter().map(|keycode| (keycode, Vec::new())).chain(plain).collect();
+            grabbed(shared, || self.write_rows(shared, &map, &rows))?;
         }
         Ok(())
     }
@@ -427,9 +429,14 @@ impl State {
     ///
     /// To be called while nobody else is served: no client fetches the map between two changes, so each fetches once for all of them.
     fn write(&mut self, shared: &Shared, map: &Keymap, keycodes: impl IntoIterator<Item = u8>) -> Result<()> {
-        let conn = &shared.server.conn;
         let rows: Vec<_> = keycodes.into_iter().map(|keycode| (keycode, self.keyboard.row(keycode))).collect();
-        keymap_writer::write(conn, map, &rows)?;
+        self.write_rows(shared, map, &rows)
+    }
+
+    /// The same with these keysyms.
+    fn write_rows(&mut self, shared: &Shared, map: &Keymap, rows: &[(u8, Vec<u32>)]) -> Result<()> {
+        let conn = &shared.server.conn;
+        keymap_writer::write(conn, map, rows)?;
         conn.no_operation()?; // The mark that `consumption.rs` looks for.
         shared.server.round_trip()?;
         self.drain(shared)?;

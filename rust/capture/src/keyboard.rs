@@ -23,6 +23,11 @@ const MODIFIER_KEYSYMS: [std::ops::RangeInclusive<u32>; 2] = [0xffe1..=0xffee, 0
 /// `Control`, `Meta`, `Alt`, `Super` and `Hyper`, each left (odd) and right. What they do goes by their keycode, so that a spare one
 /// would do nothing.
 const STATE_KEYSYMS: [std::ops::RangeInclusive<u32>; 2] = [0xffe3..=0xffe4, 0xffe7..=0xffee];
+/// Left and right.
+const CONTROLS: [u32; 2] = [0xffe3, 0xffe4];
+const ALTS: [u32; 2] = [0xffe9, 0xffea];
+/// What a server obeys itself on the level that Control and Alt choose: `Terminate_Server`, and `XF86Switch_VT_1` to `XF86LogGrabInfo`.
+const SERVER_KEYSYMS: [std::ops::RangeInclusive<u32>; 2] = [0xfed5..=0xfed5, 0x1008_fe01..=0x1008_fe25];
 /// Keys such as `XF86AudioPlay`.
 const MULTIMEDIA_KEYSYMS: std::ops::RangeInclusive<u32> = 0x1008_0000..=0x1008_ffff;
 /// `XF86HomePage`, `Search`, `Back`, `Forward`, `Stop`, `Refresh`, `WWW`, `Favorites` and `Reload`: Chromium obeys these keys by their
@@ -85,6 +90,19 @@ fn identity(keysym: u32) -> Identity {
     }
 }
 
+fn is_for_server(keysym: u32) -> bool {
+    SERVER_KEYSYMS.iter().any(|range| range.contains(&keysym))
+}
+
+/// Why events cannot be typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no keycode for this keysym, not even a spare one.
+    NoKeycode(u32),
+    /// The server obeys this key itself while Control and Alt are held: no application sees it.
+    Reserved(u32),
+}
+
 /// Where a spare keycode can carry a keysym.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
@@ -128,14 +146,18 @@ struct Holding {
     modifier: bool,
     /// One that changes the level.
     level: bool,
+    /// Control and Alt, and none that changes the level: a level of their own on some keys.
+    control_alt: bool,
 }
 
 impl Holding {
     fn of(held: &Held) -> Self {
         let holds = |is: fn(u32) -> bool| held.iter().any(|&(keysym, _)| is(keysym));
+        let level = holds(|keysym| [SHIFT_L, SHIFT_R, ISO_LEVEL3_SHIFT].contains(&keysym));
         Self {
             modifier: holds(|keysym| MODIFIER_KEYSYMS.iter().any(|range| range.contains(&keysym))),
-            level: holds(|keysym| [SHIFT_L, SHIFT_R, ISO_LEVEL3_SHIFT].contains(&keysym)),
+            level,
+            control_alt: !level && holds(|keysym| CONTROLS.contains(&keysym)) && holds(|keysym| ALTS.contains(&keysym)),
         }
     }
 }
@@ -252,6 +274,21 @@ impl Keymap {
         self.keycodes()
             .filter(|&keycode| keycode >= LOWEST_SAFE_SPARE && !self.ours.contains(&keycode) && is_multimedia(keycode))
             .collect()
+    }
+
+    /// Keycodes that the server obeys itself with Control and Alt, and what they carry on every other level, where that is one keysym.
+    #[must_use]
+    pub fn reserved(&self) -> Vec<(u8, u32)> {
+        let plain = |keycode: u8| {
+            let mut carried = self.row(keycode).iter().filter(|&&keysym| keysym != NO_SYMBOL && !is_for_server(keysym));
+            let first = *carried.next()?;
+            carried.all(|&keysym| keysym == first).then_some((keycode, first))
+        };
+        self.keycodes().filter(|&keycode| self.is_reserved(keycode)).filter_map(plain).collect()
+    }
+
+    fn is_reserved(&self, keycode: u8) -> bool {
+        self.row(keycode).iter().any(|&keysym| is_for_server(keysym))
     }
 
     /// True when both say the same of every keycode.
@@ -401,8 +438,8 @@ impl Keyboard {
 ///
 /// # Errors
 ///
-/// The keysym for which there is no keycode, not even a spare one.
-pub fn plan(events: &[Event], map: &Keymap, keyboard: &Keyboard) -> Result<Vec<Page>, u32> {
+/// The first key that cannot be typed, and why.
+pub fn plan(events: &[Event], map: &Keymap, keyboard: &Keyboard) -> Result<Vec<Page>, Refusal> {
     let mut spares = None;
     let mut held = keyboard.held.clone();
     let shift_key = map.keycode_of(SHIFT_L);
@@ -436,7 +473,7 @@ pub fn plan(events: &[Event], map: &Keymap, keyboard: &Keyboard) -> Result<Vec<P
         let stroke = if let Some(stroke) = map.find(keysym) {
             stroke
         } else if sets_state {
-            other_side().ok_or(keysym)?
+            other_side().ok_or(Refusal::NoKeycode(keysym))?
         } else {
             let spares = spares.get_or_insert_with(|| Spares::new(map, keyboard));
             let slot = if let Some(slot) = spares.carrying(keysym, &holding) {
@@ -449,7 +486,7 @@ pub fn plan(events: &[Event], map: &Keymap, keyboard: &Keyboard) -> Result<Vec<P
                     }
                     page.evict.extend(spares.evict(whole, &held));
                 }
-                let slot = spares.room(whole).ok_or(keysym)?;
+                let slot = spares.room(whole).ok_or(Refusal::NoKeycode(keysym))?;
                 spares.bind(Binding { slot, keysym, windows: Vec::new() });
                 page.bind.push((slot, keysym));
                 slot
@@ -458,6 +495,9 @@ pub fn plan(events: &[Event], map: &Keymap, keyboard: &Keyboard) -> Result<Vec<P
             page.uses.push(slot);
             slot.stroke()
         };
+        if holding.control_alt && !stroke.shift && !stroke.level3 && map.is_reserved(stroke.keycode) {
+            return Err(Refusal::Reserved(keysym));
+        }
         // Level modifiers that the caller holds already are not pressed again, and never released.
         let holds = |keysyms: &[u32]| held.iter().any(|(keysym, _)| keysyms.contains(keysym));
         let shift = shift_key.filter(|_| stroke.shift && !holds(&[SHIFT_L, SHIFT_R]));
@@ -703,7 +743,10 @@ mod tests {
         let steps: Vec<Step> = pages.into_iter().flat_map(|page| page.steps).collect();
         let shifted = [Step::Key(8, true), Step::Key(9, true), Step::Key(8, false), Step::Key(9, false)];
         assert_eq!(steps, shifted);
-        assert_eq!(plan(&[Event::Key(meta_right, true)], &map, &Keyboard::default()), Err(meta_right));
+        assert_eq!(
+            plan(&[Event::Key(meta_right, true)], &map, &Keyboard::default()),
+            Err(Refusal::NoKeycode(meta_right))
+        );
     }
 
     #[test]
@@ -727,7 +770,10 @@ mod tests {
     #[test]
     fn without_spares_the_keysym_is_named() {
         let keysym = 0x0100_0436;
-        assert_eq!(plan(&[Event::Key(keysym, true)], &keymap(0), &Keyboard::default()).unwrap_err(), keysym);
+        assert_eq!(
+            plan(&[Event::Key(keysym, true)], &keymap(0), &Keyboard::default()),
+            Err(Refusal::NoKeycode(keysym))
+        );
     }
 
     #[test]

@@ -102,6 +102,11 @@ pub(crate) fn capture(error: Error) -> PyErr {
             let hint = "this server's keymap has no free keycode; use paste=True";
             python::Untypable::new_err((vec![(0, char)], hint))
         }
+        Error::Reserved(key) => {
+            let hint = "the X server takes this key for itself (consoles, video modes, grabs) and no application sees it; \
+                        a desktop that deskhand launches does not";
+            python::UnsupportedAction::new_err(("x11", format!("press ctrl+alt+{key}"), hint))
+        }
         Error::NoButton(button) => {
             let hint = "the server's pointer map has no such button; `xmodmap -pp` shows it";
             python::UnsupportedAction::new_err(("x11", format!("press button {button}"), hint))
