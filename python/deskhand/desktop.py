@@ -307,6 +307,8 @@ class Desktop:
     def windows(self) -> list[Window]:
         """The windows that the window manager lists, bottom to top.
 
+        Where no window manager runs that follows EWMH, those that the server shows (menus and tooltips are none).
+
         Raises:
             UnsupportedAction: This backend cannot see windows.
         """

@@ -196,9 +196,22 @@ def test_a_smooth_scroll_has_ended_when_it_returns(desktop: deskhand.Desktop, ho
 
 def test_a_desktop_without_a_window_manager(launch: Callable[..., deskhand.Desktop]) -> None:
     desktop = launch(size=(600, 400), window_manager=None)
-    program = desktop.start("xterm")
-    assert program.window is None
     assert desktop.windows() == []
+    for title, place in {"left": "40x10+0+0", "right": "40x10+100+50"}.items():
+        program = desktop.start(["xterm", "-T", title, "-geometry", place])
+        assert program.window is None
+    assert [window.title for window in desktop.windows()] == ["left", "right"]
+    left, right = desktop.windows()
+    assert (left.class_name, left.rect[:2], right.rect[:2]) == ("XTerm", (1, 1), (101, 51))
+    for window in (left, right, left):
+        desktop.activate(window)
+        assert [(w.id, w.active) for w in desktop.windows()][-1] == (window.id, True), "on top, with the keyboard"
+    desktop.perform(Type("exit\n"))
+    until(desktop, lambda: len(desktop.windows()) == 1)
+    assert desktop.close_window(right)
+    assert desktop.windows() == []
+    with pytest.raises(ActionError, match="no window"):
+        desktop.activate(right)
 
 
 def test_a_named_desktop_is_found_by_its_name(launch: Callable[..., deskhand.Desktop]) -> None:

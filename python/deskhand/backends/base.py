@@ -154,7 +154,7 @@ class Backend(Protocol):
         """Whether a window manager runs that lists windows."""
 
     def windows(self) -> list[Window]:
-        """The managed windows, bottom to top."""
+        """The managed windows, or without a manager those that are shown, bottom to top."""
 
     def activate(self, window: int) -> None:
         """Ask for the window to be raised and focused."""

@@ -276,7 +276,7 @@ class X11Backend:
         return None if milliseconds is None else milliseconds / 1000
 
     def windows(self) -> list[Window]:
-        """The managed windows, bottom to top."""
+        """The managed windows, or those that are shown, bottom to top."""
         return [
             Window(number, title, class_name, pid, Rect(*rect), active)
             for number, title, class_name, pid, rect, active in self._x11.windows()

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::res::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
-    AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateWindowAux, EventMask, InputFocus, Window, WindowClass,
+    AtomEnum, ClientMessageEvent, ConfigureWindowAux, ConnectionExt as _, CreateWindowAux, EventMask, InputFocus,
+    MapState, StackMode, Window, WindowClass,
 };
 
 use crate::error::{Error, Result};
@@ -21,7 +22,13 @@ const MAX_TITLE_WORDS: u32 = 1024;
 const MANAGER_LIMIT: Duration = Duration::from_secs(2);
 const MANAGER_PERIOD: Duration = Duration::from_millis(3);
 
-/// One managed window.
+/// A desktop deeper than this does not exist; the bound keeps a mad client from holding us.
+const DEEPEST: usize = 32;
+/// Levels of a frame in which an application's window is looked for, and windows looked at below each.
+const FRAME_DEPTH: usize = 4;
+const FRAME_PARTS: usize = 64;
+
+/// One window, managed or shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowInfo {
     /// X window id.
@@ -95,19 +102,16 @@ impl Server {
         Ok(())
     }
 
-    /// The managed windows, bottom to top where the manager tells the order.
+    /// The managed windows, bottom to top where the manager tells the order. Where none runs that follows EWMH, those that the server
+    /// shows, bottom to top.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`] or [`Error::Interrupted`].
     pub fn windows(&self) -> Result<Vec<WindowInfo>> {
-        let mut ids = self.words(self.root, self.atoms._NET_CLIENT_LIST_STACKING, MAX_LIST)?;
-        if ids.is_empty() {
-            ids = self.words(self.root, self.atoms._NET_CLIENT_LIST, MAX_LIST)?;
-        }
-        let active = self.words(self.root, self.atoms._NET_ACTIVE_WINDOW, 1)?.first().copied();
-        let mut windows = Vec::with_capacity(ids.len());
         let begun = Instant::now();
+        let (ids, active) = if self.manager()?.is_some() { self.managed()? } else { self.unmanaged(begun)? };
+        let mut windows = Vec::with_capacity(ids.len());
         for id in ids {
             if begun.elapsed() > SILENCE_LIMIT {
                 return Err(Error::Lost(format!("its windows were not told of in {} s", SILENCE_LIMIT.as_secs())));
@@ -118,6 +122,57 @@ impl Server {
             }
         }
         Ok(windows)
+    }
+
+    fn managed(&self) -> Result<(Vec<Window>, Option<Window>)> {
+        let mut ids = self.words(self.root, self.atoms._NET_CLIENT_LIST_STACKING, MAX_LIST)?;
+        if ids.is_empty() {
+            ids = self.words(self.root, self.atoms._NET_CLIENT_LIST, MAX_LIST)?;
+        }
+        Ok((ids, self.words(self.root, self.atoms._NET_ACTIVE_WINDOW, 1)?.first().copied()))
+    }
+
+    /// What the server shows, but for menus and the like, and the one that has the keyboard.
+    fn unmanaged(&self, begun: Instant) -> Result<(Vec<Window>, Option<Window>)> {
+        let focused = self.focus()?.map(|focus| self.climb(focus, |_| Ok(false))).transpose()?.map(|(top, _)| top);
+        let (mut ids, mut active) = (Vec::new(), None);
+        for top in self.conn.query_tree(self.root)?.reply()?.children.into_iter().take(MAX_LIST as usize) {
+            if begun.elapsed() > SILENCE_LIMIT {
+                break;
+            }
+            let Ok(attributes) = self.conn.get_window_attributes(top)?.reply() else { continue };
+            if attributes.map_state != MapState::VIEWABLE || attributes.class != WindowClass::INPUT_OUTPUT {
+                continue;
+            }
+            let client = self.client_window(top)?;
+            if client.is_none() && attributes.override_redirect {
+                continue;
+            }
+            let id = client.unwrap_or(top);
+            active = active.or((focused == Some(top)).then_some(id));
+            ids.push(id);
+        }
+        Ok((ids, active))
+    }
+
+    /// The window of an application in a window manager's frame, by the property that managers put on it (ICCCM, §4.1.3.1).
+    fn client_window(&self, top: Window) -> Result<Option<Window>> {
+        let mut level = vec![top];
+        for _ in 0..FRAME_DEPTH {
+            for &window in &level {
+                if gone(self.words(window, self.atoms.WM_STATE, 1))?.is_some_and(|state| !state.is_empty()) {
+                    return Ok(Some(window));
+                }
+            }
+            let mut below = Vec::new();
+            for window in level {
+                if let Some(tree) = gone(self.conn.query_tree(window)?.reply().map_err(Error::from))? {
+                    below.extend(tree.children.into_iter().take(FRAME_PARTS));
+                }
+            }
+            level = below;
+        }
+        Ok(None)
     }
 
     fn window(&self, id: Window) -> Result<WindowInfo> {
@@ -143,22 +198,39 @@ impl Server {
         Ok(WindowInfo { id, title, class, pid, rect, active: false })
     }
 
-    /// Asks the window manager to raise and focus this window.
+    /// Asks the window manager to raise and focus this window; where none runs that follows EWMH, the server.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] or [`Error::Interrupted`].
+    /// [`Error::Request`] when it cannot have the focus, [`Error::Lost`] or [`Error::Interrupted`].
     pub fn activate(&self, window: Window) -> Result<()> {
-        self.ask_manager(window, self.atoms._NET_ACTIVE_WINDOW, [SOURCE_PAGER, 0, 0, 0, 0])
+        if self.manager()?.is_some() {
+            return self.ask_manager(window, self.atoms._NET_ACTIVE_WINDOW, [SOURCE_PAGER, 0, 0, 0, 0]);
+        }
+        let (top, _) = self.climb(window, |_| Ok(false))?;
+        self.conn.configure_window(top, &ConfigureWindowAux::new().stack_mode(StackMode::ABOVE))?.check()?;
+        self.conn.set_input_focus(InputFocus::POINTER_ROOT, window, x11rb::CURRENT_TIME)?.check()?;
+        Ok(())
     }
 
-    /// Asks the window to close, as its close button would.
+    /// Asks the window to close, as its close button would; where no window manager runs that follows EWMH, without its help.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`] or [`Error::Interrupted`].
     pub fn close_window(&self, window: Window) -> Result<()> {
-        self.ask_manager(window, self.atoms._NET_CLOSE_WINDOW, [0, SOURCE_PAGER, 0, 0, 0])
+        if self.manager()?.is_some() {
+            return self.ask_manager(window, self.atoms._NET_CLOSE_WINDOW, [0, SOURCE_PAGER, 0, 0, 0]);
+        }
+        let protocols = gone(self.words(window, self.atoms.WM_PROTOCOLS, 64))?.unwrap_or_default();
+        if protocols.contains(&self.atoms.WM_DELETE_WINDOW) {
+            let data = [self.atoms.WM_DELETE_WINDOW, x11rb::CURRENT_TIME, 0, 0, 0];
+            let event = ClientMessageEvent::new(32, window, self.atoms.WM_PROTOCOLS, data);
+            self.conn.send_event(false, window, EventMask::NO_EVENT, event)?;
+        } else {
+            self.conn.kill_client(window)?;
+        }
+        self.round_trip()
     }
 
     fn ask_manager(&self, window: Window, what: u32, data: [u32; 5]) -> Result<()> {
@@ -199,8 +271,7 @@ impl Server {
     /// The innermost window under the pointer, walking down from the root.
     pub(crate) fn under_pointer(&self) -> Result<Option<Window>> {
         let mut window = self.root;
-        // A desktop deeper than this does not exist; the bound keeps a mad client from holding us.
-        for _ in 0..32 {
+        for _ in 0..DEEPEST {
             let Some(reply) = gone(self.conn.query_pointer(window)?.reply().map_err(Error::from))? else { break };
             if reply.child == x11rb::NONE {
                 break;
@@ -212,11 +283,20 @@ impl Server {
 
     /// The nearest window from `window` upwards that promises to answer `_NET_WM_PING` (EWMH).
     pub(crate) fn pingable(&self, window: Window) -> Result<Option<Window>> {
-        let mut window = window;
-        for _ in 0..32 {
+        let promises = |window| {
             let protocols = gone(self.words(window, self.atoms.WM_PROTOCOLS, 64))?.unwrap_or_default();
-            if protocols.contains(&self.atoms._NET_WM_PING) {
-                return Ok(Some(window));
+            Ok(protocols.contains(&self.atoms._NET_WM_PING))
+        };
+        let (window, found) = self.climb(window, promises)?;
+        Ok(found.then_some(window))
+    }
+
+    /// The first from `window` upwards that `is` it and true; else the last below the root, and false.
+    fn climb(&self, window: Window, is: impl Fn(Window) -> Result<bool>) -> Result<(Window, bool)> {
+        let mut window = window;
+        for _ in 0..DEEPEST {
+            if is(window)? {
+                return Ok((window, true));
             }
             let Some(tree) = gone(self.conn.query_tree(window)?.reply().map_err(Error::from))? else { break };
             if tree.parent == self.root || tree.parent == x11rb::NONE {
@@ -224,7 +304,7 @@ impl Server {
             }
             window = tree.parent;
         }
-        Ok(None)
+        Ok((window, false))
     }
 
     /// The process of the client that made `window`, when it runs on this machine and we can tell (X-Resource 1.2).
