@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
+from conformance.servers import xvnc
 from deskhand import BackendError, DesktopLost, ProtocolViolation, Type, _native
 from faults.helpers import Bounds
 from faults.scale import PATIENCE
@@ -384,6 +385,8 @@ SETUPS: dict[str, tuple[bytes, type[deskhand.DeskhandError], str]] = {
     "16-bits": (setup(SIZE, depth=16, bits=16), BackendError, "24 bit colour"),
     "24-bits-in-24": (setup(SIZE, bits=24), BackendError, "24 bit colour"),
     "the-other-end-first": (setup(SIZE, byte_order=1), BackendError, "24 bit colour"),
+    "red-first": (setup(SIZE, masks=(0xFF, 0xFF00, 0xFF0000)), BackendError, "blue first"),
+    "no-visual-of-the-screen": (setup(SIZE, visual_id=0x22), BackendError, "24 bit colour"),
     "256-keycodes": (setup(SIZE, keycodes=(0, 255)), ProtocolViolation, "keycodes are 0 to 255"),
     "keycodes-backwards": (setup(SIZE, keycodes=(255, 8)), ProtocolViolation, "keycodes are 255 to 8"),
     "no-ids": (setup(SIZE, ids=(0x400000, 0)), deskhand.ConnectFailed, ""),
@@ -408,6 +411,14 @@ def test_descriptions_of_itself(name: str, tmp_path: Path, neighbour: Desktop) -
     assert why in str(caught.value)
     assert len(str(caught.value)) < 800
     assert neighbour.screenshot().size == SIZE
+
+
+def test_a_screen_with_red_first_is_refused(tmp_path: Path) -> None:
+    """Its red and blue would be swapped."""
+    with xvnc(tmp_path, "-pixelformat", "bgr888") as place, pytest.raises(BackendError, match="blue first") as caught:
+        assert place.environment is not None
+        deskhand.connect(f"x11:{place.environment['DISPLAY']}")
+    assert "-pixelformat rgb888" in str(caught.value)
 
 
 def test_an_error_for_an_extension_is_told(tmp_path: Path, neighbour: Desktop) -> None:

@@ -128,11 +128,13 @@ def setup(
     formats: int = 1,
     byte_order: int = 0,
     visuals: int | None = None,
+    masks: tuple[int, int, int] = (0xFF0000, 0xFF00, 0xFF),
+    visual_id: int = 0x21,
     vendor: bytes = b"fake",
     status: int = 1,
 ) -> bytes:
     """The server's description of itself."""
-    visual = struct.pack("<IBBHIII4x", 0x21, 4, 8, 256, 0xFF0000, 0xFF00, 0xFF)
+    visual = struct.pack("<IBBHIII4x", visual_id, 4, 8, 256, *masks)
     depths = struct.pack("<BxH4x", depth, 1 if visuals is None else visuals) + visual
     screen = struct.pack("<5I6HIBBBB", ROOT, 0x20, 0xFFFFFF, 0, 0, *size, 300, 200, 1, 1, 0x21, 0, 0, depth, 1) + depths
     body = struct.pack(

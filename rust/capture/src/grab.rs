@@ -170,7 +170,8 @@ impl Grabber {
     pub fn new(server: &Server, only: Option<Method>) -> Result<Self> {
         if !server.bgrx {
             return Err(Error::Unsupported(format!(
-                "the screen of {} is not 24 bit colour in 32 bit little-endian pixels: start it with depth 24",
+                "the screen of {} is not 24 bit colour in 32 bit little-endian pixels with blue first: start it with depth 24 \
+                 (Xvnc: -pixelformat rgb888)",
                 server.display
             )));
         }

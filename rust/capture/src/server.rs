@@ -212,7 +212,11 @@ impl Server {
         let root = &setup.roots[screen];
         let bgrx = matches!(root.root_depth, 24 | 32)
             && setup.image_byte_order == x11rb::protocol::xproto::ImageOrder::LSB_FIRST
-            && setup.pixmap_formats.iter().any(|format| format.depth == root.root_depth && format.bits_per_pixel == 32);
+            && setup.pixmap_formats.iter().any(|format| format.depth == root.root_depth && format.bits_per_pixel == 32)
+            && root.allowed_depths.iter().flat_map(|depth| &depth.visuals).any(|visual| {
+                visual.visual_id == root.root_visual
+                    && (visual.red_mask, visual.green_mask, visual.blue_mask) == (0xff_0000, 0xff00, 0xff)
+            });
         let root = root.root;
         Ok(Self { conn, root, atoms, display: display.to_owned(), bgrx })
     }
