@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +17,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress
+from deskhand.launch import guard
 from faults.helpers import display_files, driver, guard_pid, marked, need, pid_of, until, zombies
 from faults.scale import LAUNCHES
 
@@ -166,6 +170,42 @@ def test_killed_guard(launch: Callable[..., deskhand.Desktop], runtime: Path, ma
     desktop.close()
     assert display_files(desktop.display) == []
     assert list(runtime.glob("d-*")) == []
+
+
+# A guard that is killed after it has forked a program and before that program is tied to it.
+_KILLED_BETWEEN = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import guard
+class Between:
+    def prctl(self, option, value):
+        if option == guard.PR_SET_PDEATHSIG:
+            parent = os.getppid()
+            os.kill(parent, signal.SIGKILL)
+            while os.getppid() == parent:
+                pass
+        return real.prctl(option, value)
+real, guard.libc = guard.libc, Between()
+guard.Guard().run()
+"""
+
+
+def test_a_guard_that_is_killed_while_it_starts_a_program(tmp_path: Path, mark: str) -> None:
+    """The kernel knows nothing yet of what the two have to do with each other."""
+    command = [sys.executable, "-c", _KILLED_BETWEEN, str(Path(guard.__file__).parent)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        spawn = {
+            "op": "spawn",
+            "id": 1,
+            "argv": ["sleep", "1000"],
+            "env": dict(os.environ),
+            "log": str(tmp_path / "log"),
+        }
+        process.stdin.write(json.dumps(spawn).encode() + b"\n")
+        process.stdin.flush()
+        assert process.wait(30) == -signal.SIGKILL
+    until(lambda: not marked(mark), GONE, f"the end of {marked(mark)}")
 
 
 def test_terminated_guard(launch: Callable[..., deskhand.Desktop], runtime: Path, mark: str) -> None:

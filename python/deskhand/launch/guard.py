@@ -49,10 +49,14 @@ GRACE = 1.0
 LAST_GRACE = 2.0
 
 libc = ctypes.CDLL(None, use_errno=True)
+_PID = os.getpid()
 
 
 def _die_with_guard() -> None:
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # Who died before that call sends no signal (prctl(2)).
+    if os.getppid() != _PID:
+        os._exit(1)
     # We ignore them, a program must not: a shell cannot even trap what was ignored when it began.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
