@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from deskhand.backends import vnc_login
 from deskhand.backends.vnc import VncBackend
 from deskhand.backends.vnc_keyboard import BUDGET
 from faults.helpers import until
-from faults.scale import EVIDENCE
+from faults.scale import EVIDENCE, PATIENCE
 from integration.observer import Observer
 from integration.stage import ANSWER, SCENES
 from integration.test_settle import until_busy
@@ -88,6 +89,15 @@ def real_pixels(place: Place) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(shot.stdout)).convert("RGB"))
 
 
+def differing(place: Place, desktop: deskhand.Desktop) -> str:
+    """Where our picture is not what the screen shows by another way; empty where it is."""
+    seen = np.asarray(Image.open(io.BytesIO(desktop.screenshot(cursor=False).data)).convert("RGB"))
+    rows, columns = np.nonzero((seen != real_pixels(place)).any(axis=2))
+    if not len(rows):
+        return ""
+    return f"{len(rows)} pixels from {columns.min()}, {rows.min()} to {columns.max()}, {rows.max()}"
+
+
 def test_a_desktop_says_what_it_is(place: Place, desktop: deskhand.Desktop) -> None:
     assert desktop.size == SIZE
 
@@ -144,9 +154,12 @@ with_x = pytest.mark.parametrize("place", HAVE_X, indirect=True)
 def test_the_picture_is_what_x_shows(place: Place, desktop: deskhand.Desktop) -> None:
     # TigerVNC draws the cursor into its picture for a client that is not known to have put the pointer where it is.
     desktop.perform(Move((300, 300)), KeyPress(["a"]))
-    shot = desktop.screenshot(cursor=False)
-    seen = np.asarray(Image.open(io.BytesIO(shot.data)).convert("RGB"))
-    assert np.array_equal(seen, real_pixels(place))
+    if place.name == "wayvnc":
+        # A window that X has mapped comes on the screen, and gets the keyboard, when the compositor finds the time.
+        limit = time.monotonic() + 20 * PATIENCE
+        while differing(place, desktop) and time.monotonic() < limit:
+            desktop.perform()
+    assert differing(place, desktop) == ""
 
 
 @pytest.mark.usefixtures("stage")
@@ -163,8 +176,8 @@ def test_a_server_that_is_far_is_asked_for_less_and_gives_the_same(
     monkeypatch.setattr("deskhand.backends.vnc.enter", far)
     with place.connect() as desktop:
         desktop.perform(Move((300, 300)), KeyPress(["a"]))
+        assert differing(place, desktop) == ""
         seen = np.asarray(Image.open(io.BytesIO(desktop.screenshot(cursor=False).data)).convert("RGB"))
-        assert np.array_equal(seen, real_pixels(place))
         with tempfile.TemporaryDirectory() as folder:
             argv = [
                 sys.executable,
