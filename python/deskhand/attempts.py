@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextvars
 import queue
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-__all__ = ["ATTEMPT", "Attempt", "NoAnswer"]
+__all__ = ["ATTEMPT", "CALLER", "Attempt", "InTurn", "NoAnswer"]
 
 _STOPPED = object()
 
@@ -72,6 +73,34 @@ class Attempt:
             raise NoAnswer("the call was ended")
         return found
 
+
+class InTurn:
+    """Whose call has its turn, so that a request to stop meets that call and none that comes after it."""
+
+    def __init__(self) -> None:
+        """Nobody's, yet."""
+        # A signal handler may begin a call of its own between two lines.
+        self._lock = threading.RLock()
+        self._caller: object = None
+
+    def begin(self, forget: Callable[[], None]) -> None:
+        """The turn is that of the caller in this context, and `forget` what was asked of the call before."""
+        with self._lock:
+            self._caller = CALLER.get()
+            forget()
+
+    def stop(self, caller: object, ask: Callable[[], None]) -> None:
+        """Call `ask` if the turn is that of `caller`; whoever's it is if that is None, and without a lock then."""
+        if caller is None:
+            ask()
+            return
+        with self._lock:
+            if self._caller is caller:
+                ask()
+
+
+CALLER: contextvars.ContextVar[object] = contextvars.ContextVar("deskhand_caller", default=None)
+"""Who waits for what is called in this context, and may stop it. None: whoever stops, stops the call under way."""
 
 ATTEMPT: contextvars.ContextVar[Attempt | None] = contextvars.ContextVar("deskhand_attempt", default=None)
 """The attempt that the next operation of this context is, where somebody may want to end it."""

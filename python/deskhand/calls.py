@@ -12,7 +12,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from deskhand.attempts import ATTEMPT, Attempt
+from deskhand.attempts import ATTEMPT, CALLER, Attempt
 from deskhand.forks import Owner
 from deskhand.shell import Shell
 
@@ -59,7 +59,11 @@ class Calls:
     async def _call(self, function: Callable[[], _T]) -> _T:
         self._owner.refuse_if_parent("this desktop")
         attempt = Attempt(asyncio.get_running_loop()) if self._target.judged else None
-        job = self._in_turn(function) if attempt is None else _in_thread(function, attempt)
+        context, caller = contextvars.copy_context(), object()
+        context.run(CALLER.set, caller)
+        job = (
+            self._executor.submit(context.run, function) if attempt is None else _in_thread(function, context, attempt)
+        )
         future = asyncio.wrap_future(job)
         try:
             return await asyncio.shield(future)
@@ -67,20 +71,17 @@ class Calls:
             # The thread cannot be abandoned: what it holds pressed must be released before anybody goes on.
             # (Asked to cancel, the future would say yes whatever the thread does; the job knows.)
             if attempt is not None or not job.cancel():
-                await self._ended(future, attempt)
+                await self._ended(future, attempt, caller)
             raise
 
-    def _in_turn(self, function: Callable[[], _T]) -> Future[_T]:
-        return self._executor.submit(contextvars.copy_context().run, function)
-
-    async def _ended(self, future: asyncio.Future[_T], attempt: Attempt | None) -> None:
-        """Stop the call under way, and wait for its end."""
+    async def _ended(self, future: asyncio.Future[_T], attempt: Attempt | None, caller: object) -> None:
+        """Stop the caller's call, and wait for its end."""
         while not future.done():
             # Again and again: a call that was about to begin forgets what came before it.
             if attempt is not None:
                 attempt.end()
             if attempt is None or attempt.acting:
-                self._target.interrupt()
+                self._target._interrupt(caller)  # noqa: SLF001 # for here only
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([future], timeout=_STOP_PERIOD)
         # Fetched, or asyncio would log it as never retrieved; the cancellation is what the caller gets.
@@ -89,8 +90,7 @@ class Calls:
             await asyncio.shield(asyncio.to_thread(result.close))
 
 
-def _in_thread(function: Callable[[], _T], attempt: Attempt) -> Future[_T]:
-    context = contextvars.copy_context()
+def _in_thread(function: Callable[[], _T], context: contextvars.Context, attempt: Attempt) -> Future[_T]:
     context.run(ATTEMPT.set, attempt)
     job: Future[_T] = Future()
 

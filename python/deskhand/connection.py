@@ -17,6 +17,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from deskhand._native import Interrupted
+from deskhand.attempts import CALLER, InTurn
 from deskhand.clicks import Clicks
 from deskhand.ending import Ending
 from deskhand.errors import (
@@ -105,6 +106,7 @@ class Core:
         self.environment = dict(environment or {})
         self.clock = clock
         self.lock = threading.RLock()
+        self._in_turn = InTurn()
         self.ledger = Ledger()
         self.clicks = Clicks()
         self.watch = Watch(backend, clock)
@@ -129,9 +131,9 @@ class Core:
             self._ending.add(backend.close)
         self._renew = renew
         self._expected = expected or Expected()
-        # Open ones, and those of one command each, which a stop of the call under way ends too.
-        self._shells: set[Shell] = set()
-        self._commands: set[Shell] = set()
+        # Open ones, and those of one command each, which a stop of the call under way ends too; who called for them.
+        self._shells: dict[Shell, object] = {}
+        self._commands: dict[Shell, object] = {}
         self._closing = False
         # Why nothing is done any more; see `stop`.
         self._stopped: str | None = None
@@ -172,8 +174,7 @@ class Core:
         self.owner.refuse_if_parent("this desktop")
         with self.lock:
             self.refuse_if_closed()
-            self.watch.stop = False
-            self.backend.clear_interrupt()
+            self._in_turn.begin(self._forget_stop)
             self.backend.begin()
             try:
                 if self.acting:
@@ -307,13 +308,13 @@ class Core:
             timeout=timeout,
             limit=limit,
             once=once,
-            on_close=mine.discard,
+            on_close=lambda shell: mine.pop(shell, None),
             operate=operate,
             judged=judged,
             clock=self.clock,
         )
         # Known before there is anything to end.
-        mine.add(shell)
+        mine[shell] = CALLER.get()
         try:
             shell.begin()
             # In another thread, meanwhile: it may not have seen this one.
@@ -325,7 +326,7 @@ class Core:
 
     def _close_shells(self) -> None:
         with contextlib.ExitStack() as all_of_them:
-            for shell in tuple(self._shells | self._commands):
+            for shell in (*self._shells, *self._commands):
                 all_of_them.callback(shell.close)
 
     # --- releasing ---
@@ -360,12 +361,10 @@ class Core:
     def release_strays(self) -> None:
         """Release what is held, and give back the clipboard that a text was pasted from."""
         if self.ledger.pressed:
-            self.watch.stop = False
-            self.backend.clear_interrupt()
+            self._forget_stop()
             self.release()
         if self.clipboard_before is not None:
-            self.watch.stop = False
-            self.backend.clear_interrupt()
+            self._forget_stop()
             self.give_clipboard_back()
         self.acting = False
 
@@ -382,16 +381,24 @@ class Core:
 
     # --- stopping ---
 
-    def interrupt(self) -> None:
-        """From another thread: stop the call under way. It releases what it holds and raises."""
+    def interrupt(self, caller: object = None) -> None:
+        """From another thread: stop the call under way, of `caller` only if given. It releases what it holds and raises."""
         self.owner.refuse_if_parent("this desktop")
         if self.closed:
             # Another object may have the connection by now; see `hand_over`.
             return
+        self._in_turn.stop(caller, self._ask_to_stop)
+        for shell, its_caller in tuple(self._commands.items()):
+            if caller is None or its_caller is caller:
+                shell.interrupt()
+
+    def _ask_to_stop(self) -> None:
         self.watch.stop = True
         self.backend.interrupt()
-        for shell in tuple(self._commands):
-            shell.interrupt()
+
+    def _forget_stop(self) -> None:
+        self.watch.stop = False
+        self.backend.clear_interrupt()
 
     def stop(self, reason: str, timeout: float) -> bool:
         """See `Desktop.stop`."""
@@ -441,8 +448,7 @@ class Core:
             self.interrupt()
         try:
             if not self.closed:
-                self.watch.stop = False
-                self.backend.clear_interrupt()
+                self._forget_stop()
                 self.release()
                 self.release_strays()
         finally:
@@ -502,8 +508,9 @@ class Core:
                 _stopped=None,
                 _halting=False,
                 _released=False,
-                _shells=set(),
-                _commands=set(),
+                _in_turn=InTurn(),
+                _shells={},
+                _commands={},
             )
             self.closed = True
             self._ending = Ending()

@@ -724,6 +724,9 @@ class Desktop:
         """From another thread: stop the call under way. It releases what it holds and raises."""
         self._core.interrupt()
 
+    def _interrupt(self, caller: object) -> None:
+        self._core.interrupt(caller)
+
     @property
     def stopped(self) -> bool:
         """Whether `stop` was called."""

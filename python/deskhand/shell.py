@@ -16,6 +16,7 @@ import time
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
+from deskhand.attempts import CALLER, InTurn
 from deskhand.errors import ActionError, BackendError, ShellError, shown
 from deskhand.forks import Owner
 from deskhand.inside import CommandResult
@@ -178,6 +179,7 @@ class Shell:
         self._running: _Running | None = None
         # After a failure in the middle of something the session is ended before anything else is done with it.
         self._broken = False
+        self._in_turn = InTurn()
         self._stop = False
         self._closed = False
 
@@ -230,7 +232,7 @@ class Shell:
         limit = self._timeout if timeout is None else _checked_timeout(timeout)
         if self._operate is None:
             return self._run(data, limit)
-        return self._operate(command, variables, cwd, lambda: self._run(data, limit), self.interrupt)
+        return self._operate(command, variables, cwd, lambda: self._run(data, limit), self._interruption())
 
     def _run(self, data: bytes, limit: float) -> CommandResult:
         with self._turn():
@@ -272,7 +274,7 @@ class Shell:
         if self._operate is None:
             self.begin()
         else:
-            self._operate(None, {}, None, self.begin, self.interrupt)
+            self._operate(None, {}, None, self.begin, self._interruption())
 
     def begin(self) -> None:
         """As `restart`, when that was allowed: for those who open a shell."""
@@ -282,10 +284,23 @@ class Shell:
 
     def interrupt(self) -> None:
         """From another thread: end the command under way, and its session; its `run` returns `cancelled`, within 2 s."""
+        self._interrupt(None)
+
+    def _interrupt(self, caller: object) -> None:
         self._owner.refuse_if_parent("this shell")
+        self._in_turn.stop(caller, self._ask_to_stop)
+
+    def _interruption(self) -> Callable[[], None]:
+        caller = CALLER.get()
+        return lambda: self._interrupt(caller)
+
+    def _ask_to_stop(self) -> None:
         self._stop = True
         if (running := self._running) is not None:
             running.news.put("stop")
+
+    def _forget_stop(self) -> None:
+        self._stop = False
 
     def close(self) -> None:
         """End the session with everything that was started in it. Again is harmless."""
@@ -313,7 +328,7 @@ class Shell:
         with self._lock:
             if self._closed:
                 raise BackendError("this shell is closed: open another with Desktop.open_shell")
-            self._stop = False
+            self._in_turn.begin(self._forget_stop)
             yield
 
     def _start(self) -> _Running:

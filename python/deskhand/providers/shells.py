@@ -121,8 +121,8 @@ async def with_shell(shell: AnyShell | None, function: Callable[[AnyShell | None
 
     Cancelling ends the command under way, at a desktop and where the shell has an `interrupt`.
     """
-    if isinstance(shell, Shell) and shell.judged:
-        # A cancellation has to end the question too, while somebody is asked.
+    if isinstance(shell, Shell):
+        # A cancellation has to end this call's command, and a question about it, and nothing that comes after it.
         shell = AsyncShell(shell)
     if isinstance(shell, AsyncShell):
         return await shell.work(function)

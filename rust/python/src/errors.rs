@@ -1,7 +1,7 @@
 //! The one place where an error of the crates becomes a Python exception, and where a waiting call learns of a signal.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
 
 use capture::{Error, Interrupt};
 use imaging::ImagingError;
@@ -27,17 +27,18 @@ pyo3::create_exception!(
     "A wait was stopped through interrupt(). Like asyncio's CancelledError it is no Exception: nobody handles it by accident."
 );
 
-/// The exception of a signal handler that ran during a wait, until the wait has come back with it.
-static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
+thread_local! {
+    /// The exception of a signal handler that ran during a wait of this thread, until the wait has come back with it.
+    static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
+}
 
-/// Whether a signal (Ctrl-C) wants a wait to end: only the main thread runs signal handlers, so only it ever stores an exception
-/// here.
+/// Whether a signal (Ctrl-C) wants a wait of this thread to end.
 pub(crate) fn signalled() -> bool {
     // At interpreter shutdown there is nothing to attach to, and nobody to tell.
     Python::try_attach(|py| match py.check_signals() {
         Ok(()) => false,
         Err(error) => {
-            *RAISED.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            RAISED.set(Some(error));
             true
         }
     })
@@ -50,11 +51,7 @@ pub(crate) fn interrupt() -> Interrupt {
 }
 
 fn interrupted() -> PyErr {
-    RAISED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take()
-        .unwrap_or_else(|| Interrupted::new_err("the wait was stopped"))
+    RAISED.take().unwrap_or_else(|| Interrupted::new_err("the wait was stopped"))
 }
 
 /// Does `work`, in which a panic, which is a bug, is an error like others. pyo3's own `PanicException` is no `Exception`, and nobody

@@ -1,0 +1,86 @@
+"""A call that is stopped: its request to stop meets no call that comes after it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deskhand import Desktop
+from deskhand._native import Interrupted
+from deskhand.backends.memory import MemoryBackend
+from deskhand.calls import Calls
+from deskhand.desktop import core_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+LONG = 30.0
+
+
+class LateRequests:
+    """Two calls of which the first is cancelled: its request to stop comes through when the second has its turn."""
+
+    def __init__(self, turn: Callable[[], AbstractContextManager[Any]], stops: Callable[[], bool]) -> None:
+        self._turn, self._stops = turn, stops
+        self.begun, self.over, self.second, self.asked = (threading.Event() for _ in range(4))
+
+    def first_call(self) -> None:
+        with self._turn():
+            self.begun.set()
+            assert self.over.wait(LONG)
+
+    def second_call(self) -> bool:
+        with self._turn():
+            self.second.set()
+            assert self.asked.wait(LONG)
+            return self._stops()
+
+    def delayed(self, request: Callable[..., None]) -> Callable[..., None]:
+        def interrupt(*caller: object) -> None:
+            self.over.set()
+            assert self.second.wait(LONG)
+            request(*caller)
+            self.asked.set()
+
+        return interrupt
+
+    async def run(self, calls: Calls) -> bool:
+        """Whether the second call was told to stop."""
+        first = asyncio.ensure_future(calls._call(self.first_call))
+        await asyncio.to_thread(self.begun.wait, LONG)
+        second = asyncio.ensure_future(calls._call(self.second_call))
+        # It is behind the first one by then.
+        await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        return await second
+
+
+def test_of_a_desktop(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Desktop(MemoryBackend((320, 200))) as desktop:
+        core = core_of(desktop)
+
+        def stops() -> bool:
+            try:
+                core.backend.wait(0.0)
+            except Interrupted:
+                return True
+            return core.watch.stop
+
+        late = LateRequests(core.turn, stops)
+        monkeypatch.setattr(core, "interrupt", late.delayed(core.interrupt))
+        assert not asyncio.run(late.run(Calls(desktop)))
+
+
+def test_of_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Desktop(MemoryBackend((320, 200))) as desktop, desktop.open_shell(where="host") as shell:
+        late = LateRequests(shell._turn, lambda: shell._stop)
+        for name in ("interrupt", "_interrupt"):
+            if hasattr(shell, name):
+                monkeypatch.setattr(shell, name, late.delayed(getattr(shell, name)))
+        assert not asyncio.run(late.run(Calls(shell)))
