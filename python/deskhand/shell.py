@@ -147,7 +147,7 @@ class Shell:
         timeout: float = 120.0,
         limit: int = 1 << 20,
         once: bool = False,
-        on_close: Callable[[Shell], None] = lambda _: None,
+        on_close: Callable[[Shell], object] = lambda _: None,
         operate: Operate | None = None,
         judged: bool = False,
         clock: Callable[[], float] = time.monotonic,
