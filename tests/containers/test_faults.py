@@ -229,9 +229,14 @@ def test_a_program_without_memory_is_not_the_end(contained: Callable[..., deskha
         assert again.status == ()
 
 
-def test_a_server_without_memory_is_the_end(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
-    """A client has X itself hold pictures until the container's memory is used up."""
+@pytest.mark.parametrize("supervisor", ["runs", "is stopped"])
+def test_a_server_without_memory_is_the_end(
+    contained: Callable[..., deskhand.Desktop], engine: Engine, supervisor: str
+) -> None:
+    """A client has X itself hold pictures until the container's memory is used up; who is starved tells nothing of that."""
     desktop = contained(limits=Limits(memory=192 << 20), size=(4000, 4000))
+    if supervisor == "is stopped":
+        os.kill(engine.api.inspect_container(desktop.name)["State"]["Pid"], signal.SIGSTOP)
     # Started around us, so that it is not the first to be killed; each window keeps its picture in the server.
     in_container(
         engine, desktop, "sh", "-c", "while :; do xsetroot -bitmap /dev/null; xterm -geometry 600x200 -sl 1 & done"

@@ -597,6 +597,12 @@ class Container:
                 "daemon", f"the Docker engine does not answer: {error}", "start the engine, then launch again"
             )
         if running:
+            # Who would tell how the X server ended has no memory to do it.
+            if lost.cause == "x_server" and (killed := self._killed()):
+                detail = (
+                    f"its memory was used up, {killed} of its processes were killed for that, and X does not answer"
+                )
+                return DesktopLost("oom", f"container {self.name}: {detail}")
             return lost
         what = {
             _X_ENDED: ("x_server", "the X server ended"),
