@@ -446,7 +446,7 @@ def test_who_stops_in_the_middle_is_given_up() -> None:
     """A message that does not go on: five seconds of grace, then `ProtocolViolation`."""
     server = attacked([one(WHOLE, RAW, bytes(100))])
     begun = time.monotonic()
-    with pytest.raises(deskhand.ProtocolViolation, match="expected 64 KiB for each second"):
+    with pytest.raises(deskhand.ProtocolViolation, match="expected 1 KiB for each second"):
         look_for(60, server.url)
     assert time.monotonic() - begun >= 5
     server.join(5)

@@ -244,10 +244,16 @@ impl Session {
         std::mem::take(&mut self.events)
     }
 
+    /// Whether a message has begun and not ended.
+    #[must_use]
+    pub const fn under_way(&self) -> bool {
+        self.pace.under_way()
+    }
+
     /// Checks that a message which has begun goes on. To be called now and then while nothing comes.
     ///
     /// # Errors
-    /// When after 5 s it has come slower than 64 KiB a second.
+    /// When after 5 s it has come slower than 1 KiB a second.
     pub fn check(&mut self, at: f64) -> Result<(), Violation> {
         if let Some(violation) = &self.broken {
             return Err(violation.clone());

@@ -224,7 +224,7 @@ impl Connection {
                 return Ok(true);
             }
             state.check()?;
-            if state.waiting_since().is_some_and(|since| now() - since > SILENCE_LIMIT) {
+            if state.silent_since().is_some_and(|since| now() - since > SILENCE_LIMIT) {
                 let lost = Error::Lost(format!("the server has not answered for {SILENCE_LIMIT:.0} s"));
                 state.ended = Some(lost.clone());
                 self.shared.nudge();

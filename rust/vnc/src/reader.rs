@@ -196,6 +196,9 @@ fn feed(shared: &Shared, session: &mut Session, bytes: &[u8]) -> Result<()> {
     for event in events {
         state.absorb(event, at);
     }
+    if session.under_way() {
+        state.arriving = at;
+    }
     state.answer_with(&answers);
     if state.has_output() {
         shared.flush(&mut state)?;

@@ -43,6 +43,8 @@ pub(crate) struct State {
     probes: VecDeque<Probe>,
     /// Since when the server has owed an answer.
     owed: Option<f64>,
+    /// When bytes last came of a message that had not ended with them.
+    pub(crate) arriving: f64,
     asked: u32,
     pub(crate) answered: u32,
     /// When the latest answered probe was sent, and when its answer came.
@@ -103,6 +105,7 @@ impl State {
             painted: 0,
             probes: VecDeque::new(),
             owed: None,
+            arriving: 0.0,
             asked: 0,
             answered: 0,
             proved: (f64::NEG_INFINITY, f64::NEG_INFINITY),
@@ -160,6 +163,11 @@ impl State {
         });
         let requests: Vec<_> = asked.flatten().collect();
         self.answer_with(&requests);
+    }
+
+    /// Since when an answer could have come: it comes behind a picture that is on its way.
+    pub(crate) fn silent_since(&self) -> Option<f64> {
+        self.owed.map(|since| since.max(self.arriving))
     }
 
     /// When the oldest probe without an answer was sent, whether it is still remembered or not.
