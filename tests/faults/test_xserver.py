@@ -10,6 +10,7 @@ import socket
 import struct
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,10 +20,12 @@ import pytest
 import deskhand
 from conformance.servers import xvnc
 from deskhand import BackendError, DesktopLost, ProtocolViolation, Type, _native
+from deskhand.desktop import core_of
 from faults.helpers import Bounds
 from faults.scale import PATIENCE
 from faults.xserver import (
     CONFIGURE_NOTIFY,
+    CURSOR_NOTIFY,
     FIRST_KEYCODE,
     LAST_KEYCODE,
     MAPPING_NOTIFY,
@@ -427,6 +430,56 @@ def test_an_error_for_an_extension_is_told(tmp_path: Path, neighbour: Desktop) -
     with Server(tmp_path, answers) as server, Bounds(ROOM), pytest.raises((deskhand.ConnectFailed, BackendError)):
         deskhand.connect(server.url, timeout=1)
     assert neighbour.screenshot().size == SIZE
+
+
+def test_what_comes_with_the_cursor_is_not_waited_for(tmp_path: Path) -> None:
+    """Damage that has been read together with the cursor's image: no further news would end a wait for it."""
+    armed = threading.Event()
+    answers = {
+        "XFIXES.GetCursorImage": lambda r: server.usual(r) + (r.damage() if armed.is_set() else b""),
+        "GetImage": lambda r: r.reply(u32(0x21), (b"\1" if armed.is_set() else b"\0") * FRAME, second=24),
+    }
+    with Server(tmp_path, answers) as server, deskhand.connect(server.url, method="socket") as desktop:
+        core = core_of(desktop)
+        with core.turn():
+            core.backend.look()
+            armed.set()
+            server.clients[0].sendall(Request("", server.sequence, b"", SIZE).event(CURSOR_NOTIFY))
+            assert core.backend.wait(0.0)
+
+
+def test_the_size_is_told_while_a_server_is_waited_for(tmp_path: Path) -> None:
+    """A picture of several answers, of which only the first comes."""
+    armed, waited_for, go_on = threading.Event(), threading.Event(), threading.Event()
+    asked: list[int] = []
+
+    def image(request: Request) -> bytes:
+        if armed.is_set():
+            asked.append(request.sequence)
+            if len(asked) > 1:
+                waited_for.set()
+                go_on.wait(30)
+        return server.usual(request)
+
+    answers = {"GetImage": image, "QueryPointer": lambda r: (r.damage() if armed.is_set() else b"") + pointer(r)}
+    size = (1600, 1200)
+    with (
+        Server(tmp_path, answers, size=size) as server,
+        deskhand.connect(server.url, method="socket") as desktop,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        armed.set()
+        looking = pool.submit(desktop.screenshot)
+        try:
+            assert waited_for.wait(30)
+            # The first answer is being read.
+            for _ in range(50):
+                assert pool.submit(lambda: desktop.size).result(5) == size
+                time.sleep(0.01)
+            assert not looking.done()
+        finally:
+            go_on.set()
+        looking.result(30)
 
 
 @pytest.mark.parametrize("drips", ["events", "a reply"])

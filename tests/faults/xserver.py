@@ -37,6 +37,7 @@ EXTENSIONS = {
     "RECORD": (136, 0, 155),
 }
 DAMAGE_NOTIFY = EXTENSIONS["DAMAGE"][1]
+CURSOR_NOTIFY = EXTENSIONS["XFIXES"][1] + 1
 CONFIGURE_NOTIFY, PROPERTY_NOTIFY, SELECTION_NOTIFY, MAPPING_NOTIFY = 22, 28, 31, 34
 
 _CORE = {
@@ -172,6 +173,7 @@ class Server:
         self.without = without
         self.description = setup(size) if description is None else description
         self.atoms: dict[bytes, int] = {}
+        self.sequence = 0
         self.closed = threading.Event()
         self.clients: list[socket.socket] = []
         self._listener = socket.socket(socket.AF_UNIX)
@@ -210,7 +212,7 @@ class Server:
             sequence = 0
             while True:
                 head = reader.take(4)
-                sequence += 1
+                self.sequence = sequence = sequence + 1
                 length = int.from_bytes(head[2:], "little")
                 if length == 0:
                     length = int.from_bytes(reader.take(4), "little") - 1

@@ -172,28 +172,27 @@ impl State {
     /// Brings the screen up to date with what has arrived.
     pub(crate) fn pump(&mut self, shared: &Shared) -> Result<()> {
         self.drain(shared)?;
-        if self.pending.size {
-            self.follow_size(shared)?;
-            self.pending.size = false;
-        }
-        if self.pending.everything {
-            self.fetch_all(shared)?;
-            self.pending.everything = false;
-        }
         // What is drawn without a pause is read again by the next call.
         for _ in 0..MOST_ROUNDS {
-            if !std::mem::take(&mut self.pending.damage) {
+            if self.pending.size {
+                self.follow_size(shared)?;
+                self.pending.size = false;
+            } else if self.pending.everything {
+                self.fetch_all(shared)?;
+                self.pending.everything = false;
+            } else if std::mem::take(&mut self.pending.damage) {
+                // The server forgets the damage when it tells it: should the answer be missed (a signal), all must be read again.
+                self.pending.everything = true;
+                self.fetch_damage(shared)?;
+                self.pending.everything = false;
+            } else if self.pending.cursor {
+                Self::fetch_cursor(shared)?;
+                self.pending.cursor = false;
+            } else {
                 break;
             }
-            // The server forgets the damage when it tells it: should the answer be missed (a signal), all must be read again.
-            self.pending.everything = true;
-            self.fetch_damage(shared)?;
-            self.pending.everything = false;
+            // With each answer events may have come, and nobody waits for what has been read.
             self.drain(shared)?;
-        }
-        if self.pending.cursor {
-            Self::fetch_cursor(shared)?;
-            self.pending.cursor = false;
         }
         Ok(())
     }

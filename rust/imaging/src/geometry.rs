@@ -4,6 +4,8 @@
 //! large and fails the bounds check of whoever uses it.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Width and height in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +33,29 @@ impl Size {
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}x{}", self.w, self.h)
+    }
+}
+
+/// A size that one owner changes and others read at any time.
+#[derive(Clone, Debug)]
+pub struct SharedSize(Arc<AtomicU64>);
+
+impl SharedSize {
+    pub(crate) fn new(size: Size) -> Self {
+        let shared = Self(Arc::default());
+        shared.set(size);
+        shared
+    }
+
+    pub(crate) fn set(&self, size: Size) {
+        self.0.store(u64::from(size.w) << 32 | u64::from(size.h), Ordering::Relaxed);
+    }
+
+    /// The size now.
+    #[must_use]
+    pub fn get(&self) -> Size {
+        let both = self.0.load(Ordering::Relaxed);
+        Size { w: (both >> 32) as u32, h: both as u32 }
     }
 }
 

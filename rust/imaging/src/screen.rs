@@ -10,10 +10,10 @@ use crate::cursor::Cursor;
 use crate::diff::{group, write};
 use crate::error::ImagingError;
 use crate::frame::{Frame, PIXEL};
-use crate::geometry::{Rect, Size, merge};
+use crate::geometry::{Rect, SharedSize, Size, merge};
 use crate::hash::{Hashes, TileHash};
 use crate::png::{Encoder, Png, Slack, Stats, Tightened};
-use crate::view::{Scene, View};
+use crate::view::{Byte, Scene, View};
 
 /// Changes remembered: half a minute of a screen that changes at 16 Hz.
 const MAX_LOG: usize = 512;
@@ -65,6 +65,7 @@ pub struct Change {
 /// What a desktop shows, and the history of it.
 pub struct Screen {
     scene: Scene,
+    size: SharedSize,
     encoder: Encoder,
     generation: u64,
     epoch: u64,
@@ -81,6 +82,7 @@ impl Screen {
     pub fn new(size: Size) -> Self {
         Self {
             scene: Scene::new(size, 0),
+            size: SharedSize::new(size),
             encoder: Encoder::default(),
             generation: 0,
             epoch: 0,
@@ -95,6 +97,12 @@ impl Screen {
     #[must_use]
     pub fn size(&self) -> Size {
         self.scene.frame.size()
+    }
+
+    /// Width and height, for those who do not wait until they have the screen.
+    #[must_use]
+    pub fn shared_size(&self) -> SharedSize {
+        self.size.clone()
     }
 
     /// How often the pixels have changed; never decreases.
@@ -180,6 +188,7 @@ impl Screen {
         self.epoch += 1;
         self.generation += 1;
         self.written.clear();
+        self.size.set(size);
         let scene = Scene::new(size, self.generation);
         self.scene.frame = scene.frame;
         self.scene.changed_at = scene.changed_at;
@@ -299,7 +308,7 @@ impl Screen {
     ///
     /// # Errors
     /// As for [`Screen::png`], and when `out` is not exactly `3 * w * h` bytes long.
-    pub fn rgb_into(&self, view: &View, out: &mut [u8]) -> Result<(), ImagingError> {
+    pub fn rgb_into<B: Byte>(&self, view: &View, out: &mut [B]) -> Result<(), ImagingError> {
         self.scene.picture(view)?.rgb(out)
     }
 

@@ -1,9 +1,10 @@
 //! `_native.Screen`: see `imaging::Screen`.
 
 use std::collections::HashMap;
+use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use imaging::{ImagingError, Patch, Png, Rect, Size, View};
+use imaging::{ImagingError, Patch, Png, Rect, SharedSize, Size, View};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
@@ -27,13 +28,17 @@ fn view(size: Option<SizeTuple>, region: Option<RectTuple>, cursor: bool) -> Vie
 
 /// New `bytes` that `write` writes every byte of. `PyBytes::new_with` would fill them with zeros first, which takes a third as long
 /// as the pixels themselves.
-fn bytes_of(py: Python<'_>, len: usize, write: impl FnOnce(&mut [u8]) -> PyResult<()>) -> PyResult<Bound<'_, PyBytes>> {
+fn bytes_of(
+    py: Python<'_>,
+    len: usize,
+    write: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<()>,
+) -> PyResult<Bound<'_, PyBytes>> {
     // SAFETY: without a pointer Python only takes the memory: `len` bytes that nobody else knows of yet.
     let bytes = unsafe {
         let object = pyo3::ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyBytes>()
     };
-    // SAFETY: the memory just taken, which `write` only writes to; where it fails, the object goes unseen.
+    // SAFETY: the memory just taken, of which nobody says that it holds anything; where `write` fails, the object goes unseen.
     write(unsafe { std::slice::from_raw_parts_mut(pyo3::ffi::PyBytes_AsString(bytes.as_ptr()).cast(), len) })?;
     Ok(bytes)
 }
@@ -41,22 +46,24 @@ fn bytes_of(py: Python<'_>, len: usize, write: impl FnOnce(&mut [u8]) -> PyResul
 /// Framebuffer, generation counter, and what changed since a generation.
 #[pyclass(frozen, module = "deskhand._native")]
 pub(crate) struct Screen {
-    screen: Arc<Mutex<imaging::Screen>>,
+    inner: Arc<Mutex<imaging::Screen>>,
+    size: SharedSize,
     /// The file given out last, so that an unchanged screen costs no copy; the number is its stamp.
     file: Mutex<Option<(u64, Py<PyBytes>)>>,
 }
 
 impl Screen {
     pub(crate) fn of(screen: Arc<Mutex<imaging::Screen>>) -> Self {
-        Self { screen, file: Mutex::default() }
+        let size = screen.lock().unwrap_or_else(PoisonError::into_inner).shared_size();
+        Self { inner: screen, size, file: Mutex::default() }
     }
 
     pub(crate) fn shared(&self) -> Arc<Mutex<imaging::Screen>> {
-        Arc::clone(&self.screen)
+        Arc::clone(&self.inner)
     }
 
     fn locked(&self) -> MutexGuard<'_, imaging::Screen> {
-        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs with the screen and without the GIL: the lock may be held by a thread that encodes.
@@ -94,8 +101,10 @@ impl Screen {
     }
 
     #[getter]
-    fn size(&self, py: Python<'_>) -> PyResult<SizeTuple> {
-        self.with(py, |screen| (screen.size().w, screen.size().h))
+    fn size(&self) -> SizeTuple {
+        // Whoever reads pixels from a server has the screen until that server has answered.
+        let Size { w, h } = self.size.get();
+        (w, h)
     }
 
     #[getter]
