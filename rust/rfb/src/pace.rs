@@ -23,10 +23,11 @@ impl Pace {
         if finished || !under_way {
             self.began = None;
         }
+        self.received += bytes as u64;
         if under_way && self.began.is_none() {
+            // How many of these bytes are its own is not known: none count.
             self.began = Some((at, self.received));
         }
-        self.received += bytes as u64;
     }
 
     /// Whether a message has begun and not ended.
@@ -64,6 +65,13 @@ mod tests {
             pace.note(2048, false, true, f64::from(second));
             assert!(pace.check(f64::from(second) + 0.99).is_ok());
         }
+    }
+
+    #[test]
+    fn what_came_before_a_message_does_not_count_for_it() {
+        let mut pace = Pace::default();
+        pace.note(60_000, true, true, 0.0);
+        assert!(pace.check(5.1).is_err());
     }
 
     #[test]
