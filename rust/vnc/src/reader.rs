@@ -200,10 +200,7 @@ fn feed(shared: &Shared, session: &mut Session, bytes: &[u8]) -> Result<()> {
         state.arriving = at;
     }
     state.answer_with(&answers);
-    if state.has_output() {
-        shared.flush(&mut state)?;
-        state.check_unread()?;
-    }
+    let sent = if state.has_output() { shared.flush(&mut state).and_then(|()| state.check_unread()) } else { Ok(()) };
     let news = state.ticks != before;
     if state.pointer != pointer {
         state.point(&shared.screen);
@@ -212,7 +209,8 @@ fn feed(shared: &Shared, session: &mut Session, bytes: &[u8]) -> Result<()> {
     if news {
         shared.told.notify_all();
     }
-    broken.map_or(Ok(()), |violation| Err(violation.into()))
+    // A server that breaks the protocol and goes: the first is why.
+    broken.map_or(sent, |violation| Err(violation.into()))
 }
 
 /// Makes the files that were looked at smaller, when nobody has called for a while: one strip at a time, without the screen's lock.
