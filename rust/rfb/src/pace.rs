@@ -17,17 +17,18 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Takes note of bytes that came, and of whether a message is under way after them. `finished` says that one ended with
-    /// them, so that what is under way began just now.
-    pub(crate) fn note(&mut self, bytes: usize, finished: bool, under_way: bool, at: f64) {
-        if finished || !under_way {
+    /// Takes note of bytes that came.
+    ///
+    /// `received` counts all since the stream began, `ended` those before the end of the last message that ended with these, and
+    /// `under_way` says whether another has begun.
+    pub(crate) fn note(&mut self, received: u64, ended: Option<u64>, under_way: bool, at: f64) {
+        if ended.is_some() || !under_way {
             self.began = None;
         }
-        self.received += bytes as u64;
         if under_way && self.began.is_none() {
-            // How many of these bytes are its own is not known: none count.
-            self.began = Some((at, self.received));
+            self.began = Some((at, ended.unwrap_or(self.received)));
         }
+        self.received = received;
     }
 
     /// Whether a message has begun and not ended.
@@ -59,35 +60,36 @@ mod tests {
     #[test]
     fn a_slow_line_is_no_stall() {
         let mut pace = Pace::default();
-        pace.note(1, false, true, 0.0);
+        pace.note(1, None, true, 0.0);
         for second in 1..=600 {
             // 16 kbit/s
-            pace.note(2048, false, true, f64::from(second));
-            assert!(pace.check(f64::from(second) + 0.99).is_ok());
+            pace.note(2048 * second, None, true, second as f64);
+            assert!(pace.check(second as f64 + 0.99).is_ok());
         }
     }
 
     #[test]
     fn what_came_before_a_message_does_not_count_for_it() {
         let mut pace = Pace::default();
-        pace.note(60_000, true, true, 0.0);
+        pace.note(60_000, Some(59_900), true, 0.0);
+        assert!(pace.check(5.05).is_ok());
         assert!(pace.check(5.1).is_err());
     }
 
     #[test]
     fn only_a_message_under_way_can_stall() {
         let mut pace = Pace::default();
-        pace.note(100, true, false, 0.0);
+        pace.note(100, Some(100), false, 0.0);
         assert!(pace.check(1e9).is_ok());
-        pace.note(1, false, true, 10.0);
+        pace.note(101, None, true, 10.0);
         assert!(pace.check(15.0).is_ok());
         assert!(pace.check(15.1).is_err());
-        pace.note(1_100, false, true, 15.1);
+        pace.note(1_201, None, true, 15.1);
         assert!(pace.check(16.0).is_ok());
         assert!(pace.check(17.0).is_err());
-        pace.note(1, true, true, 17.0);
+        pace.note(1_202, Some(1_201), true, 17.0);
         assert!(pace.check(21.0).is_ok());
-        pace.note(1, true, false, 21.0);
+        pace.note(1_203, Some(1_203), false, 21.0);
         assert!(pace.check(1e9).is_ok());
     }
 }

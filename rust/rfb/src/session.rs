@@ -220,10 +220,11 @@ impl Session {
         let mut carry = std::mem::take(&mut self.carry);
         let mut consumed = self.consumed;
         let mut input = Input::new(&mut carry, bytes, &mut consumed);
-        let mut finished = false;
+        let mut ended = None;
         let result = loop {
             match self.step(&mut input, at) {
-                Ok(true) => finished |= matches!(self.state, State::Message),
+                Ok(true) if matches!(self.state, State::Message) => ended = Some(input.offset()),
+                Ok(true) => {}
                 Ok(false) => break Ok(()),
                 Err(problem) => break Err(problem),
             }
@@ -231,7 +232,7 @@ impl Session {
         drop(input);
         (self.carry, self.consumed) = (carry, consumed);
         let under_way = !matches!(self.state, State::Message) || !self.carry.is_empty();
-        self.pace.note(bytes.len(), finished, under_way, at);
+        self.pace.note(self.consumed + self.carry.len() as u64, ended, under_way, at);
         match result {
             Ok(()) => Ok(self.unread()),
             Err(problem) => Err(self.broken(problem)),
