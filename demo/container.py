@@ -25,7 +25,7 @@ from rich.table import Table
 import deskhand
 from deskhand import Type
 from deskhand.bench.machine import describe
-from deskhand.launch.docker import DEFAULT_IMAGE
+from deskhand.launch.berth import DEFAULT_IMAGE
 from deskhand.launch.engine import connect_engine
 
 if TYPE_CHECKING:

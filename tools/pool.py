@@ -22,7 +22,7 @@ from Xlib import display as xlib
 
 import deskhand
 from deskhand.bench.machine import describe
-from deskhand.launch.docker import DEFAULT_IMAGE
+from deskhand.launch.berth import DEFAULT_IMAGE
 from deskhand.launch.engine import connect_engine
 from deskhand.launch.leftovers import LABEL_DIRECTORY, links_to
 

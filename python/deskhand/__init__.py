@@ -11,6 +11,9 @@ Everything public is importable from here.
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
 from deskhand._native import __version__
 from deskhand.actions import (
     Action,
@@ -38,7 +41,6 @@ from deskhand.actions import (
     Wait,
     Zoom,
 )
-from deskhand.aio import AsyncDesktop, AsyncShell
 from deskhand.audit import AuditLog
 from deskhand.backends.base import Window
 from deskhand.desktop import Desktop
@@ -71,8 +73,6 @@ from deskhand.errors import (
 from deskhand.geometry import Point, Rect, Size, Viewport
 from deskhand.guard import Guard
 from deskhand.inside import CommandResult, Usage
-from deskhand.launch.docker import Limits, Mount
-from deskhand.launch.pool import AsyncPool, Pool, PoolStatus
 from deskhand.observation import Elapsed, Observation, Screenshot
 from deskhand.operations import Call, Interceptor, Operation, SafetyCheck, calling
 from deskhand.policy import ActionClass, ClassPolicy, Context, Decision, NoPolicyWarning, Policy, RateLimits
@@ -82,6 +82,11 @@ from deskhand.redaction import Secret
 from deskhand.settle import Reason, Settle
 from deskhand.shell import Shell
 from deskhand.sizes import Fit
+
+if TYPE_CHECKING:
+    from deskhand.aio import AsyncDesktop, AsyncShell
+    from deskhand.launch.docker import Limits, Mount
+    from deskhand.launch.pool import AsyncPool, Pool, PoolStatus
 
 __all__ = [
     "Action",
@@ -174,3 +179,26 @@ __all__ = [
     "difference",
     "launch",
 ]
+
+# Imported when first asked for: asyncio, containers and pools would take a third of the time of `import deskhand`.
+_LATER = {
+    "AsyncDesktop": "deskhand.aio",
+    "AsyncPool": "deskhand.launch.pool",
+    "AsyncShell": "deskhand.aio",
+    "Limits": "deskhand.launch.docker",
+    "Mount": "deskhand.launch.docker",
+    "Pool": "deskhand.launch.pool",
+    "PoolStatus": "deskhand.launch.pool",
+}
+
+if not TYPE_CHECKING:  # A type checker would take any name for one of ours.
+
+    def __getattr__(name: str) -> object:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(_LATER[name]), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATER})

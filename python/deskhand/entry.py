@@ -10,17 +10,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deskhand.backends.vnc import VncBackend
 from deskhand.backends.vnc_target import is_vnc, parse_target
 from deskhand.backends.x11 import X11Backend
 from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
 from deskhand.guard import Guard as PolicyGuard
 from deskhand.launch import registry
-from deskhand.launch.docker import launch_docker
 from deskhand.launch.environment import program_environment
 from deskhand.launch.local import launch_local
-from deskhand.launch.opening import connect_docker
 from deskhand.launch.processes import Guard
 
 if TYPE_CHECKING:
@@ -83,6 +80,8 @@ def launch(
             raise ActionError("a container's home is its own: bring files with Desktop.copy_in, or mounts=")
         if "displays" in options:
             raise ActionError("several desktops in one container are a pool's: deskhand.Pool('docker', displays=4)")
+        from deskhand.launch.docker import launch_docker  # noqa: PLC0415 # its imports take long, and most programs need none
+
         launched = launch_docker(
             size=size,
             name=name,
@@ -157,6 +156,8 @@ def connect(
         ActionError: `url` is none.
     """
     if is_vnc(url):
+        from deskhand.backends.vnc import VncBackend  # noqa: PLC0415 # with TLS
+
         target = parse_target(
             url,
             username=username,
@@ -168,6 +169,8 @@ def connect(
         desktop = Desktop(VncBackend(target, timeout=timeout), name=str(target), view_only=view_only)
         return guarded(desktop, policy, ask, audit)
     if url.startswith(_DOCKER):
+        from deskhand.launch.opening import connect_docker  # noqa: PLC0415 # as for `launch`
+
         desktop = connect_docker(url.removeprefix(_DOCKER), timeout=timeout, view_only=view_only, method=method)
         return guarded(desktop, policy, ask, audit)
     directory: Path | None = None
@@ -189,6 +192,8 @@ def connect(
             known = ", ".join(e.name for e in registry.entries()) or "none"
             raise ConnectFailed(url, "no desktop of that name runs", f"running: {known}; start one with `deskhand up`")
         if entry.container:
+            from deskhand.launch.opening import connect_docker  # noqa: PLC0415 # as for `launch`
+
             desktop = connect_docker(
                 entry.container, timeout=timeout, view_only=view_only, method=method, environment=entry.engine
             )

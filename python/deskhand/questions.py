@@ -6,7 +6,6 @@ what an answer means.
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import inspect
 import queue
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand.attempts import Attempt, NoAnswer
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable
 
 __all__ = ["answer"]
@@ -62,6 +62,8 @@ def answer(function: Callable[..., Any], *arguments: object, timeout: float, att
 
 
 def _finished(said: Awaitable[object], timeout: float, loop: asyncio.AbstractEventLoop | None) -> object:
+    import asyncio  # noqa: PLC0415 # few are asked for a coroutine's answer, and everybody imports this
+
     async def bounded() -> object:
         return await asyncio.wait_for(said, timeout)
 

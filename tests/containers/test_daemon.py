@@ -18,7 +18,7 @@ from containers.daemon import Daemon, own_daemon
 from containers.helpers import left
 from deskhand import Pool, Type
 from deskhand.launch import docker as launching
-from deskhand.launch.docker import DEFAULT_IMAGE
+from deskhand.launch.berth import DEFAULT_IMAGE
 from deskhand.launch.engine import connect_engine
 from faults.helpers import until, within
 

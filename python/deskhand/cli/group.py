@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -10,21 +11,6 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 import deskhand
-from deskhand.cli import (
-    acting,
-    auditing,
-    episodes,
-    health,
-    image,
-    lifecycle,
-    measuring,
-    recording,
-    replaying,
-    reporting,
-    running,
-    serving,
-    tasks,
-)
 from deskhand.cli.common import clean, examples
 
 if TYPE_CHECKING:
@@ -33,6 +19,32 @@ if TYPE_CHECKING:
 
 __all__ = ["commands", "run"]
 
+# The module that has each command.
+_MODULES = {
+    "audit": "auditing",
+    "bench": "measuring",
+    "click": "acting",
+    "do": "acting",
+    "doctor": "health",
+    "down": "lifecycle",
+    "export": "replaying",
+    "image": "image",
+    "key": "acting",
+    "ls": "lifecycle",
+    "mcp": "serving",
+    "record": "recording",
+    "replay": "recording",
+    "report": "reporting",
+    "run": "episodes",
+    "screenshot": "acting",
+    "serve": "serving",
+    "shell": "running",
+    "start": "lifecycle",
+    "tasks": "tasks",
+    "type": "acting",
+    "up": "lifecycle",
+    "windows": "acting",
+}
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -44,7 +56,22 @@ class _Ended(BaseException):
         self.number = number
 
 
+class _Commands(click.Group):
+    """A command's module is imported when the command is asked for: all of them together take longer than most commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's own signature
+        return sorted(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _MODULES:
+            return None
+        module = importlib.import_module(f"deskhand.cli.{_MODULES[cmd_name]}")
+        commands: tuple[click.Command, ...] = module.COMMANDS
+        return next(command for command in commands if command.name == cmd_name)
+
+
 @click.group(
+    cls=_Commands,
     epilog=examples(
         "deskhand up                          # a desktop that stays until `deskhand down`",
         "deskhand start mousepad",
@@ -57,25 +84,6 @@ class _Ended(BaseException):
 @click.version_option(deskhand.__version__, prog_name="deskhand")
 def commands() -> None:
     """Act on a Linux desktop, wait until the screen has answered, see what changed."""
-
-
-for _module in (
-    acting,
-    auditing,
-    episodes,
-    health,
-    image,
-    lifecycle,
-    measuring,
-    recording,
-    replaying,
-    reporting,
-    running,
-    serving,
-    tasks,
-):
-    for _command in _module.COMMANDS:
-        commands.add_command(_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

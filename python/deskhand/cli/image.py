@@ -7,7 +7,7 @@ import time
 import click
 
 from deskhand.cli.common import examples, json_option, show_json, table
-from deskhand.launch.docker import DEFAULT_IMAGE
+from deskhand.launch.berth import DEFAULT_IMAGE
 from deskhand.launch.image import STAGES, build_image, check_image
 
 __all__ = ["COMMANDS"]

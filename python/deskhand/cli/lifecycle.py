@@ -30,13 +30,8 @@ from deskhand.cli.common import (
 from deskhand.entry import connect
 from deskhand.errors import ActionError, BackendError, LaunchFailed
 from deskhand.launch import registry
-from deskhand.launch.berth import Berth
-from deskhand.launch.container import Container
-from deskhand.launch.docker import DEFAULT_IMAGE, launch_docker
-from deskhand.launch.engine import connect_engine
-from deskhand.launch.leftovers import remove_of
+from deskhand.launch.berth import DEFAULT_IMAGE, Berth
 from deskhand.launch.local import launch_local, leave_running
-from deskhand.launch.remote import glance_remote
 from deskhand.readiness import ready
 
 if TYPE_CHECKING:
@@ -113,7 +108,12 @@ def up(
     reached = "".join(network) or "none" if whole else network
     options: dict[str, Any] = {"image": image or DEFAULT_IMAGE, "network": reached, "vnc": vnc, "remote": remote}
     here: dict[str, Any] = {"home": True if home is None else False if home == "mine" else home}
-    start_one = functools.partial(launch_docker, **options) if docker else functools.partial(launch_local, **here)
+    if docker:
+        from deskhand.launch.docker import launch_docker  # noqa: PLC0415 # containers take half of a start
+
+        start_one = functools.partial(launch_docker, **options)
+    else:
+        start_one = functools.partial(launch_local, **here)
     desktop = _launch(start_one, name, size)
     try:
         entry = leave_running(desktop)
@@ -194,6 +194,10 @@ def _glance(entry: registry.Entry) -> tuple[Size, str | None] | None:
 
 
 def _glance_remote(entry: registry.Entry) -> tuple[Size, str | None] | None:
+    from deskhand.launch.container import Container  # noqa: PLC0415 # containers take half of a start
+    from deskhand.launch.engine import connect_engine  # noqa: PLC0415
+    from deskhand.launch.remote import glance_remote  # noqa: PLC0415
+
     try:
         engine = connect_engine(environment=entry.engine)
     except LaunchFailed:
@@ -276,6 +280,9 @@ def _end(entry: registry.Entry) -> None:
         BackendError: It does not end, or left something behind.
     """
     if entry.container and not entry.socket:
+        from deskhand.launch.engine import connect_engine  # noqa: PLC0415 # containers take half of a start
+        from deskhand.launch.leftovers import remove_of  # noqa: PLC0415
+
         # Its driver runs on, and is told that its desktop is lost.
         engine = connect_engine(environment=entry.engine)
         try:

@@ -22,8 +22,9 @@ from deskhand.errors import ConnectFailed
 from deskhand.launch.leftovers import SOCKETS, links_to
 from deskhand.untrusted import PinnedSocket, read_regular
 
-__all__ = ["HOME", "OWN", "Berth"]
+__all__ = ["DEFAULT_IMAGE", "HOME", "OWN", "Berth"]
 
+DEFAULT_IMAGE = "deskhand/minimal"
 HOME = "/home/user"
 OWN = "/var/lib/deskhand"
 """Where a container sees `Berth.own`, read-only."""

@@ -24,7 +24,7 @@ from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, BackendError, LaunchFailed
 from deskhand.launch import registry
 from deskhand.launch.allowlist import parse_hosts
-from deskhand.launch.berth import HOME, OWN, Berth
+from deskhand.launch.berth import DEFAULT_IMAGE, HOME, OWN, Berth
 from deskhand.launch.confinement import confined, create
 from deskhand.launch.container import Container, ContainerPrograms
 from deskhand.launch.engine import Engine, connect_engine
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from deskhand.launch.proxy import Enclosure
 
 __all__ = [
-    "DEFAULT_IMAGE",
     "House",
     "Limits",
     "Mount",
@@ -52,7 +51,6 @@ __all__ = [
     "launch_docker",
 ]
 
-DEFAULT_IMAGE = "deskhand/minimal"
 # Seconds that a guard gives an engine which was asked for a container and has not made it yet.
 REMOVAL_LIMIT = 300.0
 

@@ -1,0 +1,51 @@
+"""`import deskhand`: what it offers, and what it does not load."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import subprocess
+import sys
+
+import click
+
+import deskhand
+import deskhand.cli
+from deskhand.cli.group import commands
+
+# Each is what few programs need and what takes as long to import as the rest.
+HEAVY = {"asyncio", "click", "deskhand.aio", "deskhand.launch.docker", "deskhand.launch.pool", "docker", "numpy", "ssl"}
+
+
+def loaded(code: str) -> set[str]:
+    program = f"{code}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(json.loads(ran.stdout.splitlines()[-1]))
+
+
+def test_what_few_need_is_imported_later() -> None:
+    assert not loaded("import deskhand") & HEAVY
+    assert "deskhand.launch.docker" in loaded("import deskhand; deskhand.Limits")
+
+
+def test_the_command_line_imports_only_the_command() -> None:
+    code = "from deskhand.cli.group import commands; commands(['click', '--help'], standalone_mode=False)"
+    assert not {"deskhand.launch.docker", "deskhand.episodes", "deskhand.aio"} & loaded(code)
+
+
+def test_all_that_is_public_is_there() -> None:
+    assert set(deskhand.__all__) <= set(dir(deskhand))
+    for name in deskhand.__all__:
+        assert getattr(deskhand, name) is not None
+    assert not hasattr(deskhand, "Roster")
+
+
+def test_every_command_is_listed_with_its_module() -> None:
+    found = {}
+    for module in pkgutil.iter_modules(deskhand.cli.__path__):
+        for command in getattr(importlib.import_module(f"deskhand.cli.{module.name}"), "COMMANDS", ()):
+            found[command.name] = command
+    context = click.Context(commands)
+    assert {name: commands.get_command(context, name) for name in commands.list_commands(context)} == found
+    assert commands.get_command(context, "none") is None
