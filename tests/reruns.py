@@ -20,6 +20,10 @@ _again = pytest.StashKey[bool]()
 _first_failures = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-reruns", action="store_true", help="run no test a second time")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "rerun_once: run again once if it fails; for tests that drive outside programs")
     config.stash[_first_failures] = {}
@@ -30,7 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    if item.get_closest_marker("rerun_once") is None or item.stash.get(_again, False):
+    marked = item.get_closest_marker("rerun_once") is not None and not item.config.getoption("no_reruns")
+    if not marked or item.stash.get(_again, False):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, log=False, nextitem=nextitem)

@@ -92,6 +92,11 @@ def test_what_fails_twice_has_failed(runs: pytest.Pytester) -> None:
     assert (runs.path / "test_one-0").read_text() == "xx"
 
 
+def test_none_is_run_again_where_failures_are_counted(runs: pytest.Pytester) -> None:
+    write(runs, "test_one", [1])
+    assert runs.runpytest_inprocess("--no-reruns").parseoutcomes() == {"failed": 1}
+
+
 def test_what_has_no_marker_is_run_once(runs: pytest.Pytester) -> None:
     write(runs, "test_one", [1], marker="")
     result = run(runs)

@@ -1,0 +1,151 @@
+"""How often what was asked for arrived, or was told not to have.
+
+    python tools/right_or_told.py [--times 20] [--only WORD] [--out FILE]
+
+Each row's tests run so many times beside one busy loop, and none is run again when it fails: a failure is an answer that was
+wrong without a word. Printed is a page for evidence/; the failures' names go to standard error as they come.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+from deskhand.bench.machine import describe
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Row(NamedTuple):
+    what: str
+    tests: tuple[str, ...]
+
+
+FAULTS, INTEGRATION, CONFORMANCE = "tests/faults", "tests/integration", "tests/conformance"
+ROWS = (
+    Row("A desktop starts clean, and the first example runs", (
+        f"{INTEGRATION}/test_home.py", f"{INTEGRATION}/test_readme.py::test_the_first_example_runs_as_it_stands")),
+    Row("Keycodes of killed drivers come back", (f"{FAULTS}/test_bindings.py::test_keycodes_of_killed_drivers_come_back",)),
+    Row("Forked processes", (f"{FAULTS}/test_fork.py",)),
+    Row("Texts into starved applications", (
+        f"{FAULTS}/test_bindings.py::test_a_starved_application_loses_nothing",
+        f"{FAULTS}/test_bindings.py::test_a_starved_toolkit_loses_nothing")),
+    Row("More characters than there are keys", (f"{FAULTS}/test_bindings.py::test_more_characters_than_can_be_bound",)),
+    Row("Texts into GTK, Qt, Chromium and xterm", (f"{INTEGRATION}/test_typing.py::test_text_arrives_exactly",)),
+    Row("Another program has grabbed the keyboard or the pointer", (
+        f"{FAULTS}/test_reach.py::test_another_client_has_grabbed_it",
+        f"{FAULTS}/test_reach.py::test_a_paste_that_went_elsewhere_leaves_the_clipboard")),
+    Row("Nothing has the focus", (f"{FAULTS}/test_reach.py::test_nothing_has_the_focus",)),
+    Row("Pasted texts, with and without clipboard managers", (f"{FAULTS}/test_paste.py",)),
+    Row("Owners of the clipboard that die, change or stop", (f"{FAULTS}/test_clipboard.py",)),
+    Row("A changed pointer map", (
+        f"{CONFORMANCE}/test_events.py::test_buttons_are_those_that_applications_see",
+        f"{CONFORMANCE}/test_events.py::test_a_button_that_the_pointer_has_not_is_refused")),
+    Row("Drags and drops", (f"{FAULTS}/test_gestures.py::test_what_is_dragged_is_dropped",)),
+    Row("Every point of a drag", (f"{FAULTS}/test_gestures.py::test_every_point_of_a_drag_is_seen",)),
+    Row("Windows moved and resized", (f"{FAULTS}/test_gestures.py::test_a_window_is_moved_and_resized",)),
+    Row("Menus that open under the pointer", (
+        f"{FAULTS}/test_gestures.py::test_a_menu_that_opens_under_the_pointer_is_clicked",)),
+    Row("One click and two", (f"{FAULTS}/test_gestures.py::test_a_click_is_one_and_a_double_click_two",)),
+    Row("Modifiers that the layout lacks, and keys that servers keep", (
+        f"{FAULTS}/test_keyboard.py::test_a_modifier_of_either_side_is_in_the_state",
+        f"{FAULTS}/test_keyboard.py::test_a_key_that_servers_keep_for_themselves_arrives_or_is_refused")),
+    Row("Layouts changed before and while typing", (
+        f"{FAULTS}/test_keyboard.py::test_layout_does_not_matter",
+        f"{FAULTS}/test_keyboard.py::test_layout_changed_while_typing")),
+    Row("Final frames", (f"{INTEGRATION}/test_settle.py",)),
+    Row("Sizes, and screens that others resize", (f"{FAULTS}/test_screen.py",)),
+    Row("What an X server may not say", (f"{FAULTS}/test_xserver.py",)),
+    Row("Windows without a window manager", (f"{INTEGRATION}/test_desktop_x11.py::test_a_desktop_without_a_window_manager",)),
+)  # fmt: skip
+
+
+class Count(NamedTuple):
+    right: int
+    wrong: int
+    not_shown: int
+    seconds: float
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=20, help="how often each test runs (20)")
+    parser.add_argument("--only", default="", metavar="WORD", help="rows that have this word only")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where the page goes, besides standard output")
+    given = parser.parse_args()
+    rows = [row for row in ROWS if given.only.lower() in row.what.lower()]
+    if not rows:
+        parser.error(f"no row has {given.only!r}: {'; '.join(row.what for row in ROWS)}")
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            counts = [_counted(row, given.times) for row in rows]
+        finally:
+            busy.kill()
+    page = _page(rows, counts, given.times)
+    print(page, end="")
+    if given.out is not None:
+        given.out.write_text(page)
+    return 1 if any(count.wrong for count in counts) else 0
+
+
+def _counted(row: Row, times: int) -> Count:
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        options = ["-q", "--no-reruns", "--count", str(times), f"--junitxml={report}", "-n", "2", "--dist", "load"]
+        # The controlling terminal's interrupt reaches pytest too, which ends what it began.
+        ended = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *row.tests],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if ended.returncode not in {0, 1}:
+            raise SystemExit(f"pytest could not run {row.what!r} (status {ended.returncode}):\n{ended.stdout[-4000:]}")
+        cases = ET.parse(report).getroot().findall(".//testcase")
+    wrong = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    not_shown = sum(case.find("skipped") is not None for case in cases)
+    for case in wrong:
+        print(f"wrong: {case.get('classname')}::{case.get('name')}", file=sys.stderr)
+    count = Count(len(cases) - len(wrong) - not_shown, len(wrong), not_shown, time.monotonic() - begun)
+    print(f"{row.what}: {count.right} right or told, {count.wrong} wrong, {count.seconds:.0f} s", file=sys.stderr)
+    return count
+
+
+def _page(rows: list[Row], counts: list[Count], times: int) -> str:
+    revision = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    machine = describe()
+    lines = [
+        "# Right or told",
+        "",
+        f"Each test of a row ran {times} times beside one busy loop, and none was run again. It passes when what was asked for",
+        "arrived, or an error or the observation said that it did not. Everything else is wrong.",
+        "",
+        f"Revision {revision.stdout.strip()}; {machine['processor']}, {machine['cores']} cores, {machine['system']}.",
+        f"Command: `python tools/right_or_told.py --times {times}`.",
+        "",
+        "| what | right or told | wrong | not shown |",
+        "|---|---:|---:|---:|",
+        *(
+            f"| {row.what} | {count.right} | {count.wrong} | {count.not_shown} |"
+            for row, count in zip(rows, counts, strict=True)
+        ),
+        f"| together | {sum(c.right for c in counts)} | {sum(c.wrong for c in counts)} | {sum(c.not_shown for c in counts)} |",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    # A busy machine is what is wanted here, and no other test run's names.
+    os.environ.pop("DESKHAND_EVIDENCE", None)
+    raise SystemExit(main())
