@@ -8,7 +8,7 @@ __version__: str
 _Rect: TypeAlias = tuple[int, int, int, int]
 _Event: TypeAlias = tuple[int, int, int]
 _Missed: TypeAlias = tuple[Literal["unfocused", "keyboard", "pointer"], str, list[_Rect]]
-_Window: TypeAlias = tuple[int, str, str, int | None, _Rect, bool]
+_Window: TypeAlias = tuple[int, str, str, int | None, _Rect, bool, bool, str]
 
 def glance(
     display: str, auth: tuple[bytes, bytes], timeout: float, socket: int | None = None

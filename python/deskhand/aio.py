@@ -66,8 +66,8 @@ class AsyncShell(Calls):
         command: str,
         *,
         timeout: float | None = None,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | os.PathLike[str]] | None = None,
     ) -> CommandResult:
         """Run a command and wait for its end."""
         return await self._call(lambda: self.shell.run(command, timeout=timeout, cwd=cwd, env=env))
@@ -221,9 +221,9 @@ class AsyncDesktop(Calls):
 
     async def start(
         self,
-        command: str | Sequence[str],
+        command: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | os.PathLike[str]] | None = None,
         cwd: str | os.PathLike[str] | None = None,
         timeout: float = 30.0,
     ) -> Program:
@@ -240,8 +240,8 @@ class AsyncDesktop(Calls):
         *,
         where: Where = "desktop",
         timeout: float = 60.0,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | os.PathLike[str]] | None = None,
         limit: int = 1 << 20,
     ) -> CommandResult:
         """Run one command with bash, beside whatever else happens on the desktop. `open_shell` is for several."""
@@ -253,8 +253,8 @@ class AsyncDesktop(Calls):
         self,
         *,
         where: Where = "desktop",
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | os.PathLike[str]] | None = None,
         timeout: float = 120.0,
         limit: int = 1 << 20,
     ) -> AsyncShell:

@@ -21,14 +21,12 @@ from deskhand.attempts import CALLER, InTurn
 from deskhand.clicks import Clicks
 from deskhand.ending import Ending
 from deskhand.errors import (
-    ActionError,
     BackendError,
     DeskhandError,
     DesktopLost,
     PolicyDenied,
     Reconnected,
     UnsupportedAction,
-    shown,
 )
 from deskhand.forks import Owner
 from deskhand.launch.session import HostSession, host_environment
@@ -285,8 +283,6 @@ class Core:
         judged: bool = False,
     ) -> Shell:
         """A shell, which the desktop's end ends. `once`: for one command; `operate`: does its operations."""
-        if where not in ("desktop", "host"):
-            raise ActionError(f"{what}: where is 'desktop' or 'host', not {shown(where)}")
         self.refuse_if_closed()
         self.refuse_input(what)
         inside = self.inside

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from deskhand.attempts import ATTEMPT, Attempt
 from deskhand.connection import Core
-from deskhand.errors import ActionError, PolicyDenied, UnsupportedAction
+from deskhand.errors import ActionError, PolicyDenied, UnsupportedAction, shown
 from deskhand.formats import check_format
 from deskhand.gate import operate
 from deskhand.geometry import Point, Size
 from deskhand.operations import Operation, calling, current_call
 from deskhand.performing import Performance, plain_actions, settings_of
+from deskhand.program_arguments import check_timeout, program_directory, program_variables, program_words
 from deskhand.programs import Program, start_program
 from deskhand.redaction import one_line
 from deskhand.sizes import picture_size
@@ -373,16 +374,16 @@ class Desktop:
 
     def start(
         self,
-        command: str | Sequence[str],
+        command: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | os.PathLike[str]] | None = None,
         cwd: str | os.PathLike[str] | None = None,
         timeout: float = 30.0,
     ) -> Program:
         """Start a program and return when its window is up and drawn.
 
         Args:
-            command: A command line (split as a shell would, but no shell runs), or its words.
+            command: A command line (split as a shell would, but no shell runs), its words, or a program's path.
             env: Added to the desktop's environment.
             cwd: Where it starts.
             timeout: Seconds to wait for its window.
@@ -393,11 +394,10 @@ class Desktop:
             UnsupportedAction: This desktop is on another machine, or opened to look only.
         """
         # What was judged is what is started, whatever happens to the caller's list meanwhile.
-        argv = tuple(shlex.split(command) if isinstance(command, str) else command)
-        if not argv:
-            raise ActionError("start: the command is empty")
+        argv = program_words("start", command)
         line = command if isinstance(command, str) else shlex.join(argv)
-        variables, place = dict(env or {}), None if cwd is None else os.fspath(cwd)
+        variables, place = program_variables("start", env), program_directory("start", cwd)
+        check_timeout("start", timeout)
         core = self._core
 
         def start() -> Program:
@@ -425,8 +425,8 @@ class Desktop:
         *,
         where: Where = "desktop",
         timeout: float = 60.0,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | os.PathLike[str]] | None = None,
         limit: int = 1 << 20,
     ) -> CommandResult:
         """Run one command with bash, beside whatever else happens on the desktop. `open_shell` is for several.
@@ -447,13 +447,14 @@ class Desktop:
             ShellError: It could not be started.
             UnsupportedAction: This desktop has no machine of its own, and `where` does not say "host".
         """
-        variables = dict(env or {})
+        word = _word(_COMMAND, "shell", where)
+        variables, place = program_variables("shell", env), program_directory("shell", cwd)
         core = self._core
         under_way: list[Shell] = []
 
         def run() -> CommandResult:
             with core.open_shell(
-                where, "shell", cwd=cwd, env=variables, timeout=timeout, limit=limit, once=True
+                where, "shell", cwd=place, env=variables, timeout=timeout, limit=limit, once=True
             ) as shell:
                 under_way.append(shell)
                 return shell.run(command)
@@ -462,15 +463,15 @@ class Desktop:
             for shell in under_way:
                 shell.interrupt()
 
-        operation = self._operation(_COMMAND.get(where, where), command, cwd=cwd, env=tuple(variables.items()))
+        operation = self._operation(word, command, cwd=place, env=tuple(variables.items()))
         return self._run_command(operation, run, interrupt)
 
     def open_shell(
         self,
         *,
         where: Where = "desktop",
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | os.PathLike[str]] | None = None,
         timeout: float = 120.0,
         limit: int = 1 << 20,
     ) -> Shell:
@@ -489,7 +490,8 @@ class Desktop:
             ShellError: It could not be started.
             UnsupportedAction: This desktop has no machine of its own, and `where` does not say "host".
         """
-        variables = dict(env or {})
+        opening = _word(_OPENING, "open_shell", where)
+        variables, directory = program_variables("open_shell", env), program_directory("open_shell", cwd)
         core = self._core
 
         def operate_in_it(
@@ -499,16 +501,16 @@ class Desktop:
             work: Callable[[], _T],
             end: Callable[[], None],
         ) -> _T:
-            word = (_OPENING if command is None else _COMMAND)[where]
+            word = opening if command is None else _COMMAND[where]
             everything = tuple({**variables, **own}.items())
-            operation = self._operation(word, command or "", cwd=place or cwd, env=everything)
+            operation = self._operation(word, command or "", cwd=place or directory, env=everything)
             return self._run_command(operation, work, end)
 
         def opened() -> Shell:
             return core.open_shell(
                 where,
                 "open_shell",
-                cwd=cwd,
+                cwd=directory,
                 env=variables,
                 timeout=timeout,
                 limit=limit,
@@ -516,7 +518,7 @@ class Desktop:
                 judged=self.judged,
             )
 
-        operation = self._operation(_OPENING.get(where, where), cwd=cwd, env=tuple(variables.items()))
+        operation = self._operation(opening, cwd=directory, env=tuple(variables.items()))
         return self._run_command(operation, opened)
 
     def read_file(self, path: str, *, limit: int = 64 << 20) -> bytes:
@@ -876,3 +878,10 @@ def core_of(desktop: Desktop) -> Core:
 
 def _window_name(window: Window | int) -> str:
     return f"{window:#x}" if isinstance(window, int) else f"{window.id:#x} {one_line(window.title, _LONGEST_TITLE)}"
+
+
+def _word(words: Mapping[str, str], what: str, where: object) -> str:
+    """The operation's name for where a command runs."""
+    if not isinstance(where, str) or where not in words:
+        raise ActionError(f"{what}: where is 'desktop' or 'host', not {shown(where)}")
+    return words[where]

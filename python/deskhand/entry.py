@@ -19,6 +19,7 @@ from deskhand.launch import registry
 from deskhand.launch.environment import program_environment
 from deskhand.launch.local import launch_local
 from deskhand.launch.processes import Guard
+from deskhand.program_arguments import program_variables
 
 if TYPE_CHECKING:
     import os
@@ -39,7 +40,7 @@ def launch(
     size: tuple[int, int] = (1280, 800),
     name: str | None = None,
     window_manager: str | None = "auto",
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str | os.PathLike[str]] | None = None,
     dpi: int = 96,
     method: str | None = None,
     home: bool | str | os.PathLike[str] = True,
@@ -75,6 +76,7 @@ def launch(
         LaunchFailed: A part did not come up; the message has what it wrote and what to do.
         ActionError: An argument is impossible.
     """
+    env = program_variables("launch", env)
     if backend == "docker":
         if not isinstance(home, bool):
             raise ActionError("a container's home is its own: bring files with Desktop.copy_in, or mounts=")
@@ -116,7 +118,7 @@ def connect(
     timeout: float = 10.0,
     view_only: bool = False,
     xauthority: str | os.PathLike[str] | None = None,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str | os.PathLike[str]] | None = None,
     method: str | None = None,
     username: str | None = None,
     password: str | Callable[[], str] | None = None,
@@ -155,6 +157,7 @@ def connect(
         AuthFailed: It refused the cookie or the password, or cannot be trusted.
         ActionError: `url` is none.
     """
+    env = program_variables("connect", env)
     if is_vnc(url):
         from deskhand.backends.vnc import VncBackend  # noqa: PLC0415 # with TLS
 

@@ -7,6 +7,7 @@ This module owns which window counts as a program's. What must never appear here
 from __future__ import annotations
 
 import contextlib
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
     from deskhand.launch.processes import Programs
     from deskhand.watch import Watch
 
-__all__ = ["Program", "start_program"]
+__all__ = ["STARTUP_ID", "Program", "start_program"]
+
+STARTUP_ID = "DESKTOP_STARTUP_ID"
 
 _FOCUS_LIMIT = 1.0
+# For so long a program that ended well may have another one show its window.
+_HANDED_OVER = 5.0
 # A window that has just come up draws itself in several steps.
 _DRAWN = Settle(quiet=0.1, reaction=0.3)
 
@@ -35,12 +40,12 @@ class Program:
 
     Attributes:
         pid: Its process id.
-        window: The window that came up; None on a desktop without a window manager.
+        window: The window that came up.
         log: The file that its output goes to.
     """
 
     pid: int
-    window: Window | None
+    window: Window
     log: Path
 
 
@@ -54,36 +59,49 @@ def start_program(
     cwd: str | os.PathLike[str] | None,
     timeout: float,
 ) -> Program:
-    """Start it and return when its window is up and drawn; see `Desktop.start`.
-
-    Without a window manager nobody tells about windows: then any change of the screen counts.
-    """
-    managed = backend.has_window_manager()
-    before = {window.id for window in backend.windows()} if managed else set()
-    generation = backend.screen.generation
+    """Start it and return when its window is up and drawn; see `Desktop.start`."""
+    earlier = backend.windows()
+    before = {window.id for window in earlier}
+    hosts = {window.pid for window in earlier}
     begun = watch.clock()
-    pid, _ = keeper.spawn(argv, env=env, cwd=cwd)
+    # Startup notification: toolkits put it on the first window, also where a program hands over to one that runs already.
+    startup_id = f"deskhand-{secrets.token_hex(8)}"
+    pid, _ = keeper.spawn(argv, env={**env, STARTUP_ID: startup_id}, cwd=cwd)
     window: Window | None = None
     status: int | None = None
+    ended_at: float | None = None
+    strangers: set[int] = set()
+
+    def is_its(window: Window) -> bool:
+        # Of a client on another machine, say, nothing is known.
+        if window.startup_id == startup_id or window.pid is None:
+            return True
+        if window.pid not in strangers and keeper.belongs(window.pid, pid, startup_id):
+            return True
+        strangers.add(window.pid)
+        # A program that ended well may have asked one that runs already for a window.
+        return status == 0 and window.pid in hosts and not window.startup_id
 
     def over() -> bool:
-        nonlocal window, status
+        nonlocal window, status, ended_at
         status = keeper.exit_status(pid)
-        if managed:
-            # A program may hand over to an instance that runs already, and end well: then any new window is its.
-            new = [w for w in backend.windows() if w.id not in before]
-            window = next((w for w in new if status == 0 or w.pid is None or keeper.descends(w.pid, pid)), None)
-            return window is not None or status not in {None, 0}
-        return backend.screen.generation != generation or status not in {None, 0}
+        if status is not None and ended_at is None:
+            ended_at = watch.clock()
+        window = next((w for w in backend.windows() if w.id not in before and is_its(w)), None)
+        if window is not None or status is None:
+            return window is not None
+        return status != 0 or ended_at is None or watch.clock() - ended_at >= _HANDED_OVER
 
     with contextlib.suppress(TimeoutError):
         watch.until(over, timeout, "its window")
-    if managed and window is None:
+    if window is None:
         ended = "" if status is None else f"it ended with status {status}"
+        if status == 0:
+            ended += " and showed no window; Desktop.shell runs commands"
         raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, keeper.tail(argv[0]), ended)
-    if window is not None:
+    if backend.has_window_manager():
         window = _await_focus(backend, watch, window)
-    watch.settle(_DRAWN, window=window.id if window is not None else None)
+    watch.settle(_DRAWN, window=window.id)
     return Program(pid, window, keeper.log_of(argv[0]))
 
 

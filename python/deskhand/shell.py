@@ -20,9 +20,11 @@ from deskhand.attempts import CALLER, InTurn
 from deskhand.errors import ActionError, BackendError, ShellError, shown
 from deskhand.forks import Owner
 from deskhand.inside import CommandResult
+from deskhand.program_arguments import check_timeout, program_directory, program_variables
 from deskhand.transcript import Transcript
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
@@ -165,7 +167,7 @@ class Shell:
             clock: Monotonic seconds.
         """
         self._owner = Owner()
-        self._timeout = _checked_timeout(timeout)
+        self._timeout = check_timeout("open_shell", timeout)
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 2:
             raise ActionError(f"limit must be a number of bytes, not {shown(limit)}")
         self._limit = limit
@@ -204,8 +206,8 @@ class Shell:
         command: str,
         *,
         timeout: float | None = None,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | os.PathLike[str]] | None = None,
     ) -> CommandResult:
         """Run a command and wait for its end.
 
@@ -227,12 +229,13 @@ class Shell:
             ShellError: A fresh shell could not be started.
             BackendError: It is closed, or its machine tells nothing any more.
         """
-        variables = dict(env or {})
-        data = _checked(in_subshell(command, cwd, variables))
-        limit = self._timeout if timeout is None else _checked_timeout(timeout)
+        variables, place = program_variables("run", env), program_directory("run", cwd)
+        _checked(command)
+        data = _checked(in_subshell(command, place, variables))
+        limit = self._timeout if timeout is None else check_timeout("run", timeout)
         if self._operate is None:
             return self._run(data, limit)
-        return self._operate(command, variables, cwd, lambda: self._run(data, limit), self._interruption())
+        return self._operate(command, variables, place, lambda: self._run(data, limit), self._interruption())
 
     def _run(self, data: bytes, limit: float) -> CommandResult:
         with self._turn():
@@ -420,9 +423,3 @@ def _checked(command: str) -> bytes:
     if b"\0" in data:
         raise ActionError(f"no shell can run a command with a NUL character in it, at byte {data.index(0)}")
     return data
-
-
-def _checked_timeout(timeout: float) -> float:
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
-        raise ActionError(f"a timeout is a number of seconds above 0, not {shown(timeout)}")
-    return timeout

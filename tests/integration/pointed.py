@@ -59,6 +59,8 @@ root.mainloop()
 
 _GTK = """
 import gi
+# Gdk too, or the newest one that is installed would be taken.
+gi.require_version("Gdk", "3.0")
 gi.require_version("Gtk", "3.0")
 from gi.repository import Gdk, GLib, Gtk
 window = Gtk.Window()

@@ -397,7 +397,7 @@ def test_windows(shell: Shell, up: dict[str, Any]) -> None:
     )
     eventually(lambda: shell.json("windows")[0]["title"].startswith("a\x1b"), "the new title")
     header, *rows = shell("windows").splitlines()
-    assert header.split() == ["id", "active", "class", "title", "place"]
+    assert header.split() == ["id", "state", "class", "title", "place"]
     assert [re.split(r"  +", row.strip())[:-1] for row in rows] == [
         [hex(second), "XTerm", "a[31m[bold]b"],
         [hex(first), "yes", "XTerm", "first"],

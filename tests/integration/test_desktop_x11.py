@@ -199,7 +199,7 @@ def test_a_desktop_without_a_window_manager(launch: Callable[..., deskhand.Deskt
     assert desktop.windows() == []
     for title, place in {"left": "40x10+0+0", "right": "40x10+100+50"}.items():
         program = desktop.start(["xterm", "-T", title, "-geometry", place])
-        assert program.window is None
+        assert program.window.title == title
     assert [window.title for window in desktop.windows()] == ["left", "right"]
     left, right = desktop.windows()
     assert (left.class_name, left.rect[:2], right.rect[:2]) == ("XTerm", (1, 1), (101, 51))

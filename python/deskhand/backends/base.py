@@ -6,7 +6,7 @@ the screen has settled (see `deskhand.settle`), a lock (see `deskhand.desktop`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -28,9 +28,12 @@ class Window:
         id: Its number on that display.
         title: As the application set it: untrusted text.
         class_name: The application's class, such as `Mousepad`; may be empty.
-        pid: Process id, when the application tells it.
+        pid: Process id, as the X server counts processes (in a container, the container's own); where it cannot tell, the one
+            that the application says.
         rect: Its content in screen pixels, without the frame; may reach beyond the screen.
         active: Whether the window manager calls it the active one.
+        minimized: Whether it is minimised: listed, and not shown.
+        startup_id: What its program was started with (`DESKTOP_STARTUP_ID`), where its toolkit tells: untrusted text.
     """
 
     id: int
@@ -39,6 +42,8 @@ class Window:
     pid: int | None
     rect: Rect
     active: bool
+    minimized: bool = False
+    startup_id: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

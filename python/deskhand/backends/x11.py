@@ -278,8 +278,8 @@ class X11Backend:
     def windows(self) -> list[Window]:
         """The managed windows, or those that are shown, bottom to top."""
         return [
-            Window(number, title, class_name, pid, Rect(*rect), active)
-            for number, title, class_name, pid, rect, active in self._x11.windows()
+            Window(number, title, class_name, pid, Rect(*rect), active, minimized, startup_id)
+            for number, title, class_name, pid, rect, active, minimized, startup_id in self._x11.windows()
         ]
 
     def resize(self, size: Size) -> None:

@@ -390,14 +390,19 @@ def windows(*, desktop: str | None, activate: int | None, close: int | None, as_
     if as_json:
         show_json([_window_data(window) for window in found])
     else:
-        rows = [(f"{w.id:#x}", "yes" if w.active else "", w.class_name, w.title, place(w.rect)) for w in found]
-        table(("id", "active", "class", "title", "place"), rows)
+        rows = [(f"{w.id:#x}", _state(w), w.class_name, w.title, place(w.rect)) for w in found]
+        table(("id", "state", "class", "title", "place"), rows)
+
+
+def _state(window: Window) -> str:
+    return "active" if window.active else "minimized" if window.minimized else ""
 
 
 def _window_data(window: Window) -> dict[str, Any]:
     return {
         "id": window.id,
         "active": window.active,
+        "minimized": window.minimized,
         "class": window.class_name,
         "title": window.title,
         "pid": window.pid,

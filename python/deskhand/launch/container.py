@@ -672,15 +672,14 @@ class ContainerPrograms:
             self._exits[pid] = found["ExitCode"]
         return self._exits.get(pid)
 
-    def descends(self, pid: int, ancestor: int) -> bool:
-        """Whether a process is `ancestor`, or was started by it."""
-        if pid == ancestor:
-            return True
+    def belongs(self, pid: int, program: int, startup_id: str) -> bool:
+        """See `Guard.belongs`."""
         script = (
-            'p=$1; while [ "$p" -gt 1 ]; do [ "$p" = "$2" ] && exit 0; read -r s </proc/$p/stat || exit 1; '
-            's=${s##*) }; set -- "$1" "$2" $s; p=$4; done; exit 1'
+            'tr "\\0" "\\n" </proc/$1/environ | grep -qxF "DESKTOP_STARTUP_ID=$3" && exit 0; p=$1; while [ "$p" -gt 1 ]; do '
+            '[ "$p" = "$2" ] && exit 0; read -r s </proc/$p/stat || exit 1; s=${s##*) }; set -- "$1" "$2" $s; '
+            '[ "$6" = "$2" ] && exit 0; p=$4; done; exit 1'
         )
-        return self._container.run(["sh", "-c", script, "sh", str(pid), str(ancestor)])[0] == 0
+        return self._container.run(["sh", "-c", script, "sh", str(pid), str(program), startup_id])[0] == 0
 
     def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
         """Run this, on this machine, for `limit` seconds at most, should the driver vanish without closing."""

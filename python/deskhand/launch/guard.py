@@ -207,7 +207,10 @@ class Guard:
                     start_new_session=True,
                 )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            self.say(answer_to, id=request["id"], error=str(error))
+            place = request.get("cwd")
+            # Python names the directory where that is what could not be entered.
+            wrong_place = isinstance(error, OSError) and place is not None and error.filename == place
+            self.say(answer_to, id=request["id"], error=str(error), wrong_place=wrong_place)
             return
         # Reaped by pid below, together with the orphans that nobody else waits for.
         process.returncode = 0
@@ -264,7 +267,13 @@ class Guard:
         lines = (self.buffers.get(fd, b"") + data).split(b"\n")
         self.buffers[fd] = lines.pop()
         for line in lines:
-            self.handle(json.loads(line), answer_to)
+            request: Request = {}
+            try:
+                request = json.loads(line)
+                self.handle(request, answer_to)
+            except Exception as error:  # noqa: BLE001 # whatever it was asked, a desktop hangs on this process
+                number = request.get("id") if isinstance(request, dict) else None
+                self.say(answer_to, id=number, error=f"{type(error).__name__}: {error}")
         return True
 
     def reap(self) -> None:

@@ -25,9 +25,10 @@ from deskhand.launch import registry
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Guard", "Programs", "descends", "tail"]
+__all__ = ["Guard", "Programs", "tail"]
 
 _SCRIPT = Path(__file__).with_name("guard.py")
+_NOT_FOUND = "check that it is installed and on PATH"
 _ANSWER_LIMIT = 10.0
 _END_LIMIT = 15.0
 _LOG_TAIL = 4000
@@ -54,8 +55,8 @@ class Programs(Protocol):
         """How a program ended, None while it runs."""
         ...
 
-    def descends(self, pid: int, ancestor: int) -> bool:
-        """Whether a process is `ancestor`, or was started by it, directly or through others."""
+    def belongs(self, pid: int, program: int, startup_id: str) -> bool:
+        """Whether a process is `program`, was started by it, is in its session, or was given its startup id."""
         ...
 
     def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
@@ -224,7 +225,9 @@ class Guard:
             raise BackendError("the guard process of this desktop does not answer")
         kind, value = answer
         if kind == "error":
-            raise ShellError(argv[0], value, "check that it is installed and on PATH")
+            wrong_place = self._answer(request, ("wrong_place",), 0)
+            hint = "check the directory that it starts in" if wrong_place == ("wrong_place", True) else _NOT_FOUND
+            raise ShellError(argv[0], value, hint)
         return value, request
 
     def log_of(self, program: str) -> Path:
@@ -243,9 +246,15 @@ class Guard:
         """The last lines of a program's output."""
         return tail(self.log_of(program))
 
-    def descends(self, pid: int, ancestor: int) -> bool:
-        """See `descends`."""
-        return descends(pid, ancestor)
+    def belongs(self, pid: int, program: int, startup_id: str) -> bool:
+        """Whether a process is `program`, was started by it, is in its session, or was given its startup id."""
+        if _descends(pid, program):
+            return True
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return f"DESKTOP_STARTUP_ID={startup_id}".encode() in environment
 
     def is_ready(self, request: int, pid: int, timeout: float) -> bool:
         """Wait until an X server says that it is ready; False when it ended or the time is up."""
@@ -341,14 +350,17 @@ def tail(path: str | os.PathLike[str]) -> str:
     return data[-_LOG_TAIL:].decode("utf-8", "replace")
 
 
-def descends(pid: int, ancestor: int) -> bool:
-    """Whether a process is `ancestor`, or was started by it, directly or through others."""
+def _descends(pid: int, ancestor: int) -> bool:
+    """Whether a process is `ancestor`, was started by it, directly or through others, or is in the session that it began."""
     while pid > 1:
         if pid == ancestor:
             return True
         try:
             # The program's name is in parentheses, and may hold any character itself.
-            pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+            pid, session = int(fields[1]), int(fields[3])
         except (OSError, IndexError, ValueError):
             return False
+        if session == ancestor:
+            return True
     return False

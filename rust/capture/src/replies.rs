@@ -72,8 +72,8 @@ pub(crate) fn cursor(reply: &[u8]) -> Result<Option<GetCursorImageReply>> {
     Ok(Some(GetCursorImageReply::try_parse(reply)?.0))
 }
 
-/// The process that the first of the ids names.
-pub(crate) fn client_process(reply: &[u8]) -> Result<Option<u32>> {
+/// The first resource id of each client that was asked for, and its process.
+pub(crate) fn client_processes(reply: &[u8]) -> Result<Vec<(u32, u32)>> {
     // x11rb would take memory for as many ids as the number says, of 12 bytes at least.
     const ID: usize = 12;
     let word =
@@ -90,7 +90,7 @@ pub(crate) fn client_process(reply: &[u8]) -> Result<Option<u32>> {
         at += ID + length / 4 * 4;
     }
     let ids = QueryClientIdsReply::try_parse(reply)?.0.ids;
-    Ok(ids.iter().flat_map(|id| id.value.iter().copied()).next())
+    Ok(ids.iter().filter_map(|id| id.value.first().map(|&process| (id.spec.client, process))).collect())
 }
 
 /// The keymap, of `count` keycodes from `first` on.

@@ -3,12 +3,14 @@
 use std::time::{Duration, Instant};
 
 use x11rb::connection::{Connection, RequestConnection};
-use x11rb::protocol::res::{self, ConnectionExt as _};
+use x11rb::cookie::Cookie;
+use x11rb::protocol::res::{self, ConnectionExt as _, QueryClientIdsReply};
 use x11rb::protocol::xproto::{
-    AtomEnum, ClientMessageEvent, ConfigureWindowAux, ConnectionExt as _, CreateWindowAux, EventMask, InputFocus,
-    MapState, StackMode, Window, WindowClass,
+    AtomEnum, ClientMessageEvent, ConfigureWindowAux, ConnectionExt as _, CreateWindowAux, EventMask, GetGeometryReply,
+    GetPropertyReply, InputFocus, MapState, StackMode, TranslateCoordinatesReply, Window, WindowClass,
 };
 
+use crate::conn::Conn;
 use crate::error::{Error, Result};
 use crate::replies;
 use crate::server::Server;
@@ -18,6 +20,11 @@ use crate::watcher::Shared;
 const SOURCE_PAGER: u32 = 2;
 const MAX_LIST: u32 = 4096;
 const MAX_TITLE_WORDS: u32 = 1024;
+const MAX_STATES: u32 = 64;
+/// `IconicState` of `WM_STATE` (ICCCM, 4.1.3.1).
+const ICONIC: u32 = 3;
+/// Windows that are asked about before an answer is waited for.
+const AT_ONCE: usize = 64;
 /// For so long a window manager that has shown itself is waited for, and how often it is asked.
 const MANAGER_LIMIT: Duration = Duration::from_secs(2);
 const MANAGER_PERIOD: Duration = Duration::from_millis(3);
@@ -37,12 +44,16 @@ pub struct WindowInfo {
     pub title: String,
     /// Second part of `WM_CLASS`.
     pub class: String,
-    /// Process id, when the application says it.
+    /// Process id, as the server counts processes; when it cannot tell, the one that the application says.
     pub pid: Option<u32>,
     /// Client area in screen coordinates: x, y, width, height.
     pub rect: (i32, i32, u32, u32),
     /// True for the one that the window manager calls active.
     pub active: bool,
+    /// True when it is minimised.
+    pub minimized: bool,
+    /// What its first window was given by whoever started it (startup notification; untrusted text).
+    pub startup_id: String,
 }
 
 /// A request about a window that has just gone is not an error of the caller's.
@@ -54,16 +65,30 @@ pub(crate) fn gone<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
+type Property<'a> = Cookie<'a, Conn, GetPropertyReply>;
+
+/// What has been asked about one window.
+struct Asked<'a> {
+    id: Window,
+    geometry: Cookie<'a, Conn, GetGeometryReply>,
+    position: Cookie<'a, Conn, TranslateCoordinatesReply>,
+    class: Property<'a>,
+    title: Property<'a>,
+    old_title: Property<'a>,
+    pid: Property<'a>,
+    startup_id: Property<'a>,
+    state: Property<'a>,
+    old_state: Property<'a>,
+}
+
+fn words(reply: &GetPropertyReply, limit: u32) -> Vec<u32> {
+    reply.value32().map(|words| words.take(limit as usize).collect()).unwrap_or_default()
+}
+
 impl Server {
     fn words(&self, window: Window, property: u32, limit: u32) -> Result<Vec<u32>> {
         let reply = self.conn.get_property(false, window, property, AtomEnum::ANY, 0, limit)?.reply()?;
-        Ok(reply.value32().map(|words| words.take(limit as usize).collect()).unwrap_or_default())
-    }
-
-    fn text(&self, window: Window, property: u32) -> Result<Option<String>> {
-        let reply = self.conn.get_property(false, window, property, AtomEnum::ANY, 0, MAX_TITLE_WORDS)?.reply()?;
-        let value = replies::at_most(reply.value, 4 * MAX_TITLE_WORDS);
-        Ok((reply.type_ != 0).then(|| String::from_utf8_lossy(&value).into_owned()))
+        Ok(words(&reply, limit))
     }
 
     /// The window by which a window manager that follows EWMH shows that it runs.
@@ -112,16 +137,80 @@ impl Server {
         let begun = Instant::now();
         let (ids, active) = if self.manager()?.is_some() { self.managed()? } else { self.unmanaged(begun)? };
         let mut windows = Vec::with_capacity(ids.len());
-        for id in ids {
+        for ids in ids.chunks(AT_ONCE) {
             if begun.elapsed() > SILENCE_LIMIT {
                 return Err(Error::Lost(format!("its windows were not told of in {} s", SILENCE_LIMIT.as_secs())));
             }
-            if let Some(mut window) = gone(self.window(id))? {
-                window.active = active == Some(id);
+            windows.extend(self.described(ids)?);
+        }
+        for window in &mut windows {
+            window.active = active == Some(window.id);
+        }
+        Ok(windows)
+    }
+
+    /// Those of the windows that are still there. All is asked before the first answer is waited for.
+    fn described(&self, ids: &[Window]) -> Result<Vec<WindowInfo>> {
+        let processes = self.ask_processes(ids)?;
+        let asked = ids.iter().map(|&id| self.ask(id)).collect::<Result<Vec<_>>>()?;
+        let processes = processes.map_or(Ok(Vec::new()), |cookie| {
+            let reply = gone(cookie.raw_reply().map_err(Error::from))?;
+            reply.map_or(Ok(Vec::new()), |reply| replies::client_processes(&reply))
+        })?;
+        let mut windows = Vec::with_capacity(ids.len());
+        for asked in asked {
+            if let Some(mut window) = gone(self.described_by(asked))? {
+                let client = window.id & !self.conn.setup().resource_id_mask;
+                let process = processes.iter().find(|(id, _)| *id == client).map(|&(_, process)| process);
+                window.pid = process.or(window.pid);
                 windows.push(window);
             }
         }
         Ok(windows)
+    }
+
+    fn ask(&self, id: Window) -> Result<Asked<'_>> {
+        let conn = &self.conn;
+        let property = |name: u32, words| conn.get_property(false, id, name, AtomEnum::ANY, 0, words);
+        Ok(Asked {
+            id,
+            geometry: conn.get_geometry(id)?,
+            position: conn.translate_coordinates(id, self.root, 0, 0)?,
+            class: property(AtomEnum::WM_CLASS.into(), MAX_TITLE_WORDS)?,
+            title: property(self.atoms._NET_WM_NAME, MAX_TITLE_WORDS)?,
+            old_title: property(AtomEnum::WM_NAME.into(), MAX_TITLE_WORDS)?,
+            pid: property(self.atoms._NET_WM_PID, 1)?,
+            startup_id: property(self.atoms._NET_STARTUP_ID, MAX_TITLE_WORDS)?,
+            state: property(self.atoms._NET_WM_STATE, MAX_STATES)?,
+            old_state: property(self.atoms.WM_STATE, 1)?,
+        })
+    }
+
+    fn described_by(&self, asked: Asked<'_>) -> Result<WindowInfo> {
+        let text = |cookie: Property<'_>| {
+            let reply = cookie.reply()?;
+            let value = replies::at_most(reply.value, 4 * MAX_TITLE_WORDS);
+            Ok::<_, Error>((reply.type_ != 0).then_some(value))
+        };
+        let utf8 = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let title =
+            utf8(text(asked.title)?).map_or_else(|| text(asked.old_title).map(utf8), |title| Ok(Some(title)))?;
+        // Two texts, each with a zero behind it.
+        let class = text(asked.class)?.unwrap_or_default();
+        let class = class.split(|&byte| byte == 0).nth(1).unwrap_or_default();
+        let states = words(&asked.state.reply()?, MAX_STATES);
+        let old_state = words(&asked.old_state.reply()?, 1);
+        let (geometry, position) = (asked.geometry.reply()?, asked.position.reply()?);
+        Ok(WindowInfo {
+            id: asked.id,
+            title: title.unwrap_or_default(),
+            class: String::from_utf8_lossy(class).into_owned(),
+            pid: words(&asked.pid.reply()?, 1).first().copied(),
+            rect: (position.dst_x.into(), position.dst_y.into(), geometry.width.into(), geometry.height.into()),
+            active: false,
+            minimized: states.contains(&self.atoms._NET_WM_STATE_HIDDEN) || old_state == [ICONIC],
+            startup_id: utf8(text(asked.startup_id)?).unwrap_or_default(),
+        })
     }
 
     fn managed(&self) -> Result<(Vec<Window>, Option<Window>)> {
@@ -173,29 +262,6 @@ impl Server {
             level = below;
         }
         Ok(None)
-    }
-
-    fn window(&self, id: Window) -> Result<WindowInfo> {
-        let geometry = self.conn.get_geometry(id)?;
-        let position = self.conn.translate_coordinates(id, self.root, 0, 0)?;
-        let class = self.conn.get_property(false, id, AtomEnum::WM_CLASS, AtomEnum::STRING, 0, MAX_TITLE_WORDS)?;
-        let title = match self.text(id, self.atoms._NET_WM_NAME)? {
-            Some(title) => title,
-            None => self.text(id, AtomEnum::WM_NAME.into())?.unwrap_or_default(),
-        };
-        let pid = self.words(id, self.atoms._NET_WM_PID, 1)?.first().copied();
-        let class = replies::at_most(class.reply()?.value, 4 * MAX_TITLE_WORDS);
-        // Two texts, each with a zero behind it.
-        let class = class.split(|&byte| byte == 0).nth(1).unwrap_or_default();
-        let class = String::from_utf8_lossy(class).into_owned();
-        let (geometry, position) = (geometry.reply()?, position.reply()?);
-        let rect = (
-            i32::from(position.dst_x),
-            i32::from(position.dst_y),
-            u32::from(geometry.width),
-            u32::from(geometry.height),
-        );
-        Ok(WindowInfo { id, title, class, pid, rect, active: false })
     }
 
     /// Asks the window manager to raise and focus this window; where none runs that follows EWMH, the server.
@@ -309,9 +375,6 @@ impl Server {
 
     /// The process of the client that made `window`, when it runs on this machine and we can tell (X-Resource 1.2).
     pub(crate) fn process_of(&self, window: Window) -> Result<Option<u32>> {
-        if self.conn.extension_information(res::X11_EXTENSION_NAME)?.is_none() {
-            return Ok(None);
-        }
         // A server in another container counts processes otherwise: its numbers would name strangers here.
         let same_count = self.client_process(self.conn.setup().resource_id_base)? == Some(std::process::id());
         if same_count { self.client_process(window) } else { Ok(None) }
@@ -319,9 +382,19 @@ impl Server {
 
     /// What the server takes for the process of the client that this resource belongs to.
     fn client_process(&self, resource: u32) -> Result<Option<u32>> {
-        let spec = res::ClientIdSpec { client: resource, mask: res::ClientIdMask::LOCAL_CLIENT_PID };
-        let reply = gone(self.conn.res_query_client_ids(&[spec])?.raw_reply().map_err(Error::from))?;
-        reply.map_or(Ok(None), |reply| replies::client_process(&reply))
+        let Some(asked) = self.ask_processes(&[resource])? else { return Ok(None) };
+        let Some(reply) = gone(asked.raw_reply().map_err(Error::from))? else { return Ok(None) };
+        Ok(replies::client_processes(&reply)?.first().map(|&(_, process)| process))
+    }
+
+    /// Asks for the processes of the clients that these resources belong to; `None` where the server knows no way.
+    fn ask_processes(&self, resources: &[u32]) -> Result<Option<Cookie<'_, Conn, QueryClientIdsReply>>> {
+        if self.conn.extension_information(res::X11_EXTENSION_NAME)?.is_none() {
+            return Ok(None);
+        }
+        let mask = res::ClientIdMask::LOCAL_CLIENT_PID;
+        let specs: Vec<_> = resources.iter().map(|&client| res::ClientIdSpec { client, mask }).collect();
+        Ok(Some(self.conn.res_query_client_ids(&specs)?))
     }
 
     /// Sends a ping that carries `token` where the protocol has a timestamp; the answer comes to the root window.

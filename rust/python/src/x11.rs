@@ -15,7 +15,7 @@ use crate::owned::Owned;
 use crate::screen::Screen;
 
 type MissedTuple = (&'static str, String, Vec<(i32, i32, u32, u32)>);
-type WindowTuple = (u32, String, String, Option<u32>, (i32, i32, u32, u32), bool);
+type WindowTuple = (u32, String, String, Option<u32>, (i32, i32, u32, u32), bool, bool, String);
 
 reads_events!(Event);
 
@@ -222,7 +222,10 @@ impl X11 {
 
     fn windows(&self, py: Python<'_>) -> PyResult<Vec<WindowTuple>> {
         let windows = self.call(py, Display::windows)?;
-        Ok(windows.into_iter().map(|w| (w.id, w.title, w.class, w.pid, w.rect, w.active)).collect())
+        Ok(windows
+            .into_iter()
+            .map(|w| (w.id, w.title, w.class, w.pid, w.rect, w.active, w.minimized, w.startup_id))
+            .collect())
     }
 
     fn activate(&self, py: Python<'_>, window: u32) -> PyResult<()> {

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import gi
 
+# Gdk too, or the newest one that is installed would be taken.
+gi.require_version("Gdk", "3.0")
 gi.require_version("Gtk", "3.0")
 from actor import SIZE, Actor  # noqa: E402
 from gi.repository import Gdk, GLib, Gtk  # noqa: E402
