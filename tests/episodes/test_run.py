@@ -322,8 +322,8 @@ def test_a_second_signal_ends_at_once_and_the_next_run_knows(tmp_path: Path, mar
     process.communicate(timeout=LIMIT)
     assert process.returncode == 130
     until(lambda: not marked(mark), 10.0, "its desktops to end")
-    begun = begin(out, [NUMBER], agent="episodes.test_run:sleeps")
-    assert begun.given_back in {0, 2}
+    # The first signal may have given one of them back, or both.
+    assert begin(out, [NUMBER], agent="episodes.test_run:sleeps").given_back <= 2
     assert _leased(out) == 0
 
 
