@@ -133,6 +133,7 @@ class Core:
         self._shells: dict[Shell, object] = {}
         self._commands: dict[Shell, object] = {}
         self._closing = False
+        self._end_told = "this desktop is closed"
         # Why nothing is done any more; see `stop`.
         self._stopped: str | None = None
         self._halting = False
@@ -186,6 +187,8 @@ class Core:
                     raise
                 raise self.inside.cause(lost) from lost
             except Interrupted:
+                if self._closing:
+                    raise BackendError(self._end_told) from None
                 if self._stopped is None:
                     raise
                 raise PolicyDenied("the rest of this call", self._stopped) from None
@@ -230,7 +233,7 @@ class Core:
         """Raise if nobody may do anything any more."""
         self.owner.refuse_if_parent("this desktop")
         if self.closed or self._closing:
-            raise BackendError("this desktop is closed")
+            raise BackendError(self._end_told)
 
     def refuse_if_stopped(self, what: str) -> None:
         """Raise after `stop`."""
@@ -251,6 +254,7 @@ class Core:
         """
         if self.inside is None:
             raise UnsupportedAction(self.backend.name, what, 'use deskhand.launch("docker")')
+        self.refuse_if_closed()
         self.refuse_input(what)
         return self.inside
 
@@ -465,6 +469,27 @@ class Core:
             finally:
                 self._ending.close()
 
+    def revoke(self) -> None:
+        """Refuse everything from now on, and end the call under way, without waiting for that: a pool has it back."""
+        if self.closed:
+            return
+        self._end_told = "this desktop was given back to its pool: acquire another"
+        self._closing = True
+        self._end_attempts()
+        self.interrupt()
+
+    def last_look(self, timeout: float) -> Health:
+        """How it is, though it was revoked."""
+        with self._last_turn("probe"):
+            if self.closed:
+                raise BackendError(self._end_told)
+            self._forget_stop()
+            self.backend.begin()
+            try:
+                return self._examine(timeout)
+            finally:
+                self.backend.end()
+
     def renew(self) -> Desktop:
         """See `Desktop.renew`. What is returned has no interceptors yet."""
         self.owner.refuse_if_parent("this desktop")
@@ -501,6 +526,7 @@ class Core:
                 watch=Watch(self.backend, self.clock),
                 attempts={},
                 _closing=False,
+                _end_told="this desktop is closed",
                 _stopped=None,
                 _halting=False,
                 _released=False,

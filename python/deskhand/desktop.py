@@ -849,6 +849,7 @@ class Desktop:
     def _run_command(
         self, operation: Operation, work: Callable[[], _T], interrupt: Callable[[], None] = lambda: None
     ) -> _T:
+        self._core.refuse_if_closed()
         # Also with nobody in the gate: `stop` ends a command by its attempt.
         return operate(self._core, self._interceptors, operation, work, beside=True, interrupt=interrupt)
 

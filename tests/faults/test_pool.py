@@ -10,11 +10,12 @@ import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import deskhand
-from deskhand import AsyncPool, Move, Pool, PressKeys, Type
+from deskhand import AsyncPool, BackendError, LeftClick, Move, Pool, PressKeys, Type
 from faults.helpers import (
     NOTHING,
     display_files,
@@ -28,6 +29,11 @@ from faults.helpers import (
     zombies,
 )
 from faults.scale import POOL_CYCLES, THREADS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deskhand.launch.pool import ResetBy
 
 REPLACED = 5.0
 SMALL = (320, 240)
@@ -106,6 +112,33 @@ def test_a_server_killed_while_used(runtime: Path, mark: str, reset: str) -> Non
     assert marked(mark) == {}
 
 
+@pytest.mark.parametrize("reset", ["fresh", "session"])
+def test_what_was_given_back_does_nothing_more(mark: str, reset: ResetBy) -> None:
+    """From the first moment, while it is made ready, and when the next user has it."""
+    with deskhand.Pool(size=1, warm=0, reset=reset, env={"TEST_MARK": mark}) as pool:
+        with pool.acquire() as desktop:
+            shell = desktop.open_shell(where="host")
+        calls: list[Callable[[], object]] = [
+            lambda: desktop.perform(LeftClick((5, 5))),
+            desktop.screenshot,
+            desktop.windows,
+            lambda: desktop.start("xterm"),
+            lambda: desktop.shell("true", where="host"),
+            lambda: desktop.activate(1),
+            lambda: desktop.resize((640, 480)),
+        ]
+        for call in calls:
+            with pytest.raises(BackendError, match="given back to its pool"):
+                call()
+        with pytest.raises(BackendError, match=r"given back to its pool|this shell is closed"):
+            shell.run("true")
+        with pool.acquire() as second:
+            assert second.windows() == []
+            for call in calls:
+                with pytest.raises(BackendError, match=r"given back to its pool|closed"):
+                    call()
+
+
 def test_a_session_leaves_nothing_to_the_next_user(runtime: Path, mark: str) -> None:
     """The same display, and nothing of the user before: no window, process, file, clipboard, pressed key."""
     del runtime
@@ -127,7 +160,7 @@ def test_a_session_leaves_nothing_to_the_next_user(runtime: Path, mark: str) -> 
             assert not programs & set(marked(mark))
             with xclient(second) as witness:
                 assert witness.ask("pressed") == NOTHING
-            with pytest.raises(deskhand.BackendError, match="closed"):
+            with pytest.raises(deskhand.BackendError, match="given back to its pool"):
                 first.perform(Type("x"))
     assert marked(mark) == {}
     assert not home.exists()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
+    from deskhand.launch.pool import ResetBy
+
 LIMIT = 60.0
 
 
@@ -239,7 +241,7 @@ def test_fresh(make: Maker) -> None:
         with pool.acquire() as second:
             assert second is not first
             assert make.backends[0].events != []
-            with pytest.raises(deskhand.BackendError, match="closed"):
+            with pytest.raises(deskhand.BackendError, match="given back to its pool"):
                 until(lambda: first.perform(Move((2, 2)), settle=False) is None, "the desktop to be closed")
     assert all(options == {"size_of_screen": (64, 48)} for options in make.options)
 
@@ -253,7 +255,7 @@ def test_reset_by_a_function(make: Maker) -> None:
         with pool.acquire() as second:
             assert cleaned == [second]
             assert second.held == ()
-            with pytest.raises(deskhand.BackendError, match="closed"):
+            with pytest.raises(deskhand.BackendError, match="given back to its pool"):
                 first.perform(Move((1, 1)))
 
             def stop_the_call_of_another(seconds: float) -> None:
@@ -290,6 +292,36 @@ def test_a_reset_that_fails_means_a_fresh_desktop(make: Maker, how: str, why: st
             assert [backend.closed for backend in make.backends] == [True, False]
             assert pool.status.failed == 1
             assert pool.status.trouble.startswith(why)
+
+
+@pytest.mark.parametrize("reset", ["fresh", lambda _: None], ids=["fresh", "function"])
+def test_what_was_given_back_refuses_at_once(make: Maker, reset: ResetBy) -> None:
+    """Also while another thread is in a call, whose end is told in the same words, and nothing of it goes on."""
+    with Pool(make, size=1, warm=0, reset=reset) as pool, ThreadPoolExecutor(1) as threads:
+        with pool.acquire() as desktop:
+            waiting = threading.Event()
+
+            def wait(seconds: float) -> None:
+                waiting.set()
+                time.sleep(min(seconds, 0.01))
+
+            make.backends[0].on_wait = wait
+            view = desktop.also()
+            long_call = threads.submit(desktop.perform, Wait(60), Move((1, 1)))
+            assert waiting.wait(LIMIT)
+        calls: list[Callable[[], object]] = [
+            lambda: desktop.perform(Move((1, 1))),
+            desktop.screenshot,
+            lambda: view.perform(Move((1, 1))),
+            lambda: desktop.clipboard,
+            lambda: desktop.start("xterm"),
+            desktop.probe,
+        ]
+        for call in calls:
+            with pytest.raises(deskhand.BackendError, match="given back to its pool"):
+                call()
+        with pytest.raises(deskhand.BackendError, match="given back to its pool"):
+            long_call.result(LIMIT)
 
 
 def test_an_idle_one_that_died_is_replaced(make: Maker) -> None:

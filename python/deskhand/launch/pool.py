@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from deskhand import entry
 from deskhand._native import Interrupted
 from deskhand.aio import AsyncDesktop
-from deskhand.desktop import bare
+from deskhand.desktop import bare, core_of
 from deskhand.errors import ActionError, BackendError, DeskhandError, LaunchFailed, PoolExhausted
 from deskhand.forks import Owner
 from deskhand.launch import registry
@@ -297,7 +297,7 @@ class _Keeper:
         desktop = _latest(desktop)
         try:
             # One that hangs would be waited for.
-            if bare(desktop).probe(timeout=_CHECK_LIMIT).live:
+            if core_of(desktop).last_look(_CHECK_LIMIT).live:
                 raise BackendError("it does not answer")  # noqa: TRY301 # as any other failure
             if callable(self.reset):
                 # First, so that the user before can do nothing meanwhile.
@@ -355,6 +355,7 @@ class _Lease:
 
     # For one whose making is interrupted.
     _ticket: _Ticket | None = None
+    _desktop: Desktop | None = None
 
     def __init__(self, keeper: _Keeper, timeout: float | None) -> None:
         self._keeper = keeper
@@ -387,6 +388,9 @@ class _Lease:
             self._leave()
 
     def _leave(self) -> None:
+        if self._desktop is not None:
+            core_of(_latest(self._desktop)).revoke()
+            self._desktop = None
         if self._ticket is not None:
             # In this order: interrupted in between, it is told twice, which is harmless.
             self._keeper.leave(self._ticket)
@@ -404,6 +408,7 @@ class _Lease:
             if isinstance(told, BaseException):
                 raise told
             if self._keeper.is_fit(told):
+                self._desktop = told
                 return told
             self._keeper.ask_again(ticket)
 
@@ -449,6 +454,8 @@ class _AsyncLease:
     def _leave(self) -> None:
         if self._desktop is not None:
             self._desktop.detach()
+            core_of(_latest(self._desktop.desktop)).revoke()
+            self._desktop = None
         if self._ticket is not None:
             # In this order: interrupted in between, it is told twice, which is harmless.
             self._keeper.leave(self._ticket)
