@@ -297,7 +297,7 @@ class Core:
             environment = host_environment(
                 self.environment, display=self.display, xauthority=self.xauthority, extra=env
             )
-            return HostSession(cwd=cwd, env=environment)
+            return HostSession(cwd=cwd, env=environment, once=once)
 
         if where == "desktop" and inside is None:
             hint = 'use deskhand.launch("docker"), or say where="host" (--host) if it may run on this machine, as you'

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from deskhand.attempts import CALLER, InTurn
-from deskhand.errors import ActionError, BackendError, ShellError, shown
+from deskhand.errors import ActionError, BackendError, DeskhandError, ShellError, shown
 from deskhand.forks import Owner
 from deskhand.inside import CommandResult
 from deskhand.program_arguments import check_timeout, program_directory, program_variables
@@ -43,6 +43,8 @@ _STATUS_LIMIT = 5.0
 _WRITE_SLICE = 0.05
 _CLOSE_LIMIT = 15.0
 _CLOSE_SLICE = 0.1
+# A trap on EXIT may take so long when a session is closed.
+_FAREWELL = 1.0
 _STOPPED = ("timeout", "cancelled")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -318,12 +320,21 @@ class Shell:
         else:
             raise BackendError("close: another thread is still in a call on this shell")
         try:
+            self._farewell()
             self._end()
             self._on_close(self)
         finally:
             self._lock.release()
 
     # --- inside ---
+
+    def _farewell(self) -> None:
+        """Have the shell exit by itself, so that its trap on EXIT runs."""
+        if self._running is None or self._broken or self._running.over or self._once:
+            return
+        self._forget_stop()
+        with contextlib.suppress(DeskhandError):
+            self._try(b"exit", self._clock() + _FAREWELL)
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:

@@ -59,6 +59,19 @@ def until_gone(desktop: deskhand.Desktop, before: list[str]) -> None:
     until(gone, GONE, "the end of all")
 
 
+def test_a_trap_on_exit_runs(desktop: deskhand.Desktop, shell: deskhand.Shell) -> None:
+    """When a command's own shell ends, when a session's does, and when a session is closed."""
+    result = desktop.shell("trap 'echo bye; exit 7' EXIT; echo hi")
+    assert (result.stdout, result.exit_code) == ("hi\nbye\n", 7)
+    shell.run("trap 'echo bye' EXIT")
+    result = shell.run("exit 3")
+    assert (result.stdout, result.exit_code, result.restarted) == ("bye\n", 3, True)
+    shell.run("trap 'echo gone >/tmp/exited' EXIT")
+    shell.close()
+    assert desktop.read_file("/tmp/exited") == b"gone\n"
+    desktop.shell("rm /tmp/exited")
+
+
 @pytest.mark.parametrize(
     ("command", "said", "code", "ends"),
     [

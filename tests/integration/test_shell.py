@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ import pytest
 import deskhand
 from deskhand import AsyncDesktop
 from deskhand.backends.memory import MemoryBackend
-from faults.helpers import MARK, driver, marked, until, within
+from faults.helpers import MARK, Bounds, driver, marked, until, within
 from faults.scale import CHILDREN, FLOOD
 
 if TYPE_CHECKING:
@@ -406,6 +407,58 @@ with deskhand.launch(size=(50, 50), window_manager=None) as desktop, desktop.ope
 
 
 # --- what it may ---
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "code"),
+    [
+        ("trap 'echo bye' EXIT; echo hi", "hi\nbye\n", 0),
+        ("trap 'echo bye; exit 7' EXIT; true", "bye\n", 7),
+        ("trap 'echo bye' EXIT; echo hi; exit 3", "hi\nbye\n", 3),
+        ("trap 'echo bye' EXIT; set -e; false; echo no", "bye\n", 1),
+        ("(trap 'echo bye' EXIT); echo hi", "bye\nhi\n", 0),
+        ("echo a; exit 0", "a\n", 0),
+    ],
+)
+def test_a_trap_on_exit_runs(desktop: deskhand.Desktop, command: str, said: str, code: int) -> None:
+    """As with `bash -c`."""
+    result = desktop.shell(command, where="host")
+    assert (result.stdout, result.exit_code, result.stderr) == (said, code, "")
+    bash = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (bash.stdout, bash.returncode) == (said, code)
+
+
+def test_a_trap_on_exit_runs_when_the_session_ends(shell: deskhand.Shell, tmp_path: Path) -> None:
+    assert shell.run(f"trap 'echo bye; echo gone >{tmp_path}/exited' EXIT; echo hi").stdout == "hi\n"
+    result = shell.run("exit 4")
+    assert (result.stdout, result.exit_code, result.restarted) == ("bye\n", 4, True)
+    (tmp_path / "exited").unlink()
+    shell.run(f"trap 'echo gone >{tmp_path}/exited' EXIT")
+    shell.close()
+    assert (tmp_path / "exited").read_text() == "gone\n"
+
+
+def test_a_trap_on_exit_that_hangs_does_not_hold_the_end_up(shell: deskhand.Shell, mark: str) -> None:
+    shell.run("trap 'sleep 600' EXIT")
+    with Bounds(5):
+        shell.close()
+    assert marked(mark) == {}
+
+
+@pytest.mark.parametrize("name", ["eval", "builtin", "read", "printf", "exit", "export", "unset", "exec", ":", "[["])
+def test_functions_with_the_names_of_builtins_change_nothing(shell: deskhand.Shell, name: str) -> None:
+    shell.run(f"{name}() {{ return 0; }}" if name != "[[" else "function [[ { return 0; }")
+    for _ in range(2):
+        result = shell.run("echo still; (exit 5)")
+        assert (result.stdout, result.exit_code) == ("still\n", 5)
+    assert not result.restarted
+
+
+def test_a_function_that_cannot_be_removed_ends_the_session_and_says_so(shell: deskhand.Shell) -> None:
+    result = shell.run("eval() { return 0; }; readonly -f eval")
+    assert (result.exit_code, result.restarted) == (126, True)
+    assert "readonly function" in result.stderr
+    assert shell.run("echo still").stdout == "still\n"
 
 
 def test_it_runs_here_only_when_that_is_said(desktop: deskhand.Desktop) -> None:

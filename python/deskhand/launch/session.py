@@ -75,12 +75,13 @@ class HostSession:
     that; and the guard ends it too when we are killed.
     """
 
-    def __init__(self, *, cwd: str | None, env: Mapping[str, str]) -> None:
+    def __init__(self, *, cwd: str | None, env: Mapping[str, str], once: bool = False) -> None:
         """Start it.
 
         Args:
             cwd: Where it begins; its home directory when not given.
             env: Its whole environment.
+            once: It exits after one command.
 
         Raises:
             ShellError: It could not be started.
@@ -92,13 +93,13 @@ class HostSession:
         self._wake = os.eventfd(0)
         self._last_words = _LAST_WORDS
         try:
-            self._pid = self._start(cwd or env.get("HOME", "/"), env)
+            self._pid = self._start(cwd or env.get("HOME", "/"), env, ["", "once"] if once else [])
         except BaseException:
             self._guard.close()
             self.close()
             raise
 
-    def _start(self, cwd: str, env: Mapping[str, str]) -> int:
+    def _start(self, cwd: str, env: Mapping[str, str], options: list[str]) -> int:
         names = [str(self._guard.directory / name) for name in ("in", "out", "err")]
         for name in names:
             os.mkfifo(name, 0o600)
@@ -107,7 +108,7 @@ class HostSession:
         # Both ways: without a writer bash would read an end at once, and without a reader this would not open.
         both = os.open(names[0], os.O_RDWR | os.O_NONBLOCK)
         self._requests = both
-        argv = ["bash", "--noprofile", "--norc", str(_SCRIPT)]
+        argv = ["bash", "--noprofile", "--norc", str(_SCRIPT), *options]
         pid = self._guard.spawn(argv, env={**env, _MARK: self._mark}, cwd=cwd, streams=names)[0]
         try:
             self._requests = os.open(names[0], os.O_WRONLY | os.O_NONBLOCK)
