@@ -273,8 +273,8 @@ class Action:
         """The action that a dictionary describes, the inverse of `to_dict`.
 
         Args:
-            plain: ``type`` and the fields of that action. Fields it does not have are ignored, None is taken
-                for an optional field that is absent.
+            plain: ``type`` and the fields of that action. Fields it does not have are ignored, but for a place by another
+                name: the action would happen where the pointer is. None is taken for an optional field that is absent.
 
         Raises:
             ActionError: The type is missing or unknown, a required field is missing, or a value is wrong.
@@ -289,6 +289,9 @@ class Action:
         missing = [_key_of(spec) for spec in fields(action) if spec.default is MISSING and given[spec.name] is None]
         if missing:
             raise ActionError(f"{name}: {', '.join(missing)} missing")
+        strays = sorted(key for key in _OTHER_PLACES & plain.keys() if plain[key] is not None)
+        if strays and given.get("xy", ...) is None:
+            raise ActionError(f"{name}: its place is xy, as in 'xy': [400, 300], and not {', '.join(strays)}")
         return action(**{field_name: value for field_name, value in given.items() if value is not None})
 
 
@@ -311,6 +314,10 @@ def action_of(value: Action | CarriesAction) -> Action:
     if not isinstance(found, Action):
         raise ActionError(f"perform takes actions, not {shown(value)}")
     return found
+
+
+# What other vocabularies call a place.
+_OTHER_PLACES = {"x", "y", "coordinate", "coordinates", "point", "pos", "position"}
 
 
 @dataclass(frozen=True, slots=True)

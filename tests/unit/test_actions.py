@@ -243,3 +243,11 @@ def test_any_json_is_an_action_or_refused(kind: str, values: dict[str, Any]) -> 
         return
     assert Action.from_dict(json.loads(json.dumps(action.to_dict()))) == action
     hash(action)
+
+
+@pytest.mark.parametrize("place", [{"x": 1, "y": 2}, {"coordinate": [1, 2]}, {"position": {"x": 1, "y": 2}}])
+@pytest.mark.parametrize("kind", ["left_mouse_click", "right_click", "scroll", "move"])
+def test_a_place_by_another_name_is_not_ignored(kind: str, place: dict[str, object]) -> None:
+    rest = {"scroll": {"dy": 1}}.get(kind, {})
+    with pytest.raises(ActionError, match=r"xy"):
+        Action.from_dict({"type": kind, **rest, **place})
