@@ -575,8 +575,8 @@ class Desktop:
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine.
 
         It is copied whole or not at all. What is in the container is not trusted: a tree with a device, a named pipe, a name
-        with control characters, or a link that may lead out of the tree is refused. Files belong to the caller, with the rights
-        0644, or 0755 for programs, less the umask.
+        with control characters, or a link that may lead out of the tree is refused. Files belong to the caller, who can read
+        and write them; other rights are as in the container, less the umask.
 
         Args:
             source: An absolute path.

@@ -123,6 +123,26 @@ def test_files_go_in_and_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:
         desktop.copy_in(tmp_path / "missing", "/home/user/x")
 
 
+def test_files_that_are_more_than_their_names(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    """Links, rights, directories of that name, and what the kernel makes as it is read."""
+    desktop.shell(
+        "cd; mkdir -p kinds/dir; cd kinds; echo old >file; chmod 640 file; ln -s file link; ln -s /nonexistent/x dead"
+    )
+    desktop.write_file("/home/user/kinds/link", "new")
+    told = desktop.shell("cd ~/kinds; cat file; stat -c '%a %F' file link; ls -A").stdout
+    assert told == "new640 regular file\n777 symbolic link\ndead\ndir\nfile\nlink\n"
+    for path in ("/home/user/kinds/dir", "/home/user/kinds/dead"):
+        with pytest.raises(deskhand.BackendError, match="cannot write"):
+            desktop.write_file(path, "x")
+    assert desktop.shell("cd ~/kinds; ls -A . dir").stdout == ".:\ndead\ndir\nfile\nlink\n\ndir:\n"
+    desktop.write_file("/home/user/kinds/fresh", "x")
+    assert desktop.shell("stat -c %a ~/kinds/fresh; rm -r ~/kinds").stdout == "644\n"
+    desktop.copy_out("/proc/version", tmp_path / "version")
+    assert (tmp_path / "version").read_bytes() == desktop.read_file("/proc/version") != b""
+    with pytest.raises(deskhand.BackendError, match="more than 3 bytes"):
+        desktop.copy_out("/proc/version", tmp_path / "short", limit=3)
+
+
 @pytest.mark.parametrize(
     ("mess", "told"),
     [

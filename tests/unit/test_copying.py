@@ -51,9 +51,11 @@ def copied(target: Path, parts: Iterable[bytes], *, limit: int = LIMIT, entries:
 def test_a_tree_comes_out_as_it_is(tmp_path: Path) -> None:
     parts = [
         directory("./tree"),
-        entry("./tree/plain", data=b"words\n", mode=0o600),
+        entry("./tree/plain", data=b"words\n"),
+        entry("./tree/private", mode=0o400),
         entry("./tree/program", data=b"#!/bin/sh\n", mode=0o6777),
         directory("./tree/below"),
+        entry("./tree/below/closed", tarfile.DIRTYPE, mode=0o4500),
         entry("./tree/below/" + "n" * 200, data=bytes(5000)),
         hardlink("./tree/below/same", "./tree/plain"),
         symlink("./tree/below/up", "../plain"),
@@ -70,6 +72,8 @@ def test_a_tree_comes_out_as_it_is(tmp_path: Path) -> None:
     assert (out / "below" / ("n" * 200)).stat().st_size == 5000
     assert stat.S_IMODE((out / "program").stat().st_mode) & 0o7111 == 0o111 & ~mask()
     assert stat.S_IMODE((out / "plain").stat().st_mode) == 0o644 & ~mask()
+    assert stat.S_IMODE((out / "private").stat().st_mode) == 0o600
+    assert stat.S_IMODE((out / "below/closed").stat().st_mode) == 0o700
     assert (out / "dangling").readlink() == Path("nothing/here")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 

@@ -46,12 +46,24 @@ _KILLED = 137
 _NO_START = "check that the container runs, has the program, and has room for processes (Limits.processes)"
 _REFUSED = b"OCI runtime exec failed"
 # Who reads it may have had enough, and closes its standard input: it ends then, where the engine would let it wait for ever.
+# What the kernel makes as it is read (/proc, /sys) says that it is empty, and tar believes that.
 _SEND = """exec 3<&0
-tar -c -C "$1" -f - -- "./$2" </dev/null 3<&- & sender=$!
+from=$1
+if [[ -f $1/$2 && ! -L $1/$2 && ! -s $1/$2 ]]; then
+  from=$(mktemp -d) && trap 'rm -rf -- "$from"' EXIT && head -c "$3" -- "$1/$2" >"$from/$2" </dev/null || exit
+fi
+tar -c -C "$from" -f - -- "./$2" </dev/null 3<&- & sender=$!
 { read -r -N 1 _; kill "$sender"; } <&3 >/dev/null 2>&1 & watcher=$!
 wait "$sender"; code=$?
 kill "$watcher" 2>/dev/null
 exit "$code"
+"""
+# A file is there whole or not at all, and keeps its rights; a link leads to it. `head` knows where it ends: the engine cannot
+# close one direction only.
+_WRITE = """file=$(readlink -m -- "$1") && mkdir -p -- "${file%/*}/" && part=$(mktemp -- "${file%/*}/.part-XXXXXXXXXX") || exit
+trap 'rm -f -- "$part"' EXIT
+head -c "$2" >"$part" || exit
+if [ -e "$file" ]; then chmod --reference="$file" -- "$part"; else chmod =rw -- "$part"; fi && mv -fT -- "$part" "$file"
 """
 _OUT, _ERR = 1, 2
 _FRAME = struct.Struct(">BxxxL")
@@ -423,9 +435,7 @@ class Container:
 
     def write_file(self, path: str, data: bytes) -> None:
         """See `Desktop.write_file`."""
-        # Under its own name it is whole or not there. `head` knows where it ends: the engine cannot close one direction only.
-        script = 'mkdir -p -- "$(dirname -- "$1")" && head -c "$2" >"$1.part" && mv -f -- "$1.part" "$1"'
-        code, _, errors = self.run(["sh", "-c", script, "sh", _checked(path), str(len(data))], stdin=data)
+        code, _, errors = self.run(["sh", "-c", _WRITE, "sh", _checked(path), str(len(data))], stdin=data)
         if code != 0:
             raise BackendError(f"cannot write {path!r} in {self.name}: {_words(errors)}")
 
@@ -448,7 +458,8 @@ class Container:
         if limit < 1:
             raise ActionError(f"copy_out: the limit must be at least 1 byte, not {limit}")
         with staged(target, f"{source!r} from {self.name}") as staging:
-            command = Exec(self, ["bash", "-c", _SEND, "bash", directory, name], env=self.berth.environment, stdin=True)
+            argv = ["bash", "-c", _SEND, "bash", directory, name, str(limit + 1)]
+            command = Exec(self, argv, env=self.berth.environment, stdin=True)
             try:
                 output = _Output(command, staging.what)
                 try:

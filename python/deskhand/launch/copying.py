@@ -168,7 +168,7 @@ class Staging:
             raise _Damaged(f"{shown(member.name)} is {_OTHERS[tarfile.GNUTYPE_SPARSE]}")
         if member.isdir():
             with self._directory_of(parts) as above:
-                os.mkdir(parts[-1], 0o777, dir_fd=above)
+                os.mkdir(parts[-1], member.mode & 0o777 | stat.S_IRWXU, dir_fd=above)
         elif member.issym():
             # Made when everything else is there, so that nothing is written through them.
             self._links.append((parts, self._led_to(member, parts)))
@@ -215,7 +215,7 @@ class Staging:
             raise _Damaged(f"it has more than {self._limit} bytes: raise the limit, or copy parts of it")
         source = archive.extractfile(member)
         assert source is not None  # noqa: S101 # it is a regular file
-        mode = 0o755 if member.mode & stat.S_IXUSR else 0o644
+        mode = member.mode & 0o777 | stat.S_IRUSR | stat.S_IWUSR
         with self._directory_of(parts) as above:
             number = os.open(parts[-1], os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, mode, dir_fd=above)
         with open(number, "wb") as file:  # noqa: PTH123 # a descriptor
