@@ -53,6 +53,8 @@ def manifest(**more: Any) -> dict[str, Any]:
         "tasks": tasks,
         "seeds": 2,
         "repeats": 1,
+        "desktops": 1,
+        "engine": "local",
     } | more
 
 

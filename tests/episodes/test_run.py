@@ -103,6 +103,16 @@ def test_another_run_is_refused_with_what_differs(tmp_path: Path, changed: dict[
     assert (tmp_path / "manifest.json").read_text() == before
 
 
+def test_what_is_not_given_is_as_it_was(tmp_path: Path) -> None:
+    first = begin(tmp_path, [PRESS], agent="nothing", desktops=3, engine="ray")
+    again = begin(tmp_path, [PRESS])
+    assert (again.plan.desktops, again.manifest["engine"], again.plan.agent) == (3, "ray", "nothing") == (
+        first.plan.desktops, first.manifest["engine"], first.plan.agent)  # fmt: skip
+    assert begin(tmp_path, [PRESS], desktops=1, engine="local").plan.desktops == 1
+    last = begin(tmp_path, [PRESS])
+    assert (last.plan.desktops, last.manifest["engine"]) == (1, "local")
+
+
 def test_a_task_that_has_changed_makes_it_another_run(tmp_path: Path) -> None:
     begin(tmp_path, [PRESS])
     manifest = json.loads((tmp_path / "manifest.json").read_text())
@@ -125,6 +135,8 @@ def test_a_manifest_that_cannot_be_read_is_named(tmp_path: Path, content: str) -
         ({"agent": ...}, "lacks agent"),
         ({"select": ..., "tasks": ...}, "lacks select, tasks"),
         ({"seeds": "many"}, "seeds is 'many'"),
+        ({"desktops": "all"}, "desktops is 'all'"),
+        ({"engine": ...}, "lacks engine"),
         ({"tasks": ["press"]}, "tasks is ['press']"),
         ({"limit": 0.5}, "limit is 0.5"),
         # As a replay's folder has it, which is read and not gone on with.
@@ -152,6 +164,7 @@ def test_a_manifest_that_is_damaged_is_named(tmp_path: Path, change: dict[str, A
         ({"agent": "replay:/no/such/place"}, "if you trust the record, --host"),
         ({"seeds": 0}, "--seeds must be at least 1"),
         ({"desktops": 0}, "--desktops must be at least 1"),
+        ({"engine": "cloud"}, "there is no engine 'cloud'; there are: local, ray"),
         ({"shard": (3, 3)}, "of 3 shards the first is 0/3, the last 2/3"),
         ({"image": "debian"}, "have no image: add --backend docker"),
         ({"backend": "cloud"}, "there is no backend 'cloud'; there are: local, docker"),
@@ -300,7 +313,7 @@ def test_a_signal_gives_back_what_is_under_way(tmp_path: Path, number: signal.Si
     _, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 130, said
     assert f"{number.name}: giving back what is under way" in said
-    again = f"deskhand run {NUMBER} --out {out} --agent episodes.test_run:sleeps --desktops 2"
+    again = f"deskhand run {NUMBER} --out {out} --agent episodes.test_run:sleeps"
     assert f"Stopped. To go on: {again}" in said
     assert _leased(out) == 0
     assert not marked(mark)

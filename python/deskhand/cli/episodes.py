@@ -63,11 +63,11 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     help="oracle (the default), nothing, random, replay:PATH, module:function, or a model's loop: openai, anthropic, google,"
     " bedrock, langchain, agent-framework, each with :MODEL.",
 )
-@click.option("--desktops", type=click.IntRange(1), default=1, show_default=True, help="Episodes at once.")
+@click.option("--desktops", type=click.IntRange(1), help="Episodes at once. [default: 1]")
 @click.option("--seeds", type=click.IntRange(1), help="Instances of each task. [default: 1]")
 @click.option("--repeats", type=click.IntRange(1), help="How often each instance. [default: 1]")
 @click.option("--limit", type=click.IntRange(1), help="No more episodes than these, all tasks' first seeds first.")
-@click.option("--engine", default="local", show_default=True, help="What places workers: local, or ray.")
+@click.option("--engine", help="What places workers: local, or ray. [default: local]")
 @click.option("--backend", help="What makes desktops: local (the default), or docker.")
 @click.option("--image", help="The container image, instead of the tasks' own.")
 @click.option("--shard", metavar="I/N", callback=_shard, help="Play only part I (0 to N-1) of N.")
@@ -90,11 +90,11 @@ def run(  # each is an option
     tasks: tuple[str, ...],
     out: str,
     agent: str | None,
-    desktops: int,
+    desktops: int | None,
     seeds: int | None,
     repeats: int | None,
     limit: int | None,
-    engine: str,
+    engine: str | None,
     backend: str | None,
     image: str | None,
     shard: tuple[int, int],
@@ -116,12 +116,12 @@ def run(  # each is an option
     from deskhand.episodes.engines import find_engine  # noqa: PLC0415
     from deskhand.episodes.run import begin  # noqa: PLC0415
 
-    machine = find_engine(engine)
     begun = begin(
         out,
         tasks,
         agent=agent,
         desktops=desktops,
+        engine=engine,
         seeds=seeds,
         repeats=repeats,
         limit=limit,
@@ -132,6 +132,7 @@ def run(  # each is an option
         run_seed=run_seed,
         host=host,
     )
+    machine = find_engine(begun.manifest["engine"])
     course = Course(begun.keys, before := _done(begun))
     screen: _Shown = _Lines() if as_json else _Table() if sys.stderr.isatty() else _Plain()
     screen.begin(begun, course)
@@ -139,7 +140,7 @@ def run(  # each is an option
         reason = asyncio.run(_played(machine, begun, course, screen))
     course.done = _done(begun)
     course.others = course.done - before - course.results.total()
-    screen.end(begun, course, reason, _again(out, begun, engine, desktops, ledger))
+    screen.end(begun, course, reason, _again(out, begun, ledger))
     return _INTERRUPTED if reason is not None else 0
 
 
@@ -219,7 +220,7 @@ def _done(begun: Begun) -> int:
         ledger.close()
 
 
-def _again(out: str, begun: Begun, engine: str, desktops: int, ledger: str | None) -> str:
+def _again(out: str, begun: Begun, ledger: str | None) -> str:
     """The command that goes on with it."""
     from deskhand.episodes.agents import is_code  # noqa: PLC0415 # see run
     from deskhand.episodes.catalogue import ships  # noqa: PLC0415 # likewise
@@ -229,8 +230,6 @@ def _again(out: str, begun: Begun, engine: str, desktops: int, ledger: str | Non
     words = ["deskhand", "run", *(name for name in plan.tasks if not ships(name)), "--out", out]
     words += ["--agent", plan.agent] if is_code(plan.agent) else []
     words += ["--host"] if plan.host else []
-    words += ["--desktops", str(desktops)] if desktops != 1 else []
-    words += ["--engine", engine] if engine != "local" else []
     words += ["--shard", f"{shard[0]}/{shard[1]}"] if shard != (0, 1) else []
     words += ["--ledger", ledger_name(ledger)] if ledger is not None else []
     return shlex.join(words)

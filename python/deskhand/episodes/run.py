@@ -20,6 +20,7 @@ from deskhand._native import __version__
 from deskhand.bench.machine import describe
 from deskhand.episodes.agents import find_agent, is_code
 from deskhand.episodes.catalogue import digest, find_tasks, ships
+from deskhand.episodes.engines import ENGINES
 from deskhand.episodes.fleet import Fleet
 from deskhand.episodes.ledger import EVERYTHING, Key
 from deskhand.episodes.ledgers import ledger_name, open_ledger
@@ -56,6 +57,8 @@ _NEEDED: Mapping[str, tuple[type, ...]] = {
     "ledger": (str,),
     "seeds": (int,),
     "repeats": (int,),
+    "desktops": (int,),
+    "engine": (str,),
     "select": (list,),
     "tasks": (dict,),
     "started": (int, float),
@@ -69,6 +72,8 @@ _DEFAULTS: Mapping[str, Any] = {
     "ledger": _LEDGER,
     "seeds": 1,
     "repeats": 1,
+    "desktops": 1,
+    "engine": "local",
 }
 
 
@@ -96,7 +101,8 @@ def begin(
     tasks: Sequence[str] = (),
     *,
     agent: str | None = None,
-    desktops: int = 1,
+    desktops: int | None = None,
+    engine: str | None = None,
     seeds: int | None = None,
     repeats: int | None = None,
     limit: int | None = None,
@@ -117,7 +123,8 @@ def begin(
         out: The directory.
         tasks: Which tasks; see `deskhand.episodes.catalogue.find_tasks`. None at all: those of the run, or all that ship.
         agent: Who does them; see `deskhand.episodes.agents.find_agent`. By default `oracle`.
-        desktops: How many episodes at once.
+        desktops: How many episodes at once, 1 by default.
+        engine: What places workers, `local` (default) or `ray`; see `deskhand.episodes.engines.find_engine`.
         seeds: Instances of each task, 1 by default.
         repeats: How often each instance, 1 by default.
         limit: No more episodes than these, first those of the first seed.
@@ -145,6 +152,8 @@ def begin(
         "ledger": None if ledger is None else ledger_name(ledger),
         "seeds": seeds,
         "repeats": repeats,
+        "desktops": desktops,
+        "engine": engine,
     }
     settings = _settled(directory, asked, kept)
     select = [_absolute(name) for name in tasks] or ([] if kept is not None else ["*"])
@@ -157,7 +166,7 @@ def begin(
         _refuse_unnamed(directory, kept, asked, select)
         select = list(dict.fromkeys([*kept["select"], *select]))
     found = find_tasks(select)
-    _check(settings, found, shard, desktops)
+    _check(settings, found, shard)
     manifest = {
         "version": VERSION,
         "deskhand": __version__,
@@ -179,7 +188,7 @@ def begin(
         tasks=tuple(select),
         agent=settings["agent"],
         run_seed=settings["run_seed"],
-        desktops=desktops,
+        desktops=settings["desktops"],
         shard=shard,
         backend=settings["backend"],
         image=settings["image"],
@@ -319,12 +328,12 @@ def _absolute(name: str) -> str:
     return str(Path(name).absolute()) if "/" in name or name in {".", ".."} or Path(name).is_dir() else name
 
 
-def _check(settings: Mapping[str, Any], tasks: Sequence[Task], shard: tuple[int, int], desktops: int) -> None:
-    for name in (*_GROWING, "limit"):
+def _check(settings: Mapping[str, Any], tasks: Sequence[Task], shard: tuple[int, int]) -> None:
+    for name in (*_GROWING, "limit", "desktops"):
         if settings[name] is not None and settings[name] < 1:
             raise EpisodeError(f"{_option(name)} must be at least 1, not {settings[name]}")
-    if desktops < 1:
-        raise EpisodeError(f"--desktops must be at least 1, not {desktops}")
+    if settings["engine"] not in ENGINES:
+        raise EpisodeError(f"there is no engine {shown(settings['engine'])}; there are: {', '.join(ENGINES)}")
     part, parts = shard
     if not 0 <= part < parts:
         raise EpisodeError(
