@@ -40,12 +40,12 @@ class Program:
 
     Attributes:
         pid: Its process id.
-        window: The window that came up.
+        window: The window that came up; None over VNC, which tells nothing of windows.
         log: The file that its output goes to.
     """
 
     pid: int
-    window: Window
+    window: Window | None
     log: Path
 
 
@@ -59,8 +59,12 @@ def start_program(
     cwd: str | os.PathLike[str] | None,
     timeout: float,
 ) -> Program:
-    """Start it and return when its window is up and drawn; see `Desktop.start`."""
-    earlier = backend.windows()
+    """Start it and return when its window is up and drawn; see `Desktop.start`.
+
+    Over VNC nobody tells about windows: then any change of the screen counts.
+    """
+    earlier = backend.windows() if backend.has_windows else []
+    generation = backend.screen.generation
     before = {window.id for window in earlier}
     hosts = {window.pid for window in earlier}
     begun = watch.clock()
@@ -87,6 +91,8 @@ def start_program(
         status = keeper.exit_status(pid)
         if status is not None and ended_at is None:
             ended_at = watch.clock()
+        if not backend.has_windows:
+            return backend.screen.generation != generation or status not in {None, 0}
         window = next((w for w in backend.windows() if w.id not in before and is_its(w)), None)
         if window is not None or status is None:
             return window is not None
@@ -94,14 +100,14 @@ def start_program(
 
     with contextlib.suppress(TimeoutError):
         watch.until(over, timeout, "its window")
-    if window is None:
+    if backend.has_windows and window is None:
         ended = "" if status is None else f"it ended with status {status}"
         if status == 0:
             ended += " and showed no window; Desktop.shell runs commands"
         raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, keeper.tail(argv[0]), ended)
-    if backend.has_window_manager():
+    if window is not None and backend.has_window_manager():
         window = _await_focus(backend, watch, window)
-    watch.settle(_DRAWN, window=window.id)
+    watch.settle(_DRAWN, window=None if window is None else window.id)
     return Program(pid, window, keeper.log_of(argv[0]))
 
 

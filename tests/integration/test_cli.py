@@ -400,7 +400,7 @@ def test_windows(shell: Shell, up: dict[str, Any]) -> None:
     assert header.split() == ["id", "state", "class", "title", "place"]
     assert [re.split(r"  +", row.strip())[:-1] for row in rows] == [
         [hex(second), "XTerm", "a[31m[bold]b"],
-        [hex(first), "yes", "XTerm", "first"],
+        [hex(first), "active", "XTerm", "first"],
     ]
     after = shell.json("windows", "--close", str(second))
     assert [window["id"] for window in after] == [first]
