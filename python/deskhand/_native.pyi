@@ -3,6 +3,19 @@
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, final
 
+__all__ = [
+    "X11",
+    "Interrupted",
+    "Screen",
+    "Vnc",
+    "VncHandshake",
+    "VncParser",
+    "__version__",
+    "base64",
+    "forked",
+    "glance",
+]
+
 __version__: str
 
 _Rect: TypeAlias = tuple[int, int, int, int]
@@ -78,7 +91,7 @@ class VncParser:
     """What a VNC server sends after its handshake, without any I/O."""
 
     def __new__(
-        cls, size: tuple[int, int], pixels: Sequence[int] | None = None, *, local: bool = False
+        cls, size: tuple[int, int], encodings: Sequence[int] | None = None, *, local: bool = False
     ) -> VncParser: ...
     @staticmethod
     def replay(file: bytes) -> tuple[VncParser, list[tuple[float, bytes]]]: ...

@@ -51,6 +51,8 @@ def test_the_wheel_has_one_shared_library(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         libraries = [name for name in archive.namelist() if archive.read(name)[:4] == b"\x7fELF"]
         assert libraries == ["deskhand/_native.abi3.so"]
+        # Type checkers read what is typed only where this says so (PEP 561).
+        assert {"deskhand/py.typed", "deskhand/_native.pyi"} <= set(archive.namelist())
         library = archive.extract(libraries[0], tmp_path)
     told = run([need("readelf", "binutils"), "--dynamic", "--wide", library])
     needed = set(re.findall(r"\(NEEDED\)\s+Shared library: \[(.+)\]", told))

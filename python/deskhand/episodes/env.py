@@ -1,10 +1,10 @@
 """A task on a desktop as a `gymnasium` environment: `deskhand/Desktop-v0`.
 
     >>> import gymnasium, deskhand.episodes.env
-    >>> env = gymnasium.make("deskhand/Desktop-v0", task="text-replace")
+    >>> env = gymnasium.make("deskhand/Desktop-v0", task="text-replace-word")
     >>> picture, info = env.reset(seed=7)                      # info["instruction"] says what is to be done
     >>> env.step({**env.unwrapped.nothing(), "act": ACTS.index("left_click"), "xy": (400, 300)})
-    >>> envs = gymnasium.make_vec("deskhand/Desktop-v0", num_envs=8, task="text-replace")      # over one pool
+    >>> envs = gymnasium.make_vec("deskhand/Desktop-v0", num_envs=8, task="text-replace-word")      # over one pool
 
 This module owns the two spaces, when an episode ends, and what it is worth then. What must never appear here: a task, how a
 desktop is made.

@@ -1,7 +1,7 @@
 """An environment of OSWorld's shape, so that an agent and a runner written for it work here unchanged.
 
     >>> env = OSWorldEnv(action_space="pyautogui")
-    >>> seen = env.reset(task_config={"id": "text-replace"})
+    >>> seen = env.reset(task_config={"id": "text-replace-word"})
     >>> while not done:
     ...     response, actions = agent.predict(env.instruction, seen)
     ...     for action in actions:
@@ -243,7 +243,7 @@ class OSWorldEnv:
 def _named(name: object) -> Task:
     if not isinstance(name, str):
         raise TaskError(
-            shown(name), "a task's config names it", 'pass {"id": "text-replace"}; `deskhand tasks list` has all'
+            shown(name), "a task's config names it", 'pass {"id": "text-replace-word"}; `deskhand tasks list` has all'
         )
     tasks = find_tasks([name])
     if len(tasks) != 1:
