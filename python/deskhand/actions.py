@@ -506,7 +506,8 @@ class ReleaseKeys(Action):
 class Type(Action):
     r"""Type a text where the focus is: any Unicode text; ``\n`` and ``\r\n`` are Return, ``\t`` is Tab.
 
-    With ``paste`` the clipboard may be used instead of keys.
+    With ``paste`` the clipboard may be used instead of keys. What was on it is served by the driver afterwards, for as long as
+    the desktop is open; `Observation.clipboard_lost` names what is not.
 
     A text that nobody may read is given as a `Secret`, or with ``secret=True``, which makes one of it (the string that was
     given is still the caller's to forget). It is in no ``repr``, error, log or dictionary form: there it is ``***``, of

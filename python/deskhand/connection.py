@@ -72,7 +72,7 @@ class Core:
         successor: The desktop that `hand_over` or `renew` has made of this one.
         closed: Nobody can do anything with it any more.
         acting: A call was stopped, and then stopped again while it released what it held.
-        clipboard_before: What the clipboard held before a text was pasted; None when nothing is to be given back.
+        clipboard_lent: The clipboard may have a text that is to be pasted, and what was there before is to be given back.
         left_pointer: Where our input has left the pointer; None until there was some.
     """
 
@@ -113,7 +113,7 @@ class Core:
         self.successor: Desktop | None = None
         self.closed = False
         self.acting = False
-        self.clipboard_before: str | None = None
+        self.clipboard_lent = False
         self.left_pointer: tuple[int, int] | None = None
         self._make_guard = guard
         self._view_only = view_only
@@ -350,7 +350,7 @@ class Core:
         """Leave nothing pressed after a failure. The failure is what the caller gets."""
         if isinstance(error, DesktopLost | Reconnected):
             # Nothing is held there any more, but a server that is back may still have the clipboard.
-            self.acting = self.clipboard_before is not None
+            self.acting = self.clipboard_lent
             return
         for _ in range(_RELEASE_TRIES):
             # A second Ctrl-C does not stop what the first one began; between these lines, it leaves that to the next call.
@@ -363,7 +363,7 @@ class Core:
         if self.ledger.pressed:
             self._forget_stop()
             self.release()
-        if self.clipboard_before is not None:
+        if self.clipboard_lent:
             self._forget_stop()
             self.give_clipboard_back()
         self.acting = False
@@ -375,9 +375,9 @@ class Core:
 
     def give_clipboard_back(self) -> None:
         """Put on the clipboard what was there before a text was pasted."""
-        if self.clipboard_before is not None:
-            self.backend.write_clipboard(self.clipboard_before, _CLIPBOARD_LIMIT)
-            self.clipboard_before = None
+        if self.clipboard_lent:
+            self.backend.return_clipboard(_CLIPBOARD_LIMIT)
+            self.clipboard_lent = False
 
     # --- stopping ---
 

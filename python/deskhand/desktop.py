@@ -249,7 +249,8 @@ class Desktop:
                 several calls: each returns at its timeout until then, `settled=False`.
             Reconnected: The connection broke and was made anew: the action under way may have been done or not.
             BackendError: The other side refused something. Whatever was pressed has been released.
-            TimeoutError: The application did not take a text that was to be pasted. The old clipboard is back.
+            TimeoutError: The application did not take a text that was to be pasted. The old clipboard is back; a note on the
+                error names what of it is not.
         """
         settings = settings_of(settle)
         check_format(format, quality)

@@ -74,10 +74,10 @@ _PASTE_LIMIT = 5.0
 # For so long a text that was taken is waited for to appear.
 _PASTE_SHOWN = 1.0
 _CLIPBOARD_LIMIT = 5.0
+# What editors and terminals alike take. Some paste the primary selection with it, as xterm does.
+_PRIMARY_CHORD = "shift+Insert"
 # Terminals have their own chord for it, because Ctrl+V is a character to them.
-_PASTE_CHORDS = {"xterm": "shift+Insert", "uxterm": "shift+Insert"}
-# What editors and terminals alike take, where it is not known which of them has the keyboard.
-_COMMON_PASTE_CHORD = "shift+Insert"
+_PASTE_CHORDS = {"xterm": _PRIMARY_CHORD, "uxterm": _PRIMARY_CHORD}
 _TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
 
 
@@ -85,7 +85,7 @@ class Performance:
     """One `Desktop.perform`, from its actions to the observation."""
 
     __slots__ = (
-        "_actions", "_answered", "_backend", "_clock", "_core", "_drops", "_format", "_index", "_ledger", "_missed",
+        "_actions", "_answered", "_backend", "_clock", "_core", "_drops", "_format", "_index", "_ledger", "_lost", "_missed",
         "_patience", "_planned_size", "_pointer_moved", "_quality", "_settings", "_size", "_stirred", "_unanswered", "_watch",
     )  # fmt: skip
 
@@ -117,6 +117,8 @@ class Performance:
         self._drops: set[int] = set()
         # Requests for the clipboard that were answered when a text was taken from it.
         self._answered = 0
+        # What of the old clipboard cannot be given back.
+        self._lost: list[str] = []
         self._patience = _PATIENCE
         self._unanswered = False
         # Whether the screen has answered a part of the action under way.
@@ -145,6 +147,8 @@ class Performance:
             except BaseException as error:
                 core.release_after(error)
                 told = error
+                if self._lost:
+                    error.add_note(f"not on the clipboard any more: {', '.join(self._lost)}")
                 if isinstance(error, Interrupted) and core.stopped is not None:
                     told = PolicyDenied("the rest of this call", core.stopped)
                 if isinstance(told, DeskhandError) and self._index is not None:
@@ -226,6 +230,7 @@ class Performance:
                 encode=encoded - captured,
             ),
             pasted=pasted,
+            clipboard_lost=tuple(self._lost),
             pointer_moved=self._pointer_moved,
             unanswered=self._unanswered,
         )
@@ -366,11 +371,14 @@ class Performance:
             self._core.left_pointer = pointer
 
     def _paste(self, text: str | Secret) -> None:
-        before = self._backend.read_clipboard(_CLIPBOARD_LIMIT)
+        chord = self._paste_chord()
         # Noted first: whether it was taken or not, and whoever stops this call, a secret does not stay there.
-        self._core.clipboard_before = before or "" if isinstance(text, Secret) else before
-        self._backend.write_clipboard(text.reveal() if isinstance(text, Secret) else text, _CLIPBOARD_LIMIT)
-        self._send(translate(KeyPress((self._paste_chord(),)), size=self._core.size, pointer=Point(0, 0)))
+        self._core.clipboard_lent = True
+        plain = text.reveal() if isinstance(text, Secret) else text
+        self._lost += self._backend.lend_clipboard(
+            plain, with_primary=chord == _PRIMARY_CHORD, timeout=_CLIPBOARD_LIMIT
+        )
+        self._send(translate(KeyPress((chord,)), size=self._core.size, pointer=Point(0, 0)))
         self._refuse_unfocused()
         self._refuse_blocked(())
         self._backend.wait_pasted(_PASTE_LIMIT)
@@ -381,7 +389,7 @@ class Performance:
 
         Chromium asks for a text twice, and inserts what it gets the second time. While it waits for us it is at rest.
         """
-        if self._core.clipboard_before is None:
+        if not self._core.clipboard_lent:
             return verdict
         seen = verdict
         deadline = self._clock() + _PASTE_SHOWN
@@ -396,7 +404,8 @@ class Performance:
 
     def _paste_chord(self) -> str:
         if not self._backend.has_windows:
-            return _COMMON_PASTE_CHORD
+            # It is not known who has the keyboard.
+            return _PRIMARY_CHORD
         window = next((w for w in self._backend.windows() if w.active), None)
         class_name = window.class_name.lower() if window else ""
         if class_name in _PASTE_CHORDS:

@@ -78,18 +78,6 @@ def test_the_text_arrives_and_the_old_one_comes_back(bench: Bench, name: str) ->
         assert bench.desktop.clipboard == "old"
 
 
-def test_a_terminal_that_pastes_another_selection_is_told(
-    launch: Callable[..., deskhand.Desktop], tmp_path: Path
-) -> None:
-    desktop = launch(size=(1000, 700))
-    app = Bench(desktop, tmp_path).app("xterm")
-    desktop.clipboard = "old"
-    with pytest.raises(TimeoutError, match="takes the clipboard's text"):
-        desktop.perform(Type("new", paste=True))
-    assert desktop.clipboard == "old"
-    assert app.text("") == ""
-
-
 def test_who_takes_the_text_without_the_keyboard_proves_nothing(
     launch: Callable[..., deskhand.Desktop], tmp_path: Path
 ) -> None:

@@ -167,7 +167,7 @@ def property_of(request: Request) -> int:
 def endless(request: Request) -> bytes:
     """A property of which there is always more."""
     length = int.from_bytes(request.body[17:21], "little") * 4
-    return request.reply(u32(31, 1 << 31, length), bytes(length), second=8)
+    return request.reply(u32(31, 4, length), bytes(length), second=8)
 
 
 def words(request: Request, count: int) -> bytes:
@@ -341,6 +341,12 @@ CASES: dict[str, Case] = {
     ),
     "a-clipboard-that-only-says-that-there-is-more": Case(
         {"ConvertSelection": selected, "GetProperty": lambda r: r.reply(u32(31, 9, 0), second=8)},
+        pasted,
+        BackendError,
+        "parts do not fit together",
+    ),
+    "a-clipboard-of-2-GiB": Case(
+        {"ConvertSelection": selected, "GetProperty": lambda r: r.reply(u32(31, 1 << 31, 4), bytes(4), second=8)},
         pasted,
         BackendError,
         "more than 64 MiB",

@@ -5,7 +5,9 @@ It is the independent witness: what it reports does not come through deskhand's 
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import selectors
 import sys
 import time
@@ -16,6 +18,14 @@ from Xlib.ext import xtest
 from Xlib.protocol.event import SelectionNotify
 
 BLINK = 0.03
+# Longer values are sent in pieces of this size.
+PIECE = 200_000
+
+
+@functools.cache
+def content(kind: str, size: int) -> bytes:
+    """What an owner hands out as this kind."""
+    return (f"{kind} ".encode() * (size // len(kind) + 1))[:size]
 
 
 class Client:
@@ -27,6 +37,10 @@ class Client:
         self.requests = self.pieces = 0
         self.begins = False
         self.under_way: Any = None
+        self.offered: dict[str, int] = {}
+        self.manner = ""
+        # What is sent in pieces: by window and property, the kind and how much was sent.
+        self.sending: dict[tuple[int, int], tuple[str, int]] = {}
         self.blinking: Any = None
         self.lit = False
 
@@ -136,6 +150,119 @@ class Client:
         self.display.sync()
         return bool(self.display.get_selection_owner(atom) == window)
 
+    def offer(self, kinds: dict[str, int], manner: str = "") -> int:
+        """Own the clipboard with kinds of so many bytes each (see `content`), large ones in pieces; the window that owns it.
+
+        The manner is how it goes wrong: `many` offers ten thousand kinds, `narrow` says in bytes what it offers, `silent`
+        answers for nothing but the first kind, `mixed` sends pieces of several types, `numbers` gives the ids of pictures,
+        `endless` sends pieces for ever and `crumbs` small ones, `pauses` stops after the first piece until `go_on`, and `dies`
+        there.
+        """
+        self.offered, self.manner = kinds, manner
+        window = self._window(0, 0, 1, 1, 0, override=True)
+        window.set_selection_owner(self.display.intern_atom("CLIPBOARD"), X.CurrentTime)
+        self.display.sync()
+        return int(window.id)
+
+    def hand_out(self, request: Any) -> None:
+        """Answer who asks for what this offers."""
+        atom, target = self.display.intern_atom, self.display.get_atom_name(request.target)
+        window, place = request.requestor, request.property
+        if target == "TARGETS":
+            more = list(range(1, 10_001)) if self.manner == "many" else []
+            targets = [atom("TARGETS"), atom("DELETE"), *map(atom, self.offered), *more]
+            if self.manner == "narrow":
+                window.change_property(place, atom("ATOM"), 8, bytes(number % 256 for number in targets))
+            else:
+                window.change_property(place, atom("ATOM"), 32, targets)
+        elif target not in self.offered:
+            place = 0
+        elif self.manner == "silent" and target != next(iter(self.offered)):
+            return
+        elif self.manner == "numbers":
+            window.change_property(place, atom("PIXMAP"), 32, [window.id])
+        elif self.offered[target] > PIECE:
+            self.sending[window.id, place] = target, 0
+            window.change_attributes(event_mask=X.PropertyChangeMask)
+            window.change_property(place, atom("INCR"), 32, [self.offered[target]])
+        else:
+            window.change_property(place, request.target, 8, content(target, self.offered[target]))
+        window.send_event(
+            SelectionNotify(
+                time=request.time, requestor=window, selection=request.selection, target=request.target, property=place
+            )
+        )
+        self.display.flush()
+
+    def go_on(self) -> bool:
+        """Send the rest to who waits for it, whoever owns the clipboard by now."""
+        self.manner = ""
+        for window, place in list(self.sending):
+            self.send_piece(self.display.create_resource_object("window", window), place)
+        self.display.sync()
+        return True
+
+    def send_piece(self, window: Any, place: int) -> None:
+        """The next piece of what is on its way there, which was read up to here."""
+        if (window.id, place) not in self.sending:
+            return
+        target, sent = self.sending[window.id, place]
+        if sent > 0 and self.manner == "dies":
+            os._exit(0)
+        if sent > 0 and self.manner == "pauses":
+            return
+        end = sent + (1 if self.manner == "crumbs" else PIECE)
+        piece = content(target, self.offered[target])[sent:end] or (b"more" if self.manner == "endless" else b"")
+        type_ = "STRING" if self.manner == "mixed" and sent > 0 else target
+        window.change_property(place, self.display.intern_atom(type_), 8, piece)
+        self.display.flush()
+        self.pieces += 1
+        self.sending[window.id, place] = target, min(end, self.offered[target])
+        if not piece:
+            del self.sending[window.id, place]
+
+    def ask_again(self, times: int) -> list[list[int]]:
+        """Ask for a long text, and anew in the same place while a piece is there, which is deleted only then.
+
+        Returns:
+            Of each time: whether the answer said that pieces come, and how many bytes came.
+        """
+        atom = self.display.intern_atom
+        window = self._window(0, 0, 1, 1, 0, override=True)
+        window.change_attributes(event_mask=X.PropertyChangeMask)
+        place, kind = atom("_PLACE"), atom("UTF8_STRING")
+
+        def next_event(type_: int) -> None:
+            while True:
+                event = self.display.next_event()
+                if event.type == type_ and (type_ != X.PropertyNotify or event.state == X.PropertyNewValue):
+                    return
+
+        def take() -> tuple[int, bytes]:
+            found = window.get_full_property(place, X.AnyPropertyType)
+            window.delete_property(place)
+            return (found.property_type, bytes(found.value)) if found else (X.NONE, b"")
+
+        found = []
+        for _ in range(times):
+            window.convert_selection(atom("CLIPBOARD"), kind, place, X.CurrentTime)
+            next_event(X.SelectionNotify)
+            take()
+            next_event(X.PropertyNotify)
+            window.convert_selection(atom("CLIPBOARD"), kind, place, X.CurrentTime)
+            window.delete_property(place)
+            next_event(X.SelectionNotify)
+            in_pieces = take()[0] == atom("INCR")
+            count = 0
+            while in_pieces:
+                next_event(X.PropertyNotify)
+                piece = take()[1]
+                count += len(piece)
+                if not piece:
+                    break
+            found.append([int(in_pieces), count])
+        return found
+
     def convert_multiple(self, *kinds: str) -> dict[str, list[int] | None]:
         """What the clipboard has of these kinds, asked for at once (ICCCM 2.6.2); None of one that it has not."""
         window = self._window(0, 0, 1, 1, 0, override=True)
@@ -219,10 +346,15 @@ class Client:
             event = self.display.next_event()
             if event.type == X.SelectionRequest:
                 self.requests += 1
-                if self.begins:
+                if self.offered:
+                    self.hand_out(event)
+                elif self.begins:
                     self.begin(event)
             if event.type == X.PropertyNotify and event.state == X.PropertyDelete:
-                self.deliver()
+                if self.sending:
+                    self.send_piece(event.window, event.atom)
+                elif self.begins:
+                    self.deliver()
             if event.type in {X.KeyPress, X.ButtonPress}:
                 self.events.append(type(event).__name__)
                 if self.on_press is not None:

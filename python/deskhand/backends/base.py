@@ -176,8 +176,20 @@ class Backend(Protocol):
     def write_clipboard(self, text: str, timeout: float) -> None:
         """Put text on the clipboard and keep serving it."""
 
+    def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
+        """Write a text until `return_clipboard`; the kinds of what was there before that cannot be given back.
+
+        Args:
+            text: What is to be pasted.
+            with_primary: On the primary selection too, where there is one.
+            timeout: Seconds that whoever has the clipboard may take to hand over all of it.
+        """
+
+    def return_clipboard(self, timeout: float) -> None:
+        """Put back what was there before `lend_clipboard`."""
+
     def wait_pasted(self, timeout: float) -> None:
-        """Wait until somebody has taken the text last written; TimeoutError if nobody does."""
+        """Wait until somebody has taken the text last written or lent; TimeoutError if nobody does."""
 
     def clipboard_answered(self, timeout: float) -> int:
         """How many requests for the clipboard were answered, once all are that have come so far. Only where `can_paste`."""

@@ -57,7 +57,7 @@ class MemoryBackend:
         self.closed = False
         self._clock = clock
         self._clipboard: str | None = None
-        self._pasted = False
+        self._before: str | None = None
         self._interrupted = False
 
     @property
@@ -173,6 +173,18 @@ class MemoryBackend:
         """Keep the text."""
         del timeout
         self._clipboard = text
+
+    def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
+        """Keep the text, and what was there before."""
+        del with_primary
+        self._before = self.read_clipboard(timeout)
+        self.write_clipboard(text, timeout)
+        return ()
+
+    def return_clipboard(self, timeout: float) -> None:
+        """What was there before."""
+        del timeout
+        self._clipboard = self._before
 
     def wait_pasted(self, timeout: float) -> None:
         """Nobody takes it."""

@@ -69,6 +69,7 @@ class VncBackend:
         self._keyboard = Keyboard()
         self._stop = threading.Event()
         self._closed = False
+        self._before = ""
         self._ends: Ends | None = None
         self._vnc = self._connect(timeout, None)
         self.screen = self._vnc.screen
@@ -290,6 +291,17 @@ class VncBackend:
         """Put text on the clipboard; see `Backend.write_clipboard`."""
         del timeout
         self._do(lambda vnc: vnc.write_clipboard(text))
+
+    def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
+        """Put text on the clipboard for a paste; see `Backend.lend_clipboard`. A server tells of text only."""
+        del with_primary
+        self._before = self.read_clipboard(timeout) or ""
+        self.write_clipboard(text, timeout)
+        return ()
+
+    def return_clipboard(self, timeout: float) -> None:
+        """Put back the text that was there; see `Backend.return_clipboard`."""
+        self.write_clipboard(self._before, timeout)
 
     def wait_pasted(self, timeout: float) -> None:
         """Wait until the server has fetched the text; see `Backend.wait_pasted`."""

@@ -194,6 +194,8 @@ class X11Backend:
         self.has_window_manager = self._x11.has_window_manager
         self.read_clipboard = self._x11.read_clipboard
         self.write_clipboard = self._x11.write_clipboard
+        self.lend_clipboard = self._x11.lend_clipboard
+        self.return_clipboard = self._x11.return_clipboard
         self.wait_pasted = self._x11.wait_pasted
         self.clipboard_answered = self._x11.clipboard_answered
         self.interrupt = self._x11.interrupt

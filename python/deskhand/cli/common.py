@@ -165,6 +165,8 @@ def describe(seen: Observation) -> str:
         what = f"changed {count} places, the largest {_places([max(seen.rects, key=lambda r: r.width * r.height)])}"
     rest = "" if seen.settled else f", not settled ({seen.reason})"
     pasted = ", pasted" if seen.pasted else ""
+    if seen.clipboard_lost:
+        pasted += f", and the clipboard has lost {clean(', '.join(seen.clipboard_lost))}"
     return f"{what}{rest}{pasted}, {seen.elapsed.total * 1000:.0f} ms"
 
 
@@ -181,6 +183,8 @@ def explain(seen: Observation) -> str:
     ]
     if seen.pasted:
         lines.append(("pasted", "yes"))
+    if seen.clipboard_lost:
+        lines.append(("lost", f"of the clipboard: {clean(', '.join(seen.clipboard_lost))}"))
     return "\n".join(f"{name:<8} {value}" for name, value in lines)
 
 
@@ -201,6 +205,7 @@ def observation_data(seen: Observation, file: str | None) -> dict[str, Any]:
         "size": list(seen.size),
         "generation": seen.generation,
         "pasted": seen.pasted,
+        "clipboard_lost": list(seen.clipboard_lost),
         "file": file,
     }
 

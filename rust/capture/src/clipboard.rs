@@ -1,5 +1,5 @@
 //! The clipboard, both ways, on a connection of its own: a selection must be served for as long as its text may be pasted, also
-//! while nobody calls.
+//! while nobody calls. For the time of a paste the primary selection may be owned too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,28 +8,24 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use x11rb::connection::Connection;
+use x11rb::connection::{Connection, SequenceNumber};
 use x11rb::protocol::Event as XEvent;
-use x11rb::protocol::xfixes::{ConnectionExt as _, SelectionEvent, SelectionEventMask};
 use x11rb::protocol::xproto::{
-    Atom, AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, PropMode, Property,
-    SELECTION_NOTIFY_EVENT, SelectionNotifyEvent, SelectionRequestEvent, Timestamp, Window, WindowClass,
+    Atom, AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, PropMode, Property,
+    SELECTION_NOTIFY_EVENT, SelectionNotifyEvent, SelectionRequestEvent, Timestamp, Window,
 };
 use x11rb::wrapper::ConnectionExt as _;
 
 use crate::error::{Error, Result};
 use crate::replies;
+use crate::selection::{Contents, Copied, Kind, Party};
 use crate::server::{Server, Target};
 use crate::stream::Interrupt;
 use crate::windows::gone;
 
-/// Above this a text goes in pieces (ICCCM §2.5 "large data transfers"); every server accepts properties of this size.
+/// Above this a value goes in pieces (ICCCM §2.5 "large data transfers"); every server accepts properties of this size.
 const PIECE: usize = 256 * 1024;
-/// As much of a property is read at once.
-const PART: u32 = 1 << 20;
-/// A clipboard bigger than this is not text that somebody copied.
-const READ_LIMIT: usize = 64 * 1024 * 1024;
-/// Windows that a long text is on its way to.
+/// Values that are on their way in pieces.
 const MOST_TRANSFERS: usize = 64;
 /// Windows whose requests are remembered, and pairs of one request for several kinds.
 const MOST_TAKERS: usize = 256;
@@ -40,163 +36,37 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A connection with one invisible window that can own or ask for a selection.
-struct Party {
-    server: Server,
-    window: Window,
+/// The selections that are served, by their place in lists.
+const CLIPBOARD: usize = 0;
+const PRIMARY: usize = 1;
+const SELECTIONS: usize = 2;
+
+fn atom_of(server: &Server, selection: usize) -> Atom {
+    if selection == PRIMARY { AtomEnum::PRIMARY.into() } else { server.atoms.CLIPBOARD }
 }
 
-impl Party {
-    fn open(target: &Target, interrupt: &Interrupt) -> Result<Self> {
-        // The desktop's first connection was made: that this one cannot be says that the server has gone since.
-        let server = Server::open(target, interrupt).map_err(|error| match error {
-            Error::Connect { reason, .. } => Error::Lost(reason),
-            other => other,
-        })?;
-        Self::on(server)
-    }
-
-    fn on(server: Server) -> Result<Self> {
-        let window = server.conn.generate_id()?;
-        let events = CreateWindowAux::new().event_mask(EventMask::PROPERTY_CHANGE);
-        server.conn.create_window(0, window, server.root, -1, -1, 1, 1, 0, WindowClass::INPUT_ONLY, 0, &events)?;
-        server.conn.flush()?;
-        Ok(Self { server, window })
-    }
-
-    fn next_event(&self, deadline: Instant, interrupt: &Interrupt, what: &str, limit: Duration) -> Result<XEvent> {
-        loop {
-            // Before the event: there may always be another one that says nothing.
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(Error::Timeout { what: what.to_owned(), seconds: limit.as_secs_f64() });
-            }
-            if let Some(event) = self.server.conn.poll_for_event()? {
-                return Ok(event);
-            }
-            self.server.conn.stream().events_read();
-            if !self.server.conn.stream().wait_readable(left.min(WAIT_SLICE))? && interrupt.requested() {
-                return Err(Error::Interrupted);
-            }
-        }
-    }
+fn selection_of(server: &Server, atom: Atom) -> Option<usize> {
+    (0..SELECTIONS).find(|&selection| atom_of(server, selection) == atom)
 }
 
-/// The clipboard's text; `None` when it is empty or holds no text.
-///
-/// # Errors
-///
-/// [`Error::Timeout`] when the owner does not deliver in time, [`Error::Unsupported`] beyond 64 MiB, [`Error::Lost`].
-pub fn read(target: &Target, timeout: Duration, interrupt: &Interrupt) -> Result<Option<String>> {
-    read_through(&Party::open(target, interrupt)?, timeout, interrupt)
-}
-
-/// The same through a connection that is there.
-#[cfg(feature = "fuzzing")]
-pub(crate) fn read_on(server: Server, timeout: Duration) -> Result<Option<String>> {
-    read_through(&Party::on(server)?, timeout, &Interrupt::never())
-}
-
-fn read_through(party: &Party, timeout: Duration, interrupt: &Interrupt) -> Result<Option<String>> {
-    let atoms = &party.server.atoms;
-    let latin1 = u32::from(AtomEnum::STRING);
-    let changes = SelectionEventMask::SET_SELECTION_OWNER
-        | SelectionEventMask::SELECTION_WINDOW_DESTROY
-        | SelectionEventMask::SELECTION_CLIENT_CLOSE;
-    party.server.conn.xfixes_select_selection_input(party.window, atoms.CLIPBOARD, changes)?;
-    // Some owners (xclip) hand out whatever they have, a picture too, under any name that they are asked for.
-    let offered = read_as(party, atoms.TARGETS, timeout, interrupt)?.map(|bytes| {
-        bytes.chunks_exact(4).map(|atom| Atom::from_ne_bytes([atom[0], atom[1], atom[2], atom[3]])).collect::<Vec<_>>()
-    });
-    for kind in [atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8, latin1] {
-        if offered.as_ref().is_some_and(|offered| !offered.contains(&kind)) {
-            continue;
-        }
-        if let Some(bytes) = read_as(party, kind, timeout, interrupt)? {
-            let text = if kind == latin1 {
-                bytes.iter().map(|&byte| char::from(byte)).collect()
-            } else {
-                String::from_utf8_lossy(&bytes).into_owned()
-            };
-            return Ok(Some(text));
-        }
-    }
-    Ok(None)
-}
-
-fn read_as(party: &Party, kind: Atom, timeout: Duration, interrupt: &Interrupt) -> Result<Option<Vec<u8>>> {
-    let Party { server, window } = party;
-    let (conn, atoms) = (&server.conn, &server.atoms);
-    let slot = atoms._DESKHAND_CLIPBOARD;
-    let deadline = Instant::now() + timeout;
-    let awaited = "the owner of the clipboard";
-    let ask = || -> Result<()> {
-        conn.convert_selection(*window, atoms.CLIPBOARD, kind, slot, x11rb::CURRENT_TIME)?;
-        Ok(conn.flush()?)
-    };
-    ask()?;
-    loop {
-        match party.next_event(deadline, interrupt, awaited, timeout)? {
-            XEvent::SelectionNotify(notify) if notify.target != kind => {}
-            XEvent::SelectionNotify(notify) if notify.property == x11rb::NONE => return Ok(None),
-            XEvent::SelectionNotify(_) => break,
-            // Whoever was asked may have gone without an answer; for one who is no more, the server answers.
-            XEvent::XfixesSelectionNotify(_) => ask()?,
-            _ => {}
-        }
-    }
-    // The server deletes the property with the part that has nothing after it.
-    let take = || -> Result<(Atom, Vec<u8>)> {
-        let (mut value, mut offset) = (Vec::new(), 0);
-        loop {
-            let reply = conn.get_property(true, *window, slot, AtomEnum::ANY, offset, PART / 4)?.reply()?;
-            value.extend_from_slice(&replies::at_most(reply.value, PART));
-            if reply.bytes_after == 0 {
-                return Ok((reply.type_, value));
-            }
-            offset += PART / 4;
-            // A part that is not the last one is whole.
-            if value.len() != 4 * offset as usize || value.len() > READ_LIMIT {
-                return Err(too_big());
-            }
-        }
-    };
-    let (type_, value) = take()?;
-    if type_ != atoms.INCR {
-        return Ok(Some(value));
-    }
-    let mut text = Vec::new();
-    loop {
-        let change = match party.next_event(deadline, interrupt, awaited, timeout)? {
-            XEvent::PropertyNotify(change) => change,
-            XEvent::XfixesSelectionNotify(change) if change.subtype == SelectionEvent::SELECTION_CLIENT_CLOSE => {
-                return Ok(None);
-            }
-            _ => continue,
-        };
-        if change.atom != slot || change.state != Property::NEW_VALUE {
-            continue;
-        }
-        let (_, piece) = take()?;
-        if piece.is_empty() {
-            return Ok(Some(text));
-        }
-        text.extend_from_slice(&piece);
-        if text.len() > READ_LIMIT {
-            return Err(too_big());
-        }
-    }
-}
-
-fn too_big() -> Error {
-    Error::Unsupported(format!("the clipboard holds more than {} MiB", READ_LIMIT >> 20))
+/// What one selection offers.
+#[derive(Default)]
+struct Offer {
+    /// `None` when it is not ours.
+    contents: Option<Contents>,
+    version: u64,
+    owned: u64,
+    /// What it held before a text was lent; `None` when nothing is to be given back.
+    before: Option<Contents>,
+    /// Somebody has taken it between what it held before and the text.
+    overtaken: bool,
 }
 
 #[derive(Default)]
-struct Offer {
-    text: Option<Arc<[u8]>>,
+struct Offers {
+    of: [Offer; SELECTIONS],
+    /// Of what was offered last.
     version: u64,
-    owned: u64,
     /// How often it was handed to anybody in full, and when last to which window.
     served: u64,
     takers: HashMap<Window, Instant>,
@@ -209,9 +79,28 @@ struct Offer {
     stop: bool,
 }
 
+impl Offers {
+    /// From now on these are handed out, once the selection is owned again.
+    fn put(&mut self, selection: usize, contents: Contents) {
+        let offer = &mut self.of[selection];
+        (offer.contents, offer.version) = (Some(contents), self.version);
+    }
+
+    fn begin_version(&mut self) -> u64 {
+        self.version += 1;
+        self.served = 0;
+        self.takers.clear();
+        self.version
+    }
+
+    fn owned(&self) -> bool {
+        self.of.iter().all(|offer| offer.owned == offer.version)
+    }
+}
+
 #[derive(Default)]
 struct Shared {
-    offer: Mutex<Offer>,
+    offers: Mutex<Offers>,
     changed: Condvar,
 }
 
@@ -220,23 +109,32 @@ struct Ended<'a>(&'a Shared);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        locked(&self.0.offer).ended = true;
+        locked(&self.0.offers).ended = true;
         self.0.changed.notify_all();
     }
 }
 
-/// A text that does not fit one property, on its way to one window.
+/// A value that does not fit one property, on its way to one window.
 struct Transfer {
     window: Window,
     property: Atom,
-    kind: Atom,
-    text: Arc<[u8]>,
+    kind: Kind,
     sent: usize,
+    /// The request that has put the latest piece there: what was deleted before is another one.
+    put: SequenceNumber,
     version: u64,
+}
+
+/// Since when a selection is ours, and by which request.
+#[derive(Clone, Copy, Default)]
+struct Claim {
+    since: Timestamp,
+    request: SequenceNumber,
 }
 
 /// Owns the clipboard once something was written to it, and serves it from a thread.
 pub struct Clipboard {
+    target: Target,
     shared: Arc<Shared>,
     nudge: Arc<OwnedFd>,
     party: Arc<Party>,
@@ -263,7 +161,7 @@ impl Clipboard {
             }
         });
         let thread = Some(thread.map_err(|error| Error::Unsupported(format!("no thread: {error}")))?);
-        Ok(Self { shared, nudge, party, thread })
+        Ok(Self { target: target.clone(), shared, nudge, party, thread })
     }
 
     /// Its connection's socket.
@@ -272,14 +170,14 @@ impl Clipboard {
         self.party.server.conn.stream().as_fd()
     }
 
-    fn wait(&self, timeout: Duration, interrupt: &Interrupt, what: &str, done: impl Fn(&Offer) -> bool) -> Result<()> {
+    fn wait(&self, timeout: Duration, interrupt: &Interrupt, what: &str, done: impl Fn(&Offers) -> bool) -> Result<()> {
         let deadline = Instant::now() + timeout;
-        let mut offer = locked(&self.shared.offer);
+        let mut offers = locked(&self.shared.offers);
         loop {
-            if done(&offer) {
+            if done(&offers) {
                 return Ok(());
             }
-            if offer.ended {
+            if offers.ended {
                 return Err(Error::Lost("the clipboard's connection ended".into()));
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -290,8 +188,25 @@ impl Clipboard {
                 return Err(Error::Interrupted);
             }
             let slice = left.min(WAIT_SLICE);
-            (offer, _) = self.shared.changed.wait_timeout(offer, slice).unwrap_or_else(PoisonError::into_inner);
+            (offers, _) = self.shared.changed.wait_timeout(offers, slice).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    fn nudge(&self) {
+        let _ = rustix::io::write(&*self.nudge, &1_u64.to_ne_bytes());
+    }
+
+    fn wait_owned(&self, timeout: Duration, interrupt: &Interrupt) -> Result<()> {
+        self.nudge();
+        self.wait(timeout, interrupt, "owning the clipboard", Offers::owned)
+    }
+
+    /// The kinds that a text is offered as.
+    fn text(&self, text: &str) -> Contents {
+        let atoms = &self.party.server.atoms;
+        let data: Arc<[u8]> = text.as_bytes().into();
+        let kind = |target| Kind { target, type_: target, format: 8, data: Arc::clone(&data) };
+        [atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8].map(kind).into()
     }
 
     /// Owns the clipboard with this text from when this returns.
@@ -300,16 +215,111 @@ impl Clipboard {
     ///
     /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn write(&self, text: &str, timeout: Duration, interrupt: &Interrupt) -> Result<()> {
-        let version = {
-            let mut offer = locked(&self.shared.offer);
-            offer.text = Some(text.as_bytes().into());
-            offer.version += 1;
-            offer.served = 0;
-            offer.takers.clear();
-            offer.version
+        {
+            let mut offers = locked(&self.shared.offers);
+            offers.begin_version();
+            offers.put(CLIPBOARD, self.text(text));
+            offers.of[CLIPBOARD].before = None;
+        }
+        self.wait_owned(timeout, interrupt)
+    }
+
+    /// Owns the clipboard, and the primary selection if so wanted, with this text until [`Clipboard::give_back`], which offers
+    /// again what was there before. Names what could not be kept for that (untrusted text).
+    ///
+    /// An owner that sends nothing is waited for until `timeout`; then this goes on without what it has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`], [`Error::Interrupted`].
+    pub fn lend(
+        &self,
+        text: &str,
+        with_primary: bool,
+        timeout: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<String>> {
+        // What of ours others have taken by now is known then.
+        self.answered(timeout, interrupt)?;
+        let selections = if with_primary { PRIMARY + 1 } else { CLIPBOARD + 1 };
+        let foreign: Vec<usize> = {
+            let offers = locked(&self.shared.offers);
+            let is_foreign = |&selection: &usize| {
+                let offer = &offers.of[selection];
+                offer.before.is_none() && offer.contents.is_none()
+            };
+            (0..selections).filter(is_foreign).collect()
         };
-        let _ = rustix::io::write(&*self.nudge, &1_u64.to_ne_bytes());
-        self.wait(timeout, interrupt, "owning the clipboard", |offer| offer.owned >= version)
+        let asker = if foreign.is_empty() { None } else { Some(Party::open(&self.target, interrupt)?) };
+        let mut found: [Option<Copied>; SELECTIONS] = Default::default();
+        let deadline = Instant::now() + timeout;
+        if let Some(asker) = &asker {
+            for &selection in &foreign {
+                let atom = atom_of(&asker.server, selection);
+                asker.watch(atom)?;
+                found[selection] = Some(asker.copied(atom, deadline, interrupt)?);
+            }
+        }
+        {
+            let text = self.text(text);
+            let mut offers = locked(&self.shared.offers);
+            offers.begin_version();
+            for (selection, found) in found.iter_mut().enumerate().take(selections) {
+                let kept = found.as_mut().map(|copied| std::mem::take(&mut copied.contents).into());
+                let offer = &mut offers.of[selection];
+                let before = offer.before.take().or(kept).or_else(|| offer.contents.take());
+                // It was ours, and has become somebody else's since.
+                offer.overtaken = before.is_none();
+                offer.before = Some(before.unwrap_or_default());
+                offers.put(selection, Arc::clone(&text));
+            }
+        }
+        self.wait_owned(timeout, interrupt)?;
+        self.answered(timeout, interrupt)?;
+        self.not_kept(selections, &found, asker.as_ref())
+    }
+
+    /// Names of what was lost when a text was lent.
+    fn not_kept(&self, selections: usize, found: &[Option<Copied>], asker: Option<&Party>) -> Result<Vec<String>> {
+        let mut lost = Vec::new();
+        for (selection, found) in found.iter().enumerate().take(selections) {
+            let atom = atom_of(&self.party.server, selection);
+            let (overtaken, names) = match (asker, found) {
+                (Some(asker), Some(copied)) => {
+                    (asker.was_taken(atom, self.party.window)?, asker.names(&copied.missing)?)
+                }
+                _ => (locked(&self.shared.offers).of[selection].overtaken, Vec::new()),
+            };
+            // Of what came between, not even the kinds are known.
+            let names = if overtaken { vec!["TARGETS".to_owned()] } else { names };
+            lost.extend(names.into_iter().map(|name| match selection {
+                PRIMARY => format!("PRIMARY {name}"),
+                _ => name,
+            }));
+        }
+        Ok(lost)
+    }
+
+    /// Offers again what was there before a text was lent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`], [`Error::Interrupted`].
+    pub fn give_back(&self, timeout: Duration, interrupt: &Interrupt) -> Result<()> {
+        {
+            let mut offers = locked(&self.shared.offers);
+            offers.begin_version();
+            for selection in 0..SELECTIONS {
+                if let Some(before) = offers.of[selection].before.clone() {
+                    offers.put(selection, before);
+                }
+            }
+        }
+        self.wait_owned(timeout, interrupt)?;
+        for offer in &mut locked(&self.shared.offers).of {
+            offer.before = None;
+        }
+        Ok(())
     }
 
     /// How many requests were answered, once all are that the server has passed on so far.
@@ -319,13 +329,13 @@ impl Clipboard {
     /// [`Error::Timeout`], [`Error::Lost`], [`Error::Interrupted`].
     pub fn answered(&self, timeout: Duration, interrupt: &Interrupt) -> Result<u64> {
         let wanted = {
-            let mut offer = locked(&self.shared.offer);
-            offer.wanted += 1;
-            offer.wanted
+            let mut offers = locked(&self.shared.offers);
+            offers.wanted += 1;
+            offers.wanted
         };
-        let _ = rustix::io::write(&*self.nudge, &1_u64.to_ne_bytes());
-        self.wait(timeout, interrupt, "answering who asks for the clipboard", |offer| offer.caught_up >= wanted)?;
-        Ok(locked(&self.shared.offer).answered)
+        self.nudge();
+        self.wait(timeout, interrupt, "answering who asks for the clipboard", |offers| offers.caught_up >= wanted)?;
+        Ok(locked(&self.shared.offers).answered)
     }
 
     /// Waits until the text last written was handed in full to a window that `counts`, which is asked with the time of that: the
@@ -349,14 +359,14 @@ impl Clipboard {
             } else {
                 "the application with the keyboard to take the clipboard's text, which only others did"
             };
-            self.wait(left, interrupt, what, |offer| offer.served > seen).map_err(|error| match error {
+            self.wait(left, interrupt, what, |offers| offers.served > seen).map_err(|error| match error {
                 Error::Timeout { what, .. } => Error::Timeout { what, seconds: timeout.as_secs_f64() },
                 other => other,
             })?;
             let takers = {
-                let offer = locked(&self.shared.offer);
-                seen = offer.served;
-                offer.takers.clone()
+                let offers = locked(&self.shared.offers);
+                seen = offers.served;
+                offers.takers.clone()
             };
             for (window, at) in takers {
                 if counts(window, at)? {
@@ -369,45 +379,44 @@ impl Clipboard {
 
 impl Drop for Clipboard {
     fn drop(&mut self) {
-        locked(&self.shared.offer).stop = true;
-        let _ = rustix::io::write(&*self.nudge, &1_u64.to_ne_bytes());
+        locked(&self.shared.offers).stop = true;
+        self.nudge();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// True when a server's time, which begins anew every 49 days, is before another one.
-fn is_before(time: Timestamp, other: Timestamp) -> bool {
-    time.wrapping_sub(other).cast_signed() < 0
-}
-
 fn serve(party: &Party, shared: &Shared, nudge: &OwnedFd) -> Result<()> {
     let conn = &party.server.conn;
     let slot = party.server.atoms._DESKHAND_CLIPBOARD;
     let mut transfers: Vec<Transfer> = Vec::new();
+    let mut claims = [Claim::default(); SELECTIONS];
     let mut asking = false;
-    let mut since = x11rb::CURRENT_TIME;
     // All that the server had passed on when it was read up to there is answered.
     let mut read = 0;
     loop {
-        while let Some(event) = conn.poll_for_event()? {
+        while let Some((event, sequence)) = conn.poll_for_event_with_sequence()? {
             match event {
-                XEvent::SelectionRequest(request) => answer(party, shared, &request, since, &mut transfers)?,
+                XEvent::SelectionRequest(request) => answer(party, shared, &request, &claims, &mut transfers)?,
                 // Anybody can change our property: it counts when we have asked for the time.
                 XEvent::PropertyNotify(change) if asking && change.window == party.window && change.atom == slot => {
                     asking = false;
-                    since = change.time;
-                    own(party, shared, since)?;
+                    own(party, shared, change.time, &mut claims)?;
                 }
                 XEvent::PropertyNotify(change) if change.state == Property::DELETE => {
-                    advance(party, shared, change.window, change.atom, &mut transfers)?;
+                    advance(party, shared, (change.window, change.atom), sequence, &mut transfers)?;
                 }
+                XEvent::DestroyNotify(gone) => transfers.retain(|transfer| transfer.window != gone.window),
                 XEvent::SelectionClear(clear) => {
-                    let mut offer = locked(&shared.offer);
-                    // It may be about an ownership before this one, or there is a new text already.
-                    if offer.owned == offer.version && !is_before(clear.time, since) {
-                        offer.text = None;
+                    if let Some(selection) = selection_of(&party.server, clear.selection) {
+                        let offer = &mut locked(&shared.offers).of[selection];
+                        // It may be about an ownership before this one, or there is something new already.
+                        if offer.owned != offer.version || sequence < claims[selection].request {
+                            offer.overtaken = true;
+                        } else {
+                            offer.contents = None;
+                        }
                     }
                 }
                 _ => {}
@@ -415,21 +424,21 @@ fn serve(party: &Party, shared: &Shared, nudge: &OwnedFd) -> Result<()> {
         }
         conn.stream().events_read();
         {
-            let mut offer = locked(&shared.offer);
-            if offer.stop {
+            let mut offers = locked(&shared.offers);
+            if offers.stop {
                 return Ok(());
             }
-            if offer.caught_up < read {
-                offer.caught_up = read;
+            if offers.caught_up < read {
+                offers.caught_up = read;
                 shared.changed.notify_all();
             }
-            if read < offer.wanted {
-                read = offer.wanted;
-                drop(offer);
+            if read < offers.wanted {
+                read = offers.wanted;
+                drop(offers);
                 party.server.round_trip()?;
                 continue;
             }
-            if offer.owned < offer.version && !asking {
+            if !offers.owned() && !asking {
                 // The change of a property of ours tells the server's time, with which a selection is to be taken (ICCCM §2.1).
                 asking = true;
                 conn.change_property8(PropMode::APPEND, party.window, slot, AtomEnum::STRING, &[])?;
@@ -443,15 +452,24 @@ fn serve(party: &Party, shared: &Shared, nudge: &OwnedFd) -> Result<()> {
     }
 }
 
-/// Owns the clipboard from `time` on, unless somebody has taken it since.
-fn own(party: &Party, shared: &Shared, time: Timestamp) -> Result<()> {
+/// Owns what is to be owned from `time` on, unless somebody has taken it since.
+fn own(party: &Party, shared: &Shared, time: Timestamp, claims: &mut [Claim]) -> Result<()> {
     let Party { server, window } = party;
-    let version = locked(&shared.offer).version;
-    server.conn.set_selection_owner(*window, server.atoms.CLIPBOARD, time)?;
-    if server.conn.get_selection_owner(server.atoms.CLIPBOARD)?.reply()?.owner == *window {
-        let mut offer = locked(&shared.offer);
-        offer.owned = offer.owned.max(version);
-        shared.changed.notify_all();
+    for (selection, claim) in claims.iter_mut().enumerate() {
+        let version = {
+            let offer = &locked(&shared.offers).of[selection];
+            if offer.owned == offer.version {
+                continue;
+            }
+            offer.version
+        };
+        let atom = atom_of(server, selection);
+        let request = server.conn.set_selection_owner(*window, atom, time)?.sequence_number();
+        *claim = Claim { since: time, request };
+        if server.conn.get_selection_owner(atom)?.reply()?.owner == *window {
+            locked(&shared.offers).of[selection].owned = version;
+            shared.changed.notify_all();
+        }
     }
     Ok(())
 }
@@ -460,29 +478,29 @@ fn answer(
     party: &Party,
     shared: &Shared,
     request: &SelectionRequestEvent,
-    since: Timestamp,
+    claims: &[Claim],
     transfers: &mut Vec<Transfer>,
 ) -> Result<()> {
     let Party { server, .. } = party;
     let conn = &server.conn;
-    let (text, version) = {
-        let offer = locked(&shared.offer);
-        (offer.text.clone(), offer.version)
-    };
+    let asked = selection_of(server, request.selection).and_then(|selection| {
+        let offer = &locked(&shared.offers).of[selection];
+        Some((offer.contents.clone()?, offer.version, claims[selection].since))
+    });
     // Old clients leave the property out; the target's name serves then (ICCCM §2.2).
     let property = if request.property == x11rb::NONE { request.target } else { request.property };
-    let mut hand = |target, property| match &text {
-        Some(text) => convert(party, (request.requestor, target, property), (text, version, since), transfers),
+    let mut hand = |target, property| match &asked {
+        Some(asked) => convert(party, (request.requestor, target, property), asked, transfers),
         None => Ok(Handed::Nothing),
     };
     let mut handed = Handed::Nothing;
     if request.target == server.atoms.MULTIPLE && request.property != x11rb::NONE {
-        let asked = conn.get_property(false, request.requestor, property, AtomEnum::ANY, 0, 2 * MOST_PAIRS)?.reply();
+        let pairs = conn.get_property(false, request.requestor, property, AtomEnum::ANY, 0, 2 * MOST_PAIRS)?.reply();
         // Whoever asked may have gone.
-        let asked = gone(asked.map_err(Error::from))?.and_then(|asked| asked.value32().map(Iterator::collect));
-        let asked = replies::at_most(asked.unwrap_or_default(), 2 * MOST_PAIRS);
-        let mut answers = Vec::with_capacity(asked.len());
-        for pair in asked.chunks_exact(2) {
+        let pairs = gone(pairs.map_err(Error::from))?.and_then(|pairs| pairs.value32().map(Iterator::collect));
+        let pairs = replies::at_most(pairs.unwrap_or_default(), 2 * MOST_PAIRS);
+        let mut answers = Vec::with_capacity(pairs.len());
+        for pair in pairs.chunks_exact(2) {
             let one = hand(pair[0], pair[1])?;
             answers.extend([pair[0], if one == Handed::Nothing { x11rb::NONE } else { pair[1] }]);
             handed = handed.max(one);
@@ -506,8 +524,8 @@ fn answer(
     };
     conn.send_event(false, request.requestor, EventMask::NO_EVENT, notify)?;
     conn.flush()?;
-    locked(&shared.offer).answered += 1;
-    if handed == Handed::Text {
+    locked(&shared.offers).answered += 1;
+    if let (Handed::Whole, Some((_, version, _))) = (handed, asked) {
         served(shared, version, request.requestor);
     }
     Ok(())
@@ -517,58 +535,66 @@ fn answer(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Handed {
     Nothing,
-    /// What the clipboard offers, or the beginning of a long text.
+    /// What the selection offers, or the beginning of a long value.
     About,
-    /// The text, in full.
-    Text,
+    /// A value, in full.
+    Whole,
 }
 
 /// Puts what was asked for on the requestor's property.
 fn convert(
     party: &Party,
     (requestor, target, property): (Window, Atom, Atom),
-    (text, version, since): (&Arc<[u8]>, u64, Timestamp),
+    (contents, version, since): &(Contents, u64, Timestamp),
     transfers: &mut Vec<Transfer>,
 ) -> Result<Handed> {
     let (conn, atoms) = (&party.server.conn, &party.server.atoms);
     if target == atoms.TARGETS {
-        let targets = [atoms.TARGETS, atoms.TIMESTAMP, atoms.MULTIPLE, atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8];
+        let about = [atoms.TARGETS, atoms.TIMESTAMP, atoms.MULTIPLE];
+        let targets: Vec<Atom> = about.into_iter().chain(contents.iter().map(|kind| kind.target)).collect();
         conn.change_property32(PropMode::REPLACE, requestor, property, AtomEnum::ATOM, &targets)?;
-        Ok(Handed::About)
-    } else if target == atoms.TIMESTAMP {
-        conn.change_property32(PropMode::REPLACE, requestor, property, AtomEnum::INTEGER, &[since])?;
-        Ok(Handed::About)
-    } else if ![atoms.UTF8_STRING, atoms.TEXT_PLAIN_UTF8].contains(&target) {
-        Ok(Handed::Nothing)
-    } else if text.len() <= PIECE {
-        conn.change_property8(PropMode::REPLACE, requestor, property, target, text)?;
-        Ok(Handed::Text)
-    } else {
-        let events = ChangeWindowAttributesAux::new().event_mask(EventMask::PROPERTY_CHANGE);
-        conn.change_window_attributes(requestor, &events)?;
-        let size = [text.len() as u32];
-        conn.change_property32(PropMode::REPLACE, requestor, property, atoms.INCR, &size)?;
-        // One for each place, and not those of windows that went away in the middle of it.
-        transfers.retain(|other| (other.window, other.property) != (requestor, property));
-        if transfers.len() >= MOST_TRANSFERS {
-            transfers.remove(0);
-        }
-        let text = Arc::clone(text);
-        transfers.push(Transfer { window: requestor, property, kind: target, text, sent: 0, version });
-        Ok(Handed::About)
+        return Ok(Handed::About);
     }
+    if target == atoms.TIMESTAMP {
+        conn.change_property32(PropMode::REPLACE, requestor, property, AtomEnum::INTEGER, &[*since])?;
+        return Ok(Handed::About);
+    }
+    let Some(kind) = contents.iter().find(|kind| kind.target == target) else { return Ok(Handed::Nothing) };
+    // One for each place, and whoever asks again has given up the one before.
+    transfers.retain(|other| (other.window, other.property) != (requestor, property));
+    if kind.data.len() <= PIECE {
+        put(party, (requestor, property), kind, &kind.data)?;
+        return Ok(Handed::Whole);
+    }
+    let events = ChangeWindowAttributesAux::new().event_mask(EventMask::PROPERTY_CHANGE | EventMask::STRUCTURE_NOTIFY);
+    conn.change_window_attributes(requestor, &events)?;
+    let size = [kind.data.len() as u32];
+    let put = conn.change_property32(PropMode::REPLACE, requestor, property, atoms.INCR, &size)?.sequence_number();
+    if transfers.len() >= MOST_TRANSFERS {
+        transfers.remove(0);
+    }
+    transfers.push(Transfer { window: requestor, property, kind: kind.clone(), sent: 0, put, version: *version });
+    Ok(Handed::About)
+}
+
+/// Puts a value, or a piece of it, on a property; the number of the request.
+fn put(party: &Party, (window, property): (Window, Atom), kind: &Kind, data: &[u8]) -> Result<SequenceNumber> {
+    let count = data.len() / usize::from(kind.format / 8).max(1);
+    let (mode, type_, format) = (PropMode::REPLACE, kind.type_, kind.format);
+    let conn = &party.server.conn;
+    Ok(conn.change_property(mode, window, property, type_, format, count as u32, data)?.sequence_number())
 }
 
 fn served(shared: &Shared, version: u64, window: Window) {
-    let mut offer = locked(&shared.offer);
-    if offer.version == version {
-        offer.served += 1;
-        if offer.takers.len() >= MOST_TAKERS
-            && let Some(oldest) = offer.takers.iter().min_by_key(|(_, at)| **at).map(|(&window, _)| window)
+    let mut offers = locked(&shared.offers);
+    if offers.version == version {
+        offers.served += 1;
+        if offers.takers.len() >= MOST_TAKERS
+            && let Some(oldest) = offers.takers.iter().min_by_key(|(_, at)| **at).map(|(&window, _)| window)
         {
-            offer.takers.remove(&oldest);
+            offers.takers.remove(&oldest);
         }
-        offer.takers.insert(window, Instant::now());
+        offers.takers.insert(window, Instant::now());
         shared.changed.notify_all();
     }
 }
@@ -577,25 +603,29 @@ fn served(shared: &Shared, version: u64, window: Window) {
 fn advance(
     party: &Party,
     shared: &Shared,
-    window: Window,
-    property: Atom,
+    place: (Window, Atom),
+    sequence: SequenceNumber,
     transfers: &mut Vec<Transfer>,
 ) -> Result<()> {
-    let Some(index) = transfers.iter().position(|t| t.window == window && t.property == property) else {
+    let Some(index) = transfers.iter().position(|transfer| (transfer.window, transfer.property) == place) else {
         return Ok(());
     };
-    locked(&shared.offer).answered += 1;
     let transfer = &mut transfers[index];
-    let end = (transfer.sent + PIECE).min(transfer.text.len());
-    let piece = &transfer.text[transfer.sent..end];
+    // What was on the property before, such as a piece for who has asked anew since.
+    if sequence < transfer.put {
+        return Ok(());
+    }
+    locked(&shared.offers).answered += 1;
+    let end = (transfer.sent + PIECE).min(transfer.kind.data.len());
+    let piece = &transfer.kind.data[transfer.sent..end];
     let done = piece.is_empty();
-    party.server.conn.change_property8(PropMode::REPLACE, window, property, transfer.kind, piece)?;
+    transfer.put = put(party, place, &transfer.kind, piece)?;
     party.server.conn.flush()?;
     transfer.sent = end;
     if done {
         let version = transfer.version;
         transfers.remove(index);
-        served(shared, version, window);
+        served(shared, version, place.0);
     }
     Ok(())
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use imaging::Size;
 use x11rb::rust_connection::DefaultStream;
 
-use crate::clipboard;
 use crate::display::{Display, Options};
 use crate::error::Result;
 use crate::event::Event;
 use crate::grab::Method;
+use crate::selection;
 use crate::server::{Server, Target, greet};
 use crate::stream::{BoundedStream, Interrupt, SILENCE_LIMIT};
 
@@ -294,7 +294,7 @@ fn drive(ours: UnixStream, kind: u8, calls: &[u8]) -> Result<()> {
     let (conn, screen) = greet(&target, stream, 0)?;
     let server = Server::greeted(conn, screen, &target.display)?;
     if kind & 7 == 7 {
-        return clipboard::read_on(server, Duration::from_millis(5)).map(drop);
+        return selection::read_on(server, kind & 8 == 8, Duration::from_millis(5));
     }
     let method = match kind & 6 {
         0 => Some(Method::Socket),

@@ -255,6 +255,16 @@ impl X11 {
         self.with_clipboard(py, |clipboard| clipboard.write(text, timeout, &self.interrupt))
     }
 
+    fn lend_clipboard(&self, py: Python<'_>, text: &str, with_primary: bool, timeout: f64) -> PyResult<Vec<String>> {
+        let timeout = seconds(timeout)?;
+        self.with_clipboard(py, |clipboard| clipboard.lend(text, with_primary, timeout, &self.interrupt))
+    }
+
+    fn return_clipboard(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        let timeout = seconds(timeout)?;
+        self.with_clipboard(py, |clipboard| clipboard.give_back(timeout, &self.interrupt))
+    }
+
     fn wait_pasted(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         let timeout = seconds(timeout)?;
         self.with_clipboard(py, |clipboard| {

@@ -1,0 +1,475 @@
+//! What a selection holds, asked of whoever owns it. All that an owner sends is bounded in number, size and time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use x11rb::connection::Connection;
+use x11rb::protocol::Event as XEvent;
+use x11rb::protocol::xfixes::{ConnectionExt as _, SelectionEventMask};
+use x11rb::protocol::xproto::{
+    Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, EventMask, Property, SelectionNotifyEvent, Window, WindowClass,
+};
+
+use crate::error::{Error, Result};
+use crate::replies;
+use crate::server::{Server, Target};
+use crate::stream::Interrupt;
+use crate::windows::gone;
+
+/// As much of a property is read at once.
+const PART: u32 = 1 << 20;
+/// All kinds together; more than this is not kept.
+const READ_LIMIT: usize = 64 * 1024 * 1024;
+/// Kinds that are kept; office programs offer thirty.
+const MOST_KINDS: usize = 64;
+/// Kinds that are named where they were not kept, and how long a name is shown.
+const MOST_NAMED: usize = 64;
+const LONGEST_NAME: usize = 100;
+/// After the last sign of an owner that has said what it offers, it is given so long for the next.
+const PATIENCE: Duration = Duration::from_secs(1);
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// Types whose values are ids of things that end with their owner.
+const IDS: [AtomEnum; 8] = [
+    AtomEnum::BITMAP,
+    AtomEnum::COLORMAP,
+    AtomEnum::CURSOR,
+    AtomEnum::DRAWABLE,
+    AtomEnum::FONT,
+    AtomEnum::PIXMAP,
+    AtomEnum::VISUALID,
+    AtomEnum::WINDOW,
+];
+
+/// One kind of what was copied, such as a picture as PNG.
+#[derive(Clone)]
+pub(crate) struct Kind {
+    pub(crate) target: Atom,
+    pub(crate) type_: Atom,
+    pub(crate) format: u8,
+    pub(crate) data: Arc<[u8]>,
+}
+
+/// What was copied, in the owner's order of kinds.
+pub(crate) type Contents = Arc<[Kind]>;
+
+/// What was on a selection, as far as it could be had.
+#[derive(Default)]
+pub(crate) struct Copied {
+    pub(crate) contents: Vec<Kind>,
+    /// Kinds that were offered and did not come.
+    pub(crate) missing: Vec<Atom>,
+}
+
+/// What came of asking for one kind.
+enum Answer {
+    Refused,
+    Given(Kind),
+    TooLarge,
+    Malformed,
+    /// Its time was over.
+    Unfinished,
+}
+
+/// What an owner may take.
+struct Bounds {
+    deadline: Instant,
+    /// Since the last sign of it.
+    patience: Duration,
+    /// Bytes.
+    room: usize,
+}
+
+impl Bounds {
+    fn until(deadline: Instant) -> Self {
+        Self { deadline, patience: Duration::MAX, room: READ_LIMIT }
+    }
+}
+
+/// One kind that was asked for.
+struct Question {
+    window: Window,
+    target: Atom,
+    sequence: u64,
+    /// Of a value that comes in pieces.
+    pieces: Option<Pieces>,
+    answer: Option<Answer>,
+}
+
+/// What has come so far, and the type and format of the first piece.
+#[derive(Default)]
+struct Pieces {
+    of: Option<(Atom, u8)>,
+    data: Vec<u8>,
+}
+
+/// What was on a property.
+enum Taken {
+    Nothing,
+    Value(Atom, u8, Vec<u8>),
+    TooLarge,
+    Malformed,
+}
+
+/// A connection with one invisible window that can own or ask for a selection.
+pub(crate) struct Party {
+    pub(crate) server: Server,
+    pub(crate) window: Window,
+}
+
+impl Party {
+    pub(crate) fn open(target: &Target, interrupt: &Interrupt) -> Result<Self> {
+        // The desktop's first connection was made: that this one cannot be says that the server has gone since.
+        let server = Server::open(target, interrupt).map_err(|error| match error {
+            Error::Connect { reason, .. } => Error::Lost(reason),
+            other => other,
+        })?;
+        Self::on(server)
+    }
+
+    fn on(server: Server) -> Result<Self> {
+        let window = invisible(&server)?;
+        server.conn.flush()?;
+        Ok(Self { server, window })
+    }
+
+    /// The next event; `None` when there is none by then.
+    fn next_event(&self, deadline: Instant, interrupt: &Interrupt) -> Result<Option<XEvent>> {
+        loop {
+            // Before the event: there may always be another one that says nothing.
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            if let Some(event) = self.server.conn.poll_for_event()? {
+                return Ok(Some(event));
+            }
+            self.server.conn.stream().events_read();
+            if !self.server.conn.stream().wait_readable(left.min(WAIT_SLICE))? && interrupt.requested() {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+
+    /// From now on this party is told when the owner changes.
+    pub(crate) fn watch(&self, selection: Atom) -> Result<()> {
+        let changes = SelectionEventMask::SET_SELECTION_OWNER
+            | SelectionEventMask::SELECTION_WINDOW_DESTROY
+            | SelectionEventMask::SELECTION_CLIENT_CLOSE;
+        self.server.conn.xfixes_select_selection_input(self.window, selection, changes)?;
+        Ok(())
+    }
+
+    /// True when somebody has become the owner of a selection since this party read it, and before `next` did.
+    pub(crate) fn was_taken(&self, selection: Atom, next: Window) -> Result<bool> {
+        self.server.round_trip()?;
+        let mut taken = false;
+        while let Some(event) = self.server.conn.poll_for_event()? {
+            match event {
+                XEvent::XfixesSelectionNotify(change) if change.selection != selection => {}
+                XEvent::XfixesSelectionNotify(change) if change.owner == next => break,
+                XEvent::XfixesSelectionNotify(change) => taken |= change.owner != x11rb::NONE,
+                _ => {}
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Asks the owner for kinds, all at once, each through a window of its own: some owners serve one request for each window,
+    /// and what comes late from a former owner is not mistaken for the next one's. `None` when the owner has changed meanwhile.
+    fn ask(
+        &self,
+        selection: Atom,
+        targets: &[Atom],
+        bounds: &mut Bounds,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Vec<Answer>>> {
+        let conn = &self.server.conn;
+        let slot = self.server.atoms._DESKHAND_CLIPBOARD;
+        let mut questions = Vec::with_capacity(targets.len());
+        for &target in targets {
+            let window = invisible(&self.server)?;
+            let sequence =
+                conn.convert_selection(window, selection, target, slot, x11rb::CURRENT_TIME)?.sequence_number();
+            questions.push(Question { window, target, sequence, pieces: None, answer: None });
+        }
+        conn.flush()?;
+        let same_owner = self.await_answers(selection, &mut questions, bounds, interrupt);
+        for question in &questions {
+            conn.destroy_window(question.window)?;
+        }
+        let answers = questions.into_iter().map(|question| question.answer.unwrap_or(Answer::Unfinished));
+        Ok(same_owner?.then(|| answers.collect()))
+    }
+
+    fn await_answers(
+        &self,
+        selection: Atom,
+        questions: &mut [Question],
+        bounds: &mut Bounds,
+        interrupt: &Interrupt,
+    ) -> Result<bool> {
+        let slot = self.server.atoms._DESKHAND_CLIPBOARD;
+        let mut heard = Instant::now();
+        while questions.iter().any(|question| question.answer.is_none()) {
+            let patience = heard.checked_add(bounds.patience).unwrap_or(bounds.deadline);
+            let Some(event) = self.next_event(bounds.deadline.min(patience), interrupt)? else { break };
+            let mut open = questions.iter_mut().filter(|question| question.answer.is_none());
+            match event {
+                XEvent::XfixesSelectionNotify(change) if change.selection == selection => return Ok(false),
+                XEvent::SelectionNotify(told) => {
+                    let Some(question) = open.find(|question| question.is_told(&told)) else { continue };
+                    if told.property == x11rb::NONE {
+                        question.answer = Some(Answer::Refused);
+                    } else {
+                        self.take_value(question, bounds)?;
+                    }
+                }
+                XEvent::PropertyNotify(change) if (change.atom, change.state) == (slot, Property::NEW_VALUE) => {
+                    let Some(question) = open.find(|q| q.window == change.window && q.pieces.is_some()) else {
+                        continue;
+                    };
+                    self.take_piece(question, bounds)?;
+                }
+                // The owner has offered what is no atom.
+                XEvent::Error(error) => {
+                    let Some(question) = open.find(|question| question.sequence as u16 == error.sequence) else {
+                        continue;
+                    };
+                    question.answer = Some(Answer::Refused);
+                }
+                _ => continue,
+            }
+            heard = Instant::now();
+        }
+        Ok(true)
+    }
+
+    fn take_value(&self, question: &mut Question, bounds: &mut Bounds) -> Result<()> {
+        question.answer = Some(match self.take(question.window, bounds.room)? {
+            Taken::Nothing => Answer::Refused,
+            Taken::Value(type_, ..) if type_ == self.server.atoms.INCR => {
+                question.pieces = Some(Pieces::default());
+                return Ok(());
+            }
+            Taken::Value(type_, format, data) => {
+                bounds.room -= data.len();
+                Answer::Given(Kind { target: question.target, type_, format, data: data.into() })
+            }
+            Taken::TooLarge => Answer::TooLarge,
+            Taken::Malformed => Answer::Malformed,
+        });
+        Ok(())
+    }
+
+    fn take_piece(&self, question: &mut Question, bounds: &mut Bounds) -> Result<()> {
+        let Some(Pieces { of, data }) = &mut question.pieces else { return Ok(()) };
+        question.answer = Some(match self.take(question.window, bounds.room)? {
+            Taken::Nothing => return Ok(()),
+            Taken::Value(type_, format, piece) => {
+                let first = *of.get_or_insert((type_, format));
+                if piece.is_empty() {
+                    let (type_, format) = first;
+                    Answer::Given(Kind { target: question.target, type_, format, data: data.as_slice().into() })
+                } else if first == (type_, format) {
+                    bounds.room -= piece.len();
+                    data.extend_from_slice(&piece);
+                    return Ok(());
+                } else {
+                    Answer::Malformed
+                }
+            }
+            Taken::TooLarge => Answer::TooLarge,
+            Taken::Malformed => Answer::Malformed,
+        });
+        if !matches!(question.answer, Some(Answer::Given(_))) {
+            // Others may have the room.
+            bounds.room += data.len();
+            *data = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Reads a property of at most `room` bytes. The server deletes it with the part that has nothing after it.
+    fn take(&self, window: Window, room: usize) -> Result<Taken> {
+        let slot = self.server.atoms._DESKHAND_CLIPBOARD;
+        let (mut value, mut offset, mut first) = (Vec::new(), 0, None);
+        loop {
+            let reply = self.server.conn.get_property(true, window, slot, AtomEnum::ANY, offset, PART / 4)?.reply()?;
+            if reply.type_ == x11rb::NONE {
+                return Ok(if first.is_none() { Taken::Nothing } else { Taken::Malformed });
+            }
+            value.extend_from_slice(&replies::at_most(reply.value, PART));
+            if value.len().saturating_add(reply.bytes_after as usize) > room {
+                return Ok(Taken::TooLarge);
+            }
+            if *first.get_or_insert((reply.type_, reply.format)) != (reply.type_, reply.format) {
+                return Ok(Taken::Malformed);
+            }
+            if reply.bytes_after == 0 {
+                return Ok(Taken::Value(reply.type_, reply.format, value));
+            }
+            offset += PART / 4;
+            // A part that is not the last one is whole.
+            if value.len() != 4 * offset as usize {
+                return Ok(Taken::Malformed);
+            }
+        }
+    }
+
+    /// What the owner offers; `None` where it does not say that.
+    fn targets(answer: Answer) -> Option<Vec<Atom>> {
+        match answer {
+            Answer::Given(Kind { format: 32, data, .. }) => Some(
+                data.chunks_exact(4).map(|atom| Atom::from_ne_bytes([atom[0], atom[1], atom[2], atom[3]])).collect(),
+            ),
+            _ => None,
+        }
+    }
+
+    /// Kinds of text, the best first.
+    fn texts(&self) -> [Atom; 3] {
+        [self.server.atoms.UTF8_STRING, self.server.atoms.TEXT_PLAIN_UTF8, AtomEnum::STRING.into()]
+    }
+
+    /// All that is on a selection that this party watches.
+    pub(crate) fn copied(&self, selection: Atom, deadline: Instant, interrupt: &Interrupt) -> Result<Copied> {
+        let atoms = &self.server.atoms;
+        // What says something about the selection, and what changes it.
+        let no_kinds = [
+            atoms.TARGETS,
+            atoms.TIMESTAMP,
+            atoms.MULTIPLE,
+            atoms.SAVE_TARGETS,
+            atoms.DELETE,
+            atoms.INSERT_SELECTION,
+            atoms.INSERT_PROPERTY,
+        ];
+        loop {
+            if self.server.conn.get_selection_owner(selection)?.reply()?.owner == x11rb::NONE {
+                return Ok(Copied::default());
+            }
+            let mut bounds = Bounds::until(deadline);
+            let untold = Copied { contents: Vec::new(), missing: vec![atoms.TARGETS] };
+            let Some(mut answers) = self.ask(selection, &[atoms.TARGETS], &mut bounds, interrupt)? else { continue };
+            let answer = answers.remove(0);
+            if matches!(answer, Answer::Unfinished) {
+                return Ok(untold);
+            }
+            let told = Self::targets(answer);
+            let (mut kept, mut missing) = (Vec::new(), Vec::new());
+            for target in told.clone().unwrap_or_else(|| self.texts().to_vec()) {
+                if !no_kinds.contains(&target) && !kept.contains(&target) {
+                    if kept.len() < MOST_KINDS { kept.push(target) } else { missing.push(target) }
+                }
+            }
+            bounds.patience = PATIENCE;
+            let Some(answers) = self.ask(selection, &kept, &mut bounds, interrupt)? else { continue };
+            let mut contents = Vec::new();
+            for (target, answer) in kept.into_iter().zip(answers) {
+                match answer {
+                    // Nobody would have got it.
+                    Answer::Refused => {}
+                    Answer::Given(kind) if !IDS.map(u32::from).contains(&kind.type_) => contents.push(kind),
+                    _ => missing.push(target),
+                }
+            }
+            if told.is_none() && contents.is_empty() {
+                return Ok(untold);
+            }
+            return Ok(Copied { contents, missing });
+        }
+    }
+
+    /// The text on a selection that this party watches.
+    fn text(&self, selection: Atom, timeout: Duration, interrupt: &Interrupt) -> Result<Option<String>> {
+        let deadline = Instant::now() + timeout;
+        let late = || Error::Timeout { what: "the owner of the clipboard".into(), seconds: timeout.as_secs_f64() };
+        'anew: loop {
+            let targets = [self.server.atoms.TARGETS];
+            let mut bounds = Bounds::until(deadline);
+            let Some(mut answers) = self.ask(selection, &targets, &mut bounds, interrupt)? else { continue };
+            let answer = answers.remove(0);
+            if matches!(answer, Answer::Unfinished) {
+                return Err(late());
+            }
+            // Some owners (xclip) hand out whatever they have, a picture too, under any name that they are asked for.
+            let offered = Self::targets(answer);
+            for target in self.texts() {
+                if offered.as_ref().is_some_and(|offered| !offered.contains(&target)) {
+                    continue;
+                }
+                let mut bounds = Bounds::until(deadline);
+                let Some(mut answers) = self.ask(selection, &[target], &mut bounds, interrupt)? else { continue 'anew };
+                match answers.remove(0) {
+                    Answer::Refused => {}
+                    Answer::Given(kind) if target == u32::from(AtomEnum::STRING) => {
+                        return Ok(Some(kind.data.iter().map(|&byte| char::from(byte)).collect()));
+                    }
+                    Answer::Given(kind) => return Ok(Some(String::from_utf8_lossy(&kind.data).into_owned())),
+                    Answer::TooLarge => {
+                        let limit = READ_LIMIT >> 20;
+                        return Err(Error::Unsupported(format!("the clipboard holds more than {limit} MiB")));
+                    }
+                    Answer::Malformed => {
+                        let reason = "the owner of the clipboard sent a text whose parts do not fit together";
+                        return Err(Error::Unsupported(reason.into()));
+                    }
+                    Answer::Unfinished => return Err(late()),
+                }
+            }
+            return Ok(None);
+        }
+    }
+
+    /// Names of kinds, of the first of them: untrusted text.
+    pub(crate) fn names(&self, atoms: &[Atom]) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for &atom in atoms.iter().take(MOST_NAMED) {
+            let name = gone(self.server.conn.get_atom_name(atom)?.reply().map_err(Error::from))?;
+            let name = name.map_or_else(|| format!("atom {atom}").into(), |reply| reply.name);
+            names.push(String::from_utf8_lossy(&name).chars().take(LONGEST_NAME).collect());
+        }
+        Ok(names)
+    }
+}
+
+impl Question {
+    fn is_told(&self, told: &SelectionNotifyEvent) -> bool {
+        (self.window, self.target) == (told.requestor, told.target) && self.pieces.is_none()
+    }
+}
+
+fn invisible(server: &Server) -> Result<Window> {
+    let window = server.conn.generate_id()?;
+    let events = CreateWindowAux::new().event_mask(EventMask::PROPERTY_CHANGE);
+    server.conn.create_window(0, window, server.root, -1, -1, 1, 1, 0, WindowClass::INPUT_ONLY, 0, &events)?;
+    Ok(window)
+}
+
+/// The clipboard's text; `None` when it is empty or holds no text.
+///
+/// # Errors
+///
+/// [`Error::Timeout`] when the owner does not deliver in time, [`Error::Unsupported`] beyond 64 MiB, [`Error::Lost`].
+pub fn read(target: &Target, timeout: Duration, interrupt: &Interrupt) -> Result<Option<String>> {
+    read_through(&Party::open(target, interrupt)?, timeout, interrupt)
+}
+
+fn read_through(party: &Party, timeout: Duration, interrupt: &Interrupt) -> Result<Option<String>> {
+    let clipboard = party.server.atoms.CLIPBOARD;
+    party.watch(clipboard)?;
+    party.text(clipboard, timeout, interrupt)
+}
+
+/// Reads all or the text through a connection that is there.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_on(server: Server, all: bool, timeout: Duration) -> Result<()> {
+    let (party, interrupt) = (Party::on(server)?, Interrupt::never());
+    if !all {
+        return read_through(&party, timeout, &interrupt).map(drop);
+    }
+    let clipboard = party.server.atoms.CLIPBOARD;
+    party.watch(clipboard)?;
+    let copied = party.copied(clipboard, Instant::now() + timeout, &interrupt)?;
+    party.names(&copied.missing).map(drop)
+}
