@@ -128,7 +128,8 @@ class Observation(Screenshot):
             program has. Over VNC as far as the server tells (README, "Servers"); `cursor` is where it is now.
         unanswered: Whether a drag or hover went on though the application was still at work on the part before: it may have
             missed points of it, or the whole. Where an application answers no pings and runs where its threads cannot be seen,
-            it is given 0.05 s, and nothing is known.
+            it is given 0.05 s, and nothing is known. Over VNC also whether a text, or a character of it that was on no key
+            before, changed nothing on the screen: it may be lost, unless what is typed there is not shown.
     """
 
     settled: bool

@@ -6,7 +6,7 @@ This module owns the order of these steps. It takes its turns at the desktop's c
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from deskhand._native import Interrupted
 from deskhand.actions import (
@@ -28,7 +28,7 @@ from deskhand.actions import (
     action_of,
 )
 from deskhand.errors import ActionError, DeskhandError, InputBlocked, PolicyDenied, Untypable
-from deskhand.events import Answer, ButtonDown, ButtonUp, Event, Pause, PointerMove, Step
+from deskhand.events import Answer, ButtonDown, ButtonUp, Event, KeyDown, Pause, PointerMove, Step
 from deskhand.geometry import Point, check_point
 from deskhand.keys import char_keysym
 from deskhand.observation import Elapsed, Observation
@@ -66,6 +66,8 @@ _NO_WAIT_AFTER = (
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
 # What a hover or a part of a drag is given to be taken: toolkits hand motion on once a frame, and draw within one or two.
 _ANSWER = Settle(quiet=0.03, reaction=0.05, timeout=0.25)
+# A part of a text is given so long to appear.
+_ECHO = 0.5
 # For so many seconds of a call, in all, an application that is still at work then is waited for.
 _PATIENCE = 3.0
 # Longer pauses are waited for here, where they can be interrupted; shorter ones are paced by the backend.
@@ -185,12 +187,15 @@ class Performance:
                 clicks, now = self._core.clicks, self._clock()
                 if rest := clicks.rest(action, events, pointer, now, self._backend.double_click_time):
                     self._watch.pause(rest)
-                self._send(events)
                 if isinstance(action, Type):
-                    self._refuse_unfocused()
+                    self._type(events)
+                else:
+                    self._send(events)
                 clicks.note(events, pointer, self._clock())
             if index < len(planned) - 1 and (index in self._drops or not isinstance(action, _NO_WAIT_AFTER)):
-                self._end_paste(self._watch.settle(self._settings, at_pointer=not isinstance(action, _TO_FOCUS)))
+                verdict = self._watch.settle(self._settings, at_pointer=not isinstance(action, _TO_FOCUS))
+                self._note_answer(action, events, verdict)
+                self._end_paste(verdict)
                 if not self._backend.lag.frame:
                     self._backend.look()
                 # Where to look would take a round trip, the other side tells of the pointer by itself.
@@ -199,6 +204,8 @@ class Performance:
         verdict = self._watch.settle(
             self._settings, at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS)
         )
+        if planned:
+            self._note_answer(*planned[-1], verdict)
         verdict = self._end_paste(verdict)
         settled = self._clock()
         self._backend.look(None if limit is None else max(0.0, sent + limit - settled))
@@ -307,6 +314,38 @@ class Performance:
             else:
                 batch.append(event)
         self._send_batch(batch)
+
+    def _type(self, events: Sequence[Step]) -> None:
+        """Send a text, waiting for its parts to appear where the backend asks for that; once one has not, for no other."""
+        # A text has no `Answer`.
+        *parts, rest = self._backend.split(cast("Sequence[Event]", events))
+        secret = isinstance(events, SecretEvents)
+        if parts and self._settings is None:
+            # A click before it was not waited for, and what that draws must not pass for the text.
+            self._watch.settle(_ANSWER, whole=False)
+        for part in parts:
+            # What was drawn before is no answer to this.
+            self._watch.appears(0)
+            self._send(SecretEvents(part) if secret else part)
+            if not self._unanswered:
+                lag = self._backend.lag
+                if self._watch.appears(_ECHO + lag.frame + 2 * max(lag.trip, lag.nap)):
+                    self._stirred = True
+                    if sum(isinstance(event, KeyDown) for event in part) > 1:
+                        # The first of several may appear before the others.
+                        self._watch.settle(_ANSWER, whole=False)
+                    self._backend.taken()
+                else:
+                    self._unanswered = True
+        self._send(SecretEvents(rest) if secret and parts else rest)
+        self._refuse_unfocused()
+
+    def _note_answer(self, action: Action, events: Sequence[Step], verdict: Verdict) -> None:
+        """Note that a text appeared, or that it changed nothing where nobody tells who has the keyboard."""
+        if isinstance(action, Type) and events and not self._backend.tells_focus:
+            self._unanswered |= verdict.reason is Reason.UNCHANGED
+            if verdict.first_change is not None and not self._unanswered:
+                self._backend.taken()
 
     def _refuse_stale(self, events: Sequence[Step]) -> None:
         """Check points again if the screen was resized since they were; servers move what is outside to the nearest edge."""

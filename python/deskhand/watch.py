@@ -117,6 +117,19 @@ class Watch:
                 raise TimeoutError(f"waited {timeout:g} s for {what}")
             self._backend.wait(min(left, _SLICE))
 
+    def appears(self, limit: float) -> bool:
+        """Wait until something changes that did not on its own before; False after `limit` seconds. With 0 it only looks."""
+        now = self.clock()
+        machine = Machine(Settle(), now=now, ambient=self._ambient.regions(now), can_probe=False)
+        relevant: list[tuple[float, list[Rect]]] = []
+        deadline = now + limit
+        self._report(machine, relevant)
+        while not relevant and (left := deadline - self.clock()) > 0:
+            self.check_stop()
+            self._backend.wait(min(left, _SLICE))
+            self._report(machine, relevant)
+        return bool(relevant)
+
     def settle(
         self,
         settings: Settle | None,

@@ -42,8 +42,8 @@ _LISTENING = "00010000"
 FEATURES = {
     "side_buttons": "buttons 8 and 9",
     "horizontal_wheel": "scrolling sideways",
-    "any_key": "characters that are on no key",
-    "any_text": "more than 12 of them, by pasting",
+    "any_key": "12 different characters that are on no key (ä, ж, 你), in a connection",
+    "any_text": "more of them, by pasting",
     "caps_lock": "typing with CapsLock on",
     "clipboard_in": "setting the clipboard",
     "clipboard": "the clipboard in any script",
@@ -100,7 +100,7 @@ LACKS: dict[str, dict[str, str]] = {
     },
     "x0tigervnc": {
         "side_buttons": f"TigerVNC before 1.15: {_KEYS_INSTEAD}",
-        "any_key": "TigerVNC 1.12 drops them without a word",
+        "any_key": "TigerVNC 1.12 drops them; `Observation.unanswered`",
         "any_text": "the paste ends in `TimeoutError`",
         "clipboard_in": "TigerVNC 1.12 has none here, and does not say so",
         "clipboard": "none",

@@ -20,6 +20,8 @@ CANCELLATIONS = _scaled(60, 3000)
 HOSTILE_RESETS = _scaled(2, 50)
 CONTAINER_CYCLES = _scaled(6, 500)
 CUTS = _scaled(10, 500)
+# VNC servers, each of which gets one text.
+FIRST_TEXTS = _scaled(2, 100)
 DESKTOPS = _scaled(12, 50)
 # For how many seconds a killed VNC server is away: the pauses between two attempts to reach it grow meanwhile.
 AWAY = (0.3, 1.0, 1.7, 2.5, 3.3, 4.1, 5.0, 6.0) if EVIDENCE else (0.3,)

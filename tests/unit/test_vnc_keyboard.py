@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deskhand.backends.vnc_keyboard import BUDGET, CAPS_LOCK, NUM_LOCK, Keyboard, locks_needed
-from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
+from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove
 from deskhand.keys import char_keysym, keysym
 
 SHIFT, CTRL = keysym("Shift_L"), keysym("Control_L")
@@ -81,6 +81,41 @@ def test_the_budget_counts_different_characters_of_all_texts() -> None:
     # The keycodes that a server has given away stay given away.
     keyboard.forget()
     assert keyboard.untypable(typed("я")) == {char_keysym("я")}
+
+
+def test_each_new_character_is_a_part() -> None:
+    keyboard = Keyboard()
+    text = "abüéücüß"
+    assert keyboard.split(typed("plain"), ahead=False) == [typed("plain")]
+    parts = keyboard.split(typed(text), ahead=False)
+    assert parts == [*map(typed, ["ab", "ü", "é", "ücü", "ß"])]
+    for part in parts[:3]:
+        plan(keyboard, *part)
+    keyboard.taken()
+    assert keyboard.split(typed(text), ahead=False) == [*map(typed, ["abüéücü", "ß"])]
+    # What was sent and not taken is new again.
+    plan(keyboard, *typed("ß"))
+    assert keyboard.split(typed("plain"), ahead=False) == [typed("plain")]
+    keyboard.taken()
+    assert keyboard.split(typed("ßa"), ahead=False) == [*map(typed, "ßa")]
+    keyboard.unlearn()
+    assert keyboard.split(typed("üx"), ahead=False) == [*map(typed, "üx")]
+
+
+def test_what_is_new_is_released_ahead() -> None:
+    keyboard = Keyboard()
+    assert keyboard.split(typed("plain"), ahead=True) == [typed("plain")]
+    first, rest = keyboard.split(typed("aüéü"), ahead=True)
+    releases = [KeyUp(char_keysym(char) or 0) for char in "üé"]
+    assert [event for event in first if not isinstance(event, Pause)] == [*releases, *typed("a")]
+    assert rest == typed("üéü")
+    assert plan(keyboard, *releases) == releases
+    keyboard.taken()
+    assert keyboard.split(typed("éü"), ahead=True) == [typed("éü")]
+    assert len(keyboard.split(typed("ß"), ahead=True)) == 1
+    # Not what is held: that would let go of it.
+    plan(keyboard, KeyDown(char_keysym("ß") or 0))
+    assert keyboard.split(typed("ß"), ahead=True) == [typed("ß")]
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,8 @@ class Backend(Protocol):
     """What errors call it, such as `x11`."""
     has_windows: bool
     """Whether `windows`, `activate` and `close_window` work."""
+    tells_focus: bool
+    """Whether it is known that a text went to nobody."""
     tells_pointer: bool
     """Whether the other side says where it has put the pointer."""
 
@@ -97,6 +99,12 @@ class Backend(Protocol):
 
     def untypable(self, events: Sequence[Step]) -> set[int]:
         """The keysyms among these that no key can bring, as far as that is known before they are sent."""
+
+    def split(self, events: Sequence[Event]) -> Sequence[Sequence[Event]]:
+        """The parts of a text, each of which the application must have taken before the next is sent; at least one."""
+
+    def taken(self) -> None:
+        """Be told that the application has taken what was sent of a text since `split`."""
 
     def begin(self) -> None:
         """Several calls follow in a row; whatever the backend does meanwhile on its own may rest until `end`."""

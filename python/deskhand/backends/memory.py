@@ -39,6 +39,7 @@ class MemoryBackend:
 
     name = "memory"
     has_windows = False
+    tells_focus = True
     tells_pointer = True
     lag = Lag()
     can_paste = True
@@ -79,6 +80,13 @@ class MemoryBackend:
         """Any keysym will do."""
         del events
         return set()
+
+    def split(self, events: Sequence[Event]) -> Sequence[Sequence[Event]]:
+        """All at once."""
+        return [events]
+
+    def taken(self) -> None:
+        """Nothing depends on it."""
 
     def begin(self) -> None:
         """Nothing runs beside the caller."""

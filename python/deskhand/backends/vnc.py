@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import random
 import threading
 import time
@@ -44,6 +45,8 @@ _SILENT = 1.0
 # How the loss of a connection is told whose other end may not know of it.
 _UNHEARD = ("not answer", "taken no input")
 _SLICE = 0.25
+# x11vnc frees the keycodes that it has found when no key came for 5 s, now and then.
+_FREED = 4.0
 
 
 class VncBackend:
@@ -51,6 +54,7 @@ class VncBackend:
 
     name = "vnc"
     has_windows = False
+    tells_focus = False
     tells_pointer = False
 
     def __init__(self, target: VncTarget, *, timeout: float) -> None:
@@ -67,6 +71,7 @@ class VncBackend:
         """
         self._target = target
         self._keyboard = Keyboard()
+        self._typed = -math.inf
         self._stop = threading.Event()
         self._closed = False
         self._before = ""
@@ -134,11 +139,10 @@ class VncBackend:
             detail = f"{lost.detail}; for {_RECONNECT_LIMIT:g} s it did not come back: {reason}"
             raise DesktopLost("network", detail) from lost
         self._keyboard.forget()
-        # Most servers release what a client held that went away; x11vnc (known by what it can) does not, and has forgotten the
-        # buttons: only what it thinks is pressed it releases. To X, pressing what is pressed is nothing.
-        features = self._vnc.features
-        forgetful = "fence" not in features and "set_desktop_size" in features
-        again: list[Event] = [*map(ButtonDown, buttons)] if forgetful else []
+        self._keyboard.unlearn()
+        # Most servers release what a client held that went away; x11vnc does not, and has forgotten the buttons: only what it
+        # thinks is pressed it releases. To X, pressing what is pressed is nothing.
+        again: list[Event] = [*map(ButtonDown, buttons)] if self._is_x11vnc else []
         if unheard:
             # The server may still have the old connection, and releases no key that another than it has pressed.
             again += map(KeyDown, keys)
@@ -189,6 +193,23 @@ class VncBackend:
         return self._keyboard.untypable(events, BUDGET if finds_keys else 0)
 
     @property
+    def _is_x11vnc(self) -> bool:
+        """As far as that is known by what it can."""
+        features = self._vnc.features
+        return "fence" not in features and "set_desktop_size" in features
+
+    def split(self, events: Sequence[Event]) -> Sequence[Sequence[Event]]:
+        """See `Backend.split`."""
+        ahead = self._is_x11vnc
+        if ahead and time.monotonic() - self._typed > _FREED:
+            self._keyboard.unlearn()
+        return self._keyboard.split(events, ahead=ahead)
+
+    def taken(self) -> None:
+        """See `Backend.taken`."""
+        self._keyboard.taken()
+
+    @property
     def can_paste(self) -> bool:
         """Whether a paste can be proved."""
         return "clipboard" in self._vnc.features
@@ -201,6 +222,7 @@ class VncBackend:
         switch = [lock for lock, on in needed.items() if locks.get(lock, on) != on]
         side_buttons = "mouse_buttons" in self._vnc.features
         planned = encode(self._keyboard.plan(events, side_buttons=side_buttons, switch=switch))
+        self._typed = time.monotonic()
         try:
             self._do(lambda vnc: vnc.send(planned))
         except BaseException as error:

@@ -9,6 +9,9 @@ letters and signs are shifted as on an American one, and a few spare keycodes. W
   comes after that is dropped without a word. So no more than `BUDGET` different ones are sent in a connection.
 - The first key of a connection to Xvnc makes the X server copy the map of that keyboard over the common one, and what was just
   added to it is lost. So a character that is on no key is never the first: Shift is tapped before it.
+- While an Xlib client fetches the map because of one such character, it forgets that it is told of the next one, and looks the
+  key of that up in vain (libX11 1.8, `_XkbCheckPendingRefresh`; Tk loses characters by it). So what follows a new one is sent
+  when the application has taken that: see `split`.
 - With CapsLock on, x0vncserver loses capitals; of the keypad it has no digits with NumLock off, and nothing else but signs with
   NumLock on. To a client that does not say that it knows the locks, TigerVNC switches them to what it guesses was meant, and
   leaves them so. So a lock that is told to be in the way is switched before these keys and back after them.
@@ -16,12 +19,13 @@ letters and signs are shifted as on an American one, and a few spare keycodes. W
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Step
+from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["BUDGET", "CAPS_LOCK", "NUM_LOCK", "Keyboard", "locks_needed"]
 
@@ -41,6 +45,8 @@ CAPS_LOCK, NUM_LOCK = 0xFFE5, 0xFF7F
 _KEYPAD_MOVES = {*range(0xFF95, 0xFFA0)}
 _KEYPAD_DIGITS = {*range(0xFFB0, 0xFFBA), 0xFFAC, 0xFFAE}
 _BACK, _FORWARD = 8, 9
+# From the last change of the map to the first key, where nothing tells when the application has read it.
+_READ = 0.1
 _BROWSER_KEYS = {_BACK: 0x1008FF26, _FORWARD: 0x1008FF27}
 
 
@@ -64,12 +70,48 @@ class Keyboard:
         self._held: dict[int, int] = {}
         self._awake = False
         self._spent: set[int] = set()
+        self._sent: set[int] = set()
+        self._known: set[int] = set()
 
     def untypable(self, events: Iterable[Step], budget: int = BUDGET) -> set[int]:
         """The keysyms among these that the server may have no keycode for, when it finds so many at all."""
         rare = {event.keysym for event in events if isinstance(event, KeyDown) and _is_rare(event.keysym)}
         new = rare - self._spent
         return new if len(self._spent) + len(new) > budget else set()
+
+    def split(self, events: Sequence[Event], *, ahead: bool) -> list[Sequence[Event]]:
+        """The parts of a text, each of which must have been taken by the application before the next is sent.
+
+        Args:
+            events: As `translate` made them.
+            ahead: The server finds a keycode for a release too, which types nothing (x11vnc). So releases of all that is new
+                come first, then a key alone: when the application has taken that, it has read the map. Else each new character
+                is a part.
+        """
+        # What was sent before, and not taken, is as good as new.
+        self._sent.clear()
+        new = {event.keysym: None for event in events if isinstance(event, KeyDown) and _is_rare(event.keysym)}
+        for keysym in self._known | self._held.keys():
+            new.pop(keysym, None)
+        if not new:
+            return [events]
+        if ahead:
+            end = events.index(KeyUp(_first_key(events))) + 1
+            first: list[Event] = [*map(KeyUp, new), Pause(_READ), *events[:end]]
+            return [first, events[end:]] if events[end:] else [first]
+        bounds = {0, len(events)}
+        for keysym in new:
+            bounds |= {events.index(KeyDown(keysym)), events.index(KeyUp(keysym)) + 1}
+        return [events[begin:end] for begin, end in pairwise(sorted(bounds))]
+
+    def taken(self) -> None:
+        """The application has taken what was sent of a text so far."""
+        self._known |= self._sent
+        self._sent.clear()
+
+    def unlearn(self) -> None:
+        """The server may have freed the keycodes of all characters, or be another one."""
+        self._known.clear()
 
     def plan(self, events: Iterable[Event], *, side_buttons: bool, switch: Iterable[int] = ()) -> list[Event]:
         """What is sent to carry these events out.
@@ -85,6 +127,7 @@ class Keyboard:
                 case KeyDown(keysym=keysym):
                     planned += self._press(keysym)
                 case KeyUp(keysym=keysym):
+                    self._spend(keysym)
                     planned.append(KeyUp(self._held.pop(keysym, keysym)))
                 case ButtonDown(button=button) if button in _BROWSER_KEYS and not side_buttons:
                     planned.append(KeyDown(_BROWSER_KEYS[button]))
@@ -97,9 +140,8 @@ class Keyboard:
 
     def _press(self, keysym: int) -> list[Event]:
         wake: list[Event] = []
-        if _is_rare(keysym):
-            self._spent.add(keysym)
-            wake = [] if self._awake else [KeyDown(_SHIFT_L), KeyUp(_SHIFT_L)]
+        if self._spend(keysym) and not self._awake:
+            wake = [KeyDown(_SHIFT_L), KeyUp(_SHIFT_L)]
         self._awake = True
         shift = _SHIFT_L in self._held or _SHIFT_R in self._held
         sent = _WITH_SHIFT.get(keysym, keysym) if shift else keysym
@@ -109,6 +151,12 @@ class Keyboard:
             return [KeyDown(_SHIFT_L), KeyDown(sent), KeyUp(_SHIFT_L)]
         return [*wake, KeyDown(sent)]
 
+    def _spend(self, keysym: int) -> bool:
+        if rare := _is_rare(keysym):
+            self._spent.add(keysym)
+            self._sent.add(keysym)
+        return rare
+
     def forget(self) -> None:
         """A new connection: nothing is held there, but what has found a spare keycode has kept it."""
         self._held.clear()
@@ -117,6 +165,10 @@ class Keyboard:
 def _is_rare(keysym: int) -> bool:
     """Whether it is a character that no American keyboard has."""
     return 0xA0 <= keysym < _FIRST_FUNCTION or _FIRST_UNICODE <= keysym < _AFTER_UNICODE
+
+
+def _first_key(events: Iterable[Event]) -> int:
+    return next(event.keysym for event in events if isinstance(event, KeyDown))
 
 
 def _is_letter(keysym: int) -> bool:

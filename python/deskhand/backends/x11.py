@@ -140,6 +140,7 @@ class X11Backend:
 
     name = "x11"
     has_windows = True
+    tells_focus = True
     tells_pointer = True
     lag = Lag()
     can_paste = True
@@ -228,6 +229,13 @@ class X11Backend:
         """Which keycodes are free is known when the text is sent."""
         del events
         return set()
+
+    def split(self, events: Sequence[Event]) -> Sequence[Sequence[Event]]:
+        """All at once: what is bound to a key is proved to have been read."""
+        return [events]
+
+    def taken(self) -> None:
+        """Nothing depends on it."""
 
     def send(self, events: Sequence[Event]) -> Missed | None:
         """Send events; see `Backend.send`."""
