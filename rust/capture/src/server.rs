@@ -41,6 +41,7 @@ atom_manager! {
         _NET_WM_NAME,
         _NET_WM_PID,
         _NET_WM_PING,
+        WM_CLIENT_LEADER,
         WM_DELETE_WINDOW,
         WM_PROTOCOLS,
         WM_STATE,

@@ -178,16 +178,12 @@ impl Server {
     fn window(&self, id: Window) -> Result<WindowInfo> {
         let geometry = self.conn.get_geometry(id)?;
         let position = self.conn.translate_coordinates(id, self.root, 0, 0)?;
-        let class = self.conn.get_property(false, id, AtomEnum::WM_CLASS, AtomEnum::STRING, 0, MAX_TITLE_WORDS)?;
         let title = match self.text(id, self.atoms._NET_WM_NAME)? {
             Some(title) => title,
             None => self.text(id, AtomEnum::WM_NAME.into())?.unwrap_or_default(),
         };
         let pid = self.words(id, self.atoms._NET_WM_PID, 1)?.first().copied();
-        let class = replies::at_most(class.reply()?.value, 4 * MAX_TITLE_WORDS);
-        // Two texts, each with a zero behind it.
-        let class = class.split(|&byte| byte == 0).nth(1).unwrap_or_default();
-        let class = String::from_utf8_lossy(class).into_owned();
+        let class = self.class(id)?.unwrap_or_default();
         let (geometry, position) = (geometry.reply()?, position.reply()?);
         let rect = (
             i32::from(position.dst_x),
@@ -250,6 +246,30 @@ impl Server {
             return self.under_pointer();
         }
         Ok(Some(focus))
+    }
+
+    /// The class of the nearest window from the one that keys go to upwards that has one, and that of its client's leader.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] or [`Error::Interrupted`].
+    pub fn focused_classes(&self) -> Result<Vec<String>> {
+        let Some(focus) = self.focus()? else { return Ok(Vec::new()) };
+        let (window, _) = self.climb(focus, |window| Ok(gone(self.class(window))?.flatten().is_some()))?;
+        let leader = gone(self.words(window, self.atoms.WM_CLIENT_LEADER, 1))?.unwrap_or_default();
+        let mut classes = Vec::new();
+        for window in [window].into_iter().chain(leader) {
+            classes.extend(gone(self.class(window))?.flatten());
+        }
+        Ok(classes)
+    }
+
+    /// The second part of `WM_CLASS`.
+    fn class(&self, window: Window) -> Result<Option<String>> {
+        let class = self.conn.get_property(false, window, AtomEnum::WM_CLASS, AtomEnum::STRING, 0, MAX_TITLE_WORDS)?;
+        let class = replies::at_most(class.reply()?.value, 4 * MAX_TITLE_WORDS);
+        // Two texts, each with a zero behind it.
+        Ok(class.split(|&byte| byte == 0).nth(1).map(|class| String::from_utf8_lossy(class).into_owned()))
     }
 
     /// True when the window manager lists a window.
