@@ -5,6 +5,7 @@ This module owns the order of these steps. It takes its turns at the desktop's c
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -81,6 +82,12 @@ _PRIMARY_CHORD = "shift+Insert"
 # Terminals have their own chord for it, because Ctrl+V is a character to them.
 _PASTE_CHORDS = {"xterm": _PRIMARY_CHORD, "uxterm": _PRIMARY_CHORD}
 _TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
+# No key brings these a character beyond U+FFFF. Java cuts keysyms to 16 bits: AWT by the class of its window with the keyboard,
+# JavaFX by that of its application. Writer puts what comes through an input method before letters of its own buffer.
+_NARROW = ("focusproxy", "java", "libreoffice-writer", "libreoffice-web", "libreoffice-global")
+# The keysyms of characters beyond U+FFFF; those of keys that are no characters, such as XF86AudioPlay, are above them all.
+_WIDE_KEYSYMS = range(0x0101_0000, 0x0111_0000)
+_CONTROLS = re.compile("([\\x00-\\x1f]+)")
 
 
 class Performance:
@@ -187,7 +194,11 @@ class Performance:
                 clicks, now = self._core.clicks, self._clock()
                 if rest := clicks.rest(action, events, pointer, now, self._backend.double_click_time):
                     self._watch.pause(rest)
-                if isinstance(action, Type):
+                if isinstance(action, _TO_FOCUS) and (wide := _wide(events)) and self._is_narrow():
+                    self._type_around(action, wide)
+                    pasted = True
+                    self._refuse_unfocused()
+                elif isinstance(action, Type):
                     self._type(events)
                 else:
                     self._send(events)
@@ -292,6 +303,23 @@ class Performance:
         raise Untypable(
             characters, f"{self._backend.name} has no key left for them, and its clipboard cannot bring them"
         )
+
+    def _is_narrow(self) -> bool:
+        return any(name.lower() in _NARROW for name in self._backend.focused_classes())
+
+    def _type_around(self, action: Action, wide: set[int]) -> None:
+        """Paste what no key brings to the application with the keyboard; line ends and tabs stay keys."""
+        if not isinstance(action, Type):
+            characters = [(0, chr(keysym & 0xFF_FFFF)) for keysym in sorted(wide)]
+            raise Untypable(characters, "no key brings them to the application with the keyboard; use Type")
+        if isinstance(action.text, Secret):
+            raise Untypable.hidden(len(wide), "no key brings them to the application with the keyboard; use paste=True")
+        for piece in _CONTROLS.split(action.text):
+            if any(char_keysym(char) in wide for char in piece):
+                self._paste(piece)
+                self._end_paste(self._watch.settle(self._settings))
+            else:
+                self._send(translate(Type(piece), size=self._core.size, pointer=Point(0, 0)))
 
     def _send(self, events: Sequence[Step]) -> None:
         """Send events; pauses that are long enough to be interrupted are spent here, keeping the screen current."""
@@ -450,6 +478,11 @@ class Performance:
         if class_name in _PASTE_CHORDS:
             return _PASTE_CHORDS[class_name]
         return "ctrl+shift+v" if any(word in class_name for word in _TERMINALS) else "ctrl+v"
+
+
+def _wide(events: Sequence[Step]) -> set[int]:
+    """The keysyms among these of characters beyond U+FFFF."""
+    return {event.keysym for event in events if isinstance(event, KeyDown) and event.keysym in _WIDE_KEYSYMS}
 
 
 def plain_actions(given: Sequence[Action | CarriesAction]) -> tuple[Action, ...]:

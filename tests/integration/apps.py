@@ -220,7 +220,7 @@ class TkText(_Managed):
         return self.file.read_text()
 
 
-_PAGE = """<!doctype html><meta charset="utf-8"><title>page</title>
+PAGE = """<!doctype html><meta charset="utf-8"><title>page</title>
 <textarea id="t" autofocus spellcheck="false" style="width:95vw;height:90vh;font:20px monospace"></textarea>
 <script>
 const t = document.getElementById('t'); let log = [], origin = [];
@@ -284,7 +284,7 @@ class Chromium(_Managed):
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
         orders, answers = self._orders, self._answers
         self._server, url = serve_page(
-            lambda path: (json.dumps(orders.get()) if path == "/order" else _PAGE).encode(),
+            lambda path: (json.dumps(orders.get()) if path == "/order" else PAGE).encode(),
             lambda body: answers.put(json.loads(body)),
         )
         command = chromium_command(url, home / "chromium")

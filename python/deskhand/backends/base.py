@@ -166,6 +166,9 @@ class Backend(Protocol):
     def has_window_manager(self) -> bool:
         """Whether a window manager runs that lists windows."""
 
+    def focused_classes(self) -> list[str]:
+        """The class of the window that keys go to, and that of its application; as far as the application has set them."""
+
     def windows(self) -> list[Window]:
         """The managed windows, or without a manager those that are shown, bottom to top."""
 

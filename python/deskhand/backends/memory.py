@@ -156,6 +156,10 @@ class MemoryBackend:
         """There is none."""
         return False
 
+    def focused_classes(self) -> list[str]:
+        """There is no window."""
+        return []
+
     def windows(self) -> list[Window]:
         """None are managed."""
         return []

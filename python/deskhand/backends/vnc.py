@@ -289,6 +289,10 @@ class VncBackend:
         """A server does not tell."""
         return False
 
+    def focused_classes(self) -> list[str]:
+        """A server does not tell."""
+        return []
+
     def windows(self) -> list[Window]:
         """A server does not tell."""
         raise UnsupportedAction(self.name, "windows")

@@ -192,6 +192,7 @@ class X11Backend:
         self.answered = self._x11.answered
         self.activate = self._x11.activate
         self.close_window = self._x11.close_window
+        self.focused_classes = self._x11.focused_classes
         self.has_window_manager = self._x11.has_window_manager
         self.read_clipboard = self._x11.read_clipboard
         self.write_clipboard = self._x11.write_clipboard

@@ -289,6 +289,15 @@ impl Display {
         self.with(|_, shared| shared.server.double_click_time())
     }
 
+    /// The class of the window that keys go to, and that of its client's leader.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] or [`Error::Interrupted`].
+    pub fn focused_classes(&self) -> Result<Vec<String>> {
+        self.with(|_, shared| shared.server.focused_classes())
+    }
+
     /// The managed windows.
     ///
     /// # Errors

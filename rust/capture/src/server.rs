@@ -44,6 +44,7 @@ atom_manager! {
         _NET_WM_PING,
         _NET_WM_STATE,
         _NET_WM_STATE_HIDDEN,
+        WM_CLIENT_LEADER,
         WM_DELETE_WINDOW,
         WM_PROTOCOLS,
         WM_STATE,

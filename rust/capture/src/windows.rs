@@ -85,6 +85,11 @@ fn words(reply: &GetPropertyReply, limit: u32) -> Vec<u32> {
     reply.value32().map(|words| words.take(limit as usize).collect()).unwrap_or_default()
 }
 
+/// The second part of `WM_CLASS`: two texts, each with a zero behind it.
+fn class_of(value: &[u8]) -> Option<String> {
+    value.split(|&byte| byte == 0).nth(1).map(|class| String::from_utf8_lossy(class).into_owned())
+}
+
 impl Server {
     fn words(&self, window: Window, property: u32, limit: u32) -> Result<Vec<u32>> {
         let reply = self.conn.get_property(false, window, property, AtomEnum::ANY, 0, limit)?.reply()?;
@@ -195,16 +200,14 @@ impl Server {
         let utf8 = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let title =
             utf8(text(asked.title)?).map_or_else(|| text(asked.old_title).map(utf8), |title| Ok(Some(title)))?;
-        // Two texts, each with a zero behind it.
-        let class = text(asked.class)?.unwrap_or_default();
-        let class = class.split(|&byte| byte == 0).nth(1).unwrap_or_default();
+        let class = text(asked.class)?.as_deref().and_then(class_of);
         let states = words(&asked.state.reply()?, MAX_STATES);
         let old_state = words(&asked.old_state.reply()?, 1);
         let (geometry, position) = (asked.geometry.reply()?, asked.position.reply()?);
         Ok(WindowInfo {
             id: asked.id,
             title: title.unwrap_or_default(),
-            class: String::from_utf8_lossy(class).into_owned(),
+            class: class.unwrap_or_default(),
             pid: words(&asked.pid.reply()?, 1).first().copied(),
             rect: (position.dst_x.into(), position.dst_y.into(), geometry.width.into(), geometry.height.into()),
             active: false,
@@ -316,6 +319,29 @@ impl Server {
             return self.under_pointer();
         }
         Ok(Some(focus))
+    }
+
+    /// The class of the nearest window from the one that keys go to upwards that has one, and that of its client's leader.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] or [`Error::Interrupted`].
+    pub fn focused_classes(&self) -> Result<Vec<String>> {
+        let Some(focus) = self.focus()? else { return Ok(Vec::new()) };
+        let (window, _) = self.climb(focus, |window| Ok(gone(self.class(window))?.flatten().is_some()))?;
+        let leader = gone(self.words(window, self.atoms.WM_CLIENT_LEADER, 1))?.unwrap_or_default();
+        let mut classes = Vec::new();
+        for window in [window].into_iter().chain(leader) {
+            classes.extend(gone(self.class(window))?.flatten());
+        }
+        Ok(classes)
+    }
+
+    /// The second part of `WM_CLASS`.
+    fn class(&self, window: Window) -> Result<Option<String>> {
+        let class = self.conn.get_property(false, window, AtomEnum::WM_CLASS, AtomEnum::STRING, 0, MAX_TITLE_WORDS)?;
+        let class = replies::at_most(class.reply()?.value, 4 * MAX_TITLE_WORDS);
+        Ok(class_of(&class))
     }
 
     /// True when the window manager lists a window.

@@ -220,6 +220,10 @@ impl X11 {
         self.call(py, Display::double_click_time)
     }
 
+    fn focused_classes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.call(py, Display::focused_classes)
+    }
+
     fn windows(&self, py: Python<'_>) -> PyResult<Vec<WindowTuple>> {
         let windows = self.call(py, Display::windows)?;
         Ok(windows
