@@ -168,13 +168,14 @@ class Core:
     # --- taking turns ---
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
-        """The desktop for one call. What an earlier call has left pressed is released first."""
+    def turn(self, limit: float | None = None) -> Iterator[None]:
+        """The desktop for one call. What an earlier call has left pressed is released first. `limit`: see `Backend.allow`."""
         self.owner.refuse_if_parent("this desktop")
         with self.lock:
             self.refuse_if_closed()
             self._in_turn.begin(self._forget_stop)
             self.backend.begin()
+            self.backend.allow(limit)
             try:
                 if self.acting:
                     self.release_strays()
@@ -354,7 +355,7 @@ class Core:
             return
         for _ in range(_RELEASE_TRIES):
             # A second Ctrl-C does not stop what the first one began; between these lines, it leaves that to the next call.
-            with contextlib.suppress(KeyboardInterrupt, DeskhandError):
+            with contextlib.suppress(KeyboardInterrupt, DeskhandError, TimeoutError):
                 self.release_strays()
                 return
 

@@ -245,6 +245,8 @@ class Desktop:
                 another program has grabbed the keyboard or the pointer.
             OutOfBounds: Also when the screen became smaller during the call, so that a point is not on it any more: that
                 action was not sent, and those before it (`error.done`) were.
+            ServerSilent: An X server answered nothing for `Settle.timeout` before the input or during it. That action and those
+                after it were not done, or in part.
             DesktopLost: The other side is gone. A VNC server that does not answer is given up after 10 s, which may be
                 several calls: each returns at its timeout until then, `settled=False`.
             Reconnected: The connection broke and was made anew: the action under way may have been done or not.

@@ -13,6 +13,7 @@
     │   ├── ConnectFailed          carries the target, the reason and the next step to try
     │   ├── AuthFailed             carries the target, the reason and the next step to try
     │   ├── ProtocolViolation      malformed server data; the connection is closed
+    │   ├── ServerSilent           it has not answered for as long as the call may take; nothing is lost
     │   ├── DesktopLost            carries the cause (x_server, container, oom, network, ...)
     │   └── Reconnected            the connection broke and was made anew; what was under way may have been done or not
     ├── LaunchFailed               what was awaited, how long, and the tail of the log
@@ -59,6 +60,7 @@ __all__ = [
     "ProtocolViolation",
     "Reconnected",
     "RecordFull",
+    "ServerSilent",
     "ShellError",
     "TaskError",
     "UnsupportedAction",
@@ -323,6 +325,13 @@ class AuthFailed(_TargetError):
 
 class ProtocolViolation(BackendError):
     """The server sent data that its protocol does not allow; the connection has been closed."""
+
+
+class ServerSilent(BackendError):
+    """An X server has answered nothing for as long as the call may wait: another program has grabbed it, or it has stopped.
+
+    The connection is as it was. Of the action under way something may arrive later, as may the release of what it pressed.
+    """
 
 
 class DesktopLost(BackendError):

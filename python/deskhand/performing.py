@@ -28,9 +28,9 @@ from deskhand.actions import (
     Zoom,
     action_of,
 )
-from deskhand.errors import ActionError, DeskhandError, InputBlocked, PolicyDenied, Untypable
+from deskhand.errors import ActionError, DeskhandError, InputBlocked, PolicyDenied, ServerSilent, Untypable
 from deskhand.events import Answer, ButtonDown, ButtonUp, Event, KeyDown, Pause, PointerMove, Step
-from deskhand.geometry import Point, check_point
+from deskhand.geometry import Point, Rect, check_point
 from deskhand.keys import char_keysym
 from deskhand.observation import Elapsed, Observation
 from deskhand.redaction import Secret, conceal
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from deskhand.backends.base import Missed
     from deskhand.connection import Core
     from deskhand.formats import Format
-    from deskhand.geometry import Rect
     from deskhand.sizes import PictureSize
 
 __all__ = ["Performance", "plain_actions", "settings_of"]
@@ -94,8 +93,9 @@ class Performance:
     """One `Desktop.perform`, from its actions to the observation."""
 
     __slots__ = (
-        "_actions", "_answered", "_backend", "_clock", "_core", "_drops", "_format", "_index", "_ledger", "_lost", "_missed",
-        "_patience", "_planned_size", "_pointer_moved", "_quality", "_settings", "_size", "_stirred", "_unanswered", "_watch",
+        "_actions", "_answered", "_backend", "_clock", "_core", "_drops", "_format", "_held_up", "_index", "_ledger",
+        "_limit", "_lost", "_missed", "_patience", "_planned_size", "_pointer_moved", "_quality", "_settings", "_size",
+        "_stirred", "_unanswered", "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +116,8 @@ class Performance:
         self._clock = core.clock
         self._actions = actions
         self._settings = settings
+        # For how long the other side is waited for at a time.
+        self._limit = None if settings is None else settings.timeout
         self._size = size
         self._format = format
         self._quality = quality
@@ -132,6 +134,8 @@ class Performance:
         self._unanswered = False
         # Whether the screen has answered a part of the action under way.
         self._stirred = False
+        # Whether the window had read nothing for as long as that, before it was sent the keys of the action under way.
+        self._held_up = False
         # What did not reach the window that it was for, and the action that sent it.
         self._missed: tuple[Missed, int] | None = None
         # The size of the screen that the points were checked against.
@@ -148,8 +152,8 @@ class Performance:
 
     def _perform(self) -> Observation:
         core = self._core
-        with core.turn():
-            planned = self._plan(None if self._settings is None else self._settings.timeout)
+        with core.turn(self._limit):
+            planned = self._plan(self._limit)
             core.acting = True
             try:
                 seen = self._act_and_observe(planned)
@@ -160,8 +164,11 @@ class Performance:
                     error.add_note(f"not on the clipboard any more: {', '.join(self._lost)}")
                 if isinstance(error, Interrupted) and core.stopped is not None:
                     told = PolicyDenied("the rest of this call", core.stopped)
-                if isinstance(told, DeskhandError) and self._index is not None:
-                    told.note_progress(self._index, self._actions[self._index].type, self._index)
+                index = self._index
+                if isinstance(told, ServerSilent) and self._actions:
+                    index = index or 0
+                if isinstance(told, DeskhandError) and index is not None:
+                    told.note_progress(index, self._actions[index].type, index)
                 if told is not error:
                     raise told from None
                 raise
@@ -179,47 +186,34 @@ class Performance:
 
     def _act_and_observe(self, planned: Sequence[tuple[Action, Sequence[Step]]]) -> Observation:
         started = self._clock()
-        limit = None if self._settings is None else self._settings.timeout
         self._pointer_moved = False
-        self._watch.catch_up(limit)
+        self._watch.catch_up(self._limit)
         self._notice_pointer()
         pasted = False
         for index, (action, events) in enumerate(planned):
-            self._index, self._stirred = index, False
-            if isinstance(action, Type) and action.paste and action.text:
-                self._paste(action.text)
-                pasted = True
-            else:
-                pointer = self._backend.screen.pointer
-                clicks, now = self._core.clicks, self._clock()
-                if rest := clicks.rest(action, events, pointer, now, self._backend.double_click_time):
-                    self._watch.pause(rest)
-                if isinstance(action, _TO_FOCUS) and (wide := _wide(events)) and self._is_narrow():
-                    self._type_around(action, wide)
-                    pasted = True
-                    self._refuse_unfocused()
-                elif isinstance(action, Type):
-                    self._type(events)
-                else:
-                    self._send(events)
-                clicks.note(events, pointer, self._clock())
+            self._index, self._stirred, self._held_up = index, False, False
+            pasted |= self._send_action(action, events)
             if index < len(planned) - 1 and (index in self._drops or not isinstance(action, _NO_WAIT_AFTER)):
-                verdict = self._watch.settle(self._settings, at_pointer=not isinstance(action, _TO_FOCUS))
+                verdict = self._settle(at_pointer=not isinstance(action, _TO_FOCUS))
                 self._note_answer(action, events, verdict)
                 self._end_paste(verdict)
                 if not self._backend.lag.frame:
+                    self._backend.allow(self._limit)
                     self._backend.look()
                 # Where to look would take a round trip, the other side tells of the pointer by itself.
                 self._notice_pointer()
         sent = self._clock()
-        verdict = self._watch.settle(
-            self._settings, at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS)
-        )
+        verdict = self._settle(at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS))
         if planned:
             self._note_answer(*planned[-1], verdict)
         verdict = self._end_paste(verdict)
         settled = self._clock()
-        self._backend.look(None if limit is None else max(0.0, sent + limit - settled))
+        try:
+            left = None if self._limit is None else max(0.0, sent + self._limit - settled)
+            self._backend.allow(left)
+            self._backend.look(left)
+        except ServerSilent:
+            verdict = replace(verdict, settled=False, reason=Reason.SERVER_SILENT)
         self._notice_pointer()
         changes = self._watch.changes()
         self._refuse_blocked(changes)
@@ -229,6 +223,9 @@ class Performance:
         zoom = zooms[-1] if zooms else None
         shot = self._watch.picture(self._size, zoom, cursor=True, format=self._format, quality=self._quality)
         encoded = self._clock()
+        # A region is wider than what was seen to change in it, and the screen may have become smaller since.
+        on_screen = Rect(0, 0, *shot.viewport.screen)
+        busy = tuple(part for region in verdict.busy if not (part := region.intersect(on_screen)).empty)
         reaction = max(0.0, verdict.first_change - sent) if verdict.first_change is not None else 0.0
         return Observation(
             data=shot.data,
@@ -238,8 +235,8 @@ class Performance:
             generation=shot.generation,
             settled=verdict.settled,
             reason=reason,
-            rects=tuple(rect for rect in changes if not any(rect.within(busy) for busy in verdict.busy)),
-            busy=verdict.busy,
+            rects=tuple(rect for rect in changes if not any(rect.within(region) for region in busy)),
+            busy=busy,
             elapsed=Elapsed(
                 input=sent - started,
                 reaction=reaction,
@@ -252,6 +249,34 @@ class Performance:
             pointer_moved=self._pointer_moved,
             unanswered=self._unanswered,
         )
+
+    def _send_action(self, action: Action, events: Sequence[Step]) -> bool:
+        """Send one action, by keys or otherwise; whether a text was pasted."""
+        if isinstance(action, Type) and action.paste and action.text:
+            self._paste(action.text)
+            return True
+        pointer = self._backend.screen.pointer
+        clicks, now = self._core.clicks, self._clock()
+        if rest := clicks.rest(action, events, pointer, now, self._backend.double_click_time):
+            self._watch.pause(rest)
+        pasted = False
+        if isinstance(action, _TO_FOCUS) and (wide := _wide(events)) and self._is_narrow():
+            self._type_around(action, wide)
+            pasted = True
+            self._refuse_unfocused()
+        elif isinstance(action, Type):
+            self._type(events)
+        else:
+            self._send(events)
+        clicks.note(events, pointer, self._clock())
+        return pasted
+
+    def _settle(self, *, at_pointer: bool) -> Verdict:
+        settings = self._settings
+        if self._held_up and settings is not None:
+            # The window was given all of that time before its keys were sent.
+            settings = replace(settings, timeout=0.0)
+        return self._watch.settle(settings, at_pointer=at_pointer)
 
     def _plan(self, limit: float | None) -> list[tuple[Action, Sequence[Step]]]:
         """Translate everything before anything is sent; where the pointer is is asked for `limit` seconds at most."""
@@ -409,8 +434,11 @@ class Performance:
         self._ledger.expect(batch)
         if self._ledger.pressed:
             self._core.watch_over()
+        self._backend.allow(self._limit)
         missed = self._backend.send(batch)
-        if missed is not None:
+        if missed is not None and missed.obstacle == "unread":
+            self._held_up = True
+        elif missed is not None:
             self._missed = missed, self._index or 0
         for event in batch:
             self._ledger.note(event)
@@ -439,6 +467,7 @@ class Performance:
 
     def _paste(self, text: str | Secret) -> None:
         chord = self._paste_chord()
+        self._backend.allow(self._limit)
         # Noted first: whether it was taken or not, and whoever stops this call, a secret does not stay there.
         self._core.clipboard_lent = True
         plain = text.reveal() if isinstance(text, Secret) else text
@@ -448,6 +477,7 @@ class Performance:
         self._send(translate(KeyPress((chord,)), size=self._core.size, pointer=Point(0, 0)))
         self._refuse_unfocused()
         self._refuse_blocked(())
+        self._backend.allow(_PASTE_LIMIT)
         self._backend.wait_pasted(_PASTE_LIMIT)
         self._answered = self._backend.clipboard_answered(_CLIPBOARD_LIMIT)
 

@@ -65,7 +65,8 @@ class Settle:
             scroll) is 25 ms.
         reaction: How long an action without any effect is waited for.
         timeout: When to give up and return what there is, `settled=False`; counted anew from the end of each action's input.
-            An X server that has stopped altogether is waited for longer: for 10 s, and then lost.
+            An X server that answers nothing is given as long before the input, which then fails with `ServerSilent`, and
+            is lost once it has been silent for 10 s.
 
     Raises:
         ActionError: A value is negative, not finite, or above one hour.
@@ -153,6 +154,9 @@ class Verdict:
 class Machine:
     """One wait, from the end of the input to the verdict.
 
+    Attributes:
+        start: When it began.
+
     The caller repeats: report what happened (`changed`, `answered`), look what the application does when `wants_look` says so
     (and report it with `looked`), ask `verdict`; if there is none, send a probe when `wants_probe` says so (and
     report it with `probed`), and wait for at most `wait` seconds. The look comes before the probe: answering is work too.
@@ -172,7 +176,7 @@ class Machine:
         """
         self._settings = settings
         self._lag = lag
-        self._start = now
+        self.start = now
         self._ambient = tuple(ambient)
         self._can_probe = can_probe
         self._first: float | None = None
@@ -246,7 +250,7 @@ class Machine:
 
     def _due_after(self, quiet: float) -> float:
         if self._last is None:
-            due = self._start + self._ahead
+            due = self.start + self._ahead
             if self._fenced and self._read is not None:
                 # The line may have held the input up.
                 due = max(due, self._read)
@@ -281,10 +285,10 @@ class Machine:
         if not self._many or self._probed is None:
             return self._due() - self._ahead
         interval = max(self._lag.frame, self._lag.trip / _ON_THE_WAY)
-        return max(self._probed + interval, self._start + self._shortest)
+        return max(self._probed + interval, self.start + self._shortest)
 
     def _deadline(self) -> float:
-        return self._start + self._settings.timeout
+        return self.start + self._settings.timeout
 
     def _proved(self) -> bool:
         """The application has handled everything up to the last change."""
@@ -302,7 +306,7 @@ class Machine:
         """When a probe was sent at the earliest whose answer, alone, proves that nothing (more) comes."""
         if self._last is not None:
             return self._last
-        begun = self._start
+        begun = self.start
         if self._fenced and self._read is not None:
             # The line may have held the input up (a packet was lost), and with it the probes behind: those were read together.
             begun = max(begun, self._read - self._ahead)
@@ -344,6 +348,10 @@ class Machine:
             silent = bool(self._unanswered) and now - self._unanswered[0] > _LATE + 2 * self._ahead
             return self._end(Reason.SERVER_SILENT if self._lag.frame > 0 and silent else Reason.WINDOW_BUSY)
         return None
+
+    def silent(self) -> Verdict:
+        """The verdict where the other side does not even answer what it is asked."""
+        return self._end(Reason.SERVER_SILENT)
 
     def _end(self, reason: Reason) -> Verdict:
         settled = reason in {Reason.QUIET, Reason.UNCHANGED}

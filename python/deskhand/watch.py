@@ -6,10 +6,12 @@ here: input, a lock (callers hold the desktop's), a rule of settling (see `deskh
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from typing import TYPE_CHECKING
 
 from deskhand._native import Interrupted
+from deskhand.errors import ServerSilent
 from deskhand.formats import encode
 from deskhand.geometry import Point, Rect, Size, Viewport, check_region
 from deskhand.observation import Screenshot
@@ -101,7 +103,10 @@ class Watch:
         deadline = self.clock() + seconds
         while (left := deadline - self.clock()) > 0:
             self.check_stop()
-            self._backend.wait(min(left, _SLICE))
+            self._backend.allow(left)
+            with contextlib.suppress(ServerSilent):
+                self._backend.wait(min(left, _SLICE))
+        self._backend.allow(None)
 
     def until(self, done: Callable[[], bool], timeout: float, what: str) -> None:
         """Wait until `done()`, which is asked whenever something happened.
@@ -149,13 +154,37 @@ class Watch:
         if settings is None:
             return Verdict(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
         now = self.clock()
-        probe = self._backend.probe(at_pointer=at_pointer, window=window)
-        machine = Machine(
-            settings, now=now, ambient=self._ambient.regions(now), can_probe=probe is not None, lag=self._backend.lag
-        )
-        machine.probed(now)
-        unanswered = deque([] if probe is None else [probe])
+        ambient = self._ambient.regions(now)
+        machine = Machine(settings, now=now, ambient=ambient, can_probe=True, lag=self._backend.lag)
+        self._backend.allow(settings.timeout)
         relevant: list[tuple[float, list[Rect]]] = []
+        try:
+            verdict = self._run(machine, relevant, at_pointer=at_pointer, window=window)
+        except ServerSilent:
+            verdict = machine.silent()
+        finally:
+            self._backend.allow(None)
+        if verdict.reason is Reason.STILL_CHANGING and whole:
+            # What this action set going (a video, a spinner) goes on by itself from here.
+            for at, rects in relevant:
+                self._ambient.feed(at, rects)
+        return verdict
+
+    def _run(
+        self,
+        machine: Machine,
+        relevant: list[tuple[float, list[Rect]]],
+        *,
+        at_pointer: bool,
+        window: int | None,
+    ) -> Verdict:
+        """Ask, look and wait until the machine, which has just begun, has its verdict; `relevant` is what changed."""
+        probe = self._backend.probe(at_pointer=at_pointer, window=window)
+        if probe is None:
+            machine.unprobeable()
+        else:
+            machine.probed(machine.start)
+        unanswered = deque([] if probe is None else [probe])
         while True:
             # Asked before the changes are: what came before an answer must not be reported after it.
             answers = 0
@@ -170,7 +199,7 @@ class Watch:
                 machine.looked(now, self._backend.activity())
             verdict = machine.verdict(now)
             if verdict is not None:
-                break
+                return verdict
             if machine.wants_probe(now):
                 probe = self._backend.probe(at_pointer=at_pointer, window=window)
                 machine.probed(now)
@@ -181,11 +210,6 @@ class Watch:
             else:
                 self.check_stop()
                 self._backend.wait(machine.wait(now))
-        if verdict.reason is Reason.STILL_CHANGING and whole:
-            # What this action set going (a video, a spinner) goes on by itself from here.
-            for at, rects in relevant:
-                self._ambient.feed(at, rects)
-        return verdict
 
     def _report(self, machine: Machine, relevant: list[tuple[float, list[Rect]]]) -> None:
         for at, rects in self._news():

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand import BackendError, KeyPress, Type
-from faults.helpers import killed_drivers, need, starved, until
+from deskhand import BackendError, KeyPress, Reason, Settle, Type
+from faults.helpers import killed_drivers, need, starved, until, within
 from faults.scale import EVIDENCE
-from integration.apps import APPS, Bench, TkText, bound_keycodes, keymap
+from integration.apps import APPS, Bench, TkText, bound_keycodes, keymap, run
 from integration.texts import PANGRAMS, check, random_letters
 
 if TYPE_CHECKING:
@@ -100,6 +100,26 @@ def test_a_stopped_window_keeps_its_characters(launch: Callable[..., deskhand.De
     check(other, random_letters(1500, seed=6))
     os.kill(stopped.pid, signal.SIGCONT)
     assert stopped.text("你好äß") == "你好äß"
+
+
+def test_a_window_that_reads_nothing_holds_no_call_up(launch: Callable[..., deskhand.Desktop], tmp_path: Path) -> None:
+    """It is to read a new keymap first, and to have read what it was typed with before that is taken away."""
+    desktop = launch(size=(1000, 700))
+    app = Bench(desktop, tmp_path).app("mousepad")
+    settle = Settle(timeout=0.5)
+    os.kill(app.pid, signal.SIGSTOP)
+    try:
+        for layout in ("us", "de"):
+            run(desktop, "setxkbmap", "-layout", layout)
+            with within(1.0, "a call of half a second"):
+                seen = desktop.perform(KeyPress(["a"]), settle=settle)
+            assert (seen.settled, seen.reason) == (False, Reason.WINDOW_BUSY)
+        with within(1.0, "a call of half a second"), pytest.raises(BackendError, match="stopped reading"):
+            desktop.perform(Type("\N{SNOWMAN}"), settle=settle)
+    finally:
+        os.kill(app.pid, signal.SIGCONT)
+        run(desktop, "setxkbmap", "-layout", "us")
+    assert app.text("aa") == "aa"
 
 
 _TYPE = """

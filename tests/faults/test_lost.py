@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand import KeyPress, Move, PressKeys, Type, Wait
-from faults.helpers import display_files, listen, marked, pressed, server_pid, until, within
+from deskhand import Drag, KeyPress, Move, PressKeys, Reason, Settle, Type, Wait
+from faults.helpers import NOTHING, display_files, listen, marked, pressed, server_pid, until, within, xclient
 from faults.scale import STOPPED_SECONDS
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def test_server_stopped_for_a_while(desktop: deskhand.Desktop) -> None:
     """F24: a server that is stopped for a few seconds is waited for, and the call goes on where it was."""
     desktop.start("xterm")
     with _stopped(desktop) as pid, ThreadPoolExecutor(1) as pool:
-        future = pool.submit(lambda: desktop.perform(Type("echo on")))
+        future = pool.submit(lambda: desktop.perform(Type("echo on"), settle=Settle(timeout=30)))
         with pytest.raises(TimeoutError):
             future.result(STOPPED_SECONDS)
         os.kill(pid, signal.SIGCONT)
@@ -153,7 +153,7 @@ def test_server_stopped_for_good(desktop: deskhand.Desktop) -> None:
     with _stopped(desktop) as pid:
         begun = time.monotonic()
         with within(SILENCE_LIMIT + 2, "giving up"), pytest.raises(deskhand.DesktopLost, match="no answer for 10 s"):
-            desktop.perform(Type("text"))
+            desktop.perform(Type("text"), settle=Settle(timeout=30))
         assert time.monotonic() - begun >= SILENCE_LIMIT
         with within(1.0, "a later call"), pytest.raises(deskhand.DesktopLost):
             desktop.screenshot()
@@ -161,6 +161,66 @@ def test_server_stopped_for_good(desktop: deskhand.Desktop) -> None:
             desktop.close()
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_silence_is_counted_from_its_beginning(desktop: deskhand.Desktop) -> None:
+    """Not anew with each call that gives up."""
+
+    def go_on() -> None:
+        while True:
+            with suppress(deskhand.ServerSilent):
+                desktop.perform(settle=Settle(timeout=0.5))
+
+    with _stopped(desktop), within(SILENCE_LIMIT + 2, "giving up"), pytest.raises(deskhand.DesktopLost):
+        go_on()
+
+
+def test_a_grabbed_server_holds_no_call_up_before_its_input(desktop: deskhand.Desktop) -> None:
+    """Nothing of it is done, and that is told; nothing is lost."""
+    desktop.perform(Move((9, 9)))
+    actions = {
+        "keypress": KeyPress(["a"]),
+        "drag": Drag([(20, 20), (90, 90)]),
+        "type": Type("\N{SNOWMAN}"),
+        "paste": Type("text", paste=True),
+    }
+    with xclient(desktop) as other:
+        for action in actions.values():
+            other.ask("grab_server")
+            with within(1.0, "giving up"), pytest.raises(deskhand.ServerSilent, match=r"for 0\.3 s") as caught:
+                desktop.perform(action, Move((50, 50)), settle=Settle(timeout=0.3))
+            assert (caught.value.index, caught.value.done) == (0, 0)
+            other.ask("ungrab_server")
+        assert desktop.perform().cursor == (9, 9)
+        assert pressed(desktop) == ([], [])
+
+
+def test_a_server_that_is_grabbed_after_the_input_is_named_silent(launch: Callable[..., deskhand.Desktop]) -> None:
+    desktop = launch(size=(320, 240), window_manager=None)
+    with xclient(desktop) as other, ThreadPoolExecutor(1) as pool:
+        other.ask("popup", 0, 0, 200, 200, 0x808080)
+        desktop.perform(Move((50, 50)))
+        with within(2.5, "a call of a second and a half"):
+            future = pool.submit(desktop.perform, KeyPress(["a"]), settle=Settle(reaction=1.0, timeout=1.5))
+            until(lambda: "KeyPress" in other.ask("seen"), 5, "the key")
+            other.ask("grab_server")
+            seen = future.result(30)
+        assert (seen.settled, seen.reason) == (False, Reason.SERVER_SILENT)
+        other.ask("ungrab_server")
+        assert desktop.perform().settled
+
+
+def test_what_is_held_while_a_server_is_grabbed_is_released_afterwards(desktop: deskhand.Desktop) -> None:
+    listen(desktop)
+    with xclient(desktop) as other:
+        desktop.perform(PressKeys(["shift"]))
+        other.ask("grab_server")
+        with within(2.0, "giving up"), pytest.raises(deskhand.ServerSilent):
+            desktop.perform(KeyPress(["a"]), settle=Settle(timeout=0.3))
+        assert other.ask("pressed")["keys"]
+        other.ask("ungrab_server")
+        desktop.perform()
+        assert other.ask("pressed") == NOTHING
 
 
 def test_stopped_server_can_be_interrupted(desktop: deskhand.Desktop) -> None:

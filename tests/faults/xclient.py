@@ -137,6 +137,18 @@ class Client:
         self.display.sync()
         return bool(status == X.GrabSuccess)
 
+    def grab_server(self) -> bool:
+        """Be the only client that is served."""
+        self.display.grab_server()
+        self.display.sync()
+        return True
+
+    def ungrab_server(self) -> bool:
+        """Let others be served again."""
+        self.display.ungrab_server()
+        self.display.sync()
+        return True
+
     def seen(self) -> list[str]:
         """Names of the input events that this client got."""
         return self.events

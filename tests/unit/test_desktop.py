@@ -233,6 +233,13 @@ def test_what_blinks_on_its_own_is_busy(desktop: Desktop, backend: MemoryBackend
     assert seen.busy == (Rect(*caret),)
 
 
+def test_a_busy_region_is_no_larger_than_the_screen(desktop: Desktop, backend: MemoryBackend, clock: Clock) -> None:
+    for n in range(8):
+        clock.now += 0.1
+        backend.paint((0, 0, 320, 200), RED if n % 2 else (0, 0, 0))
+    assert desktop.perform().busy == (Rect(0, 0, 320, 200),)
+
+
 def test_view_only_looks_and_does_not_act(backend: MemoryBackend, clock: Clock) -> None:
     with Desktop(backend, clock=clock, view_only=True) as desktop:
         assert desktop.perform().settled

@@ -27,6 +27,7 @@ from deskhand.errors import (
     ProtocolViolation,
     Reconnected,
     RecordFull,
+    ServerSilent,
     ShellError,
     TaskError,
     UnsupportedAction,
@@ -53,6 +54,7 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
         {"target": "vnc://h:5901", "reason": "wrong password", "hint": ""},
     ),
     (ProtocolViolation("m"), BackendError, {"message": "m"}),
+    (ServerSilent("the X server has not answered for 3 s"), BackendError, {}),
     (Reconnected("vnc://h:5901", "reset", 2), BackendError, {"target": "vnc://h:5901", "reason": "reset", "epoch": 2}),
     (DesktopLost("oom", "killed"), BackendError, {"cause": "oom", "detail": "killed"}),
     (

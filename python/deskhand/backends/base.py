@@ -51,12 +51,13 @@ class Missed:
     """Input that was sent and did not reach the window that it was for.
 
     Attributes:
-        obstacle: No window has the keyboard focus, or another program has grabbed the keyboard or the pointer.
+        obstacle: No window has the keyboard focus, or another program has grabbed the keyboard or the pointer. "unread" if keys
+            did reach it, late: it had read nothing for as long as it was waited for.
         holder: Who got it instead, as far as that is known: untrusted text.
         windows: That program's windows, in screen pixels.
     """
 
-    obstacle: Literal["unfocused", "keyboard", "pointer"]
+    obstacle: Literal["unfocused", "keyboard", "pointer", "unread"]
     holder: str
     windows: tuple[Rect, ...]
 
@@ -111,6 +112,12 @@ class Backend(Protocol):
 
     def end(self) -> None:
         """End what `begin` began."""
+
+    def allow(self, seconds: float | None) -> None:
+        """Until `end` or the next `allow`, wait in vain for so long from now at most; None: for as long as there is hope.
+
+        A wait for the other side then raises `ServerSilent`, if it has no limit of its own. What gets on has as long again.
+        """
 
     def send(self, events: Sequence[Event]) -> Missed | None:
         """Send the events of one action, all at once, and return after the other side has processed them.

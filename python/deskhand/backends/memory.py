@@ -94,6 +94,9 @@ class MemoryBackend:
     def end(self) -> None:
         """Nothing runs beside the caller."""
 
+    def allow(self, seconds: float | None) -> None:
+        """It never waits for anybody."""
+
     def send(self, events: Sequence[Event]) -> None:
         """Record the events and let `on_event` react to each."""
         for event in events:

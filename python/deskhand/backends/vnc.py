@@ -186,6 +186,9 @@ class VncBackend:
     def end(self) -> None:
         """The reader never rests."""
 
+    def allow(self, seconds: float | None) -> None:
+        """It waits for nothing but what has a limit of its own."""
+
     def untypable(self, events: Sequence[Step]) -> set[int]:
         """See `Backend.untypable`."""
         # wayvnc, known by what it cannot do, drops what is on no key.

@@ -200,6 +200,7 @@ class X11Backend:
         self.return_clipboard = self._x11.return_clipboard
         self.wait_pasted = self._x11.wait_pasted
         self.clipboard_answered = self._x11.clipboard_answered
+        self.allow = self._x11.allow
         self.interrupt = self._x11.interrupt
         self.clear_interrupt = self._x11.clear_interrupt
         self.pressed = self._x11.pressed

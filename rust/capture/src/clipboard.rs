@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::replies;
 use crate::selection::{Contents, Copied, Kind, Party};
 use crate::server::{Server, Target};
-use crate::stream::Interrupt;
+use crate::stream::{Interrupt, SILENCE_LIMIT};
 use crate::windows::gone;
 
 /// Above this a value goes in pieces (ICCCM §2.5 "large data transfers"); every server accepts properties of this size.
@@ -147,8 +147,12 @@ impl Clipboard {
     /// # Errors
     ///
     /// As [`Server::open`].
-    pub fn open(target: &Target) -> Result<Self> {
-        let party = Arc::new(Party::open(target, &Interrupt::never())?);
+    pub fn open(target: &Target, caller: &Interrupt) -> Result<Self> {
+        // The connection is served when nobody calls, too: only to open it is what the caller waits for.
+        let interrupt = Interrupt::never();
+        interrupt.allow(Some(caller.left(SILENCE_LIMIT)));
+        let party = Arc::new(Party::open(target, &interrupt)?);
+        interrupt.allow(None);
         let shared = Arc::new(Shared::default());
         let nudge = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| Error::Unsupported(format!("eventfd: {errno}")))?;
@@ -171,7 +175,8 @@ impl Clipboard {
     }
 
     fn wait(&self, timeout: Duration, interrupt: &Interrupt, what: &str, done: impl Fn(&Offers) -> bool) -> Result<()> {
-        let deadline = Instant::now() + timeout;
+        let limit = interrupt.left(timeout);
+        let deadline = Instant::now() + limit;
         let mut offers = locked(&self.shared.offers);
         loop {
             if done(&offers) {
@@ -182,7 +187,7 @@ impl Clipboard {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Error::Timeout { what: what.to_owned(), seconds: timeout.as_secs_f64() });
+                return Err(Error::Timeout { what: what.to_owned(), seconds: limit.as_secs_f64() });
             }
             if interrupt.requested() {
                 return Err(Error::Interrupted);

@@ -22,7 +22,7 @@ use x11rb::protocol::xproto::{
 
 use crate::error::{Error, Result};
 use crate::server::{Server, Target, open_connection};
-use crate::stream::Interrupt;
+use crate::stream::{Interrupt, SILENCE_LIMIT};
 
 const FROM_CLIENT: u8 = 1;
 const START_OF_DATA: u8 = 4;
@@ -105,13 +105,15 @@ pub(crate) struct Fetches {
 
 impl Fetches {
     /// Watches the client that owns `window`.
-    pub(crate) fn of(server: &Arc<Server>, target: &Target, window: Window) -> Result<Self> {
+    pub(crate) fn of(server: &Arc<Server>, target: &Target, window: Window, caller: &Interrupt) -> Result<Self> {
         let missing = || Error::Unsupported("the server has no RECORD extension".into());
         server.conn.extension_information(record::X11_EXTENSION_NAME)?.ok_or_else(missing)?;
         let xkb_major = server.conn.extension_information(xkb::X11_EXTENSION_NAME)?.map_or(0, |info| info.major_opcode);
         let interrupt = Interrupt::never();
+        interrupt.allow(Some(caller.left(SILENCE_LIMIT)));
         let (data, _) = open_connection(target, &interrupt, Duration::MAX)?;
         data.extension_information(record::X11_EXTENSION_NAME)?.ok_or_else(missing)?;
+        interrupt.allow(None);
         data.stream().expect_many();
         let none = record::ExtRange {
             major: record::Range8 { first: 0, last: 0 },
@@ -163,7 +165,7 @@ impl Fetches {
         });
         let thread = Some(thread.map_err(|error| Error::Unsupported(format!("no thread: {error}")))?);
         let fetches = Self { server: Arc::clone(server), context, shared, interrupt, thread };
-        fetches.wait(Duration::from_secs(1), &Interrupt::never(), |seen| seen.enabled)?;
+        fetches.wait(caller.left(Duration::from_secs(1)), &Interrupt::never(), |seen| seen.enabled)?;
         Ok(fetches)
     }
 

@@ -164,6 +164,7 @@ impl Display {
 
     /// Ends what [`Display::begin`] began.
     pub fn end(&self) {
+        self.shared.interrupt.allow(None);
         locked(&self.shared.turn).held = false;
         self.shared.turned.notify_all();
     }

@@ -1,5 +1,7 @@
 //! What can go wrong on one X11 connection; the binding maps each kind to one Python exception.
 
+use std::time::Duration;
+
 use x11rb::errors::{ConnectError, ConnectionError, ParseError, ReplyError, ReplyOrIdError};
 use x11rb::protocol::ErrorKind;
 use xkeysym::Keysym;
@@ -46,6 +48,12 @@ pub enum Error {
     /// The caller's thread was asked to stop waiting (a signal, or a cancelled task).
     #[error("interrupted")]
     Interrupted,
+    /// The server has not answered for as long as the caller allowed; the connection is fine.
+    #[error(
+        "the X server has not answered for {0} s: another program may have grabbed it, or it has been stopped; what was sent \
+         last may arrive later"
+    )]
+    Silent(f64),
     /// A wait reached its limit.
     #[error("{what} took longer than {seconds} s")]
     Timeout {
@@ -100,6 +108,11 @@ impl Error {
     pub(crate) fn is_fatal(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::Violation(_))
     }
+
+    /// Whether it came of what the caller wants, and not of what was done.
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self, Self::Interrupted | Self::Silent(_))
+    }
 }
 
 /// Marks an I/O error made by [`crate::stream`] when the caller asked to stop waiting.
@@ -107,14 +120,22 @@ impl Error {
 #[error("interrupted")]
 pub(crate) struct InterruptedMark;
 
-fn is_interruption(inner: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    inner.is::<InterruptedMark>()
+/// Marks one made there when the server was silent for so long as the caller allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer in {0:?}")]
+pub(crate) struct SilentMark(pub(crate) Duration);
+
+fn is_ours(inner: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    inner.is::<InterruptedMark>() || inner.is::<SilentMark>()
 }
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         match error.get_ref() {
-            Some(inner) if is_interruption(inner) => Self::Interrupted,
+            Some(inner) if inner.is::<InterruptedMark>() => Self::Interrupted,
+            Some(inner) if inner.is::<SilentMark>() => Self::Silent(
+                inner.downcast_ref().map_or(0.0, |SilentMark(given)| (given.as_secs_f64() * 1e3).round() / 1e3),
+            ),
             Some(inner) if inner.is::<Violation>() => Self::Violation(inner.to_string()),
             _ => Self::Lost(error.to_string()),
         }
@@ -197,9 +218,7 @@ pub(crate) fn connect_error(display: &str, error: ConnectError) -> Error {
         reason.trim().chars().take(SHOWN).collect::<String>()
     };
     let (reason, refused) = match error {
-        ConnectError::IoError(io) if io.get_ref().is_some_and(is_interruption) => {
-            return Error::Interrupted;
-        }
+        ConnectError::IoError(io) if io.get_ref().is_some_and(is_ours) => return io.into(),
         ConnectError::SetupAuthenticate(setup) => (said(&setup.reason), true),
         ConnectError::SetupFailed(setup) => {
             let reason = said(&setup.reason);

@@ -192,7 +192,7 @@ impl Grabber {
             };
             match made {
                 Ok(segment) => return Ok(Self { method, segment: Some(segment), reasons }),
-                Err(error) if error.is_fatal() || matches!(error, Error::Interrupted) => return Err(error),
+                Err(error) if error.is_fatal() || error.is_ours() => return Err(error),
                 Err(error) if only.is_some() => return Err(error),
                 Err(error) => reasons.push(format!("{method:?}: {error}")),
             }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::keyboard::{Binding, Keymap, Page, Slot, Step, plan};
 use crate::keymap_writer;
-use crate::reach::Missed;
+use crate::reach::{Missed, Obstacle};
 use crate::replies;
 use crate::state::State;
 use crate::watcher::Shared;
@@ -74,9 +74,7 @@ impl State {
         }
         self.drain(shared)?;
         self.error = None;
-        if has_keys && self.map.is_none() {
-            self.await_reading(shared)?;
-        }
+        self.held_up = has_keys && self.map.is_none() && !self.await_reading(shared)?;
         let map = self.keymap(shared)?;
         let physical = self.physical(shared, events)?;
         let pages = plan(&physical, &map, &self.keyboard)?;
@@ -90,7 +88,8 @@ impl State {
         server.round_trip()?;
         self.drain(shared)?;
         self.await_releases(shared, events)?;
-        self.error.take().map_or(Ok(missed), Err)
+        let held_up = self.held_up.then(|| Missed::without_holder(Obstacle::Unread));
+        self.error.take().map_or(Ok(missed.or(held_up)), Err)
     }
 
     /// The events with the pointer's own buttons, of which the server's pointer map makes those that applications see.
@@ -149,6 +148,7 @@ impl State {
                 pages = plan(&events[sent..], &planned, &self.keyboard)?.into();
                 continue;
             }
+            shared.interrupt.renew();
             self.keyboard.hold(page.held);
             sent += page.events;
             typed.extend(page.steps);
@@ -213,7 +213,7 @@ impl State {
         if differs_for(planned, &anew, typed) {
             return Err(Error::LayoutChanged);
         }
-        self.await_reading(shared)?;
+        self.held_up |= !self.await_reading(shared)?;
         Ok(anew)
     }
 
@@ -293,6 +293,7 @@ impl State {
             if shared.server.exists(window)? && !self.has_read(shared, window, limit)? {
                 return Ok(Some(window));
             }
+            shared.interrupt.renew();
             self.keyboard.read_by(window);
         }
         Ok(None)
@@ -304,13 +305,13 @@ impl State {
             return self.ping_and_wait(shared, window, limit);
         }
         let Some(keycode) = self.keyboard.bound().first().map(|binding| binding.slot.keycode) else { return Ok(true) };
-        match Fetches::of(&shared.server, &shared.target, window) {
+        match Fetches::of(&shared.server, &shared.target, window, &shared.interrupt) {
             // The same keysyms on the same keycode: nothing changes, but every client is told that the map did.
-            Ok(fetches) => fetches.wait_read(limit, &shared.interrupt, || {
+            Ok(fetches) => fetches.wait_read(shared.interrupt.left(limit), &shared.interrupt, || {
                 let map = self.keymap(shared)?;
                 grabbed(shared, || self.write(shared, &map, [keycode]))
             }),
-            Err(error) if error.is_fatal() || matches!(error, Error::Interrupted) => Err(error),
+            Err(error) if error.is_fatal() || error.is_ours() => Err(error),
             Err(error) => {
                 shared.note(&format!("no proof can be had that a window has read its keys: {error}"));
                 Ok(false)
@@ -456,7 +457,7 @@ impl State {
     }
 
     fn ping_and_wait(&mut self, shared: &Shared, window: Window, limit: Duration) -> Result<bool> {
-        let deadline = Instant::now() + limit;
+        let deadline = Instant::now() + shared.interrupt.left(limit);
         let id = self.next_ping(shared, window)?;
         while !self.pings.answered(id) {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -529,7 +530,7 @@ impl State {
         let down: HashMap<u8, bool> = buttons.collect();
         self.released.retain(|button| !down.contains_key(button));
         self.released.extend(down.iter().filter(|&(_, &pressed)| !pressed).map(|(&button, _)| button));
-        let deadline = Instant::now() + CLICK_LIMIT;
+        let deadline = Instant::now() + shared.interrupt.left(CLICK_LIMIT);
         while self.is_held_back(shared)? && Instant::now() < deadline {
             shared.pause(CLICK_PERIOD)?;
         }

@@ -40,6 +40,8 @@ pub enum Obstacle {
     Keyboard,
     /// Clicks: another client has grabbed the pointer.
     Pointer,
+    /// Keys: they did, and the application had read nothing for as long as it was waited for.
+    Unread,
 }
 
 /// Input that did not reach the window that it was for.
@@ -51,6 +53,12 @@ pub struct Missed {
     pub holder: String,
     /// The windows of whoever got it: x, y, width, height.
     pub rects: Vec<(i32, i32, u32, u32)>,
+}
+
+impl Missed {
+    pub(crate) fn without_holder(obstacle: Obstacle) -> Self {
+        Self { obstacle, holder: String::new(), rects: Vec::new() }
+    }
 }
 
 /// What is so before input is sent.
@@ -130,7 +138,7 @@ impl State {
             unfocused = self.is_unfocused(server, focus)?;
         }
         send(self)?;
-        Ok(unfocused.then(|| Missed { obstacle: Obstacle::Unfocused, holder: String::new(), rects: Vec::new() }))
+        Ok(unfocused.then(|| Missed::without_holder(Obstacle::Unfocused)))
     }
 
     /// True when what a window asked for at that time was asked by the application that got the latest keys.

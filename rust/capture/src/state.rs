@@ -51,6 +51,8 @@ pub(crate) struct State {
     /// Which button applications see for each of the pointer's own, from 1 on; `None` before it was asked for.
     pub(crate) pointer_map: Option<Vec<u8>>,
     pub(crate) unread: Option<Unread>,
+    /// A window was to read a new keymap before its keys were sent, and did not for as long as it was given.
+    pub(crate) held_up: bool,
     /// When keys were last sent, and the focus then, as the server told it.
     pub(crate) typed: Option<(Instant, Window)>,
     /// A window of ours that is never mapped.
@@ -90,6 +92,7 @@ impl State {
             keyboard: Keyboard::default(),
             pointer_map: None,
             unread: None,
+            held_up: false,
             typed: None,
             unmapped: None,
             pings: Pings::default(),

@@ -17,7 +17,7 @@ use rustix::time::Timespec;
 use x11rb::rust_connection::{DefaultStream, PollMode, Stream};
 use x11rb::utils::RawFdContainer;
 
-use crate::error::InterruptedMark;
+use crate::error::{InterruptedMark, SilentMark};
 use crate::incoming::{Incoming, Violation};
 
 /// A server that answers nothing for this long is not coming back: a live one answers in a millisecond, and a machine that
@@ -31,12 +31,20 @@ pub struct Interrupt {
     flag: Arc<AtomicBool>,
     shield: Arc<AtomicUsize>,
     check: Arc<dyn Fn() -> bool + Send + Sync>,
+    patience: Arc<Mutex<Option<Patience>>>,
+}
+
+/// For how long the other side is waited for.
+#[derive(Clone, Copy)]
+struct Patience {
+    until: Instant,
+    given: Duration,
 }
 
 impl Interrupt {
     /// `check` is called now and then from the waiting thread.
     pub fn new(check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { flag: Arc::default(), shield: Arc::default(), check: Arc::new(check) }
+        Self { flag: Arc::default(), shield: Arc::default(), check: Arc::new(check), patience: Arc::default() }
     }
 
     /// Never stops by itself.
@@ -53,6 +61,30 @@ impl Interrupt {
     /// Forgets an earlier [`Interrupt::set`].
     pub fn clear(&self) {
         self.flag.store(false, Ordering::SeqCst);
+    }
+
+    /// Gives up from `limit` from now on what is waited for until then, or nothing any more.
+    pub fn allow(&self, limit: Option<Duration>) {
+        let patience = limit.and_then(|given| Some(Patience { until: Instant::now().checked_add(given)?, given }));
+        *locked(&self.patience) = patience;
+    }
+
+    /// Something that was waited for has come: the time begins anew.
+    pub(crate) fn renew(&self) {
+        if let Some(patience) = &mut *locked(&self.patience) {
+            patience.until = Instant::now() + patience.given;
+        }
+    }
+
+    /// What is left of that time; `limit` where less is.
+    pub(crate) fn left(&self, limit: Duration) -> Duration {
+        let until = locked(&self.patience).map(|patience| patience.until);
+        until.map_or(limit, |until| limit.min(until.saturating_duration_since(Instant::now())))
+    }
+
+    /// That time, if it is over.
+    fn over(&self) -> Option<Duration> {
+        locked(&self.patience).filter(|patience| Instant::now() >= patience.until).map(|patience| patience.given)
     }
 
     pub(crate) fn requested(&self) -> bool {
@@ -178,6 +210,14 @@ impl Stream for BoundedStream {
             // Only a pure read may stop early: a request written in half would desynchronise the protocol for good.
             if !ready && answer && self.interrupt.requested() {
                 break Err(IoError::other(InterruptedMark));
+            }
+            if !ready
+                && answer
+                && start.elapsed() < limit
+                && let Some(given) = self.interrupt.over()
+            {
+                // Not given up: it is silent since `start`, also for who asks next.
+                return Err(IoError::other(SilentMark(given)));
             }
             if start.elapsed() >= limit && (!ready || self.incoming().is_overdue()) {
                 break Err(IoError::new(ErrorKind::TimedOut, format!("no answer for {} s", limit.as_secs())));

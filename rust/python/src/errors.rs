@@ -16,6 +16,7 @@ mod python {
     pyo3::import_exception!(deskhand.errors, DesktopLost);
     pyo3::import_exception!(deskhand.errors, ImagingError);
     pyo3::import_exception!(deskhand.errors, ProtocolViolation);
+    pyo3::import_exception!(deskhand.errors, ServerSilent);
     pyo3::import_exception!(deskhand.errors, UnsupportedAction);
     pyo3::import_exception!(deskhand.errors, Untypable);
 }
@@ -109,6 +110,7 @@ pub(crate) fn capture(error: Error) -> PyErr {
             python::UnsupportedAction::new_err(("x11", format!("press button {button}"), hint))
         }
         Error::Interrupted => interrupted(),
+        Error::Silent(_) => python::ServerSilent::new_err(message),
         Error::Timeout { .. } => PyTimeoutError::new_err(message),
         Error::Imaging(error) => imaging(&error),
         // Non-exhaustive: whatever else the connection reports is the other side's refusal of one call.

@@ -105,7 +105,7 @@ impl X11 {
             let mut clipboard = locked(&self.connections()?.clipboard);
             let clipboard = match &mut *clipboard {
                 Some(clipboard) => clipboard,
-                none => none.insert(Clipboard::open(&self.target()?)?),
+                none => none.insert(Clipboard::open(&self.target()?, &self.interrupt)?),
             };
             work(clipboard)
         })?
@@ -168,6 +168,7 @@ impl X11 {
                 Obstacle::Unfocused => "unfocused",
                 Obstacle::Keyboard => "keyboard",
                 Obstacle::Pointer => "pointer",
+                Obstacle::Unread => "unread",
             };
             (obstacle, missed.holder, missed.rects)
         }))
@@ -280,6 +281,11 @@ impl X11 {
     fn clipboard_answered(&self, py: Python<'_>, timeout: f64) -> PyResult<u64> {
         let timeout = seconds(timeout)?;
         self.with_clipboard(py, |clipboard| clipboard.answered(timeout, &self.interrupt))
+    }
+
+    fn allow(&self, seconds: Option<f64>) -> PyResult<()> {
+        self.interrupt.allow(seconds.map(self::seconds).transpose()?);
+        Ok(())
     }
 
     fn interrupt(&self) {
