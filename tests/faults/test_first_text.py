@@ -24,7 +24,7 @@ TEXT = "äöüß éèñ ÄÖÜ"
 _TK = """
 import sys, tkinter
 root = tkinter.Tk()
-text = tkinter.Text(root, width=60, height=15)
+text = tkinter.Text(root, width=70, height=20)
 text.pack()
 def write():
     with open(sys.argv[1], "w", encoding="utf-8") as file:
@@ -62,7 +62,7 @@ def editor(name: str, file: Path) -> list[str]:
             return [need("/usr/bin/python3", "python3-gi"), "-c", _GTK, str(file)]
         case _:
             shell = f"stty raw; exec cat >'{file}'"
-            return [need("xterm", "xterm"), "-u8", "-geometry", "60x15", "-e", "sh", "-c", shell]
+            return [need("xterm", "xterm"), "-u8", "-geometry", "95x30", "-e", "sh", "-c", shell]
 
 
 @contextlib.contextmanager
@@ -77,15 +77,16 @@ def fresh(server: str, name: str, folder: Path) -> Iterator[tuple[Place, Path]]:
         for command in ([need("openbox", "openbox"), "--sm-disable"], editor(name, file)):
             process = running.enter_context(subprocess.Popen(command, **quiet))
             running.callback(process.kill)
-        asks = [need("xprop", "x11-utils"), "-root", "-notype", "_NET_CLIENT_LIST"]
-        until(
-            lambda: (
-                b"0x" in subprocess.run(asks, env=environment, capture_output=True, check=False).stdout
-                and file.exists()
-            ),
-            20,
-            f"{name} on {server}",
-        )
+        # Openbox sleeps on a window that came while it was starting, until something else comes.
+        xprop = [need("xprop", "x11-utils"), "-root"]
+        poke, ask = [*xprop, "-f", "POKE", "32c", "-set", "POKE", "1"], [*xprop, "-notype", "_NET_CLIENT_LIST"]
+
+        def shown() -> bool:
+            subprocess.run(poke, env=environment, check=True)
+            listed = subprocess.run(ask, env=environment, capture_output=True, check=True).stdout
+            return b"0x" in listed and file.exists()
+
+        until(shown, 20, f"{name} on {server}")
         yield place, file
 
 

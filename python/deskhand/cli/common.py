@@ -164,10 +164,10 @@ def describe(seen: Observation) -> str:
     else:
         what = f"changed {count} places, the largest {_places([max(seen.rects, key=lambda r: r.width * r.height)])}"
     rest = "" if seen.settled else f", not settled ({seen.reason})"
-    pasted = ", pasted" if seen.pasted else ""
+    notes = "".join(f", {note}" for note in ("pasted", "unanswered") if getattr(seen, note))
     if seen.clipboard_lost:
-        pasted += f", and the clipboard has lost {clean(', '.join(seen.clipboard_lost))}"
-    return f"{what}{rest}{pasted}, {seen.elapsed.total * 1000:.0f} ms"
+        notes += f", and the clipboard has lost {clean(', '.join(seen.clipboard_lost))}"
+    return f"{what}{rest}{notes}, {seen.elapsed.total * 1000:.0f} ms"
 
 
 def explain(seen: Observation) -> str:
@@ -181,8 +181,7 @@ def explain(seen: Observation) -> str:
         ("elapsed", f"{elapsed.total * 1000:.1f} ms: {parts}"),
         ("cursor", f"{seen.cursor.x},{seen.cursor.y}"),
     ]
-    if seen.pasted:
-        lines.append(("pasted", "yes"))
+    lines += [(note, "yes") for note in ("pasted", "unanswered") if getattr(seen, note)]
     if seen.clipboard_lost:
         lines.append(("lost", f"of the clipboard: {clean(', '.join(seen.clipboard_lost))}"))
     return "\n".join(f"{name:<8} {value}" for name, value in lines)
@@ -206,6 +205,7 @@ def observation_data(seen: Observation, file: str | None) -> dict[str, Any]:
         "generation": seen.generation,
         "pasted": seen.pasted,
         "clipboard_lost": list(seen.clipboard_lost),
+        "unanswered": seen.unanswered,
         "file": file,
     }
 
