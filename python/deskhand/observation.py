@@ -123,7 +123,7 @@ class Observation(Screenshot):
         clipboard_lost: Kinds of what was on the clipboard before a text was pasted that are not back, as `image/png`: whoever
             had it did not hand them over in time, or all are more than 64 MiB. `TARGETS`, the list of kinds, where not even
             that is known. Those of the primary selection, which xterm pastes, begin with `PRIMARY `. Untrusted text. A VNC
-            server tells of text only.
+            server tells of text only. `PIXMAP`, a number that ends with its owner, is named where nothing else is kept.
         pointer_moved: Whether the pointer was found elsewhere than our last input had left it: somebody else has moved it, or a
             program has. Over VNC as far as the server tells (README, "Servers"); `cursor` is where it is now.
         unanswered: Whether a drag or hover went on though the application was still at work on the part before: it may have

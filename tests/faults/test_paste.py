@@ -12,49 +12,25 @@ import pytest
 
 import deskhand
 from deskhand import Type
+from faults import clipboards
+from faults.clipboards import COPIED, MANAGERS, Copier, manager, paste
 from faults.helpers import need, until, x_environment, xclient
 from faults.scale import EVIDENCE
 from integration.apps import Bench
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 TIMES = 20 if EVIDENCE else 3
-# The command of each, and the package that has it.
-MANAGERS: Mapping[str, tuple[list[str], str] | None] = {
-    "none": None,
-    "autocutsel": (["autocutsel"], "autocutsel"),
-    "parcellite": (["parcellite", "--no-icon"], "parcellite"),
-    "clipman": (["xfce4-clipman"], "xfce4-clipman"),
-    "copyq": (["copyq"], "copyq"),
-}
 FIELDS = ("mousepad", "featherpad", "chromium")
-
-
-def takes_what_is_offered(desktop: deskhand.Desktop) -> bool:
-    """True when somebody takes a new text, or the clipboard itself, without being asked to paste."""
-    desktop.clipboard = "old"
-    try:
-        desktop._core.backend.wait_pasted(1)
-    except TimeoutError:
-        return False
-    return True
 
 
 @pytest.fixture(params=list(MANAGERS) if EVIDENCE else ["none", "autocutsel", "parcellite"])
 def bench(request: pytest.FixtureRequest, launch: Callable[..., deskhand.Desktop], tmp_path: Path) -> Iterator[Bench]:
     """A desktop with a clipboard manager that has taken note of what was copied last."""
     desktop = launch(size=(1000, 700))
-    with contextlib.ExitStack() as stack:
-        if (found := MANAGERS[request.param]) is not None:
-            (program, *arguments), package = found
-            manager = subprocess.Popen([need(program, package), *arguments], env=x_environment(desktop))
-            stack.callback(manager.wait)
-            stack.callback(manager.kill)
-            until(lambda: takes_what_is_offered(desktop), 30, "the manager")
-        bench = Bench(desktop, tmp_path)
-        stack.callback(bench.close)
+    with manager(desktop, request.param, tmp_path), contextlib.closing(Bench(desktop, tmp_path)) as bench:
         yield bench
 
 
@@ -76,6 +52,15 @@ def test_the_text_arrives_and_the_old_one_comes_back(bench: Bench, name: str) ->
         expected += text
         assert app.text(expected) == expected
         assert bench.desktop.clipboard == "old"
+
+
+def test_what_was_copied_is_there_again(bench: Bench) -> None:
+    """Marked text, a picture and files. The table of `faults.clipboards` waits for what managers do later, too."""
+    with contextlib.closing(Copier(x_environment(bench.desktop))) as copier:
+        for field in clipboards.FIELDS if EVIDENCE else ("mousepad",):
+            for what in COPIED:
+                found = paste(bench.app(field), copier, what, times=20 if EVIDENCE else 2, later=0.0)
+                assert not any(outcome.startswith("WRONG") for outcome in found), (what, found)
 
 
 def test_who_takes_the_text_without_the_keyboard_proves_nothing(

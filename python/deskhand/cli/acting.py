@@ -288,7 +288,9 @@ def do(
     ),
 )
 @click.argument("text")
-@click.option("--paste", is_flag=True, help="Use the clipboard instead of keys.")
+@click.option(
+    "--paste", is_flag=True, help="Use the clipboard instead of keys; it is empty when the command has ended."
+)
 @_acting
 def type_(*, text: str, paste: bool, desktop: str | None, output: str | None, timeout: float, as_json: bool) -> None:
     """Type TEXT where the focus is, exactly: a newline is Return, a tab is Tab.

@@ -26,7 +26,7 @@ const MOST_KINDS: usize = 64;
 const MOST_NAMED: usize = 64;
 const LONGEST_NAME: usize = 100;
 /// After the last sign of an owner that has said what it offers, it is given so long for the next.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(2);
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 /// Types whose values are ids of things that end with their owner.
 const IDS: [AtomEnum; 8] = [
@@ -174,8 +174,8 @@ impl Party {
         Ok(taken)
     }
 
-    /// Asks the owner for kinds, all at once, each through a window of its own: some owners serve one request for each window,
-    /// and what comes late from a former owner is not mistaken for the next one's. `None` when the owner has changed meanwhile.
+    /// Asks the owner for kinds at once, each through a window of its own: some owners serve one request for each window, and what
+    /// comes late from a former owner is not mistaken for the next one's. `None` when the owner has changed meanwhile.
     fn ask(
         &self,
         selection: Atom,
@@ -331,6 +331,40 @@ impl Party {
         [self.server.atoms.UTF8_STRING, self.server.atoms.TEXT_PLAIN_UTF8, AtomEnum::STRING.into()]
     }
 
+    /// Asks for texts at once, and then for one kind after the other: an office program draws a picture of many cells for a second,
+    /// and what it was asked for it does before all else.
+    fn ask_for_all(
+        &self,
+        selection: Atom,
+        targets: &[Atom],
+        bounds: &mut Bounds,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Vec<(Atom, Answer)>>> {
+        let atoms = &self.server.atoms;
+        let quick = [
+            atoms.COMPOUND_TEXT,
+            atoms.TEXT,
+            atoms.TEXT_PLAIN,
+            atoms.TEXT_HTML,
+            atoms.TEXT_URI_LIST,
+            atoms.COPIED_FILES,
+        ];
+        let (at_once, others): (Vec<Atom>, Vec<Atom>) =
+            targets.iter().partition(|target| quick.contains(target) || self.texts().contains(target));
+        bounds.patience = PATIENCE;
+        let Some(answers) = self.ask(selection, &at_once, bounds, interrupt)? else { return Ok(None) };
+        let mut answers: Vec<_> = at_once.into_iter().zip(answers).collect();
+        let mut given_up = false;
+        for target in others {
+            let asked: &[Atom] = if given_up { &[] } else { &[target] };
+            let Some(more) = self.ask(selection, asked, bounds, interrupt)? else { return Ok(None) };
+            let answer = more.into_iter().next().unwrap_or(Answer::Unfinished);
+            given_up |= matches!(answer, Answer::Unfinished);
+            answers.push((target, answer));
+        }
+        Ok(Some(answers))
+    }
+
     /// All that is on a selection that this party watches.
     pub(crate) fn copied(&self, selection: Atom, deadline: Instant, interrupt: &Interrupt) -> Result<Copied> {
         let atoms = &self.server.atoms;
@@ -362,16 +396,24 @@ impl Party {
                     if kept.len() < MOST_KINDS { kept.push(target) } else { missing.push(target) }
                 }
             }
-            bounds.patience = PATIENCE;
-            let Some(answers) = self.ask(selection, &kept, &mut bounds, interrupt)? else { continue };
-            let mut contents = Vec::new();
-            for (target, answer) in kept.into_iter().zip(answers) {
+            let Some(answers) = self.ask_for_all(selection, &kept, &mut bounds, interrupt)? else { continue };
+            let (mut contents, mut ids) = (Vec::new(), Vec::new());
+            for (target, answer) in answers {
                 match answer {
                     // Nobody would have got it.
                     Answer::Refused => {}
-                    Answer::Given(kind) if !IDS.map(u32::from).contains(&kind.type_) => contents.push(kind),
+                    Answer::Given(kind) if IDS.map(u32::from).contains(&kind.type_) => ids.push(target),
+                    Answer::Given(kind) => contents.push(kind),
                     _ => missing.push(target),
                 }
+            }
+            // As it was offered.
+            let place = |target| kept.iter().position(|&other| other == target);
+            contents.sort_by_key(|kind| place(kind.target));
+            missing.sort_by_key(|&target| place(target).unwrap_or(MOST_KINDS));
+            // Whoever offers a pixmap (Qt does, of every picture) offers the same picture in bytes.
+            if contents.is_empty() {
+                missing.extend(ids);
             }
             if told.is_none() && contents.is_empty() {
                 return Ok(untold);

@@ -60,8 +60,14 @@ atom_manager! {
         SAVE_TARGETS,
         TARGETS,
         TIMESTAMP,
+        COMPOUND_TEXT,
+        TEXT,
         UTF8_STRING,
+        COPIED_FILES: b"x-special/gnome-copied-files",
+        TEXT_HTML: b"text/html",
+        TEXT_PLAIN: b"text/plain",
         TEXT_PLAIN_UTF8: b"text/plain;charset=utf-8",
+        TEXT_URI_LIST: b"text/uri-list",
     }
 }
 
