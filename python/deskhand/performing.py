@@ -86,6 +86,8 @@ _TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
 _NARROW = ("focusproxy", "java", "libreoffice-writer", "libreoffice-web", "libreoffice-global")
 # The keysyms of characters beyond U+FFFF; those of keys that are no characters, such as XF86AudioPlay, are above them all.
 _WIDE_KEYSYMS = range(0x0101_0000, 0x0111_0000)
+# Windows of WINE's: it knows only the keys of its own layouts, and some that carry characters up to U+FFFF.
+_WINE = ".exe"
 _CONTROLS = re.compile("([\\x00-\\x1f]+)")
 
 
@@ -260,8 +262,8 @@ class Performance:
         if rest := clicks.rest(action, events, pointer, now, self._backend.double_click_time):
             self._watch.pause(rest)
         pasted = False
-        if isinstance(action, _TO_FOCUS) and (wide := _wide(events)) and self._is_narrow():
-            self._type_around(action, wide)
+        if isinstance(action, _TO_FOCUS) and (missing := self._missing_here(action, events)):
+            self._type_around(action, missing)
             pasted = True
             self._refuse_unfocused()
         elif isinstance(action, Type):
@@ -329,14 +331,23 @@ class Performance:
             characters, f"{self._backend.name} has no key left for them, and its clipboard cannot bring them"
         )
 
-    def _is_narrow(self) -> bool:
-        return any(name.lower() in _NARROW for name in self._backend.focused_classes())
+    def _missing_here(self, action: Action, events: Sequence[Step]) -> set[int]:
+        """The keysyms among these of characters that no key brings to the application with the keyboard."""
+        letters = {event.keysym for event in events if isinstance(event, KeyDown) and _is_beyond_ascii(event.keysym)}
+        if not letters:
+            return letters
+        classes = [name.lower() for name in self._backend.focused_classes()]
+        if any(name.endswith(_WINE) for name in classes):
+            hint = "WINE's programs lose the keys of such characters without a word; try paste=True"
+            if isinstance(events, SecretEvents):
+                raise Untypable.hidden(len(letters), hint)
+            raise Untypable(_named(action, letters), hint)
+        return {keysym for keysym in letters if keysym in _WIDE_KEYSYMS and any(name in _NARROW for name in classes)}
 
     def _type_around(self, action: Action, wide: set[int]) -> None:
         """Paste what no key brings to the application with the keyboard; line ends and tabs stay keys."""
         if not isinstance(action, Type):
-            characters = [(0, chr(keysym & 0xFF_FFFF)) for keysym in sorted(wide)]
-            raise Untypable(characters, "no key brings them to the application with the keyboard; use Type")
+            raise Untypable(_named(action, wide), "no key brings them to the application with the keyboard; use Type")
         if isinstance(action.text, Secret):
             raise Untypable.hidden(len(wide), "no key brings them to the application with the keyboard; use paste=True")
         for piece in _CONTROLS.split(action.text):
@@ -510,9 +521,15 @@ class Performance:
         return "ctrl+shift+v" if any(word in class_name for word in _TERMINALS) else "ctrl+v"
 
 
-def _wide(events: Sequence[Step]) -> set[int]:
-    """The keysyms among these of characters beyond U+FFFF."""
-    return {event.keysym for event in events if isinstance(event, KeyDown) and event.keysym in _WIDE_KEYSYMS}
+def _is_beyond_ascii(keysym: int) -> bool:
+    return 0xA0 <= keysym <= 0xFF or 0x0100_0000 <= keysym < _WIDE_KEYSYMS.stop
+
+
+def _named(action: Action, keysyms: set[int]) -> list[tuple[int, str]]:
+    """Those characters and where they are in a text; a chord has them one after the other."""
+    text = action.text if isinstance(action, Type) and isinstance(action.text, str) else ""
+    named = [(at, char) for at, char in enumerate(text) if char_keysym(char) in keysyms]
+    return named or [(at, chr(keysym & 0xFF_FFFF)) for at, keysym in enumerate(sorted(keysyms))]
 
 
 def plain_actions(given: Sequence[Action | CarriesAction]) -> tuple[Action, ...]:

@@ -68,7 +68,7 @@ def table(results: dict[str, dict[str, tuple[Counts, str]]]) -> str:
     rows += [[kind, *(_cell(found.get(kind)) for found in results.values())] for kind in CORPUS]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     notes = [
-        f"* {name}, {kind}: {counts[1]} told, {counts[2]} wrong of {sum(counts)}: `{example!r}`"
+        f"* {name}, {kind}: {counts[1]} told, {counts[2]} wrong of {sum(counts)}: {example!r:.120}"
         for name, found in results.items()
         for kind, (counts, example) in found.items()
         if counts[1] or counts[2]

@@ -404,12 +404,18 @@ class _Notepad(Field):
         self.desktop = desktop
         self.file = home / "text.txt"
         self.file.write_bytes(b"\xef\xbb\xbf")
-        env = {"WINEPREFIX": str(home / "wine"), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
+        env = {
+            **environment_of(desktop),
+            "HOME": str(home),
+            "WINEPREFIX": str(home / "wine"),
+            "WINEDEBUG": "-all",
+            "LC_ALL": "C.UTF-8",
+        }
+        env["WINEDLLOVERRIDES"] = "mscoree,mshtml="
         program = need("wine", "wine wine64")
-        # It makes its folders first, for minutes.
-        boot = ["wineboot", "--init"]
-        subprocess.run(boot, env={**environment_of(desktop), **env}, check=True, timeout=600)
-        desktop.start([program, "notepad", f"Z:{self.file}"], env=env, timeout=_START_LIMIT)
+        # It makes its folders first. What has the window is no child of what is started; it ends with its display.
+        subprocess.run(["wineboot", "--init"], env=env, check=True, timeout=600)
+        subprocess.Popen([program, "notepad", f"Z:{self.file}"], env=env)
         assert until(lambda: any("text.txt" in window.title for window in desktop.windows()), _START_LIMIT)
         self.window = next(window for window in desktop.windows() if "text.txt" in window.title)
         desktop.activate(self.window)
