@@ -36,6 +36,7 @@ from deskhand.observation import Elapsed, Observation
 from deskhand.redaction import Secret, conceal
 from deskhand.settle import Reason, Settle, Verdict
 from deskhand.translate import SecretEvents, translate
+from deskhand.watch import GRACE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -212,7 +213,7 @@ class Performance:
         settled = self._clock()
         try:
             left = None if self._limit is None else max(0.0, sent + self._limit - settled)
-            self._backend.allow(left)
+            self._backend.allow(None if left is None else max(left, GRACE))
             self._backend.look(left)
         except ServerSilent:
             verdict = replace(verdict, settled=False, reason=Reason.SERVER_SILENT)

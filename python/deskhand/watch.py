@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from deskhand.formats import Format
     from deskhand.sizes import PictureSize
 
-__all__ = ["Watch"]
+__all__ = ["GRACE", "Watch"]
 
 # Waits are cut so that a stop asked for from another thread is never far away.
 _SLICE = 0.25
+# At the end of its time a server that is slow is not named silent.
+GRACE = 0.2
 
 
 class Watch:
@@ -156,7 +158,7 @@ class Watch:
         now = self.clock()
         ambient = self._ambient.regions(now)
         machine = Machine(settings, now=now, ambient=ambient, can_probe=True, lag=self._backend.lag)
-        self._backend.allow(settings.timeout)
+        self._backend.allow(settings.timeout + GRACE)
         relevant: list[tuple[float, list[Rect]]] = []
         try:
             verdict = self._run(machine, relevant, at_pointer=at_pointer, window=window)

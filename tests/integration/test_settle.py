@@ -16,7 +16,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress, Point, Reason, Rect, Type
-from faults.helpers import window_expected
+from faults.helpers import until, window_expected
 
 from .stage import ANSWER, SCENES
 
@@ -110,6 +110,35 @@ def test_a_window_that_stays_busy_is_named_at_the_timeout(desktop: deskhand.Desk
     finally:
         os.kill(program.pid, signal.SIGCONT)
     assert (seen.settled, seen.reason) == (False, Reason.WINDOW_BUSY)
+
+
+SLEEPER = """
+import pathlib, sys, time, tkinter
+def sleep(event):
+    pathlib.Path(sys.argv[1]).touch()
+    time.sleep(1.5)
+root = tkinter.Tk()
+text = tkinter.Text(root, insertofftime=0)
+text.pack()
+text.focus_force()
+root.bind("<F9>", sleep)
+root.mainloop()
+"""
+
+
+def test_a_key_that_nobody_has_read_is_not_answered(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    """Of a window that answers no pings, the kernel tells what its program has read."""
+    asleep = tmp_path / "asleep"
+    with window_expected(desktop):
+        desktop.start([sys.executable, "-c", SLEEPER, str(asleep)])
+    assert desktop.perform(Type("a")).reason is Reason.QUIET
+    desktop.perform(KeyPress(("F9",)), settle=False)
+    until(asleep.exists, PATIENCE, "the program to sleep")
+    seen = desktop.perform(KeyPress(("b",)), settle=deskhand.Settle(timeout=0.4))
+    assert (seen.settled, seen.reason, seen.changed) == (False, Reason.WINDOW_BUSY, False)
+    seen = desktop.perform(KeyPress(("c",)))
+    assert (seen.settled, seen.changed) == (True, True)
+    assert desktop.perform(KeyPress(("F6",))).reason is Reason.UNCHANGED
 
 
 FORGE = """

@@ -16,6 +16,7 @@ mod event;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod grab;
+mod inbox;
 mod incoming;
 mod input;
 mod keyboard;

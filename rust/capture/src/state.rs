@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use imaging::{Cursor, Rect, Size};
+use rustix::fd::AsFd;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use x11rb::connection::Connection;
 use x11rb::protocol::damage::{self, ConnectionExt as _};
@@ -332,9 +333,11 @@ impl State {
             if let Some(window) = server.pingable(window)? {
                 let id = self.next_ping(shared, window)?;
                 self.note_ping(id);
+                self.work.expect_pongs();
                 return Ok(Some(id));
             }
         }
+        self.work.expect_reading(server.conn.stream().as_fd());
         Ok(None)
     }
 }

@@ -12,7 +12,10 @@ use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::fd::BorrowedFd;
 use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
+
+use crate::inbox::Inbox;
 
 /// Time not asleep above what is usual, as a share of the time that passed, from which on a family is at work. Measured: an idle
 /// browser is below 3 %, a thread that computes near 100 %, whatever else runs.
@@ -272,6 +275,8 @@ fn last_number(loads: &File) -> Option<u32> {
 pub(crate) struct Work {
     /// The process that was given the input.
     asked: Option<u32>,
+    /// A process whose window answers no pings, and what it has been sent, where that is told.
+    inbox: Option<(u32, Option<Inbox>)>,
     /// The highest process of the family that is looked at.
     root: Option<u32>,
     parents: HashMap<u32, u32>,
@@ -298,6 +303,18 @@ impl Work {
             (self.root, self.births) = (root, None);
             self.members.clear();
             self.reaped.clear();
+        }
+    }
+
+    /// The window that was given the input tells by itself what it has read.
+    pub(crate) fn expect_pongs(&mut self) {
+        self.inbox = None;
+    }
+
+    /// It does not: the kernel is asked what its process has read. `ours` is a connection to the same server.
+    pub(crate) fn expect_reading(&mut self, ours: BorrowedFd<'_>) {
+        if self.asked != self.inbox.as_ref().map(|&(process, _)| process) {
+            self.inbox = self.asked.map(|process| (process, Inbox::of(process, ours)));
         }
     }
 
@@ -412,7 +429,8 @@ impl Work {
             return Activity::Unknown;
         }
         let now = self.take();
-        let activity = if self.computes(&now) {
+        let is_unread = self.inbox.iter().any(|(_, inbox)| inbox.as_ref().is_some_and(Inbox::is_unread));
+        let activity = if is_unread || self.computes(&now) {
             Activity::Computing
         } else if self.ticks(&now) {
             Activity::Ticking

@@ -1,0 +1,156 @@
+//! Whether a client has read what its X server has sent it, as the kernel tells (`sock_diag(7)`): for windows that answer no pings.
+
+use std::fs;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::fstat;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
+
+const HEADER: usize = 16;
+const QUERY: usize = HEADER + 24;
+/// Of an answer's message, before its attributes.
+const MESSAGE: usize = HEADER + 16;
+const MOST_ANSWER: usize = 512;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST: u16 = 1;
+const SHOW_NAME: u32 = 1;
+const SHOW_PEER: u32 = 4;
+const SHOW_QUEUES: u32 = 16;
+const NAME: u16 = 0;
+const PEER: u16 = 2;
+const QUEUES: u16 = 4;
+/// Of a process's open files, so many are looked at.
+const MOST_FILES: usize = 1024;
+
+/// The connections of one process to an X server.
+pub(crate) struct Inbox {
+    netlink: OwnedFd,
+    /// Each one's inode, and how many bytes it has left unread without being asked anything.
+    connections: Vec<(u32, u32)>,
+}
+
+/// What the kernel tells of one socket of this machine.
+#[derive(Default)]
+struct Told {
+    name: Vec<u8>,
+    peer: u32,
+    unread: u32,
+}
+
+impl Inbox {
+    /// Of `process`, to the server at the other end of `ours`; `None` where nothing is told.
+    pub(crate) fn of(process: u32, ours: BorrowedFd<'_>) -> Option<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let netlink = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG)).ok()?;
+        let mut inbox = Self { netlink, connections: Vec::new() };
+        let server = |inbox: &Self, socket: u32| {
+            let peer = inbox.ask(socket, SHOW_PEER)?.peer;
+            let name = inbox.ask(peer, SHOW_NAME)?.name;
+            // A server listens at a path and at the same name that is none.
+            let name: Vec<u8> = name.into_iter().filter(|&byte| byte != 0).collect();
+            (!name.is_empty()).then_some(name)
+        };
+        let display = server(&inbox, u32::try_from(fstat(ours).ok()?.st_ino).ok()?)?;
+        let files = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten().take(MOST_FILES);
+        let sockets = files.filter_map(|file| {
+            let link = fs::read_link(file.path()).ok()?;
+            link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u32>().ok()
+        });
+        let found: Vec<u32> = sockets.filter(|&socket| server(&inbox, socket).as_ref() == Some(&display)).collect();
+        // Of several, one may be there that nobody ever reads; of one, what is unread is the window's.
+        let sole = found.len() == 1;
+        let left = |socket| if sole { 0 } else { inbox.unread(socket) };
+        let connections = found.into_iter().map(|socket| (socket, left(socket))).collect::<Vec<_>>();
+        inbox.connections = connections;
+        (!inbox.connections.is_empty()).then_some(inbox)
+    }
+
+    /// Whether there is something that the process has not read.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.connections.iter().any(|&(socket, left)| self.unread(socket) > left)
+    }
+
+    fn unread(&self, socket: u32) -> u32 {
+        self.ask(socket, SHOW_QUEUES).map_or(0, |told| told.unread)
+    }
+
+    fn ask(&self, socket: u32, show: u32) -> Option<Told> {
+        let mut query = Vec::with_capacity(QUERY);
+        query.extend((QUERY as u32).to_ne_bytes());
+        query.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+        query.extend(NLM_F_REQUEST.to_ne_bytes());
+        query.extend([0; 8]);
+        query.extend([AddressFamily::UNIX.as_raw() as u8, 0, 0, 0]);
+        // In any state; whichever socket has the number.
+        for word in [u32::MAX, socket, show, u32::MAX, u32::MAX] {
+            query.extend(word.to_ne_bytes());
+        }
+        send(&self.netlink, &query, SendFlags::empty()).ok()?;
+        let mut answer = [0; MOST_ANSWER];
+        // The kernel has answered when it takes the question.
+        let (length, _) = recv(&self.netlink, &mut answer, RecvFlags::DONTWAIT).ok()?;
+        told(answer.get(..length)?)
+    }
+}
+
+/// Reads an answer; `None` of one that says that there is no such socket.
+fn told(answer: &[u8]) -> Option<Told> {
+    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let half = |bytes: &[u8], at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    if half(answer, 4)? != SOCK_DIAG_BY_FAMILY {
+        return None;
+    }
+    let mut attributes = answer.get(MESSAGE..word(answer, 0)? as usize)?;
+    let mut told = Told::default();
+    while let (Some(length), Some(kind)) = (half(attributes, 0), half(attributes, 2)) {
+        let value = attributes.get(4..usize::from(length))?;
+        match kind {
+            NAME => told.name = value.to_vec(),
+            PEER => told.peer = word(value, 0)?,
+            QUEUES => told.unread = word(value, 0)?,
+            _ => {}
+        }
+        attributes = attributes.get(usize::from(length).next_multiple_of(4)..).unwrap_or_default();
+    }
+    Some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    #[test]
+    fn what_a_process_has_not_read_is_told() {
+        let path = std::env::temp_dir().join(format!("deskhand-inbox-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).expect("a listener");
+        let mut client = UnixStream::connect(&path).expect("a client");
+        std::fs::remove_file(&path).expect("a socket");
+        let (mut server, _) = listener.accept().expect("a connection");
+        let inbox = Inbox::of(std::process::id(), client.as_fd()).expect("a kernel that tells");
+        assert!(!inbox.is_unread());
+        server.write_all(&[7; 96]).expect("room");
+        assert!(inbox.is_unread());
+        client.read_exact(&mut [0; 96]).expect("as many bytes");
+        assert!(!inbox.is_unread());
+        drop((client, server));
+        assert!(!inbox.is_unread());
+    }
+
+    #[test]
+    fn a_connection_that_nobody_reads_beside_another_does_not_count() {
+        let path = std::env::temp_dir().join(format!("deskhand-inboxes-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).expect("a listener");
+        let clients = [(); 2].map(|()| UnixStream::connect(&path).expect("a client"));
+        std::fs::remove_file(&path).expect("a socket");
+        let mut servers = [(); 2].map(|()| listener.accept().expect("a connection").0);
+        servers[0].write_all(&[7; 96]).expect("room");
+        let inbox = Inbox::of(std::process::id(), clients[1].as_fd()).expect("a kernel that tells");
+        assert!(!inbox.is_unread());
+        servers[1].write_all(&[7; 96]).expect("room");
+        assert!(inbox.is_unread());
+    }
+}
