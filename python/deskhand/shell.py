@@ -231,6 +231,7 @@ class Shell:
             ShellError: A fresh shell could not be started.
             BackendError: It is closed, or its machine tells nothing any more.
         """
+        self._owner.refuse_if_parent("this shell")
         variables, place = program_variables("run", env), program_directory("run", cwd)
         _checked(command)
         data = _checked(in_subshell(command, place, variables))
