@@ -65,8 +65,8 @@ def measured(name: str, start: Callable[[deskhand.Desktop, Path], Field], tries:
 HEAD = (
     "# What arrives of a text, by application",
     "",
-    "Written by `PYTHONPATH=tests .venv/bin/python -m typed --out evidence/typing.md`. Each text is typed so many times into a new",
-    "field and read back. Told: the call failed before anything was sent, and said why.",
+    "Written by `PYTHONPATH=tests .venv/bin/python -m typed --out evidence/typing.md`. Each text is typed so many times into a",
+    "new field and read back. Told: the call failed before anything was sent, and said why.",
     "",
 )
 
