@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import socket
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ LABEL_DIRECTORY = "org.deskhand.directory"
 LABEL_HOST = "org.deskhand.host"
 LABEL_DRIVER = "org.deskhand.driver"
 UNANSWERED = ".unanswered"
+# For so long an engine that refuses to remove a network is asked again, and how often.
+_GOING_LIMIT, _GOING_PERIOD = 5.0, 0.05
 SOCKETS = "/tmp/.X11-unix"  # noqa: S108 # where X clients look
 
 
@@ -130,16 +133,22 @@ def _name_of(container: dict[str, Any]) -> str:
 
 
 def _remove_network(engine: Engine, network: str) -> bool:
-    try:
-        # Also of what somebody else has put into it.
-        for container in engine.api.inspect_network(network)["Containers"] or {}:
-            engine.api.disconnect_container_from_network(container, network, force=True)
-        engine.api.remove_network(network)
-    except engine.errors.NotFound:
-        return False
-    except (engine.errors.DockerException, OSError) as error:
-        raise BackendError(f"cannot remove the network {network}: {error}") from error
-    return True
+    deadline = time.monotonic() + _GOING_LIMIT
+    while True:
+        try:
+            # Also of what somebody else has put into it.
+            for container in engine.api.inspect_network(network)["Containers"] or {}:
+                engine.api.disconnect_container_from_network(container, network, force=True)
+            engine.api.remove_network(network)
+        except engine.errors.NotFound:
+            return False
+        except (engine.errors.DockerException, OSError) as error:
+            # A container that somebody else is removing leaves it by itself, and cannot be disconnected until then.
+            if not isinstance(error, engine.errors.APIError) or time.monotonic() >= deadline:
+                raise BackendError(f"cannot remove the network {network}: {error}") from error
+            time.sleep(_GOING_PERIOD)
+        else:
+            return True
 
 
 def settle_removal(engine: Engine, directory: Path) -> bool:
