@@ -94,7 +94,7 @@ def test_a_minimized_window_is_told(desktop: deskhand.Desktop) -> None:
     )
     until(lambda: [w.minimized for w in desktop.windows()] == [True], 30, "the window to be minimised")
     desktop.activate(window)
-    assert [w.minimized for w in desktop.windows()] == [False]
+    until(lambda: [w.minimized for w in desktop.windows()] == [False], 30, "the window to be back")
 
 
 def test_many_windows_are_told_of(desktop: deskhand.Desktop) -> None:
