@@ -147,15 +147,15 @@ WRONG = {
 def test_wrong_arguments_are_told_and_change_nothing(desktop: deskhand.Desktop) -> None:
     for what, (arguments, options) in WRONG.items():
         with pytest.raises(ActionError, match=r"^start: |^deskhand: start: |start:"):
-            desktop.start(*arguments, **options)  # type: ignore[arg-type]
+            desktop.start(*arguments, **options)  # type: ignore[arg-type] # wrong on purpose
         assert desktop.windows() == [], what
     for options in ({"env": {"A": 1}}, {"cwd": 5}, {"where": ["host"]}, {"where": "here"}, {"env": 5}):
         with pytest.raises(ActionError, match="shell"):
-            desktop.shell("true", **{"where": "host", **options})  # type: ignore[arg-type]
+            desktop.shell("true", **{"where": "host", **options})  # type: ignore[arg-type] # wrong on purpose
         with pytest.raises(ActionError, match="open_shell"):
-            desktop.open_shell(**{"where": "host", **options})  # type: ignore[arg-type]
+            desktop.open_shell(**{"where": "host", **options})  # type: ignore[arg-type] # wrong on purpose
     with pytest.raises(ActionError, match="launch: env"):
-        deskhand.launch(env={"A": 1})  # type: ignore[dict-item]
+        deskhand.launch(env={"A": 1})  # type: ignore[dict-item] # wrong on purpose
     assert desktop.start("xterm").window.class_name == "XTerm"
 
 
@@ -179,6 +179,6 @@ def test_a_directory_that_is_not_there_is_what_is_blamed(desktop: deskhand.Deskt
 )
 def test_the_guard_survives_any_message(desktop: deskhand.Desktop, message: bytes) -> None:
     guard = desktop._core.own_guard()
-    guard._to.write(message if message.endswith(b"\n") else message + b"\n")  # type: ignore[attr-defined]
-    guard._to.flush()  # type: ignore[attr-defined]
+    guard._to.write(message if message.endswith(b"\n") else message + b"\n")  # type: ignore[attr-defined] # the pipe of a local guard
+    guard._to.flush()  # type: ignore[attr-defined] # the pipe of a local guard
     assert desktop.start("xterm").window.class_name == "XTerm"
