@@ -15,14 +15,17 @@ from agent_framework import Content
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import deskhand
 from deskhand import actions as a
 from deskhand.errors import ActionError, UnsupportedAction
 from deskhand.geometry import Size, Viewport
 from deskhand.inside import CommandResult, outcome_of
 from deskhand.providers import agent_framework as af
 from deskhand.providers import anthropic, google
+from deskhand.providers.agent_framework.fields import DEFAULT_SIZE
 from deskhand.providers.common import Browse, Call, Finish, Picture, Result, SafetyCheck, ShellAnswer, ShellCall
 from deskhand.redaction import Secret
+from deskhand.sizes import picture_size
 from faults.scale import MUTATED_PAYLOADS
 from providers.google_helpers import CURRENT, LEGACY
 from providers.sayable import LATEST, SAYABLE, THIRD, TOOLSET
@@ -451,9 +454,26 @@ def test_tools_are_declared_as_each_provider_has_them() -> None:
         assert (back.display_width, back.display_height) == sized
         assert back.environment == ("browser" if provider in ("openai", "google") else None)
     with pytest.raises(ActionError, match="display_width"):
-        af.tool_to("anthropic", af.ComputerUseTool())
+        af.tool_to("anthropic", af.ComputerUseTool(display_width=1024))
     with pytest.raises(ActionError, match="providers are"):
         af.tool_to("mistral", tool)
+
+
+def test_a_tool_without_a_size_is_declared_as_a_desktop_without_one_is_shown() -> None:
+    tool = af.ComputerUseTool(environment="linux")
+    sizes = {"display_width_px": 1280, "display_height_px": 800}
+    for provider in ("anthropic", "bedrock", "bedrock_agents"):
+        back = af.tool_from(provider, af.tool_to(provider, tool))
+        assert (back.display_width, back.display_height) == tuple(sizes.values())
+    assert af.tool_to("anthropic", tool) == {
+        "type": "computer_20251124", "name": "computer", **sizes, "enable_zoom": True,
+    }  # fmt: skip
+    assert af.tool_to("openai", tool, preview=True) == {
+        "type": "computer_use_preview", "display_width": 1280, "display_height": 800, "environment": "linux",
+    }  # fmt: skip
+    launched = inspect.signature(deskhand.launch).parameters["size"].default
+    for limits in ("anthropic", "anthropic-high", "openai"):
+        assert picture_size(limits, Size(*launched)) == DEFAULT_SIZE
 
 
 # --- the package's contents ---
