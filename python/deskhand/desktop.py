@@ -575,7 +575,7 @@ class Desktop:
         """
         content = data.encode() if isinstance(data, str) else bytes(data)
         self._on_machine(
-            lambda: self._operation("write_file", path, size=len(content)),
+            lambda: self._operation("write_file", path, size=len(content), data=content),
             lambda: self._core.machine("write_file").write_file(path, content, new=new),
         )
 
@@ -722,7 +722,7 @@ class Desktop:
         Raises:
             PolicyDenied: It is not allowed.
         """
-        fields = {name: getattr(operation, name) for name in ("target", "size", "cwd", "env", "actions")}
+        fields = {name: getattr(operation, name) for name in ("target", "size", "cwd", "env", "actions", "data")}
         return self._operate(lambda: self._operation(operation.type, **fields), work)
 
     def review(self, call: Call) -> tuple[SafetyCheck, ...]:
@@ -832,6 +832,7 @@ class Desktop:
         cwd: str | None = None,
         env: tuple[tuple[str, str], ...] = (),
         actions: tuple[Action, ...] = (),
+        data: bytes | None = None,
     ) -> Operation:
         return Operation(
             type,
@@ -840,6 +841,7 @@ class Desktop:
             cwd,
             env,
             actions,
+            data,
             call=current_call(),
             desktop=bare(self),
             attempt=ATTEMPT.get() or Attempt(),
