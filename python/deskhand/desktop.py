@@ -555,6 +555,10 @@ class Desktop:
             ActionError: The path is not absolute.
             UnsupportedAction: This desktop has no container.
         """
+        if not isinstance(path, str):
+            raise ActionError(f"view_file: a path is a text, not {shown(path)}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+            raise ActionError(f"view_file: a limit is a number of bytes, not {shown(limit)}")
         return self._on_machine(
             lambda: self._operation("read_file", path),
             lambda: self._core.machine("view_file").view_file(path, limit=limit),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -161,11 +162,49 @@ def test_a_lost_desktop_ends_it_and_a_slow_one_is_told() -> None:
     assert (answer.failed, answer.text) == (True, "no answer for 20 s")
 
 
+class Slow(Machine):
+    """Files that are read slowly enough for somebody to come in between, if anybody could."""
+
+    def __init__(self, **files: bytes) -> None:
+        super().__init__(**files)
+        self.reading = threading.Semaphore(0)
+        self.together = False
+
+    def view_file(self, path: str, **_: Any) -> bytes:
+        self.reading.release()
+        data = bytes(self.files[path])
+        # Whoever reads after us takes one more.
+        self.together = self.together or (self.reading.acquire(timeout=0.2) and self.reading.acquire(timeout=0.2))
+        return data
+
+    def write_file(self, path: str, data: bytes, **_: Any) -> None:
+        self.files[path] = data
+
+
+def test_two_edits_of_one_file_at_once_lose_nothing() -> None:
+    """A model's calls of one turn may be carried out in several threads."""
+    machine = Slow(a=b"one two\n")
+    with a_desktop(machine) as desktop:
+        editor = TextEditor(desktop)
+        threads = [
+            threading.Thread(target=editor.replace, args=("/a", old, new)) for old, new in (("one", "1"), ("two", "2"))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert machine.files["/a"] == b"1 2\n"
+    assert not machine.together
+
+
 def test_a_limit_is_a_number() -> None:
     with a_desktop(Machine()) as desktop:
         for most in (0, -1, True, 1.5, "many"):
             with pytest.raises(ActionError, match="max_characters is a number above 0"):
                 TextEditor(desktop, max_characters=most)  # type: ignore[arg-type] # on purpose
+        for arguments in ((7, 1), ("/a", -1), ("/a", True), ("/a", 1.5)):
+            with pytest.raises(ActionError, match="view_file: a"):
+                desktop.view_file(arguments[0], limit=arguments[1])  # type: ignore[arg-type] # on purpose
 
 
 def test_a_desktop_without_a_machine_says_so() -> None:
