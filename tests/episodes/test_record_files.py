@@ -10,13 +10,16 @@ import pytest
 
 from deskhand import Desktop, PolicyDenied, Secret
 from deskhand.backends.memory import MemoryBackend
+from deskhand.episodes.atif import _calls
 from deskhand.episodes.frames import FrameStore
 from deskhand.episodes.gate import Gate
+from deskhand.episodes.osworld_form import _action
 from deskhand.episodes.record import Recorder
 from deskhand.episodes.replay_agent import repeating
 from deskhand.episodes.task import Limits
 from deskhand.episodes.turns import turns
 from deskhand.errors import EpisodeError
+from deskhand.geometry import Size, Viewport
 from deskhand.guard import Guard
 from deskhand.providers.common import EditCall
 from deskhand.providers.editors import TextEditor, carry_out_edit
@@ -87,6 +90,22 @@ def test_files_are_written_down_with_what_was_written(tmp_path: Path) -> None:
     assert events(directory)[-1]["error"]["type"] == "PolicyDenied"
     assert (gate.steps, gate.looks) == (4, 2)
     assert [turn.kind for turn in turns(events(directory))] == [each["kind"] for each in told]
+
+
+def test_other_projects_formats_have_them_too(tmp_path: Path) -> None:
+    _, directory, _ = recorded(tmp_path)
+    first = turns(events(directory))[:2]
+    given = {"path": "/home/user/notes", "text": "one\n"}
+    made = [_calls(turn)[0] for turn in first]
+    assert [(call["function_name"], call["arguments"]) for call in made] == [
+        ("write_file", given),
+        ("read_file", {"path": given["path"]}),
+    ]
+    viewport = Viewport(Size(1280, 800), Size(1280, 800))
+    assert [_action(turn.event or {}, viewport) for turn in first] == [
+        {"type": "write_file", **given},
+        {"type": "read_file", "path": given["path"]},
+    ]
 
 
 def replayed(directory: Path) -> Machine:
