@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from deskhand import ActionError, BackendError, Desktop, Listing
+from deskhand.episodes.frames import FrameStore
+from deskhand.episodes.gate import Gate
+from deskhand.episodes.record import Recorder
+from deskhand.episodes.replay_agent import repeating
+from deskhand.episodes.task import Limits
 from deskhand.providers.editors import TextEditor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 HERE = "/home/user/edited"
 
@@ -209,3 +217,21 @@ def test_a_new_file_never_takes_the_place_of_another(desktop: Desktop, sh: Calla
     assert sh("cat file; ls -A") == "old\ndangling\ndir\nfile\nlink\n"
     desktop.write_file(f"{HERE}/deep/down/new", "new", new=True)
     assert sh("cat deep/down/new; stat -c %a deep/down/new; ls -A deep/down") == "new644\nnew\n"
+
+
+def test_a_replay_edits_again(desktop: Desktop, sh: Callable[[str], str], tmp_path: Path) -> None:
+    """What an agent has edited is in the record of its attempt, and comes out the same when it is done again."""
+    path = f"{HERE}/notes"
+    directory = tmp_path / "attempt-1"
+    with FrameStore(tmp_path / "frames") as store:
+        recorder = Recorder(directory, store)
+        recorder.attach(desktop)
+        acting = TextEditor(desktop.also(Gate(Limits(), recorder)))
+        acting.create(path, "one\ntwo\n")
+        acting.replace(path, "two", "three ☕")
+        recorder.close()
+    sh("rm notes")
+    events = [json.loads(line) for line in (directory / "events.jsonl").read_text().splitlines()]
+    recording = SimpleNamespace(directory=directory, events=events, frames={})
+    repeating(recording)(SimpleNamespace(desktop=desktop))  # type: ignore[arg-type] # all that is needed
+    assert sh("cat notes") == "one\nthree ☕\n"

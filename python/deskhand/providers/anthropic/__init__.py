@@ -13,7 +13,7 @@ With the SDK's own loop, which runs the calls of a turn in order and stops at th
 
 With a loop of your own: `declare` for the request's `tools` (and `betas` for its headers), then `run_turn` for the answer's
 content. For a model that knows only a single tool, give its `version` to each of them. `bash` is its shell and `editor` its
-text editor, over the files of a container; in a loop of your own they are `shell=` and `editor=TextEditor(desktop)` of `run_turn`.
+text editor, over the files of a container; `run_turn` takes them as `shell=` and as `editor=TextEditor(desktop)`.
 
 This module owns the names that users call. What must never appear here: a field of the wire, an import of the SDK.
 """
