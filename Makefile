@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find rust -path rust/fuzz -prune -o '(' -name '*.rs' -o -name Cargo.toml ')' -print) Cargo.toml Cargo.lock
 PACKAGES := tools/packages.txt tools/install-packages
+# Hundreds of processes of a test run import the package and the tests: each would compile them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-docker demo-episodes test check generate deny audit blocks fuzz sanitize bench evidence wheel clean
