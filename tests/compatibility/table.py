@@ -56,7 +56,8 @@ class Row:
             with pytest.raises(self.expected.kind, match=self.expected.match):
                 self.found(*given)
         else:
-            assert self.found(*given) == self.expected
+            found = self.found(*given)
+            assert found == self.expected, f"{found!r}, not {self.expected!r}"
 
 
 @dataclass
@@ -89,7 +90,11 @@ def each(rows: list[Row]) -> pytest.MarkDecorator:
 def declared_names(declared: ModuleType) -> list[str]:
     """The classes and unions that a document declares, in its order."""
     own = (name for name, value in vars(declared).items() if getattr(value, "__module__", "") == declared.__name__)
-    return [*own, *getattr(declared, "UNIONS", ()), *getattr(declared, "CARRIED", ())]
+    return [
+        *(name for name in own if not name.startswith("_")),
+        *getattr(declared, "UNIONS", ()),
+        *getattr(declared, "CARRIED", ()),
+    ]
 
 
 def ours(declared: ModuleType, name: str) -> Any:
