@@ -76,7 +76,7 @@ middle_click right_click back_click forward_click drag keypress keypress_hold mo
 """
 
 
-def test_the_seed_types_are_all_there() -> None:
+def test_the_seventeen_normalized_types_are_all_there() -> None:
     assert set(SEED_TYPES.split()) <= set(ACTIONS)
     assert set(ACTIONS) - set(SEED_TYPES.split()) == {
         "mouse_down",
