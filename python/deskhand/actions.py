@@ -300,7 +300,7 @@ class CarriesAction(Protocol):
 
     @property
     def action(self) -> Action:
-        """The action."""
+        """The action; an `ActionError` where it is wrong, or is not to be carried out here."""
         ...
 
 

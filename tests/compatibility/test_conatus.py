@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import inspect
+import itertools
 import json
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -11,9 +15,10 @@ import pytest
 
 from compatibility.declared import conatus
 from compatibility.table import Raises, Row, World, declared_rows, each
-from deskhand import ActionError, BadPlan, Guard, tool_calls
+from deskhand import ActionError, AsyncDesktop, BadPlan, Desktop, Guard, tool_calls
 from deskhand.actions import ACTIONS
-from deskhand.execution import request_of
+from deskhand.backends.memory import MemoryBackend
+from deskhand.execution import Executor, request_of
 from deskhand.tool_calls import (
     AIToolCall,
     ComputerUseAction,
@@ -40,9 +45,7 @@ from deskhand.tool_calls import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deskhand import Desktop
-
-WHOSE = ("linux", object(), "call_1")
+WHOSE = ("linux", threading.Lock(), "call_1")
 """What every action has before its own fields; the second is nothing that JSON could say, or a copy be made of."""
 
 DICT, TEXT = {"xy": [3, 4]}, '{"xy": [3, 4]}'
@@ -235,26 +238,16 @@ DONE: list[tuple[Any, list[str]]] = [
 ]
 
 
-def _bare(desktop: Desktop) -> Desktop:
-    return desktop
-
-
-def _governed(desktop: Desktop) -> Desktop:
-    return desktop.also(Guard(limits=None))
-
-
-@pytest.mark.parametrize("way", [_bare, _governed])
 @pytest.mark.parametrize(("action", "seen"), DONE, ids=lambda value: getattr(value, "arguments_as_str", ""))
-def test_every_action_is_done_and_has_its_fields(
-    world: World, action: Any, seen: list[str], way: Callable[[Desktop], Desktop]
-) -> None:
+def test_every_action_is_done_and_has_its_fields(world: World, action: Any, seen: list[str]) -> None:
     world.rest()
-    observation = way(world.desktop).perform(action, settle=False)
+    observation = world.desktop.perform(action, settle=False)
     assert world.told() == seen
     assert observation.size == world.desktop.size
     assert type(action.action) is ACTIONS[action.type]
     own = list(inspect.signature(type(action)).parameters)[len(WHOSE) :]
     assert action.safe_asdict() == {name: getattr(action, name) for name in own}
+    assert copy.deepcopy(action.safe_asdict()) == action.safe_asdict()
     where = next((place for place in (action.safe_asdict().get(name) for name in ("xy", "start_xy")) if place), None)
     if where:
         assert world.desktop.pointer == (where[-1] if isinstance(where, list) else where)
@@ -276,17 +269,49 @@ def test_a_duration_is_in_seconds(world: World, action: Any) -> None:
     assert world.desktop.perform(action, settle=False).elapsed.total >= 0.2
 
 
-@pytest.mark.parametrize("way", [_bare, _governed])
-@pytest.mark.parametrize("arguments", [DICT, TEXT])
-def test_a_tool_call_of_an_actions_name_is_that_action(
-    world: World, arguments: Any, way: Callable[[Desktop], Desktop]
-) -> None:
-    world.rest()
-    way(world.desktop).perform(AIToolCall("right_click", arguments, "call_1"), settle=False)
-    assert world.told() == ["+3@3,4", "-3@3,4"]
+# --- on every kind of desktop, and what is not done on any ---
 
 
-# --- and what they do not ---
+def _governed(desktop: Desktop) -> Desktop:
+    return desktop.also(Guard(limits=None))
+
+
+def _executed(desktop: Desktop, call: Any) -> object:
+    """By its request, as a call that a model makes."""
+    (result,) = asyncio.run(Executor(desktops=desktop).execute([request_of(call)]))
+    assert result.error is None
+    return result
+
+
+WAYS: dict[str, Callable[[Desktop, Any], object]] = {
+    "bare": lambda desktop, call: desktop.perform(call, settle=False),
+    "governed": lambda desktop, call: _governed(desktop).perform(call, settle=False),
+    "coroutines": lambda desktop, call: asyncio.run(AsyncDesktop(desktop).perform(call, settle=False)),
+    "governed coroutines": lambda desktop, call: asyncio.run(
+        AsyncDesktop(_governed(desktop)).perform(call, settle=False)
+    ),
+    "executor": _executed,
+    "governed executor": lambda desktop, call: _executed(_governed(desktop), call),
+}
+
+
+def _sent(way: str, call: Any) -> list[Any]:
+    """What a desktop that is not real was sent."""
+    ticks = itertools.count()
+    backend = MemoryBackend((1280, 800))
+    backend.on_wait = lambda _: None
+    with Desktop(backend, clock=lambda: next(ticks) / 1000) as desktop:
+        WAYS[way](desktop, call)
+    return backend.events
+
+
+TOOL_CALLS = [AIToolCall("right_click", given, "call_1") for given in (DICT, TEXT)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("call", [*(action for action, _ in DONE), *TOOL_CALLS], ids=lambda call: call.arguments_as_str)
+def test_every_kind_of_desktop_takes_them(call: Any, way: str) -> None:
+    assert _sent(way, call) == _sent("bare", call.action)
 
 
 ELSEWHERE = [
@@ -295,17 +320,15 @@ ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("way", [_bare, _governed])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("call", ELSEWHERE, ids=lambda call: call.name)
-def test_what_the_provider_carries_out_is_never_done_here(
-    world: World, call: Any, way: Callable[[Desktop], Desktop]
-) -> None:
-    world.rest()
-    with pytest.raises(ActionError, match=f"the provider carries out {call.name} itself") as refused:
-        way(world.desktop).perform(CUWait(*WHOSE, 0), call)
-    assert (refused.value.index, refused.value.done) == (1, 0)
+def test_what_the_provider_carries_out_is_never_done_here(call: Any, way: str) -> None:
+    backend = MemoryBackend()
+    with Desktop(backend) as desktop:
+        with pytest.raises((ActionError, BadPlan), match=f"the provider carries out {call.name} itself"):
+            WAYS[way](desktop, call)
+        with pytest.raises(ActionError, match="not done here") as refused:
+            desktop.perform(CUMove(*WHOSE, (5, 5)), call)
+        assert (refused.value.index, refused.value.done, backend.events) == (1, 0, [])
     with pytest.raises(ActionError, match="not done here"):
         _ = call.action
-    with pytest.raises(BadPlan, match="itself"):
-        request_of(call)
-    assert world.observer.events() == []
