@@ -329,6 +329,7 @@ RAN: list[tuple[str, af.ShellCallContent, dict[str, Any]]] = [
     }),
     ("state is gone", commands("echo ${B-none}"), {"stdout": "none\n", "outcome": O.SUCCESS}),
     ("timeout", commands("sleep 60", timeout_ms=100), {"exit_code": None, "outcome": O.TIMEOUT}),
+    ("length", commands("printf 123456", max_output_length=3), {"stdout": "123", "exit_code": 0, "outcome": O.SUCCESS}),
     ("nothing", commands(), {"exit_code": None, "outcome": O.ERROR}),
     ("NUL", commands("a\0b"), {"exit_code": None, "outcome": O.ERROR}),
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from compatibility.table import Raises, Row, each
 from deskhand import ActionError, Desktop, Size, Viewport
 from deskhand.backends.memory import MemoryBackend
 from deskhand.providers import agent_framework as af
+from deskhand.providers.bedrock import agents
 
 VIEW = Viewport(Size(1280, 800), Size(1280, 800))
 GRID = Viewport(Size(1000, 1000), Size(1000, 1000))
@@ -212,6 +213,7 @@ RESULTS = [
         lambda: shown("google")["parts"][0]["inline_data"],
         {"mime_type": "image/png", "data": PNG},
     ),
+    Row("ComputerUseResultContent", "the page's URL for Google", lambda: shown("google")["response"], {"url": ""}),
     Row(
         "ComputerUseResultContent.screenshot",
         "Converse's image",
@@ -413,6 +415,15 @@ TOOLS = [
             None if provider == "google" else 1024,
         )
         for provider in af.PROVIDERS
+    ),
+    Row(
+        "ComputerUseTool",
+        "beside Amazon's other two",
+        lambda: [
+            group["parentActionGroupSignature"]
+            for group in agents.declaration(Size(1024, 768), shell=True, editor="text_editor_20250728")
+        ],
+        ["ANTHROPIC.Computer", "ANTHROPIC.Bash", "ANTHROPIC.TextEditor"],
     ),
     Row("ShellTool", "OpenAI's setup", lambda: af.shell_tool_to("openai", af.ShellTool())["type"], "shell"),
     Row(
