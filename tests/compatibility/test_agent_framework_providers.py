@@ -280,25 +280,43 @@ RESULTS = [
 ]
 
 
-def refused(provider: str) -> Any:
-    """The answer to a call that points out of the picture, as `run` made it."""
-    content = af.ComputerUseCallContent(call_id="c1", action="click", coordinate=(5000, 1))
+def refused(provider: str, payload: dict[str, Any] | None = None) -> str:
+    """The answer to a call that points out of the picture, as `run` made it: of another's call, or of the provider's own."""
+    content: Any = af.ComputerUseCallContent(call_id="c1", action="click", coordinate=(5000, 1))
+    if payload is not None:
+        content = af.calls_from(provider, payload, VIEW, call_id="c1")
     with Desktop(MemoryBackend((1280, 800))) as desktop:
         result = af.run(desktop, content)
     assert "outside" in (result.error or "")
-    return af.result_to(provider, result, content, VIEW)
+    return str(af.result_to(provider, result, content, VIEW))
 
+
+OUTSIDE = {
+    "openai": said("openai", type="click", button="left", x=5000, y=1),
+    "google": said("google", name="click_at", x=5000, y=1),
+    **{provider: said(provider, action="left_click", coordinate=[5000, 1]) for provider in ANTHROPIC},
+}
+# OpenAI's answer is a picture; why there is nothing else to see in it is said by a message.
+SAYS = {provider: "c1" if provider == "openai" else "outside" for provider in af.PROVIDERS}
 
 REFUSED = [
     *(
         Row(
             "ComputerUseResultContent",
             f"of a refused call, {provider}",
-            lambda provider=provider: "outside" in str(refused(provider)),
+            lambda provider=provider: SAYS[provider] in refused(provider, OUTSIDE[provider]),
         )
-        for provider in ("anthropic", "google", "bedrock", "bedrock_agents")
+        for provider in af.PROVIDERS
     ),
-    Row("ComputerUseResultContent", "of a refused call, openai", lambda: refused("openai")["call_id"], "c1"),
+    *(
+        Row(
+            "ComputerUseResultContent",
+            f"of another's refused call, {provider}",
+            lambda provider=provider: SAYS[provider] in refused(provider),
+        )
+        # Google's answer names the function that was called.
+        for provider in ("openai", *ANTHROPIC)
+    ),
 ]
 
 
@@ -444,7 +462,18 @@ TOOLS = [
         lambda: af.shell_tool_to("google", af.ShellTool())["parameters_json_schema"]["required"],
         ["command"],
     ),
-    Row("ShellTool.additional_properties", "go along", lambda: af.shell_tool_to("openai", af.ShellTool(x=1))["x"], 1),
+    Row(
+        "ShellTool.additional_properties",
+        "OpenAI's environment",
+        lambda: af.shell_tool_to("openai", af.ShellTool(environment={"type": "container_auto"}))["environment"],
+        {"type": "container_auto"},
+    ),
+    Row(
+        "ShellTool.additional_properties",
+        "Anthropic's cache_control",
+        lambda: af.shell_tool_to("anthropic", af.ShellTool(cache_control={"type": "ephemeral"}))["cache_control"],
+        {"type": "ephemeral"},
+    ),
 ]
 
 
