@@ -79,7 +79,7 @@ _DRIVING_FILES = {
     "providers/test_browsing.py",
     "providers/test_openai_client.py",
 }
-_DRIVING_FIXTURES = {"desktop", "launch", "nodes", "observer", "postgres", "served", "shared"}
+_DRIVING_FIXTURES = {"desktop", "launch", "nodes", "observer", "postgres", "served", "shared", "spaces", "world"}
 # Desktops and servers in the test's own process, pictures and tables: what fails there fails always.
 _PURE_FILES = {
     "conformance/test_table.py",
