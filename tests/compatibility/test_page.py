@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import re
 from pathlib import Path
@@ -33,26 +34,29 @@ PRINTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def spaces() -> Iterator[dict[str, dict[str, Any]]]:
-    """What each section's example has made, by the names that it gave it."""
-    made: dict[str, dict[str, Any]] = {}
-    yield made
-    for space in made.values():
+def prepared(section: str) -> Iterator[dict[str, Any]]:
+    """What a section's example has made, by the names that it gave it, and what its table names, from where it says."""
+    space: dict[str, Any] = {name: importlib.import_module(name) for name in ("typing", "deskhand")}
+    try:
+        for block in re.findall(r"```python\n(.*?)```", SECTIONS[section], re.DOTALL):
+            exec(compile(block, f"{PAGE.name}: {section}", "exec"), space)
+        for owner, name, here, _ in ROWS:
+            if owner == section:
+                space[name] = getattr(importlib.import_module(here.removesuffix(f".{name}")), name)
+        yield space
+    finally:
         if isinstance(desktop := space.get("desktop"), deskhand.Desktop):
             desktop.close()
 
 
-def space_of(section: str, made: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    if section not in made:
-        made[section] = {name: importlib.import_module(name) for name in ("typing", "deskhand", "deskhand.execution")}
-        for block in re.findall(r"```python\n(.*?)```", SECTIONS[section], re.DOTALL):
-            exec(compile(block, f"{PAGE.name}: {section}", "exec"), made[section])
-        for owner, _, here, _ in ROWS:
-            if owner == section:
-                module, _, name = here.rpartition(".")
-                made[section][name] = getattr(importlib.import_module(module), name)
-    return made[section]
+def done(example: str, space: dict[str, Any]) -> Any:
+    """What an example comes to: the value of its last expression."""
+    *statements, last = ast.parse(example).body
+    if not isinstance(last, ast.Expr):
+        exec(compile(example, example, "exec"), space)
+        return None
+    exec(compile(ast.Module(statements, []), example, "exec"), space)
+    return eval(compile(ast.Expression(last.value), example, "eval"), space)
 
 
 @pytest.mark.parametrize("section", DECLARED)
@@ -63,30 +67,19 @@ def test_every_name_is_on_the_page_where_it_is_here(section: str) -> None:
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_the_example_of_a_section_runs(
-    section: str, spaces: dict[str, dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    space_of(section, spaces)
-    assert capsys.readouterr().out == PRINTED[section]
-
-
-@pytest.mark.parametrize(("section", "name", "here", "example"), ROWS, ids=[f"{row[0]}: {row[1]}" for row in ROWS])
-def test_the_example_of_a_name_runs(
-    section: str, name: str, here: str, example: str, spaces: dict[str, dict[str, Any]]
-) -> None:
-    assert here.endswith(f".{name}")
-    space = space_of(section, spaces)
-    *statements, last = ast.parse(example).body
-    exec(compile(ast.Module(statements, []), example, "exec"), space)
-    if not isinstance(last, ast.Expr):
-        exec(compile(ast.Module([last], []), example, "exec"), space)
-        return
-    value = eval(compile(ast.Expression(last.value), example, "eval"), space)
-    assert value is not False
-    # Where a call could not be carried out, a provider's answer says so, and nothing is raised.
-    assert getattr(value, "error", None) is None
-    if isinstance(value, dict):
-        assert value.get("type") != "function_call_output", value
+def test_the_examples_of_a_section_run_in_their_order(section: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with contextlib.contextmanager(prepared)(section) as space:
+        assert capsys.readouterr().out == PRINTED[section]
+        for owner, name, _, example in ROWS:
+            if owner != section:
+                continue
+            value = done(example, space)
+            # Where a call could not be carried out, a provider's answer says so, and nothing is raised.
+            failed = getattr(value, "error", None) or (
+                isinstance(value, dict) and "function_call_output" in value.values()
+            )
+            assert not failed, (name, value)
+            assert value is not False, (name, example)
 
 
 def test_the_page_is_linked() -> None:
