@@ -112,8 +112,7 @@ def declared_rows(declared: ModuleType) -> Iterator[Row]:
         if getattr(theirs, "__module__", "") != declared.__name__:
             continue
         fields = described(theirs)
-        kinds = [kind.__name__ for kind in (enum.Enum, str) if issubclass(theirs, kind)]
-        yield Row(name, "its kind", lambda name=name, kinds=kinds: _is_of(ours(declared, name), kinds), kinds)
+        yield Row(name, "its kind", lambda name=name: _kind(ours(declared, name)), _kind(theirs))
         yield Row(name, "what it has", lambda name=name: list(described(ours(declared, name))), list(fields))
         for field, what in fields.items():
             found = lambda name=name, field=field: described(ours(declared, name)).get(field)  # noqa: E731
@@ -124,8 +123,12 @@ def _members(union: Any) -> list[str]:
     return [_text(member) for member in typing.get_args(union)]
 
 
-def _is_of(kind: type, kinds: list[str]) -> list[str]:
-    return [base.__name__ for base in (enum.Enum, str) if issubclass(kind, base)] if kinds else []
+def _kind(kind: Any) -> str:
+    if typing.is_typeddict(kind):
+        return "a typed dictionary"
+    if issubclass(kind, enum.Enum):
+        return "an enumeration of strings" if issubclass(kind, str) else "an enumeration"
+    return "a dataclass" if dataclasses.is_dataclass(kind) else "a class"
 
 
 def described(kind: Any) -> dict[str, tuple[object, ...]]:
@@ -161,7 +164,7 @@ def _given(default: object) -> tuple[object, ...]:
 
 
 def _text(hint: Any) -> str:
-    """A type as it is written, without where it comes from. A `dict` of anything is a `dict`."""
+    """A type as it is written, without where it comes from."""
     written = hint.__name__ if inspect.isclass(hint) and not typing.get_args(hint) else str(hint)
     plain = re.sub(r"(\w+\.)+(?=\w)", "", written)
     return re.sub(r"Optional\[(.*)\]$", r"\1 | None", plain)

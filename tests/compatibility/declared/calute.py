@@ -130,7 +130,7 @@ class ReinvokeSignal:
     type: str = "reinvoke_signal"
 
 
-# `arguments` is a dict of anything.
+# `arguments` is documented as a dict, of whatever.
 @dataclass
 class RequestFunctionCall:
     name: str
