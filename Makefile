@@ -61,7 +61,7 @@ check: setup ## Formatting, lints, types, stubs, generated files
 	$(BIN)/python tools/generate_aio.py --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/codespell python rust tests tools demo examples *.md
+	$(BIN)/codespell python rust tests tools demo examples docs *.md
 
 generate: setup ## Write the generated files anew
 	$(BIN)/python tools/generate_aio.py
