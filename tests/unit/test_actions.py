@@ -28,6 +28,11 @@ FORMS: list[tuple[Action, dict[str, Any]]] = [
     ),
     (act.DoubleClick((1, 2)), {"type": "left_mouse_double_click", "xy": [1, 2]}),
     (act.TripleClick((1, 2)), {"type": "left_mouse_triple_click", "xy": [1, 2]}),
+    (
+        act.DoubleClick((1, 2), button="right"),
+        {"type": "left_mouse_double_click", "xy": [1, 2], "button": "right"},
+    ),
+    (act.TripleClick(button="middle"), {"type": "left_mouse_triple_click", "xy": None, "button": "middle"}),
     (act.MiddleClick((1, 2)), {"type": "middle_click", "xy": [1, 2]}),
     (act.RightClick((1, 2)), {"type": "right_click", "xy": [1, 2]}),
     (act.BackClick((1, 2)), {"type": "back_click", "xy": [1, 2]}),
