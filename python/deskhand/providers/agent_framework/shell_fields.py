@@ -45,6 +45,9 @@ GOOGLE_FUNCTION = "run_shell"
 """What the function is called that Google's models are offered, unless a call came by another name."""
 
 _FROM = "provider"
+_OPENAI = frozenset({"allowed_callers", "environment"})
+_ANTHROPIC = frozenset({"allowed_callers", "cache_control", "defer_loading", "input_examples", "strict"})
+_GOOGLE = frozenset({"behavior", "description", "name", "response", "response_json_schema"})
 _BASH = {"type": "bash_20250124", "name": anthropic.SHELL}
 
 
@@ -53,7 +56,7 @@ def shell_tool_to(provider: str, tool: ShellTool) -> dict[str, Any]:
 
     Args:
         provider: One of `fields.PROVIDERS`.
-        tool: The shell; its additional properties go along.
+        tool: The shell; of its additional properties each provider is given those that its SDK's types know.
 
     Returns:
         The tool as a request lists it; for `bedrock` one of `additionalModelRequestFields.tools`, for `bedrock_agents` one of
@@ -63,19 +66,22 @@ def shell_tool_to(provider: str, tool: ShellTool) -> dict[str, Any]:
     more = dict(tool.additional_properties)
     match provider:
         case "openai":
-            return {"environment": {"type": "local"}, **more, "type": "shell"}
+            return {"environment": {"type": "local"}, **_of(more, _OPENAI), "type": "shell"}
         case "bedrock_agents":
-            parameters = {"type": _BASH["type"], **more}
             return {
                 "actionGroupName": anthropic.SHELL,
                 "parentActionGroupSignature": "ANTHROPIC.Bash",
-                "parentActionGroupSignatureParams": parameters,
+                "parentActionGroupSignatureParams": {"type": _BASH["type"]},
             }
         case "google":
             command = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
             described = {"name": GOOGLE_FUNCTION, "description": "Run a command line in a shell."}
-            return {**described, "parameters_json_schema": command, **more}
-    return {**more, **_BASH}
+            return {**described, "parameters_json_schema": command, **_of(more, _GOOGLE)}
+    return {**_of(more, _ANTHROPIC), **_BASH}
+
+
+def _of(more: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in more.items() if key in known}
 
 
 def shell_call_from(provider: str, payload: object, *, call_id: str | None = None) -> ShellCallContent:

@@ -13,7 +13,8 @@ This module owns what the fields mean. What must never appear here: a provider's
   `cursor_position`, see `deskhand.actions.ACTIONS`), and those of a browser as Google's functions (`navigate`, `go_back`).
 * Additional properties that have a meaning: `modifiers` (keys held meanwhile), `path` (of a drag with more than two points),
   `scroll_distance` ([x, y] of a scroll along both axes), `region` (of a zoom: [x0, y0, x1, y1], the last two exclusive),
-  `repeat` (of a key), `paste` (of a text), `url` (of `navigate`), `pending_safety_checks` (as OpenAI's). Others are kept.
+  `repeat` (of a key), `paste` (of a text), `url` (of `navigate`), `pending_safety_checks` (as OpenAI's), `unreadable` (why the
+  action cannot be carried out, of a call that could not be read). Others are kept.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from deskhand.providers.openai.wire import decode_check
 from deskhand.translate import DEFAULT_NOTCHES
 
 __all__ = [
+    "UNREADABLE",
     "WHO",
     "CallContents",
     "ScrollUnit",
@@ -64,6 +66,9 @@ __all__ = [
 ]
 
 WHO = "Agent Framework's computer content"
+
+UNREADABLE = "unreadable"
+"""The additional property of a content that stands for what could not be read: the reason."""
 
 ScrollUnit: TypeAlias = Literal["pixels", "notches"]
 CallContents: TypeAlias = (
@@ -163,9 +168,11 @@ def _name(content: ComputerUseCallContent) -> str:
 
 def _step(content: ComputerUseCallContent, viewport: Viewport, unit: ScrollUnit) -> tuple[Step, dict[str, Any]]:
     """What one content asks for, and its other additional properties."""
+    more = a_mapping(content.additional_properties, "additional_properties")
+    if (why := more.get(UNREADABLE)) is not None:
+        raise ActionError(a_string(why, UNREADABLE))
     name = _name(content)
     fields, properties = _KNOWN[name]
-    more = a_mapping(content.additional_properties, "additional_properties")
     refused = [field for field in _REFUSED[name] if getattr(content, field) is not None]
     refused += [key for key in _PROPERTIES - properties if more.get(key)]
     if refused:

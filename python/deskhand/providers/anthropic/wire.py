@@ -68,6 +68,8 @@ SHELL = "bash"
 NOT_EXECUTED = "Not executed: an earlier computer action in this turn failed."
 """What every call is answered that follows one that failed in the same turn, to the letter."""
 
+_NO_PICTURE = "There is no picture."
+
 MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 _CURSOR = re.compile(r"X=(-?\d{1,9}),Y=(-?\d{1,9})")
@@ -183,6 +185,8 @@ def said(result: Result) -> list[str]:
         texts.append(f"X={result.cursor.x},Y={result.cursor.y}")
     elif not asks_to_see(call):
         texts.append(described(call.steps, call.viewport, rules_of(call.name)))
+    elif result.picture is None and not result.text:
+        texts.append(_NO_PICTURE)
     return [*texts, result.text] if result.text else texts
 
 
@@ -193,7 +197,7 @@ def outcome_of(call: Call, texts: Sequence[str], picture: Picture | None) -> Res
     if rest and call.steps and isinstance(call.steps[-1], CursorPosition) and (found := _CURSOR.fullmatch(rest[0])):
         cursor = Point(int(found[1]), int(found[2]))
         del rest[0]
-    elif rest and rest[0] == described(call.steps, call.viewport, rules_of(call.name)):
+    elif rest and rest[0] in (described(call.steps, call.viewport, rules_of(call.name)), _NO_PICTURE):
         del rest[0]
     return Result(call=call, picture=picture, cursor=cursor, text="\n".join(rest) or None)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from deskhand.errors import ActionError, shown
+from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic.inputs import write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, outcome_of, said
 from deskhand.providers.bedrock.converse import flat_actions, image_of, picture_of, single
@@ -218,7 +218,11 @@ def reply(invocation_id: str, results: Sequence[Mapping[str, Any]]) -> dict[str,
 
 
 def encode(result: Result) -> dict[str, Any]:
-    """The result of a call: what went wrong, in words; else where the pointer is, or the picture, or that all was done."""
+    """The result of a call: what went wrong, in words; else where the pointer is, or the picture, or that all was done.
+
+    Raises:
+        UnsupportedAction: It has a picture and a text.
+    """
     call = result.call
     answer = _named(call.extra, FAMILY)
     if call.safety:
@@ -229,6 +233,10 @@ def encode(result: Result) -> dict[str, Any]:
             answer["responseState"] = "REPROMPT"
         answer["responseBody"] = _text(result.error)
     elif result.picture is not None and result.cursor is None:
+        if result.text is not None:
+            raise UnsupportedAction(
+                "Bedrock's agents", "a picture with a text", "a result has one of them: leave the other out"
+            )
         answer["responseBody"] = {"IMAGES": {"images": [image_of(result.picture)]}}
     elif call.steps:
         answer["responseBody"] = _text("\n".join(said(result)))

@@ -24,6 +24,7 @@ from deskhand.providers.common import (
     SafetyCheck,
     a_list,
     a_mapping,
+    a_point,
     a_string,
     one_picture,
     picture_of_base64,
@@ -34,7 +35,7 @@ from deskhand.providers.google.functions import FUNCTIONS, GRID, WHO, args_of, o
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from deskhand.geometry import Viewport
+    from deskhand.geometry import Point, Viewport
 
 __all__ = [
     "ALLOWED",
@@ -235,7 +236,10 @@ def encode(result: Result, *, url: str = UNKNOWN_URL) -> dict[str, Any]:
     """
     call = result.call
     told = {"error": result.error, "text": result.text, "denied": "true" if result.denied else None}
-    response = {"url": url, **{key: value for key, value in told.items() if value is not None}}
+    response: dict[str, Any] = {"url": url, **{key: value for key, value in told.items() if value is not None}}
+    if result.cursor is not None:
+        at = on_grid(call.viewport).to_model(call.viewport.to_screen(result.cursor))
+        response["cursor"] = [at.x, at.y]
     if call.safety and all(check in result.acknowledged for check in call.safety):
         response["safety_acknowledgement"] = "true"
     if call.extra.get("call", {}).get("type") == "function_call":
@@ -280,14 +284,20 @@ def decode_result(payload: Any, call: Call) -> Result:
     def told(key: str) -> str | None:
         return None if response.get(key) is None else a_string(response[key], key)
 
+    at = response.get("cursor")
     return Result(
         call=call,
         picture=picture,
+        cursor=None if at is None else _from_grid(a_point(at, "cursor"), call.viewport),
         error=told("error"),
         text=told("text"),
         denied=response.get("denied") == "true",
         acknowledged=call.safety if response.get("safety_acknowledgement") == "true" else (),
     )
+
+
+def _from_grid(point: Point, viewport: Viewport) -> Point:
+    return viewport.to_model(on_grid(viewport).to_screen(point))
 
 
 def _response_read(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], Picture | None]:
