@@ -226,6 +226,26 @@ def test_cuas_handler_does_what_it_is_told_or_says_so() -> None:
         assert not backend.events
 
 
+def test_googles_turn_may_be_json() -> None:
+    call = {"functionCall": {"name": "move", "id": "f1", "args": {"x": 500, "y": 500}}}
+    content = {"role": "model", "parts": [{"text": "I go there"}, call]}
+    with Desktop(MemoryBackend()) as desktop:
+        for turn in (content, {"candidates": [{"content": content}]}):
+            answer = google.answer(desktop, turn, settle=False)
+            assert [part.function_response.id for part in answer.parts] == ["f1"]
+        for wrong in ("go there", {"candidates": 5}, [call]):
+            with pytest.raises(ActionError, match="a response or a content"):
+                google.answer(desktop, wrong)
+
+
+def test_what_is_no_response_of_openais_is_not_taken_for_one_without_calls() -> None:
+    with Desktop(MemoryBackend()) as desktop:
+        for wrong in (_openai({"type": "wait"}), "wait", None, {"output": "wait"}):
+            with pytest.raises(ActionError, match="a response or its output"):
+                openai.respond(desktop, wrong)
+        assert openai.respond(desktop, {"status": "completed", "output": []}) == []
+
+
 RESULT = Result(call=Call(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="c"), picture=Picture(b"png"))
 
 

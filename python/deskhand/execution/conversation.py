@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deskhand.errors import ActionError, shown
+from deskhand.execution.chunks import is_of_a_format
 from deskhand.execution.streaming import Accumulator
 from deskhand.execution.switching import Switchboard
 from deskhand.execution.types import (
@@ -129,6 +130,7 @@ class Conversation:
         """All that happens, as it does; closing the stream (`contextlib.aclosing`) cancels what runs.
 
         Raises:
+            ActionError: A response is of no format that is read.
             BadPlan: A response has two different calls of one id, or one of an id that was used before.
         """
         async with contextlib.aclosing(self._events(_Heard())) as events:
@@ -139,6 +141,7 @@ class Conversation:
         """The answer, when there is one.
 
         Raises:
+            ActionError: As of `stream`.
             BadPlan: As of `stream`.
         """
         heard = _Heard()
@@ -196,15 +199,21 @@ class Conversation:
     async def _listen(self, turn: Turn, response: Accumulator, heard: _Heard) -> AsyncGenerator[StreamEvent, None]:
         """A response's chunks, and where the first call was seen."""
         detected = False
+        known: bool | None = None
         async with contextlib.aclosing(_chunks(self._ask(turn))) as chunks:
             async for chunk in chunks:
                 heard.response = chunk
+                known = known or is_of_a_format(chunk)
                 told = response.feed(chunk)
                 yield told
                 if told.function_calls_detected and not detected:
                     detected = True
                     message = f"{turn.agent_id or 'the agent'} calls functions"
                     yield FunctionDetection(message=message, agent_id=turn.agent_id)
+        if known is False:
+            raise ActionError(
+                f"a response is of OpenAI's chat completions or Google's, which {shown(heard.response)} is not"
+            )
         yield response.end()
 
     def _next(self, turn: Turn, calls: list[RequestFunctionCall], response: Accumulator) -> Turn:
