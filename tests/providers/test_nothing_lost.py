@@ -26,6 +26,7 @@ from deskhand.providers import (
 )
 from deskhand.providers.bedrock import agentcore, agents
 from deskhand.providers.common import Call, Picture, Result
+from deskhand.serve.commands import Commands
 from providers.strategies import VIEWPORT
 
 if TYPE_CHECKING:
@@ -244,6 +245,46 @@ def test_what_is_no_response_of_openais_is_not_taken_for_one_without_calls() -> 
             with pytest.raises(ActionError, match="a response or its output"):
                 openai.respond(desktop, wrong)
         assert openai.respond(desktop, {"status": "completed", "output": []}) == []
+
+
+ELSEWHERE = {"command": "rm *", "cwd": "/x"}
+
+
+@pytest.mark.parametrize(
+    ("decode", "payload"),
+    [
+        (anthropic.decode_shell, {"type": "tool_use", "id": "c", "name": "bash", "input": ELSEWHERE}),
+        (bedrock.decode_shell, {"toolUse": {"toolUseId": "c", "name": "bash", "input": ELSEWHERE}}),
+        (agents.decode_shell, {"functionInvocationInput": {"actionGroup": "g", "function": "bash", "parameters": [
+            {"name": "command", "type": "string", "value": "rm *"}, {"name": "cwd", "type": "string", "value": "/x"}]}}),
+        (openai.decode_shell, {"type": "shell_call", "call_id": "c", "action": {"commands": ["rm *"], "cwd": "/x"}}),
+        (openai.decode_shell, {"type": "local_shell_call", "call_id": "c", "action": {
+            "type": "exec", "command": ["rm"], "env": {}, "cwd": "/x"}}),
+        (agent_framework.decode_shell, {"type": "shell_call", "call_id": "c", "commands": ["rm *"], "cwd": "/x"}),
+        (lambda payload: agent_framework.shell_call_from("google", payload), {"name": "sh", "args": ELSEWHERE}),
+    ],
+    ids=["Anthropic", "Converse", "agents", "OpenAI", "OpenAI's local", "contents", "Google"],
+)  # fmt: skip
+def test_a_command_is_not_run_elsewhere_than_it_was_said(decode: Any, payload: Any) -> None:
+    with pytest.raises(ActionError, match="with cwd"):
+        decode(payload)
+
+
+def test_a_part_of_a_call_without_its_beginning_is_not_dropped() -> None:
+    part = {"contentBlockDelta": {"contentBlockIndex": 1, "delta": {"toolUse": {"input": "{}"}}}}
+    with pytest.raises(ActionError, match="without its beginning"):
+        bedrock.message_of([{"messageStart": {"role": "assistant"}}, part])
+
+
+def test_agentcore_is_told_that_the_screen_has_another_size() -> None:
+    call = agentcore.decode({"mouseMove": {"x": 1, "y": 2}}, VIEWPORT)
+    result = Result(call=call, text="it has changed")
+    assert agentcore.decode_result(agentcore.encode(result), call) == result
+
+
+def test_parameters_of_cuas_server_are_not_dropped() -> None:
+    with Desktop(MemoryBackend()) as desktop, pytest.raises(ActionError, match="params is an object"):
+        Commands(desktop).answer("move_cursor", [5, 6])
 
 
 RESULT = Result(call=Call(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="c"), picture=Picture(b"png"))

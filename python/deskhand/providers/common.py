@@ -47,6 +47,7 @@ __all__ = [
     "picture_of_base64",
     "picture_of_url",
     "refuse_more",
+    "refuse_more_of_a_command",
     "the_rest",
     "timeout_of",
     "variables_of",
@@ -415,6 +416,23 @@ def refuse_more(where: str, action: str, rest: Mapping[str, Any]) -> None:
     if lost:
         raise UnsupportedAction(
             where, action, f"with {', '.join(sorted(lost))}: leave that out, or do it by another action"
+        )
+
+
+# The same of a command: where it runs, as whom, with what, for how long.
+_OF_COMMANDS = frozenset(
+    """
+    cwd workdir working_directory directory env environment user shell stdin timeout timeout_ms timeout_seconds commands args
+    """.split()  # noqa: SIM905 # as above
+)
+
+
+def refuse_more_of_a_command(where: str, rest: Mapping[str, Any]) -> None:
+    """As `refuse_more`, of what a payload has besides a command."""
+    lost = [name for name in rest if name in _OF_COMMANDS and rest[name]]
+    if lost:
+        raise UnsupportedAction(
+            where, "a command", f"with {', '.join(sorted(lost))}: write it as a part of the command"
         )
 
 

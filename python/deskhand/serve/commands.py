@@ -12,17 +12,16 @@ import base64
 import binascii
 import inspect
 import shlex
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as a
 from deskhand._native import __version__
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.common import Picture, a_list, a_number, an_integer
+from deskhand.providers.common import Picture, a_list, a_mapping, a_number, an_integer
 from deskhand.providers.outcomes import notes_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from deskhand.actions import Action
     from deskhand.backends.base import Window
@@ -101,7 +100,7 @@ class Commands:
         function = self.listed().get(name)
         if function is None:
             raise ActionError(f"Unknown command: {shown(command)}")
-        given = params if isinstance(params, Mapping) else {}
+        given = {} if params is None else a_mapping(params, "params")
         known = inspect.signature(function).parameters
         taken = {key: value for key, value in given.items() if key in known and key != "self"}
         try:

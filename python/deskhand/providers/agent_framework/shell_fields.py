@@ -23,7 +23,7 @@ from deskhand.providers.agent_framework.shells import (
 )
 from deskhand.providers.agent_framework.types import ShellOutcome, ShellResultContent
 from deskhand.providers.anthropic import wire as anthropic
-from deskhand.providers.common import ShellCall, a_list, a_mapping, a_string, the_rest
+from deskhand.providers.common import ShellCall, a_list, a_mapping, a_string, refuse_more_of_a_command, the_rest
 from deskhand.providers.openai import wire_shell as openai
 from deskhand.providers.outcomes import ending_in
 
@@ -111,11 +111,15 @@ def shell_call_from(provider: str, payload: object, *, call_id: str | None = Non
 
 def _google_call(payload: object) -> tuple[str, ShellCall]:
     item = a_mapping(payload, "a function call")
-    item = a_mapping(item["function_call"], "a function_call") if "function_call" in item else item
+    for key in ("function_call", "functionCall"):
+        if key in item:
+            item = a_mapping(item[key], key)
+            break
     args = a_mapping(item.get("args"), "the args of a function call")
     number = None if item.get("id") is None else a_string(item["id"], "the id of a function call")
     command = a_string(args.get("command"), "a command")
     rest = the_rest(args, "command")
+    refuse_more_of_a_command("the shell", rest)
     return a_string(item.get("name"), "the name of a function call"), ShellCall(
         commands=(command,), id=number, extra={"args": rest} if rest else {}
     )

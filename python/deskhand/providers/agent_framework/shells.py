@@ -26,6 +26,7 @@ from deskhand.providers.common import (
     a_string,
     an_integer,
     length_of,
+    refuse_more_of_a_command,
     the_rest,
     timeout_of,
     variables_of,
@@ -64,6 +65,8 @@ def decode_shell(payload: object) -> ShellCall:
         raise ActionError("the shell is given commands, or the action restart")
     more = a_mapping(content.additional_properties, "additional_properties")
     cwd = more.get("working_directory")
+    rest = the_rest(more, "timeout_ms", "max_output_length", "working_directory", "env")
+    refuse_more_of_a_command("a shell's content", rest)
     return ShellCall(
         commands=commands,
         id=a_string(content.call_id, "call_id"),
@@ -72,7 +75,7 @@ def decode_shell(payload: object) -> ShellCall:
         restart=restart,
         cwd=None if cwd is None else a_command(cwd),
         env=variables_of(more.get("env")),
-        extra=the_rest(more, "timeout_ms", "max_output_length", "working_directory", "env"),
+        extra=rest,
     )
 
 

@@ -27,6 +27,7 @@ from deskhand.providers.common import (
     a_string,
     one_picture,
     picture_of_base64,
+    refuse_more_of_a_command,
     the_rest,
 )
 from deskhand.providers.outcomes import notes_on, tool_failed
@@ -307,6 +308,7 @@ def commanded(input: object, *, id: str | None, extra: dict[str, Any]) -> ShellC
     """
     given = a_mapping(input, "the shell's input")
     if unknown := the_rest(given, "command", "restart"):
+        refuse_more_of_a_command(SHELL, unknown)
         extra = {**extra, "input": unknown}
     command, restart = given.get("command"), given.get("restart")
     if restart is not None and not isinstance(restart, bool):

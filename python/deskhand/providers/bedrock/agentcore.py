@@ -272,6 +272,9 @@ def encode(result: Result) -> dict[str, Any]:
         outcome = {"status": "FAILED", "error": result.error}
     elif kind == "screenshot" and result.picture is not None:
         outcome["data"] = result.picture.data
+    elif result.text is not None:
+        # There is no other place for words: that the screen has another size now.
+        outcome["error"] = result.text
     session = {} if result.call.id is None else {"sessionId": result.call.id}
     return {"result": {kind: outcome}, **session}
 
@@ -292,7 +295,9 @@ def decode_result(payload: object, call: Call) -> Result:
             data = outcome.get("data")
             if data is not None and not isinstance(data, bytes):
                 raise ActionError(f"a picture's bytes are bytes, not {shown(type(data).__name__)}")
-            return Result(call=call, picture=None if data is None else Picture(data))
+            said = outcome.get("error")
+            text = None if said is None else a_string(said, "an error")
+            return Result(call=call, picture=None if data is None else Picture(data), text=text)
         case "FAILED":
             return Result(call=call, error=a_string(outcome.get("error", ""), "an error"))
         case other:

@@ -28,6 +28,7 @@ from deskhand.providers.common import (
     a_list,
     a_mapping,
     a_string,
+    refuse_more_of_a_command,
     the_rest,
 )
 
@@ -319,6 +320,7 @@ def decode_shell(payload: object) -> ShellCall:
     given, parameters = _parameters(function)
     extra = the_rest(function, "function", "parameters")
     if kept := [parameter for parameter in parameters if parameter["name"] not in ("command", "restart")]:
+        refuse_more_of_a_command(SHELL, {parameter["name"]: parameter["value"] for parameter in kept})
         extra["parameters"] = kept
     known = {name: given[name] for name in ("command", "restart") if name in given}
     return commanded(known, id=None, extra=extra)

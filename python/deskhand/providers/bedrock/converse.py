@@ -284,7 +284,9 @@ def message_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             index, delta = event["contentBlockDelta"]["contentBlockIndex"], event["contentBlockDelta"]["delta"]
             if "text" in delta:
                 blocks.setdefault(index, {"text": ""})["text"] += delta["text"]
-            elif "toolUse" in delta and index in inputs:
+            elif "toolUse" in delta:
+                if index not in inputs:
+                    raise ActionError(f"a part of a toolUse came without its beginning, in block {shown(index)}")
                 inputs[index] += delta["toolUse"]["input"]
     for index, text in inputs.items():
         try:

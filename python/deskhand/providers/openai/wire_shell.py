@@ -24,6 +24,7 @@ from deskhand.providers.common import (
     a_string,
     an_integer,
     length_of,
+    refuse_more_of_a_command,
     the_rest,
     timeout_of,
     variables_of,
@@ -75,6 +76,7 @@ def _decode_commands(action: Mapping[str, Any], call_id: str, extra: dict[str, A
     if not commands:
         raise ActionError("a shell_call has at least one command")
     if rest := the_rest(action, "commands", "timeout_ms", "max_output_length"):
+        refuse_more_of_a_command(SHELL, rest)
         extra["action"] = rest
     timeout, length = timeout_of(action.get("timeout_ms")), length_of(action.get("max_output_length"))
     return ShellCall(commands=commands, id=call_id, timeout=timeout, limit=length, extra=extra)
@@ -90,6 +92,7 @@ def _decode_exec(action: Mapping[str, Any], call_id: str, extra: dict[str, Any])
         raise ActionError("a command has at least its name")
     cwd = action.get("working_directory")
     if rest := the_rest(action, "type", "command", "env", "timeout_ms", "working_directory", "user"):
+        refuse_more_of_a_command(LOCAL, rest)
         extra["action"] = rest
     return ShellCall(
         commands=(shlex.join(words),),
