@@ -273,8 +273,8 @@ class Action:
         """The action that a dictionary describes, the inverse of `to_dict`.
 
         Args:
-            plain: ``type`` and the fields of that action. Fields it does not have are ignored, but for a place by another
-                name: the action would happen where the pointer is. None is taken for an optional field that is absent.
+            plain: ``type`` and the fields of that action. Of others those of other actions are refused, and a place by another
+                name: less would be done than was said. The rest is ignored. None is an optional field that is absent.
 
         Raises:
             ActionError: The type is missing or unknown, a required field is missing, or a value is wrong.
@@ -289,6 +289,9 @@ class Action:
         missing = [_key_of(spec) for spec in fields(action) if spec.default is MISSING and given[spec.name] is None]
         if missing:
             raise ActionError(f"{name}: {', '.join(missing)} missing")
+        others = _KEYS - {_key_of(spec) for spec in fields(action)}
+        if more := sorted(key for key in others & plain.keys() if plain[key]):
+            raise ActionError(f"{name} takes no {', '.join(more)}")
         strays = sorted(key for key in _OTHER_PLACES & plain.keys() if plain[key] is not None)
         if strays and given.get("xy", ...) is None:
             raise ActionError(f"{name}: its place is xy, as in 'xy': [400, 300], and not {', '.join(strays)}")
@@ -592,5 +595,6 @@ _ALL: tuple[type[Action], ...] = (
     CursorPosition,
 )
 
+_KEYS = frozenset(_key_of(spec) for action in _ALL for spec in fields(action))
 ACTIONS: Mapping[str, type[Action]] = {action.type: action for action in _ALL}
 """Every action by its type literal, the seventeen normalized ones first."""
