@@ -1,9 +1,9 @@
 """What a caller or a model may ask for: the vocabulary of actions.
 
-The seventeen normalized actions with their type literals and field names, and what providers send beyond them:
-modifiers held during a pointer action, the button of a double or triple click, key repeat, keys and buttons pressed
-or released on their own, zoom and the cursor's position. This module owns their fields, validation and dictionary
-form. What must never appear here: an event or how an action is carried out (`deskhand.translate`), a provider's spelling
+The seventeen normalized actions with their type literals and field names, and what providers send beyond them: modifiers
+held during a pointer action, the button of a double or triple click, key repeat, keys and buttons pressed or released on
+their own, zoom and the cursor's position. This module owns their fields, validation and dictionary form. What must never
+appear here: an event or how an action is carried out (`deskhand.translate`), a provider's spelling
 (`deskhand.providers`), and a screen's size: whether a point is on the screen is for `translate` to say.
 
 Every action is frozen, hashable and validated on construction; what is wrong raises `ActionError`. Coordinates
