@@ -282,6 +282,14 @@ def test_agentcore_is_told_that_the_screen_has_another_size() -> None:
     assert agentcore.decode_result(agentcore.encode(result), call) == result
 
 
+@pytest.mark.parametrize(
+    "payload", [{"type": "computer_call", "action": {"type": "wait"}}, [_cua({"type": "wait"})], None], ids=str
+)
+def test_what_nothing_could_answer_gets_no_answer(payload: Any) -> None:
+    with Desktop(MemoryBackend()) as desktop, pytest.raises(ActionError):
+        cua.run(desktop, payload, settle=False)
+
+
 def test_parameters_of_cuas_server_are_not_dropped() -> None:
     with Desktop(MemoryBackend()) as desktop, pytest.raises(ActionError, match="params is an object"):
         Commands(desktop).answer("move_cursor", [5, 6])
