@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from typing import Any
@@ -14,10 +15,13 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageParam
 from pydantic import TypeAdapter
 
+from deskhand import ActionError
 from deskhand.execution import CompactionStrategy, compact, estimate_tokens
 from deskhand.execution.histories import LEFT_OUT_TEXT, count_pictures, pairs_of
 from deskhand.providers import messages as m
 from deskhand.providers.common import Picture
+from faults.scale import MUTATED_PAYLOADS
+from providers.strategies import damaged
 
 PICTURE = Picture(b"\x89PNG" + bytes(3000))
 CHAT: TypeAdapter[Any] = TypeAdapter(list[ChatCompletionMessageParam])
@@ -327,6 +331,20 @@ def test_calls_of_googles_without_an_id_are_answered_in_their_order() -> None:
     ]
     assert pairs_of(history).answers == [(0, 1), (2, 3)]
     assert pairs_of(history[:3]).open == {2}
+
+
+@formats
+def test_a_damaged_history_is_shortened_or_refused(name: str) -> None:
+    form: Any = FORMATS[name]
+    calls = [form.called(["c1", "c2"]), *form.told(["c1", "c2"], "found " * 50)]
+    whole = [form.said("user", "Buy milk"), form.shown(), *calls, form.said("assistant", "Done")]
+    for seed in range(MUTATED_PAYLOADS // 4):
+        history = damaged(whole, seed)
+        if not isinstance(history, list):
+            continue
+        for strategy in CompactionStrategy:
+            with contextlib.suppress(ActionError):
+                compact(history, strategy, limit=100, keep_pictures=0, summarize=lambda _: "short")
 
 
 # --- Cua's calls that failed ---

@@ -316,7 +316,7 @@ def _summarize(history: _History, free: Sequence[int]) -> Generator[list[Any], s
         return Compacted(history.messages, tokens, tokens <= plan.limit, history.pictures_removed)
     bare = without_pictures([history.messages[index] for index in gone], keep=0, placeholder=LEFT_OUT)
     text = yield bare
-    before = sum(plain_of(history.messages[index]).get("summarized", 1) for index in gone)
+    before = sum(_stands_for(plain_of(history.messages[index])) for index in gone)
     removed = set(gone)
     place = _place_of_summary(history.messages, removed)
     messages = [message for index, message in enumerate(history.messages[:place]) if index not in removed]
@@ -333,6 +333,11 @@ def _summarize(history: _History, free: Sequence[int]) -> Generator[list[Any], s
 def _is_summary(plain: Mapping[str, Any]) -> bool:
     texts = texts_of(plain)
     return "summarized" in plain or (len(texts) == 1 and texts[0][1].startswith(_SUMMARY))
+
+
+def _stands_for(plain: Mapping[str, Any]) -> int:
+    number = plain.get("summarized", 1)
+    return number if isinstance(number, int) else 1
 
 
 def _place_of_summary(messages: Sequence[Message], removed: set[int]) -> int:

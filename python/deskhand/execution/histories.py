@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
+from deskhand.providers.common import a_mapping
 from deskhand.providers.messages import AgentMessage
 
 __all__ = [
@@ -48,9 +49,13 @@ _WITHIN = ("content", "output", "parts", "toolResult", "function_response", "fun
 
 
 def plain_of(message: object) -> Mapping[str, Any]:
-    """A message as a dictionary: an SDK's object is dumped, anything else is as it is."""
+    """A message as a dictionary; an SDK's object is dumped.
+
+    Raises:
+        ActionError: It is neither.
+    """
     dump = getattr(message, "model_dump", None)
-    return cast("Mapping[str, Any]", dump(exclude_none=True) if callable(dump) else message)
+    return a_mapping(dump(exclude_none=True) if callable(dump) else message, "a message")
 
 
 # --- calls and outputs ---
@@ -77,13 +82,18 @@ def pairs_of(messages: Sequence[Message]) -> Pairs:
     for index, message in enumerate(messages):
         plain = plain_of(message)
         for keys in _outputs(plain):
-            key = next((key for key in keys if waiting[key]), None)
+            key = next((key for key in keys if _is_id(key[1]) and waiting[key]), None)
             if key is not None:
                 answers.append((waiting[key].pop(0)[0], index))
         needed = plain.get("status") != "failed"
-        for key in _calls(plain):
+        for key in filter(lambda key: _is_id(key[1]), _calls(plain)):
             waiting[key].append((index, needed))
     return Pairs(answers, {index for left in waiting.values() for index, needed in left if needed})
+
+
+def _is_id(value: object) -> bool:
+    # What somebody made up may be anything, and not even hashable.
+    return isinstance(value, str | int)
 
 
 def has_calls(plain: Mapping[str, Any]) -> bool:
@@ -253,7 +263,7 @@ def _bare(value: Any, left: list[int], placeholder: str) -> Any:
         }
         for name in {"function_response", "functionResponse"} & changed.keys():
             # A part of Google's function responses is a picture, and never a text.
-            parts = [part for part in changed[name]["parts"] if "text" not in part]
+            parts = [part for part in _mappings(changed[name].get("parts")) if "text" not in part]
             changed[name] = {**changed[name], "parts": parts}
         return {**value, **changed} if changed else value
     if isinstance(value, list | tuple):
