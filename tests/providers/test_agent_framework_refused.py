@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,10 @@ from deskhand.errors import ActionError, UnsupportedAction
 from deskhand.geometry import Size, Viewport
 from deskhand.providers import agent_framework as af
 from deskhand.providers.agent_framework.wire import UNREADABLE
+from faults.scale import MUTATED_PAYLOADS
 from providers.bedrock_helpers import Service
 from providers.sayable import SECOND, THIRD, TOOLSET
+from providers.strategies import damaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -263,3 +266,25 @@ def test_each_provider_is_declared_of_a_shell_what_its_types_know() -> None:
     assert af.shell_tool_to("anthropic", tool).keys() <= BetaToolBash20250124Param.__annotations__.keys()
     google_types.FunctionDeclaration.model_validate(af.shell_tool_to("google", tool))
     assert "mine" not in str([af.shell_tool_to(provider, tool) for provider in af.PROVIDERS])
+
+
+# --- damage ---
+
+
+@pytest.mark.parametrize("provider", af.PROVIDERS)
+def test_a_damaged_call_is_read_named_or_refused(provider: str) -> None:
+    result = af.ComputerUseResultContent(call_id="c1", error="no")
+    for seed in range(MUTATED_PAYLOADS // 5):
+        payload = damaged((OUTSIDE, UNKNOWN)[seed % 2][provider], seed)
+        with contextlib.suppress(ActionError):
+            contents = af.calls_from(provider, payload, VIEWPORT)
+            # Whatever could be read of it can be answered.
+            assert contents
+            told = af.ComputerUseResultContent(call_id=contents[0].call_id, error="no")
+            assert af.result_to(provider, told, contents, VIEWPORT)
+        kept = damaged(
+            json.loads(json.dumps([each.to_dict() for each in af.calls_from(provider, OUTSIDE[provider], VIEWPORT)])),
+            seed,
+        )
+        with contextlib.suppress(ActionError):
+            af.result_to(provider, result, kept, VIEWPORT)
