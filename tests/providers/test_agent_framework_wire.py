@@ -208,7 +208,9 @@ def test_the_units_are_milliseconds_and_pixels_down_and_right() -> None:
         (content("click", coordinate=(1280, 0)), "outside"),
         (content("click", coordinate=(1, 2, 3)), "pair"),
         (content("click", text="ctrl"), "takes no text"),
-        (content("double_click", button="right"), "button is one of left"),
+        (content("double_click", button="wheel"), "button is one of left"),
+        (content("click", repeat=2), "takes no repeat"),
+        (content("type", text="x", additional_properties={"modifiers": ["ctrl"]}), "takes no modifiers"),
         (content("move"), "coordinate missing"),
         (content("drag", coordinate=(1, 2)), "end_coordinate missing"),
         (content("drag", end_coordinate=(3, 4), path=[[1, 2], [5, 6]]), "at that end"),
@@ -512,7 +514,8 @@ def test_a_shells_result_says_how_it_ended() -> None:
 
     assert told(CommandResult("a\n", "", 0), CommandResult("b\n", "", 0)) == ("a\nb\n", None, 0, "success")
     assert told(CommandResult("", "bad", 3, "error")) == (None, "bad", 3, "error")
-    assert told(CommandResult("", "bad", 3, "error"), CommandResult("", "", 0)) == (None, "bad", 0, "error")
+    assert told(CommandResult("", "bad", 3, "error"), CommandResult("", "", 0)) == (None, "bad", 3, "error")
+    assert told(CommandResult("", "", 4), CommandResult("", "", None, "timeout")) == (None, None, 4, "error")
     assert told(CommandResult("x", "", None, "timeout")) == ("x", None, None, "timeout")
     assert told(CommandResult("x", "", None, "cancelled")) == ("x", None, None, "cancelled")
     assert told(error="no shell") == (None, "no shell", None, "error")
@@ -555,11 +558,8 @@ def test_commands_of_each_provider_are_contents_and_come_back(provider: str) -> 
             call_id=made.call_id, stdout="out", exit_code=code, outcome="error" if code else "success"
         )
         back = af.shell_result_from(provider, af.shell_result_to(provider, result, made), made)
-        assert back.outcome == result.outcome
-        text = back.stdout or back.stderr
-        assert text is not None
-        assert text.text.startswith("out")
-        assert back.exit_code == (code if provider == "openai" else None)
+        assert (back.outcome, back.stdout, back.stderr) == (result.outcome, af.TextContent("out"), None)
+        assert back.exit_code == (code if provider == "openai" else code or None)
 
 
 def test_a_restart_goes_to_those_who_have_one() -> None:

@@ -6,7 +6,7 @@
 - `requests`: calls as others carry them, made requests of;
 - `streaming`: responses that come in chunks, in OpenAI's format or Google's, put together;
 - `conversation`: asking models until they have nothing to call any more, with switches of agents (`switching`);
-- `compaction`: histories made shorter.
+- `compaction`: histories made shorter, of every format that `histories` reads; `remembered` makes messages of a turn.
 
     >>> executor = Executor([search], desktops=desktop)
     >>> await executor.execute([RequestFunctionCall("computer", {"action": "left_mouse_click", "xy": [10, 20]})])

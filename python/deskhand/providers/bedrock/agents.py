@@ -16,7 +16,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from deskhand.errors import ActionError, shown
+from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic.editing import EDITORS, edit_of, name_of
 from deskhand.providers.anthropic.inputs import write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, outcome_of, said
@@ -32,6 +32,7 @@ from deskhand.providers.common import (
     a_list,
     a_mapping,
     a_string,
+    refuse_more_of_a_command,
     the_rest,
 )
 
@@ -241,7 +242,11 @@ def reply(invocation_id: str, results: Sequence[Mapping[str, Any]]) -> dict[str,
 
 
 def encode(result: Result) -> dict[str, Any]:
-    """The result of a call: what went wrong, in words; else where the pointer is, or the picture, or that all was done."""
+    """The result of a call: what went wrong, in words; else where the pointer is, or the picture, or that all was done.
+
+    Raises:
+        UnsupportedAction: It has a picture and a text.
+    """
     call = result.call
     answer = _named(call.extra, FAMILY)
     if call.safety:
@@ -252,6 +257,10 @@ def encode(result: Result) -> dict[str, Any]:
             answer["responseState"] = "REPROMPT"
         answer["responseBody"] = _text(result.error)
     elif result.picture is not None and result.cursor is None:
+        if result.text is not None:
+            raise UnsupportedAction(
+                "Bedrock's agents", "a picture with a text", "a result has one of them: leave the other out"
+            )
         answer["responseBody"] = {"IMAGES": {"images": [image_of(result.picture)]}}
     elif call.steps:
         answer["responseBody"] = _text("\n".join(said(result)))
@@ -334,6 +343,7 @@ def decode_shell(payload: object) -> ShellCall:
     given, parameters = _parameters(function)
     extra = the_rest(function, "function", "parameters")
     if kept := [parameter for parameter in parameters if parameter["name"] not in ("command", "restart")]:
+        refuse_more_of_a_command(SHELL, {parameter["name"]: parameter["value"] for parameter in kept})
         extra["parameters"] = kept
     known = {name: given[name] for name in ("command", "restart") if name in given}
     return commanded(known, id=None, extra=extra)
