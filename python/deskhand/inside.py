@@ -14,7 +14,17 @@ if TYPE_CHECKING:
 
     from deskhand.errors import DesktopLost
 
-__all__ = ["SHARED_MEMORY_ENOUGH", "CommandResult", "Inside", "Outcome", "Session", "Usage", "Where", "outcome_of"]
+__all__ = [
+    "SHARED_MEMORY_ENOUGH",
+    "CommandResult",
+    "Inside",
+    "Listing",
+    "Outcome",
+    "Session",
+    "Usage",
+    "Where",
+    "outcome_of",
+]
 
 # Bytes of /dev/shm that browsers want: their pages crash when it is full.
 SHARED_MEMORY_ENOUGH = 256 << 20
@@ -60,6 +70,20 @@ def outcome_of(exit_code: int | None, *, timed_out: bool = False) -> Outcome:
     if timed_out:
         return "timeout"
     return "cancelled" if exit_code is None else "error" if exit_code else "success"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is in a directory.
+
+    Attributes:
+        names: Paths below it, sorted, two levels deep, those of directories with a slash at the end. Without those whose name
+            begins with a dot, and what is below them.
+        more: There are more than are listed.
+    """
+
+    names: tuple[str, ...]
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +167,11 @@ class Inside(Protocol):
         """See `Desktop.read_file`."""
         ...
 
-    def write_file(self, path: str, data: bytes) -> None:
+    def view_file(self, path: str, *, limit: int) -> bytes | Listing:
+        """See `Desktop.view_file`."""
+        ...
+
+    def write_file(self, path: str, data: bytes, *, new: bool = False) -> None:
         """See `Desktop.write_file`."""
         ...
 

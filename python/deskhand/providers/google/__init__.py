@@ -180,13 +180,14 @@ def answer(desktop: Desktop | Seat, turn: Any, **options: Any) -> Any:
 
     Args:
         desktop: The desktop, or the seat at it.
-        turn: What `generate_content` returned, or the `Content` of it.
+        turn: What `generate_content` returned, or the `Content` of it; the SDK's object, or the JSON of it.
         options: See `run`.
 
     Returns:
         The `google.genai.types.Content` to send back, or None where the model called nothing.
 
     Raises:
+        ActionError: The turn is neither.
         MissingExtra: google-genai is not installed.
         DesktopLost: There is no desktop any more.
     """

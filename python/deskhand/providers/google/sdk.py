@@ -5,9 +5,13 @@ This module owns what needs the SDK's classes. What must never appear here: a de
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from google.genai import types
+from pydantic import ValidationError
+
+from deskhand.errors import ActionError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,7 +20,19 @@ __all__ = ["calls_of", "content_of", "thin"]
 
 
 def calls_of(turn: Any) -> list[types.FunctionCall]:
-    """The function calls of a response, or of its content, in order."""
+    """The function calls of a response, or of its content, in order; of either as JSON too.
+
+    Raises:
+        ActionError: It is neither.
+    """
+    if isinstance(turn, Mapping):
+        kind = types.Content if "parts" in turn else types.GenerateContentResponse
+        try:
+            turn = kind.model_validate(turn)
+        except ValidationError as error:
+            raise ActionError(f"a response or a content is needed, which {shown(turn)} is not: {error}") from None
+    if not isinstance(turn, types.Content | types.GenerateContentResponse):
+        raise ActionError(f"a response or a content is needed, not {shown(type(turn).__name__)}")
     candidates = getattr(turn, "candidates", None)
     content = candidates[0].content if candidates else turn
     return [part.function_call for part in getattr(content, "parts", None) or () if part.function_call]
