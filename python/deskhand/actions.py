@@ -289,8 +289,9 @@ class Action:
         missing = [_key_of(spec) for spec in fields(action) if spec.default is MISSING and given[spec.name] is None]
         if missing:
             raise ActionError(f"{name}: {', '.join(missing)} missing")
-        others = _KEYS - {_key_of(spec) for spec in fields(action)}
-        if more := sorted(key for key in others & plain.keys() if plain[key]):
+        if more := sorted(
+            key for key in _KEYS & plain.keys() if plain[key] and key not in map(_key_of, fields(action))
+        ):
             raise ActionError(f"{name} takes no {', '.join(more)}")
         strays = sorted(key for key in _OTHER_PLACES & plain.keys() if plain[key] is not None)
         if strays and given.get("xy", ...) is None:
