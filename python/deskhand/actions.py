@@ -273,8 +273,7 @@ class Action:
         """The action that a dictionary describes, the inverse of `to_dict`.
 
         Args:
-            plain: ``type`` and the fields of that action. Of others those of other actions are refused, and a place by another
-                name: less would be done than was said. The rest is ignored. None is an optional field that is absent.
+            plain: ``type`` and the action's fields; None is absent. Another action's, and a place by another name, are refused.
 
         Raises:
             ActionError: The type is missing or unknown, a required field is missing, or a value is wrong.
@@ -289,8 +288,8 @@ class Action:
         missing = [_key_of(spec) for spec in fields(action) if spec.default is MISSING and given[spec.name] is None]
         if missing:
             raise ActionError(f"{name}: {', '.join(missing)} missing")
-        others = _KEYS - {_key_of(spec) for spec in fields(action)}
-        if more := sorted(key for key in others & plain.keys() if plain[key]):
+        own = [_key_of(spec) for spec in fields(action)]
+        if more := sorted(key for key in _KEYS & plain.keys() if plain[key] and key not in own):
             raise ActionError(f"{name} takes no {', '.join(more)}")
         strays = sorted(key for key in _OTHER_PLACES & plain.keys() if plain[key] is not None)
         if strays and given.get("xy", ...) is None:
