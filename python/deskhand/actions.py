@@ -1,9 +1,9 @@
 """What a caller or a model may ask for: the vocabulary of actions.
 
 The seventeen normalized actions with their type literals and field names, and what providers send beyond them:
-modifiers held during a pointer action, the button of a double or triple click, key repeat, keys and buttons pressed
-or released on their own, zoom and the cursor's position. This module owns their fields, validation and dictionary
-form. What must never appear here: an event or how an action is carried out (`deskhand.translate`), a provider's spelling
+modifiers held during a pointer action, key repeat, keys and buttons pressed or released on their own, zoom and
+the cursor's position. This module owns their fields, validation and dictionary form. What must never appear
+here: an event or how an action is carried out (`deskhand.translate`), a provider's spelling
 (`deskhand.providers`), and a screen's size: whether a point is on the screen is for `translate` to say.
 
 Every action is frozen, hashable and validated on construction; what is wrong raises `ActionError`. Coordinates
@@ -334,11 +334,6 @@ class _ButtonAtPointer(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class _Clicks(_AtPointer):
-    button: str = field(default="left", kw_only=True, metadata=_as(_one_of(BUTTONS), extra=True))
-
-
-@dataclass(frozen=True, slots=True)
 class LeftMouseDown(_AtPointer):
     """Press the left button and leave it pressed."""
 
@@ -363,18 +358,18 @@ class LeftClick(_AtPointer):
 
 
 @dataclass(frozen=True, slots=True)
-class DoubleClick(_Clicks):
-    """Click a button twice, fast enough to count as a double click; what was clicked there before does not count.
+class DoubleClick(_AtPointer):
+    """Click the left button twice, fast enough to count as a double click; what was clicked there before does not count.
 
-    The left button, unless ``button`` is another. Soon after a press of it at that place, up to 0.85 s are waited first.
+    Soon after a press of the button at that place, up to 0.85 s are waited first.
     """
 
     type: ClassVar[str] = "left_mouse_double_click"
 
 
 @dataclass(frozen=True, slots=True)
-class TripleClick(_Clicks):
-    """Click a button three times, fast enough to count as a triple click; ``button`` and waits as of `DoubleClick`."""
+class TripleClick(_AtPointer):
+    """Click the left button three times, fast enough to count as a triple click; waits as `DoubleClick` does."""
 
     type: ClassVar[str] = "left_mouse_triple_click"
 

@@ -281,7 +281,7 @@ class AsyncDesktop(Calls):
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine."""
         return await self._call(lambda: self.desktop.copy_out(source, target, limit=limit))
 
-    async def logs(self, program: str | None = None) -> str:
+    async def logs(self, program: str | Program | None = None) -> str:
         """What the container said of itself (which parts ended and were started again), or a program's last output."""
         return await self._call(lambda: self.desktop.logs(program))
 

@@ -598,18 +598,19 @@ class Desktop:
             lambda: self._core.machine("copy_out").copy_out(source, target, limit=limit),
         )
 
-    def logs(self, program: str | None = None) -> str:
+    def logs(self, program: str | Program | None = None) -> str:
         """What the container said of itself (which parts ended and were started again), or a program's last output.
 
         Args:
-            program: As it was started; also `x-server`, `window-manager`, `panel` and `bus`.
+            program: What `start` returned, or a program's name: of several that were started under it, the one that wrote last.
+                Also `x-server`, `window-manager`, `panel`, `bus` and `keep-logs`.
 
         Raises:
+            BackendError: There is no log of it, or the engine does not tell.
             UnsupportedAction: This desktop has no container.
         """
-        return self._on_machine(
-            lambda: self._operation("logs", program or ""), lambda: self._core.machine("logs").logs(program)
-        )
+        name = "" if program is None else program if isinstance(program, str) else str(program.log)
+        return self._on_machine(lambda: self._operation("logs", name), lambda: self._core.machine("logs").logs(program))
 
     def usage(self) -> Usage:
         """What the container uses just now.

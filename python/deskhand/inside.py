@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand.errors import DesktopLost
+    from deskhand.programs import Program
 
 __all__ = ["SHARED_MEMORY_ENOUGH", "CommandResult", "Inside", "Outcome", "Session", "Usage", "Where", "outcome_of"]
 
@@ -155,7 +156,7 @@ class Inside(Protocol):
         """See `Desktop.copy_out`."""
         ...
 
-    def logs(self, program: str | None) -> str:
+    def logs(self, program: str | Program | None) -> str:
         """See `Desktop.logs`."""
         ...
 

@@ -41,7 +41,9 @@ class Program:
     Attributes:
         pid: Its process id.
         window: The window that came up; None over VNC, which tells nothing of windows.
-        log: The file that its output goes to.
+        log: The file with what it writes, on the machine where it runs: the first 32 KiB and at least the last 64 KiB, with a
+            line between them that says how much is missing. When it and all that it has started have ended, it is kept until
+            32 others have.
     """
 
     pid: int
@@ -104,11 +106,11 @@ def start_program(
         ended = "" if status is None else f"it ended with status {status}"
         if status == 0:
             ended += " and showed no window; Desktop.shell runs commands"
-        raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, keeper.tail(argv[0]), ended)
+        raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, keeper.tail(argv[0], pid), ended)
     if window is not None and backend.has_window_manager():
         window = _await_focus(backend, watch, window)
     watch.settle(_DRAWN, window=None if window is None else window.id)
-    return Program(pid, window, keeper.log_of(argv[0]))
+    return Program(pid, window, keeper.log_of(argv[0], pid))
 
 
 def _await_focus(backend: Backend, watch: Watch, window: Window) -> Window:

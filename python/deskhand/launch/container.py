@@ -20,13 +20,14 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from deskhand.errors import ActionError, BackendError, DesktopLost, LaunchFailed, ShellError
+from deskhand.errors import ActionError, BackendError, DesktopLost, LaunchFailed, ShellError, shown
 from deskhand.inside import Usage
 from deskhand.launch import cgroup, registry
 from deskhand.launch.copying import pack, staged
 from deskhand.launch.notes import notes
-from deskhand.launch.processes import Guard
+from deskhand.launch.processes import Guard, log_name
 from deskhand.launch.throttle import Throttle
+from deskhand.programs import Program
 from deskhand.readiness import ready
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Exec:
             stream = self._api.exec_start(self.id, socket=True)
         except (self._errors.APIError, self._errors.DockerException, OSError) as error:
             reason = str(getattr(error, "explanation", "") or error)
-            raise ShellError(argv[0], reason, _NO_START) from error
+            raise ShellError(argv[0], reason, _hint(reason)) from error
         self._stream = stream
         self._socket = getattr(stream, "_sock", stream)
         self._socket.setblocking(False)  # noqa: FBT003 # the socket's own method
@@ -205,7 +206,8 @@ class Exec:
         # It has an exit code then too, and the reason in place of its output. Of one that ended at once, the engine may have no
         # number yet.
         if not self._started and output.startswith(_REFUSED):
-            raise ShellError(self._program, output.decode("utf-8", "replace").strip(), _NO_START)
+            reason = output.decode("utf-8", "replace").strip()
+            raise ShellError(self._program, reason, _hint(reason))
 
     def await_exit(self, timeout: float) -> int:
         """Its exit code, once its streams have ended.
@@ -488,7 +490,7 @@ class Container:
         """See `Desktop.home`."""
         return self.berth.home
 
-    def logs(self, program: str | None) -> str:
+    def logs(self, program: str | Program | None) -> str:
         """See `Desktop.logs`."""
         if program is None and not self.berth.shared:
             try:
@@ -497,12 +499,20 @@ class Container:
             except (self.engine.errors.DockerException, OSError) as error:
                 raise BackendError(f"the Docker engine tells nothing of {self.name}: {error}") from error
         else:
-            text = self.run(["tail", "-c", str(_LOG_TAIL), "--", str(self.log_of(program or "desktop"))])[1]
+            code, text, errors = self.run([f"{LIBRARY}/show-log", self._log_prefix_of(program), str(_LOG_TAIL)])
+            if code != 0:
+                hint = "of the desktop's parts they are x-server, window-manager, bus, panel and keep-logs"
+                raise BackendError(f"no log of {shown(program)} in {self.name}: {_words(errors)}; {hint}")
         return text.decode("utf-8", "replace")
 
-    def log_of(self, program: str) -> Path:
-        """The file in the container that a program's output is appended to."""
-        return Path(f"{self.berth.runtime}/logs/{posixpath.basename(program)}.log")
+    def _log_prefix_of(self, program: str | Program | None) -> str:
+        if isinstance(program, Program):
+            return str(program.log).removesuffix(".log")
+        return self.log_prefix(program or "desktop")
+
+    def log_prefix(self, program: str) -> str:
+        """What the logs in the container of that program begin with; its process id comes next."""
+        return f"{self.berth.runtime}/logs/{log_name(program)}"
 
     def last_words(self) -> str:
         """Its log, as far as it is to be had."""
@@ -649,24 +659,28 @@ class ContainerPrograms:
     ) -> tuple[int, int]:
         """Start a program; see `Guard.spawn`. Its process id is the container's own."""
         where = self._container.where(None if cwd is None else str(cwd))
-        log = self.log_of(argv[0])
+        log = self._container.log_prefix(argv[0])
         environment = {**self._container.berth.environment, **env}
-        command = Exec(self._container, [f"{LIBRARY}/start-program", str(log), *argv], env=environment, cwd=where)
+        command = Exec(self._container, [f"{LIBRARY}/start-program", log, *argv], env=environment, cwd=where)
         line = _first_line(command)
         if not line.isdigit():
-            hint = "check that the image has it, and that it is on PATH"
-            raise ShellError(argv[0], line.decode("utf-8", "replace") or "it did not start", hint)
+            reason = line.decode("utf-8", "replace")
+            hint = "check that the image has it, and that it is on PATH" if reason == "not found" else _hint(reason)
+            raise ShellError(argv[0], reason or "nothing was heard of it", hint)
         pid = int(line)
         self._running[pid] = command.id
         return pid, 0
 
-    def log_of(self, program: str) -> Path:
-        """The file in the container that the program's output is appended to."""
-        return self._container.log_of(program)
+    def log_of(self, program: str, pid: int) -> Path:
+        """The file in the container with the beginning and the end of what that program writes."""
+        return Path(f"{self._container.log_prefix(program)}-{pid}.log")
 
-    def tail(self, program: str) -> str:
-        """The last lines of it."""
-        return self._container.logs(program)
+    def tail(self, program: str, pid: int) -> str:
+        """The last lines of it; empty where it is not to be had."""
+        try:
+            return self._container.logs(Program(pid, None, self.log_of(program, pid)))
+        except (BackendError, ShellError, TimeoutError):
+            return ""
 
     def exit_status(self, pid: int) -> int | None:
         """How a program ended (128 and more: a signal), None while it runs."""
@@ -715,6 +729,11 @@ class ContainerPrograms:
         """Programs end with their container, not with this connection."""
         if self._own_guard is not None:
             self._own_guard.close()
+
+
+def _hint(reason: str) -> str:
+    """What to do where the engine could not start a command."""
+    return "check the directory that it starts in" if "chdir" in reason or "Cwd" in reason else _NO_START
 
 
 def _checked(path: str) -> str:

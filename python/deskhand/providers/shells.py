@@ -14,7 +14,6 @@ from deskhand.aio import AsyncShell
 from deskhand.errors import DeskhandError, DesktopLost, PolicyDenied, UnsupportedAction
 from deskhand.operations import Call, calling
 from deskhand.providers.common import ShellAnswer
-from deskhand.providers.outcomes import how_it_ended
 from deskhand.providers.seat import DESKTOPS, AnyDesktop, AsyncSeat
 from deskhand.shell import Shell, in_subshell
 
@@ -70,7 +69,7 @@ def carry_out_shell(
                 _restart(shell)
         for command in call.commands:
             outputs.append(run_command(shell, call, command, provider=provider, timeout=timeout))
-            if how_it_ended(outputs[-1]) in ("timeout", "cancelled"):
+            if outputs[-1].exit_code is None:
                 break
     except DesktopLost:
         raise

@@ -19,7 +19,6 @@ from deskhand import actions as a
 from deskhand._native import __version__
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.common import Picture, a_list, a_number, an_integer
-from deskhand.providers.outcomes import notes_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,9 +161,9 @@ class Commands:
         """Click the middle button."""
         return self._act(a.MiddleClick(_at(x, y)))
 
-    def double_click(self, x: Any = None, y: Any = None, button: str = "left") -> dict[str, Any]:
-        """Click a button twice."""
-        return self._act(a.DoubleClick(_at(x, y), button=button))
+    def double_click(self, x: Any = None, y: Any = None) -> dict[str, Any]:
+        """Click the left button twice."""
+        return self._act(a.DoubleClick(_at(x, y)))
 
     def move_cursor(self, x: Any, y: Any) -> dict[str, Any]:
         """Move the pointer."""
@@ -283,10 +282,7 @@ class Commands:
         seconds = _COMMAND_SECONDS if timeout is None else a_number(timeout, "timeout")
         ended = self.desktop.shell(str(command), timeout=seconds)
         code = -1 if ended.exit_code is None else ended.exit_code
-        stderr = "\n".join(
-            [*([ended.stderr] if ended.stderr else []), *notes_on(ended, ending=ended.exit_code is None)]
-        )
-        return {"stdout": ended.stdout, "stderr": stderr, "return_code": code}
+        return {"stdout": ended.stdout, "stderr": ended.stderr, "return_code": code}
 
     def file_exists(self, path: str) -> dict[str, Any]:
         """Whether there is such a file."""

@@ -8,7 +8,7 @@ This module owns what needs the package (agent-framework-core). What must never 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from agent_framework import Content, FunctionTool, Message
@@ -23,7 +23,6 @@ from deskhand.providers.agent_framework.loop import (
     seat,
 )
 from deskhand.providers.common import ShellCall
-from deskhand.providers.outcomes import how_it_ended, notes_on, status_of
 from deskhand.providers.seat import DESKTOPS
 from deskhand.providers.shells import in_thread, run_command, with_shell
 
@@ -37,6 +36,11 @@ if TYPE_CHECKING:
     from deskhand.providers.shells import AnyShell
 
 __all__ = ["ShellExecutor", "ShellResult", "answer", "answer_async", "answer_shell_call", "respond", "respond_async"]
+
+TIMED_OUT = 124
+"""The exit code of what was ended at its timeout, as coreutils' `timeout` has it; the protocol wants a number."""
+
+ENDED = 137
 
 
 def answer(desktop: Desktop | Seat, call: Content, *, detail: str | None = "original", **options: Any) -> Content:
@@ -105,7 +109,7 @@ class ShellResult:
     Attributes:
         stdout: What it wrote.
         stderr: The same of standard error.
-        exit_code: Its exit code; 124 where it was ended at its timeout, 137 where it was cancelled.
+        exit_code: Its exit code; `TIMED_OUT` and `ENDED` where it was ended.
         duration_ms: Milliseconds.
         truncated: It wrote more than was kept.
         timed_out: It was ended at the timeout.
@@ -180,11 +184,9 @@ class ShellExecutor:
         began = time.monotonic()
         call = ShellCall(commands=(command,), timeout=self._timeout if timeout is None else timeout)
         output = await with_shell(self._shell, lambda shell: run_command(shell, call, command, provider=PROVIDER))
+        code = (TIMED_OUT if output.timed_out else ENDED) if output.exit_code is None else output.exit_code
         took = round(1000 * (time.monotonic() - began))
-        # The protocol has no other place for what there is to say.
-        notes = notes_on(replace(output, truncated=False), ending=how_it_ended(output) == "cancelled")
-        stderr = "\n".join([*([output.stderr] if output.stderr else []), *notes])
-        return ShellResult(output.stdout, stderr, status_of(output), took, output.truncated, output.timed_out)
+        return ShellResult(output.stdout, output.stderr, code, took, output.truncated, output.timed_out)
 
     def as_function(
         self,

@@ -1,9 +1,8 @@
 """Microsoft Agent Framework's shell contents as each provider's payloads, and back. Pure.
 
 OpenAI has commands and an output for each. Anthropic, and so Amazon, has one command, and one text for all that was written:
-several commands become the lines of one, which is how they are run here; of a text that comes back, what is an error of the
-tool is `stderr` and the rest is `stdout`, and how the command ended is read of its last line. Google has no shell of its own:
-a function that takes a `command` is declared by the user.
+several commands become the lines of one, which is how they are run here; of a text that comes back, what is an error is
+`stderr` and the rest is `stdout`. Google has no shell of its own: a function that takes a `command` is declared by the user.
 
 This module owns which field is which. What must never appear here: an SDK, a shell.
 """
@@ -25,7 +24,6 @@ from deskhand.providers.agent_framework.types import ShellOutcome, ShellResultCo
 from deskhand.providers.anthropic import wire as anthropic
 from deskhand.providers.common import ShellCall, a_list, a_mapping, a_string, the_rest
 from deskhand.providers.openai import wire_shell as openai
-from deskhand.providers.outcomes import ending_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,11 +206,9 @@ def shell_result_from(
     number, text, failed = _READERS[provider](item)
     if number is not None and number != call.id:
         raise UnsupportedAction(provider, f"the answer of {shown(number)}", f"that of {shown(call.id)} is needed")
-    said, told, status = ending_in(text)
-    texts: dict[str, Any] = {"stderr" if failed else "stdout": said}
-    # What failed without saying how could not be run.
-    how = ShellOutcome("error" if failed and told == "success" else told)
-    return ShellResultContent(call_id=call.id or "", outcome=how, exit_code=status, **texts)
+    outcome = ShellOutcome.ERROR if failed else ShellOutcome.SUCCESS
+    texts = {"stderr" if failed else "stdout": text}
+    return ShellResultContent(call_id=call.id or "", outcome=outcome, **texts)  # type: ignore[arg-type] # both are texts
 
 
 def _anthropic_text(item: Mapping[str, Any]) -> tuple[object, str, bool]:

@@ -38,14 +38,12 @@ from deskhand.providers.common import (
     Result,
     SafetyCheck,
     Step,
-    a_click,
     a_list,
     a_mapping,
     a_number,
     a_point,
     a_string,
     an_integer,
-    clicked,
     the_rest,
 )
 from deskhand.providers.openai.wire import decode_check
@@ -74,8 +72,14 @@ CallContents: TypeAlias = (
 _MILLISECONDS = 1000
 _CHECKS = "pending_safety_checks"
 _REVIEW = "pending_safety_review"
-_CLICKS = {"click": 1, "double_click": 2, "triple_click": 3}
-_NAMES = {count: name for name, count in _CLICKS.items()}
+_CLICKS: dict[str, type[act.Action]] = {
+    "left": act.LeftClick,
+    "middle": act.MiddleClick,
+    "right": act.RightClick,
+    "back": act.BackClick,
+    "forward": act.ForwardClick,
+}
+_BUTTONS = {action: button for button, action in _CLICKS.items()}
 _AXES = {"up": ("vertical", -1), "down": ("vertical", 1), "left": ("horizontal", -1), "right": ("horizontal", 1)}
 _DIRECTIONS = {axis: direction for direction, axis in _AXES.items()}
 _BROWSING = {
@@ -113,7 +117,6 @@ _FIELDS = {
 }
 _KNOWN = {name: tuple(frozenset(part.split()) for part in fields.split("|")) for name, fields in _FIELDS.items()}
 _ALL = frozenset[str]().union(*(fields for fields, _ in _KNOWN.values()))
-_PROPERTIES = frozenset[str]().union(*(properties for _, properties in _KNOWN.values()))
 _REFUSED = {name: sorted(_ALL - fields) for name, (fields, _) in _KNOWN.items()}
 _DRAG = 2
 
@@ -166,11 +169,9 @@ def _step(content: ComputerUseCallContent, viewport: Viewport, unit: ScrollUnit)
     name = _name(content)
     fields, properties = _KNOWN[name]
     more = a_mapping(content.additional_properties, "additional_properties")
-    refused = [field for field in _REFUSED[name] if getattr(content, field) is not None]
-    refused += [key for key in _PROPERTIES - properties if more.get(key)]
-    if refused:
+    if refused := [field for field in _REFUSED[name] if getattr(content, field) is not None]:
         # What is done must not be less than what was said.
-        raise ActionError(f"{name} takes no {', '.join(sorted(refused))}")
+        raise ActionError(f"{name} takes no {', '.join(refused)}")
     given = {field: value for field in fields if (value := getattr(content, field)) is not None}
     given |= {key: more[key] for key in properties if more.get(key) is not None}
     return _read(name, given, viewport, unit), the_rest(more, *properties)
@@ -178,7 +179,7 @@ def _step(content: ComputerUseCallContent, viewport: Viewport, unit: ScrollUnit)
 
 def _read(name: str, given: Mapping[str, Any], viewport: Viewport, unit: ScrollUnit) -> Step:  # noqa: PLR0911 # a table
     match name:
-        case _ if name in _CLICKS:
+        case "click" | "double_click" | "triple_click":
             return _click(name, given, viewport)
         case "drag":
             return _drag(given, viewport)
@@ -236,9 +237,10 @@ def _seconds(value: object) -> float:
 
 def _click(name: str, given: Mapping[str, Any], viewport: Viewport) -> act.Action:
     button = given.get("button", "left")
-    if not isinstance(button, str) or button not in act.BUTTONS:
-        raise ActionError(f"{name}: button is one of {', '.join(act.BUTTONS)}, not {shown(button)}")
-    return a_click(button, _CLICKS[name], _point(given, "coordinate", viewport), modifiers=given.get("modifiers", ()))
+    clicks = _CLICKS if name == "click" else {"left": act.DoubleClick if name == "double_click" else act.TripleClick}
+    if not isinstance(button, str) or button not in clicks:
+        raise ActionError(f"{name}: button is one of {', '.join(clicks)}, not {shown(button)}")
+    return clicks[button](_point(given, "coordinate", viewport), modifiers=given.get("modifiers", ()))  # type: ignore[call-arg] # all are clicks
 
 
 def _drag(given: Mapping[str, Any], viewport: Viewport) -> act.Drag:
@@ -354,11 +356,13 @@ def _written(step: Step, viewport: Viewport) -> tuple[str, dict[str, Any], dict[
 
 
 def _fields(step: act.Action, viewport: Viewport) -> tuple[str, dict[str, Any]]:  # noqa: PLR0911 # a table
-    if (click := clicked(step)) is not None:
-        button, count = click
-        # Of several clicks the left button goes without saying.
-        return _NAMES[count], {**_at(step, viewport), "button": None if count > 1 and button == "left" else button}
     match step:
+        case _ if type(step) in _BUTTONS:
+            return "click", {**_at(step, viewport), "button": _BUTTONS[type(step)]}
+        case act.DoubleClick():
+            return "double_click", _at(step, viewport)
+        case act.TripleClick():
+            return "triple_click", _at(step, viewport)
         case act.MouseDown(button=button) | act.MouseUp(button=button):
             return step.type, {**_at(step, viewport), "button": button}
         case act.Drag():

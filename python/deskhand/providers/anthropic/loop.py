@@ -159,8 +159,7 @@ def run_shell(session: AnyShell | None, payload: object, *, timeout: float = SHE
         timeout: Seconds for the command.
 
     Returns:
-        The `tool_result`. It is an error where the command was ended, at its timeout or by a cancellation, or not run at all;
-        one that ends with another status than 0 is told with what it wrote.
+        The `tool_result`. It is an error after a timeout, and when the command has failed.
 
     Raises:
         ActionError: It is no `tool_use` that could be answered.

@@ -25,17 +25,16 @@ from deskhand.providers.common import (
     a_list,
     a_mapping,
     a_string,
-    one_picture,
     picture_of_base64,
     the_rest,
 )
-from deskhand.providers.outcomes import notes_on, tool_failed
 from deskhand.sizes import MODELS, Fit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand.geometry import Viewport
+    from deskhand.inside import CommandResult
 
 __all__ = [
     "FAMILY",
@@ -260,7 +259,7 @@ def _content(content: object) -> tuple[list[str], Picture | None]:
     if isinstance(content, str):
         return [content], None
     texts: list[str] = []
-    pictures: list[Picture] = []
+    picture: Picture | None = None
     for each in a_list(content, "a result's content"):
         block = a_mapping(each, "a block of a result")
         if block.get("type") == "text":
@@ -269,10 +268,10 @@ def _content(content: object) -> tuple[list[str], Picture | None]:
             source = a_mapping(block.get("source"), "a picture's source")
             if source.get("type") != "base64":
                 raise ActionError(f"a picture is given in base64, not as {shown(source.get('type'))}")
-            pictures.append(picture_of_base64(source.get("data"), mime_of(source.get("media_type"))))
+            picture = picture_of_base64(source.get("data"), mime_of(source.get("media_type")))
         else:
             raise ActionError(f"a result has texts and a picture, not {shown(block.get('type'))}")
-    return texts, one_picture(pictures)
+    return texts, picture
 
 
 # --- the shell ---
@@ -325,11 +324,21 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
 
 
 def lines_of(answer: ShellAnswer) -> tuple[str, bool]:
-    """What the model reads of a shell's answer, never empty, and whether it is an error of the tool (`outcomes`)."""
+    """What the model reads of a shell's answer, never empty, and whether it is of a failure."""
     lines = ["tool has been restarted."] if answer.call.restart and answer.error is None else []
     for output in answer.outputs:
         lines += [text.rstrip("\n") for text in (output.stdout, output.stderr) if text.strip("\n")]
-        lines += notes_on(output)
+        lines += _ending(output)
     if answer.error is not None:
         lines.append(answer.error)
-    return "\n".join(lines) or "(no output)", tool_failed(answer)
+    failed = answer.error is not None or any(output.timed_out or output.exit_code for output in answer.outputs)
+    return "\n".join(lines) or "(no output)", failed
+
+
+def _ending(output: CommandResult) -> list[str]:
+    lines = ["(more was written than is kept)"] if output.truncated else []
+    if output.timed_out:
+        lines.append("(ended at the timeout, with all that it had started; the session may be a new one)")
+    elif output.exit_code:
+        lines.append(f"(exit code {output.exit_code})")
+    return lines

@@ -15,18 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand import actions as act
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.geometry import Viewport
-from deskhand.providers.common import (
-    Call,
-    Picture,
-    Result,
-    a_click,
-    a_list,
-    a_mapping,
-    a_string,
-    an_integer,
-    refuse_more,
-    the_rest,
-)
+from deskhand.providers.common import Call, Picture, Result, a_list, a_mapping, a_string, an_integer, the_rest
 from deskhand.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 
 if TYPE_CHECKING:
@@ -57,9 +46,11 @@ _FIELDS = {
 KINDS = tuple(_FIELDS)
 """The names of its actions."""
 
-_GESTURES = (1, 2, 3)
-"""How many clicks are one action of ours."""
-
+_LEFT: dict[int, type[act.LeftClick | act.DoubleClick | act.TripleClick]] = {
+    1: act.LeftClick,
+    2: act.DoubleClick,
+    3: act.TripleClick,
+}
 _BUTTONS = ("LEFT", "RIGHT", "MIDDLE")
 
 
@@ -110,9 +101,7 @@ def _fields(kind: str, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], di
     fields = {name: value for name, value in arguments.items() if name in known and value is not None}
     if missing := [name for name in names if not name.endswith("?") and name not in fields]:
         raise ActionError(f"{kind}: {', '.join(missing)} missing")
-    rest = {name: value for name, value in arguments.items() if name not in fields}
-    refuse_more(WHERE, kind, rest)
-    return fields, rest
+    return fields, {name: value for name, value in arguments.items() if name not in fields}
 
 
 def _steps(kind: str, fields: Mapping[str, Any], viewport: Viewport) -> tuple[act.Action, ...]:
@@ -171,10 +160,12 @@ def _button(fields: Mapping[str, Any]) -> str:
 
 
 def _clicks(button: str, count: int, xy: tuple[int, int]) -> tuple[act.Action, ...]:
-    name = button.lower()
-    if count in _GESTURES:
-        return (a_click(name, count, xy),)
+    if button == "LEFT" and count in _LEFT:
+        return (_LEFT[count](xy),)
+    if count == 1:
+        return (act.RightClick(xy) if button == "RIGHT" else act.MiddleClick(xy),)
     # As one gesture, so that nothing is waited for between the clicks.
+    name = button.lower()
     again = (act.MouseDown(name), act.MouseUp(name)) * (count - 1)
     return (act.MouseDown(name, xy), act.MouseUp(name), *again)
 
@@ -222,7 +213,7 @@ def _written(steps: Sequence[Step], viewport: Viewport) -> tuple[str, dict[str, 
 
 def _counted(steps: Sequence[Step], xy: tuple[int, int]) -> dict[str, Any] | None:
     for button in _BUTTONS:
-        for count in {*_GESTURES, min(len(steps) // 2, MOST_CLICKS)} - {0}:
+        for count in {*_LEFT, min(len(steps) // 2, MOST_CLICKS)} - {0}:
             if _clicks(button, count, xy) == tuple(steps):
                 fields: dict[str, Any] = {} if button == "LEFT" else {"button": button}
                 return fields if count == 1 else {**fields, "clickCount": count}

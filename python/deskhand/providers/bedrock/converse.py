@@ -23,7 +23,6 @@ from deskhand.providers.common import (
     a_list,
     a_mapping,
     a_string,
-    one_picture,
     the_rest,
 )
 
@@ -219,20 +218,20 @@ def decode_result(payload: object, call: Call) -> Result:
     if block.get("toolUseId") != call.id:
         raise ActionError(f"this is the result of {shown(block.get('toolUseId'))}, not of {shown(call.id)}")
     texts: list[str] = []
-    pictures: list[Picture] = []
+    picture: Picture | None = None
     for each in a_list(block.get("content"), "a result's content"):
         part = a_mapping(each, "a block of a result")
         if list(part) == ["text"]:
             texts.append(a_string(part["text"], "a text"))
         elif list(part) == ["image"]:
-            pictures.append(picture_of(part["image"]))
+            picture = picture_of(part["image"])
         else:
             raise ActionError(f"a block of a result is one text or one image, not {shown(sorted(part))}")
     match block.get("status"):
         case "error":
             return Result(call=call, error="\n".join(texts))
         case "success" | None:
-            return outcome_of(call, texts, one_picture(pictures))
+            return outcome_of(call, texts, picture)
         case other:
             raise ActionError(f"a status is success or error, not {shown(other)}")
 

@@ -25,7 +25,6 @@ from deskhand.providers.common import (
     a_list,
     a_mapping,
     a_string,
-    one_picture,
     picture_of_base64,
     the_rest,
 )
@@ -291,19 +290,16 @@ def decode_result(payload: Any, call: Call) -> Result:
 
 
 def _response_read(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], Picture | None]:
-    pictures: list[Picture] = []
+    picture: Picture | None = None
     parts = found.get("parts")
     for item in () if parts is None else a_list(parts, "the parts of an answer"):
         part = a_mapping(item, "a part of an answer")
         blob = a_mapping(part.get("inline_data", part.get("inlineData")), "the data of an answer")
         media_type = a_string(blob.get("mime_type", blob.get("mimeType")), "a media type")
         data = blob.get("data")
-        pictures.append(
-            Picture(data, media_type) if isinstance(data, bytes) else picture_of_base64(_usual(data), media_type)
-        )
+        picture = Picture(data, media_type) if isinstance(data, bytes) else picture_of_base64(_usual(data), media_type)
     response = found.get("response")
-    told = {} if response is None else a_mapping(response, "the response of an answer")
-    return told, one_picture(pictures)
+    return {} if response is None else a_mapping(response, "the response of an answer"), picture
 
 
 def _usual(base64: object) -> object:
@@ -312,17 +308,16 @@ def _usual(base64: object) -> object:
 
 
 def _interaction_read(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], Picture | None]:
-    pictures: list[Picture] = []
+    picture: Picture | None = None
     response: Mapping[str, Any] = {}
     for item in a_list(found.get("result"), "the result of an answer"):
         content = a_mapping(item, "the content of an answer")
         if content.get("type") == "image":
-            media_type = a_string(content.get("mime_type"), "a media type")
-            pictures.append(picture_of_base64(content.get("data"), media_type))
+            picture = picture_of_base64(content.get("data"), a_string(content.get("mime_type"), "a media type"))
         elif content.get("type") == "text":
             try:
                 read = json.loads(a_string(content.get("text"), "the text of an answer"))
             except (ValueError, RecursionError):
                 raise ActionError("the text of an answer is a JSON object, which this is not") from None
             response = a_mapping(read, "the text of an answer")
-    return response, one_picture(pictures)
+    return response, picture

@@ -162,9 +162,9 @@ class DesktopComputer(_Told, AsyncComputer):
         """Click a button, `keys` held."""
         await self._act(type="click", x=x, y=y, button=button, keys=keys)
 
-    async def double_click(self, x: int, y: int, *, button: Button = "left", keys: list[str] | None = None) -> None:
-        """Click a button twice, `keys` held; openai-agents says no button."""
-        await self._act(type="double_click", x=x, y=y, button=button, keys=keys)
+    async def double_click(self, x: int, y: int, *, keys: list[str] | None = None) -> None:
+        """Click the left button twice, `keys` held."""
+        await self._act(type="double_click", x=x, y=y, keys=keys)
 
     async def scroll(self, x: int, y: int, scroll_x: int, scroll_y: int, *, keys: list[str] | None = None) -> None:
         """Turn the wheel by pixels of the picture, positive right and down, `keys` held."""
@@ -210,9 +210,9 @@ class SyncDesktopComputer(_Told, Computer):
         """Click a button, `keys` held."""
         self._act(type="click", x=x, y=y, button=button, keys=keys)
 
-    def double_click(self, x: int, y: int, *, button: Button = "left", keys: list[str] | None = None) -> None:
-        """Click a button twice, `keys` held; openai-agents says no button."""
-        self._act(type="double_click", x=x, y=y, button=button, keys=keys)
+    def double_click(self, x: int, y: int, *, keys: list[str] | None = None) -> None:
+        """Click the left button twice, `keys` held."""
+        self._act(type="double_click", x=x, y=y, keys=keys)
 
     def scroll(self, x: int, y: int, scroll_x: int, scroll_y: int, *, keys: list[str] | None = None) -> None:
         """Turn the wheel by pixels of the picture, positive right and down, `keys` held."""
