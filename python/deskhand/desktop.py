@@ -559,26 +559,29 @@ class Desktop:
             lambda: self._core.machine("write_file").write_file(path, content),
         )
 
-    def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """Copy a file or a directory of this machine to the absolute path `target` in the container.
 
         A symbolic link in a directory is copied as a link, which leads to what is in the container.
 
+        Returns:
+            What is left out, as also a `LeftOutWarning` says: sockets, named pipes and devices in it.
+
         Raises:
             BackendError: It cannot be read or written.
-            ActionError: There is no `source`, `target` is not absolute, or a socket, a named pipe or a device is in it.
+            ActionError: There is no `source`, it is itself a socket, named pipe or device, or `target` is not absolute.
             UnsupportedAction: This desktop has no container.
         """
-        self._on_machine(
+        return self._on_machine(
             lambda: self._operation("copy_in", f"{os.fspath(source)} -> {target}"),
             lambda: self._core.machine("copy_in").copy_in(source, target),
         )
 
-    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> tuple[str, ...]:
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine.
 
-        It is copied whole or not at all. What is in the container is not trusted: a tree with a device, a named pipe, a name
-        with control characters, or a link that may lead out of the tree is refused. Files belong to the caller, who can read
+        What is in the container is not trusted: links that may lead out of the tree, devices, named pipes, sockets and names
+        with control characters are left out. The rest is copied whole or not at all. Files belong to the caller, who can read
         and write them; other rights are as in the container, less the umask.
 
         Args:
@@ -587,13 +590,17 @@ class Desktop:
             limit: Bytes that its files may have together, holes included; a larger tree, or one of more than 100,000 entries,
                 is refused.
 
+        Returns:
+            What is not in the copy as it is in the container, with the reason of each: what was left out, or changed meanwhile.
+            A `LeftOutWarning` says the same.
+
         Raises:
-            BackendError: It cannot be read or written, is too large, or has what is not copied.
+            BackendError: It cannot be read or written, is too large, or is itself what would be left out of a tree.
             ActionError: `source` is not absolute, or `target` has no directory.
             TimeoutError: Nothing came for 20 s.
             UnsupportedAction: This desktop has no container.
         """
-        self._on_machine(
+        return self._on_machine(
             lambda: self._operation("copy_out", f"{source} -> {os.fspath(target)}"),
             lambda: self._core.machine("copy_out").copy_out(source, target, limit=limit),
         )

@@ -15,13 +15,27 @@ if TYPE_CHECKING:
     from deskhand.errors import DesktopLost
     from deskhand.programs import Program
 
-__all__ = ["SHARED_MEMORY_ENOUGH", "CommandResult", "Inside", "Outcome", "Session", "Usage", "Where", "outcome_of"]
+__all__ = [
+    "SHARED_MEMORY_ENOUGH",
+    "CommandResult",
+    "Inside",
+    "LeftOutWarning",
+    "Outcome",
+    "Session",
+    "Usage",
+    "Where",
+    "outcome_of",
+]
 
 # Bytes of /dev/shm that browsers want: their pages crash when it is full.
 SHARED_MEMORY_ENOUGH = 256 << 20
 
 Outcome: TypeAlias = Literal["success", "error", "timeout", "cancelled"]
 Where: TypeAlias = Literal["desktop", "host"]
+
+
+class LeftOutWarning(UserWarning):
+    """Something is not in a copy as it is in the tree that was copied; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +162,11 @@ class Inside(Protocol):
         """See `Desktop.write_file`."""
         ...
 
-    def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """See `Desktop.copy_in`."""
         ...
 
-    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> tuple[str, ...]:
         """See `Desktop.copy_out`."""
         ...
 

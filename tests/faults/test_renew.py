@@ -102,7 +102,7 @@ def test_a_kept_cookie_is_refused(used: deskhand.Desktop, tmp_path: Path) -> Non
 def test_a_renewal_that_fails_leaves_nothing(used: deskhand.Desktop, mark: str, template: Path) -> None:
     """The template is gone: the error says so, and the desktop has been ended with all that belongs to it."""
     template.rename(template.with_name("elsewhere"))
-    with pytest.raises(OSError, match="template"):
+    with pytest.raises(deskhand.ActionError, match="template"):
         used.renew()
     assert marked(mark) == {}
     used.close()

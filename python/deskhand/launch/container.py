@@ -14,7 +14,6 @@ import secrets
 import socket
 import ssl
 import struct
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 from deskhand.errors import ActionError, BackendError, DesktopLost, LaunchFailed, ShellError, shown
 from deskhand.inside import Usage
 from deskhand.launch import cgroup, registry
-from deskhand.launch.copying import pack, staged
+from deskhand.launch.copying import spooled, staged
 from deskhand.launch.notes import notes
 from deskhand.launch.processes import Guard, log_name
 from deskhand.launch.throttle import Throttle
@@ -441,18 +440,17 @@ class Container:
         if code != 0:
             raise BackendError(f"cannot write {path!r} in {self.name}: {_words(errors)}")
 
-    def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """See `Desktop.copy_in`."""
         directory, name = posixpath.split(_checked(target).rstrip("/"))
-        with tempfile.TemporaryFile() as spool:
-            pack(Path(source), name, spool)
-            spool.seek(0)
+        with spooled(Path(source), name) as (spool, left_out):
             script = 'mkdir -p -- "$1" && tar -x --no-same-owner --no-same-permissions -C "$1" -f -'
             code, _, errors = self.run(["sh", "-c", script, "sh", directory], stdin=spool)
         if code != 0:
             raise BackendError(f"cannot copy to {target!r} in {self.name}: {_words(errors)}")
+        return left_out.tell(repr(str(source)))
 
-    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> tuple[str, ...]:
         """See `Desktop.copy_out`."""
         directory, name = posixpath.split(_checked(source).rstrip("/"))
         if name in {"", ".", ".."}:
@@ -471,11 +469,14 @@ class Container:
                     if command.ended and command.exit_code():
                         raise output.failed() from None
                     raise
-                if command.await_exit(_HELPER_LIMIT) != 0:
+                # With 1 it has written all, and says what changed meanwhile.
+                code = command.await_exit(_HELPER_LIMIT)
+                if code > 1 or not (staging.left_out.note_said(output.errors) or code == 0):
                     raise output.failed()
             finally:
                 command.close()
             staging.publish()
+            return staging.left_out.tell(staging.what)
 
     # --- what it says of itself ---
 
@@ -753,7 +754,7 @@ class _Output:
         self._command = command
         self._what = what
         self._waiting = b""
-        self._errors = b""
+        self.errors = b""
 
     def read(self, size: int, /) -> bytes:
         """Up to `size` bytes; none at the end."""
@@ -764,7 +765,7 @@ class _Output:
                 if kind == _OUT:
                     self._waiting += data
                 else:
-                    self._errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(self._errors))]
+                    self.errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(self.errors))]
             if time.monotonic() > deadline:
                 raise TimeoutError(f"copying {self._what}: nothing came for {_HELPER_LIMIT:g} s")
         taken, self._waiting = self._waiting[:size], self._waiting[size:]
@@ -772,4 +773,4 @@ class _Output:
 
     def failed(self) -> BackendError:
         """The command's own words."""
-        return BackendError(f"cannot copy {self._what}: {_words(self._errors)}")
+        return BackendError(f"cannot copy {self._what}: {_words(self.errors)}")

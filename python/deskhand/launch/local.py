@@ -131,7 +131,7 @@ def launch_local(
     xvfb = _find("Xvfb", "xvfb")
     manager = _window_manager(window_manager)
     template = None if home is True or home is False else Path(home)
-    if template is not None and not template.is_dir():
+    if template is not None and not os.path.isdir(template):  # noqa: PTH112 # `Path.is_dir` raises an error where it must not look
         raise ActionError(f"home: there is no directory {template} to copy")
     _check_socket_directory()
     # One that is listed may be known by its directory for longer than it lives.
