@@ -108,8 +108,8 @@ def test_a_dirty_template_is_copied_but_for_what_is_no_file(tmp_path: Path) -> N
         listening.bind(str(template / "socket"))
     with pytest.warns(deskhand.LeftOutWarning) as warned:
         Home(place, template).fill()
-    assert "deep/pipe' (a named pipe)" in str(warned[0].message)
-    assert "socket' (a socket)" in str(warned[0].message)
+    assert "'deep/pipe' (a named pipe)" in str(warned[0].message)
+    assert "'socket' (a socket)" in str(warned[0].message)
     home = place / "home"
     assert sorted(path.name for path in home.rglob("*")) == ["dangling", "deep", "file", "link", "odd\udcff\n"]
     assert (home / "link").readlink() == Path("/etc/passwd")

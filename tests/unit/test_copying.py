@@ -163,6 +163,14 @@ OUT = "a symbolic link that may lead out of it, to"
         ([entry("./tree/disk", tarfile.BLKTYPE)], ["'tree/disk' (a device)"]),
         ([entry("./tree/null", tarfile.CHRTYPE)], ["'tree/null' (a device)"]),
         (
+            [entry("./tree/" + "x" * 200 + "/pipe", tarfile.FIFOTYPE)],
+            ["'tree/" + "x" * 200 + "/pipe' (a named pipe)"],
+        ),
+        (
+            [entry("./tree/" + "x" * 600 + "/pipe", tarfile.FIFOTYPE)],
+            ["'tree/" + "x" * 244 + "..." + "x" * 244 + "/pipe' (a named pipe)"],
+        ),
+        (
             [entry("./tree/pipe", tarfile.FIFOTYPE), hardlink("./tree/again", "./tree/pipe")],
             ["'tree/pipe' (a named pipe)", "'tree/again' (another name of what is left out)"],
         ),

@@ -49,6 +49,8 @@ _OTHERS = {tarfile.GNUTYPE_SPARSE: "a file with holes"}
 _KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 # How many things that are missing in a copy are named.
 _MOST_NAMED = 100
+# Characters of such a name; a path is to be found by it.
+_LONGEST_NAMED = 500
 # What GNU tar says of a tree that changes, or has a socket, and does not fail for (it ends with 0 or 1).
 _SAID = re.compile(
     r"tar: (?:\./)?(?P<name>.*): (?P<what>socket ignored|file changed as we read it|File removed before we read it"
@@ -89,7 +91,13 @@ class LeftOut:
     def note(self, name: str, reason: str) -> None:
         """Something more, by its path."""
         if len(self._named) < _MOST_NAMED:
-            self._named.append(f"{shown(name)} ({reason})")
+            text = repr(name)
+            cut = (
+                text
+                if len(text) <= _LONGEST_NAMED
+                else f"{text[: _LONGEST_NAMED // 2]}...{text[-_LONGEST_NAMED // 2 :]}"
+            )
+            self._named.append(f"{cut} ({reason})")
         else:
             self._more += 1
 

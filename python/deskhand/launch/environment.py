@@ -88,7 +88,7 @@ def _copy(template: Path, home: Path) -> None:
             path = Path(folder, name)
             with contextlib.suppress(OSError):
                 if kind := kind_of(path.lstat().st_mode):
-                    left_out.note(str(path), kind)
+                    left_out.note(str(path.relative_to(template)), kind)
                     found.append(name)
         return found
 
