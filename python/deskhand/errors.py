@@ -404,7 +404,11 @@ class LaunchFailed(DeskhandError):
         """
         log = f"\n--- last output ---\n{log_tail.rstrip()}" if log_tail.strip() else " (it wrote no output)"
         waited = f" in {seconds:.3g} s" if seconds else ""
-        super().__init__(_with_hint(f"{awaited} did not come up{waited}", hint) + log)
+        if seconds or log_tail.strip():
+            super().__init__(_with_hint(f"{awaited} did not come up{waited}", hint) + log)
+        else:
+            # Nothing was started.
+            super().__init__(_with_hint(f"{awaited} is not available", hint))
         self.awaited = awaited
         self.seconds = seconds
         self.log_tail = log_tail
