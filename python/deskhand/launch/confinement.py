@@ -88,7 +88,7 @@ def create(
         ActionError: There is a container of that name.
     """
     try:
-        with asked_for(engine, directory, name), made_from(engine, image), engine.translated(f"the container {name}"):
+        with made_from(engine, image), asked_for(engine, directory, name), engine.translated(f"the container {name}"):
             made: str = engine.api.create_container(
                 image,
                 name=name,
