@@ -532,8 +532,8 @@ class Desktop:
             limit: Bytes; a larger file is refused.
 
         Raises:
-            BackendError: It cannot be read, or is too large.
-            ActionError: The path is not absolute.
+            BackendError: It cannot be read, is a named pipe, or is too large.
+            ActionError: The path is not absolute, or is no UTF-8.
             UnsupportedAction: This desktop has no container.
         """
         return self._on_machine(
@@ -549,8 +549,8 @@ class Desktop:
             data: Its content; text becomes UTF-8.
 
         Raises:
-            BackendError: It cannot be written.
-            ActionError: The path is not absolute.
+            BackendError: It cannot be written, or what is there is no file.
+            ActionError: The path is not absolute, or is no UTF-8.
             UnsupportedAction: This desktop has no container.
         """
         content = data.encode() if isinstance(data, str) else bytes(data)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -103,7 +104,7 @@ def start_program(
     with contextlib.suppress(TimeoutError):
         watch.until(over, timeout, "its window")
     if backend.has_windows and window is None:
-        ended = "" if status is None else f"it ended with status {status}"
+        ended = "" if status is None else _how(status)
         if status == 0:
             ended += " and showed no window; Desktop.shell runs commands"
         raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, keeper.tail(argv[0], pid), ended)
@@ -111,6 +112,15 @@ def start_program(
         window = _await_focus(backend, watch, window)
     watch.settle(_DRAWN, window=None if window is None else window.id)
     return Program(pid, window, keeper.log_of(argv[0], pid))
+
+
+def _how(status: int) -> str:
+    """How a program ended; in a container, as a shell tells, 128 and a signal's number stand for that signal."""
+    number = -status if status < 0 else status - 128
+    name = signal.Signals(number).name if number in set(signal.Signals) else ""
+    if status < 0:
+        return f"it was ended by {name or f'signal {number}'}"
+    return f"it ended with status {status}" + (f" (as {name} ends a program)" if name else "")
 
 
 def _await_focus(backend: Backend, watch: Watch, window: Window) -> Window:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
 import deskhand
 from faults.helpers import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MOST = 256 << 10
 XTERM = "exec xterm -xrm '*allowTitleOps: false'"
@@ -143,3 +147,47 @@ def test_why_a_program_does_not_start(desktop: deskhand.Desktop) -> None:
         desktop.start("xterm", cwd="/nonexistent")
     with pytest.raises(deskhand.ShellError, match="check the directory that it starts in"):
         desktop.shell("true", cwd="/nonexistent")
+    for program in ("/etc", "/etc/passwd"):
+        with pytest.raises(deskhand.ShellError, match=r"not executable.*check its rights"):
+            desktop.start(program)
+    with pytest.raises(deskhand.ShellError, match="not found"):
+        desktop.start("cd")
+    with pytest.raises(deskhand.ShellError, match=r"too long.*shorten them"):
+        desktop.start(["true", "x" * 200_000])
+    with pytest.raises(deskhand.LaunchFailed, match="as SIGKILL ends a program"):
+        desktop.start(["sh", "-c", "kill -9 $$"])
+
+
+def test_names_that_are_no_utf8_are_refused_and_not_changed(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    """The engine is spoken to in JSON, which has another character in their place."""
+    desktop.shell("mkdir odd; cd odd; printf kept >$'\\377'")
+    odd = "/home/user/odd/\udcff"
+    for call in (
+        lambda: desktop.read_file(odd),
+        lambda: desktop.write_file(odd, "x"),
+        lambda: desktop.copy_out(odd, tmp_path / "x"),
+        lambda: desktop.copy_in(tmp_path, f"{odd}/x"),
+        lambda: desktop.start([odd]),
+        lambda: desktop.start("xterm", env={"A": "\udcff"}),
+        lambda: desktop.shell("true", cwd=odd),
+    ):
+        with pytest.raises(deskhand.ActionError, match="UTF-8"):
+            call()
+    (tmp_path / "file").write_text(" and copied")
+    # A tar stream has the name as it is.
+    desktop.copy_in(tmp_path / "file", "/home/user/odd/\udcfe")
+    desktop.copy_out("/home/user/odd", tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["\udcfe", "\udcff"]
+    assert desktop.shell("cd odd; rm $'\\376'; ls | od -An -tx1; cat *").stdout == " ff 0a\nkept"
+
+
+def test_what_is_no_file_is_neither_read_nor_replaced(desktop: deskhand.Desktop) -> None:
+    desktop.shell("mkfifo fifo; ln -s fifo door")
+    for name in ("fifo", "door"):
+        with pytest.raises(deskhand.BackendError, match=r"cannot read .*is a fifo"):
+            desktop.read_file(f"/home/user/{name}")
+        with pytest.raises(deskhand.BackendError, match=r"cannot write .*is a fifo"):
+            desktop.write_file(f"/home/user/{name}", "x")
+    with pytest.raises(deskhand.BackendError, match="is a directory"):
+        desktop.write_file("/home/user", "x")
+    assert desktop.shell("stat -c %F fifo; pgrep -x head").stdout == "fifo\n"

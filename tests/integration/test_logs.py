@@ -200,3 +200,12 @@ def test_why_a_program_does_not_start(guard: Guard, tmp_path: Path) -> None:
     assert "no program that this machine can run" in told(str(script))
     assert "too long together" in told("true", "x" * (4 << 20))
     assert "on PATH" in told("no-such-program")
+
+
+def test_what_ended_a_program_is_told(desktop: deskhand.Desktop) -> None:
+    with pytest.raises(LaunchFailed, match="it was ended by SIGSEGV"):
+        desktop.start(["sh", "-c", "kill -SEGV $$"])
+    with pytest.raises(LaunchFailed, match=r"it ended with status 139 \(as SIGSEGV ends a program\)"):
+        desktop.start(["sh", "-c", "sh -c 'kill -SEGV $$'; exit $?"])
+    with pytest.raises(LaunchFailed, match=r"it ended with status 255 \("):
+        desktop.start(["sh", "-c", "exit 255"])

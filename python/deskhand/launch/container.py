@@ -44,6 +44,11 @@ LIBRARY = "/usr/local/lib/deskhand"
 _X_ENDED, _PART_ENDED, _X_ABSENT, _X_KILLED = 71, 72, 73, 74
 _KILLED = 137
 _NO_START = "check that the container runs, has the program, and has room for processes (Limits.processes)"
+# By what `start-program` says.
+_START_HINTS = {
+    "not found": "check that the image has it, and that it is on PATH",
+    "not executable": "it may not be executed: check its rights, and that it is a program",
+}
 _REFUSED = b"OCI runtime exec failed"
 # Who reads it may have had enough, and closes its standard input: it ends then, where the engine would let it wait for ever.
 # What the kernel makes as it is read (/proc, /sys) says that it is empty, and tar believes that.
@@ -60,10 +65,22 @@ exit "$code"
 """
 # A file is there whole or not at all, and keeps its rights; a link leads to it. `head` knows where it ends: the engine cannot
 # close one direction only.
-_WRITE = """file=$(readlink -m -- "$1") && mkdir -p -- "${file%/*}/" && part=$(mktemp -- "${file%/*}/.part-XXXXXXXXXX") || exit
+_WRITE = """file=$(readlink -m -- "$1")
+if [ -e "$file" ] && [ ! -f "$file" ]; then
+  stat -c '%N is a %F' -- "$file" >&2
+  exit 1
+fi
+mkdir -p -- "${file%/*}/" && part=$(mktemp -- "${file%/*}/.part-XXXXXXXXXX") || exit
 trap 'rm -f -- "$part"' EXIT
 head -c "$2" >"$part" || exit
 if [ -e "$file" ]; then chmod --reference="$file" -- "$part"; else chmod =rw -- "$part"; fi && mv -fT -- "$part" "$file"
+"""
+# Opening a pipe that nobody writes to, it would wait for ever.
+_READ = """if [ -p "$2" ]; then
+  stat -Lc '%N is a %F' -- "$2" >&2
+  exit 1
+fi
+exec head -c "$1" -- "$2"
 """
 _OUT, _ERR = 1, 2
 _FRAME = struct.Struct(">BxxxL")
@@ -104,7 +121,9 @@ class Exec:
 
         Raises:
             ShellError: It could not be started.
+            ActionError: A word, a variable or the directory is no UTF-8; the engine would put something else in its place.
         """
+        _check_text(*argv, cwd or "", *(env or {}), *(env or {}).values())
         self._api = container.engine.api
         self._errors = container.engine.errors
         self._buffer = b""
@@ -429,7 +448,7 @@ class Container:
                     f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit, or use copy_out"
                 )
 
-        code, _, errors = self.run(["head", "-c", str(limit + 1), "--", _checked(path)], take=take)
+        code, _, errors = self.run(["sh", "-c", _READ, "sh", str(limit + 1), _checked(path)], take=take)
         if code != 0:
             raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors)}")
         return bytes(data)
@@ -666,8 +685,7 @@ class ContainerPrograms:
         line = _first_line(command)
         if not line.isdigit():
             reason = line.decode("utf-8", "replace")
-            hint = "check that the image has it, and that it is on PATH" if reason == "not found" else _hint(reason)
-            raise ShellError(argv[0], reason or "nothing was heard of it", hint)
+            raise ShellError(argv[0], reason or "nothing was heard of it", _hint(reason))
         pid = int(line)
         self._running[pid] = command.id
         return pid, 0
@@ -734,7 +752,20 @@ class ContainerPrograms:
 
 def _hint(reason: str) -> str:
     """What to do where the engine could not start a command."""
-    return "check the directory that it starts in" if "chdir" in reason or "Cwd" in reason else _NO_START
+    if "chdir" in reason or "Cwd" in reason:
+        return "check the directory that it starts in"
+    if "argument list too long" in reason:
+        return "its arguments and its environment are too long: shorten them, or use a file"
+    return _START_HINTS.get(reason, _NO_START)
+
+
+def _check_text(*texts: str) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            hint = "in a container only shell and open_shell can name it, in their commands"
+            raise ActionError(f"{shown(text)} is no UTF-8, which the Docker engine cannot be given: {hint}") from None
 
 
 def _checked(path: str) -> str:
