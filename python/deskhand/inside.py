@@ -181,3 +181,7 @@ class Inside(Protocol):
     def cause(self, lost: DesktopLost) -> DesktopLost:
         """The same loss with its cause, as far as the machine can tell."""
         ...
+
+    def loss(self) -> DesktopLost | None:
+        """What became of the machine; None while it runs."""
+        ...

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from deskhand.attempts import CALLER, InTurn
-from deskhand.errors import ActionError, BackendError, DeskhandError, ShellError, shown
+from deskhand.errors import ActionError, BackendError, Closed, DeskhandError, ShellError, shown
 from deskhand.forks import Owner
 from deskhand.inside import CommandResult
 from deskhand.program_arguments import check_timeout, program_directory, program_variables
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from deskhand.inside import Outcome, Session
 
-__all__ = ["Operate", "Shell", "in_subshell"]
+__all__ = ["Operate", "Shell", "check_command", "in_subshell"]
 
 _T = TypeVar("_T")
 
@@ -231,12 +231,14 @@ class Shell:
             ActionError: The command has a NUL character, or is no text; or a variable's name is none.
             PolicyDenied: It is not allowed.
             ShellError: A fresh shell could not be started.
-            BackendError: It is closed, or its machine tells nothing any more.
+            Closed: It is closed.
+            DesktopLost: Its machine is gone.
+            BackendError: Its machine tells nothing any more.
         """
         self._owner.refuse_if_parent("this shell")
         variables, place = program_variables("run", env), program_directory("run", cwd)
-        _checked(command)
-        data = _checked(in_subshell(command, place, variables))
+        check_command(command)
+        data = check_command(in_subshell(command, place, variables))
         limit = self._timeout if timeout is None else check_timeout("run", timeout)
         if self._operate is None:
             return self._run(data, limit)
@@ -278,7 +280,7 @@ class Shell:
 
         Raises:
             ShellError: It could not be started.
-            BackendError: It is closed.
+            Closed: It is closed.
             PolicyDenied: It is not allowed.
         """
         if self._operate is None:
@@ -346,7 +348,7 @@ class Shell:
         self._owner.refuse_if_parent("this shell")
         with self._lock:
             if self._closed:
-                raise BackendError("this shell is closed: open another with Desktop.open_shell")
+                raise Closed("this shell is closed: open another with Desktop.open_shell")
             self._in_turn.begin(self._forget_stop)
             yield
 
@@ -429,7 +431,12 @@ def in_subshell(command: str, cwd: str | None, env: Mapping[str, str]) -> str:
     return f"({' && '.join(before)} || exit\n{command}\n)"
 
 
-def _checked(command: str) -> bytes:
+def check_command(command: object) -> bytes:
+    """What bash can be given, as bytes.
+
+    Raises:
+        ActionError: It is no text, or has what no command can have.
+    """
     if not isinstance(command, str):
         raise ActionError(f"a command is text, not {shown(command)}")
     try:

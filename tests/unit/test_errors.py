@@ -13,6 +13,7 @@ from deskhand.errors import (
     AuthFailed,
     BackendError,
     BadPlan,
+    Closed,
     ConnectFailed,
     DeskhandError,
     DesktopLost,
@@ -42,6 +43,7 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
     (Untypable([(3, "\0")]), ActionError, {"characters": ((3, "\0"),)}),
     (InputBlocked("pointer", "Dmenu (process 7)"), ActionError, {"device": "pointer", "holder": "Dmenu (process 7)"}),
     (BackendError("m"), DeskhandError, {"message": "m"}),
+    (Closed("this desktop is closed"), BackendError, {}),
     (BadPlan("a circle", ("a", "b")), ActionError, {"calls": ("a", "b")}),
     (
         ConnectFailed("x11::99", "no such display", "start Xvfb"),

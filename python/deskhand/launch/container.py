@@ -43,6 +43,8 @@ LIBRARY = "/usr/local/lib/deskhand"
 # The supervisor's exit codes.
 _X_ENDED, _PART_ENDED, _X_ABSENT, _X_KILLED = 71, 72, 73, 74
 _KILLED = 137
+# Of a command that did not end by itself.
+_BY_SIGNAL = 128
 _NO_START = "check that the container runs, has the program, and has room for processes (Limits.processes)"
 # By what `start-program` says.
 _START_HINTS = {
@@ -195,7 +197,8 @@ class Exec:
             return 0
         try:
             taken: int = self._socket.send(data)
-        except (BlockingIOError, BrokenPipeError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except OSError:
+            # It takes nothing just now, or any more.
             return 0
         return taken
 
@@ -269,8 +272,9 @@ def _first_line(command: Exec, limit: float = _HELPER_LIMIT) -> bytes:
 class ContainerSession:
     """A shell in a container."""
 
-    def __init__(self, running: Exec, end: Callable[[], None]) -> None:
+    def __init__(self, container: Container, running: Exec, end: Callable[[], None]) -> None:
         """Speak to `running`, which `end` ends with all that it has started."""
+        self._container = container
         self._exec = running
         self._end = end
         self._over = threading.Event()
@@ -296,6 +300,7 @@ class ContainerSession:
         code = self._exec.exit_code()
         if code is not None:
             self._exec.check_started(self._said)
+            self._container.raise_if_dying()
         return code
 
     def end(self) -> None:
@@ -404,6 +409,8 @@ class Container:
                     raise TimeoutError(f"{argv[0]} in {self.name} gave no answer for {timeout:g} s")
             code = command.await_exit(timeout)
             command.check_started(bytes(out))
+            if code >= _BY_SIGNAL:
+                self.raise_if_dying()
             return code, bytes(out), bytes(errors)
         finally:
             command.close()
@@ -414,7 +421,7 @@ class Container:
         argv = [f"{LIBRARY}/run-session", token, *(["once"] if once else [])]
         environment = {**self.berth.environment, **(env or {})}
         running = Exec(self, argv, env=environment, cwd=self.where(cwd), stdin=True)
-        return ContainerSession(running, functools.partial(self._end_command, token))
+        return ContainerSession(self, running, functools.partial(self._end_command, token))
 
     def where(self, cwd: str | None) -> str | None:
         """Where a program starts: the image says so, unless the desktop is one of several."""
@@ -431,8 +438,12 @@ class Container:
         try:
             self.engine.api.kill(self.id, "SIGUSR2")
         except (self.engine.errors.DockerException, OSError) as error:
+            if self.loss() is not None:
+                # It has ended with its container.
+                return
             raise BackendError(f"cannot end a command in {self.name}: {error}") from error
-        _first_line(Exec(self, argv, env=self.berth.environment))
+        with contextlib.suppress(ShellError) if self.loss(_DEATH_LIMIT) else contextlib.nullcontext():
+            _first_line(Exec(self, argv, env=self.berth.environment))
 
     # --- files ---
 
@@ -553,6 +564,8 @@ class Container:
             # An engine that could not look in time answers with nothing.
             if "usage" in memory:
                 break
+            if (lost := self.loss()) is not None:
+                raise lost
             if time.monotonic() >= deadline:
                 raise BackendError(f"the Docker engine tells nothing of {self.name}: check that it runs, or ask again")
             time.sleep(_SLICE)
@@ -624,20 +637,13 @@ class Container:
 
     def cause(self, lost: DesktopLost) -> DesktopLost:
         """The same loss, with what the engine knows of it."""
-        begun = time.monotonic()
         try:
-            with self.engine.impatient():
-                running, code, starved = self._state()
-                while running and time.monotonic() - begun < (_STARVED_LIMIT if self._killed() else _DEATH_LIMIT):
-                    time.sleep(0.01)
-                    running, code, starved = self._state()
-        except self.engine.errors.NotFound:
-            return DesktopLost("container", f"the container {self.name} was removed")
+            found = self._loss(_STARVED_LIMIT if self._killed() else _DEATH_LIMIT)
         except (self.engine.errors.DockerException, OSError) as error:
             return DesktopLost(
                 "daemon", f"the Docker engine does not answer: {error}", "start the engine, then launch again"
             )
-        if running:
+        if found is None:
             # Who would tell how the X server ended has no memory to do it.
             if lost.cause == "x_server" and (killed := self._killed()):
                 detail = (
@@ -645,6 +651,31 @@ class Container:
                 )
                 return DesktopLost("oom", f"container {self.name}: {detail}")
             return lost
+        return found
+
+    def loss(self, limit: float = 0.0) -> DesktopLost | None:
+        """What became of it, if it does not run any more; None while it does, and where the engine does not answer.
+
+        Args:
+            limit: Seconds to wait for its end: its commands end a little before the engine says that it has.
+        """
+        try:
+            return self._loss(limit)
+        except (self.engine.errors.DockerException, OSError):
+            return None
+
+    def _loss(self, limit: float) -> DesktopLost | None:
+        begun = time.monotonic()
+        try:
+            with self.engine.impatient():
+                running, code, starved = self._state()
+                while running and time.monotonic() - begun < limit:
+                    time.sleep(0.01)
+                    running, code, starved = self._state()
+        except self.engine.errors.NotFound:
+            return DesktopLost("container", f"the container {self.name} was removed")
+        if running:
+            return None
         what = {
             _X_ENDED: ("x_server", "the X server ended"),
             _PART_ENDED: ("supervisor", "a part of the desktop ended again and again"),
@@ -656,6 +687,15 @@ class Container:
         }
         cause, detail = what.get(code, ("container", f"it ended with exit code {code}"))
         return DesktopLost(cause, f"container {self.name}: {detail}")
+
+    def raise_if_dying(self) -> None:
+        """For who saw something end that a dying container would have ended too.
+
+        Raises:
+            DesktopLost: It has ended.
+        """
+        if (lost := self.loss(_DEATH_LIMIT)) is not None:
+            raise lost
 
 
 class ContainerPrograms:
@@ -684,6 +724,8 @@ class ContainerPrograms:
         command = Exec(self._container, [f"{LIBRARY}/start-program", log, *argv], env=environment, cwd=where)
         line = _first_line(command)
         if not line.isdigit():
+            if not line or line.startswith(_REFUSED):
+                self._container.raise_if_dying()
             reason = line.decode("utf-8", "replace")
             raise ShellError(argv[0], reason or "nothing was heard of it", _hint(reason))
         pid = int(line)
@@ -724,6 +766,11 @@ class ContainerPrograms:
             '[ "$6" = "$2" ] && exit 0; p=$4; done; exit 1'
         )
         return self._container.run(["sh", "-c", script, "sh", str(pid), str(program), startup_id])[0] == 0
+
+    @property
+    def gone(self) -> bool:
+        """See `Guard.gone`. Programs end with their container only."""
+        return self._own_guard is not None and self._own_guard.gone
 
     def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
         """Run this, on this machine, for `limit` seconds at most, should the driver vanish without closing."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deskhand.arguments import expect_size
 from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, BackendError, LaunchFailed
 from deskhand.launch import registry
@@ -125,7 +126,7 @@ class Order:
     timeout: float = _READY_LIMIT
 
     def __post_init__(self) -> None:
-        _check_size(self.size)
+        expect_size("launch: size", self.size, _LARGEST)
         if self.window_manager not in {"auto", None}:
             raise ActionError(f"a container brings its own window manager: 'auto' or None, not {self.window_manager!r}")
         if self.name is not None:
@@ -418,12 +419,6 @@ def _check_remote(order: Order, displays: int) -> None:
     if not isinstance(order.network, str):
         hint = "use network='none' or 'bridge', or an engine of this machine"
         raise ActionError(f"whether a list of hosts holds cannot be looked at on another machine: {hint}")
-
-
-def _check_size(size: tuple[int, int]) -> None:
-    width, height = size
-    if not (isinstance(width, int) and isinstance(height, int) and 1 <= width <= _LARGEST and 1 <= height <= _LARGEST):
-        raise ActionError(f"a screen must be 1x1 to {_LARGEST}x{_LARGEST} pixels, not {width}x{height}")
 
 
 def _check_network(network: str | Sequence[str]) -> tuple[AllowedHost, ...]:

@@ -355,10 +355,14 @@ class Guard:
         elif op == "at_end":
             self.at_end.setdefault(0 if answer_to == 1 else answer_to, []).append(request)
         elif op == "detach":
-            self.detached = True
-            self.listener = socket.socket(socket.AF_UNIX)
-            self.listener.bind(request["socket"])
-            self.listener.listen()
+            listener = socket.socket(socket.AF_UNIX)
+            try:
+                listener.bind(request["socket"])
+                listener.listen()
+            except OSError:
+                listener.close()
+                raise
+            self.listener, self.detached = listener, True
             self.selector.register(self.listener, selectors.EVENT_READ, "listener")
             self.say(answer_to, id=request["id"], pid=os.getpid())
         elif op == "flush":

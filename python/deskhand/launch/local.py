@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deskhand.arguments import expect_size
 from deskhand.backends.x11 import X11Backend
 from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, LaunchFailed
@@ -28,7 +29,10 @@ from deskhand.probes import Expected, unstarted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["WINDOW_MANAGERS", "launch_local", "leave_running"]
+__all__ = ["LARGEST_SCREEN", "WINDOW_MANAGERS", "launch_local", "leave_running"]
+
+LARGEST_SCREEN = 16384
+"""Pixels of a side."""
 
 WINDOW_MANAGERS = ("openbox", "xfwm4", "metacity", "marco", "fluxbox", "icewm", "jwm", "twm")
 """In order of preference; the first one installed is used."""
@@ -41,7 +45,6 @@ _COOKIE_BYTES = 16
 _RENEW_GRACE = 0.25
 # Of a desktop's directory when it is renewed, besides the X server's log: the guard's lock and what it says, and the cookie.
 _KEPT = {".guard", "guard.log", "xauthority"}
-_LARGEST = 16384
 # Above those that people give to displays of their own.
 _FIRST_NUMBER, _NUMBERS = 100, 9900
 _SOCKET_DIRECTORY = Path("/tmp/.X11-unix")  # noqa: S108 # where X11 clients look, on every system
@@ -123,15 +126,13 @@ def launch_local(
         LaunchFailed: A part did not come up; carries what it wrote.
         ActionError: The size, the name or `home` is impossible.
     """
-    width, height = size
-    if not (isinstance(width, int) and isinstance(height, int) and 1 <= width <= _LARGEST and 1 <= height <= _LARGEST):
-        raise ActionError(f"a screen must be 1x1 to {_LARGEST}x{_LARGEST} pixels, not {width}x{height}")
+    width, height = expect_size("launch: size", size, LARGEST_SCREEN)
     if name is not None:
         registry.check_name(name)
     xvfb = _find("Xvfb", "xvfb")
     manager = _window_manager(window_manager)
     template = None if home is True or home is False else Path(home)
-    if template is not None and not os.path.isdir(template):  # noqa: PTH112 # `Path.is_dir` raises an error where it must not look
+    if template is not None and not os.path.isdir(template):  # noqa: PTH112 # a Path's own raises for some names
         raise ActionError(f"home: there is no directory {template} to copy")
     _check_socket_directory()
     # One that is listed may be known by its directory for longer than it lives.

@@ -76,6 +76,11 @@ class Programs(Protocol):
         """Whether a process is `program`, was started by it, is in its session, or was given its startup id."""
         ...
 
+    @property
+    def gone(self) -> bool:
+        """Whether it has ended, and with it what it kept."""
+        ...
+
     def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
         """Run this, for `limit` seconds at most, should the driver vanish without closing."""
         ...
@@ -308,10 +313,13 @@ class Guard:
 
     def detach(self, path: str) -> int:
         """Leave the guard running after us, to be reached at `path`; returns its process id."""
-        answer = self._answer(self._tell(op="detach", socket=path), ("pid",), _ANSWER_LIMIT)
+        answer = self._answer(self._tell(op="detach", socket=path), ("pid", "error"), _ANSWER_LIMIT)
         if answer is None:
             raise BackendError("the guard process of this desktop does not answer")
-        return int(answer[1])
+        kind, value = answer
+        if kind == "error":
+            raise BackendError(f"the guard process of this desktop cannot listen at {path}: {value}")
+        return int(value)
 
     def close(self) -> None:
         """End everything that was started (unless detached or joined), and wait until it is gone."""
