@@ -21,6 +21,7 @@ from deskhand.arguments import (
     expect_seconds,
     expect_size,
     expect_text,
+    expect_word,
 )
 from deskhand.attempts import ATTEMPT, Attempt
 from deskhand.backends.base import Window
@@ -645,7 +646,7 @@ class Desktop:
             UnsupportedAction: This desktop has no container.
         """
         if program is not None:
-            expect_path("logs: program", program)
+            expect_word("logs: program", expect_text("logs: program", program))
         return self._on_machine(
             lambda: self._operation("logs", program or ""), lambda: self._core.machine("logs").logs(program)
         )
