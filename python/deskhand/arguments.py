@@ -7,8 +7,9 @@ and the value, which it returns. What must never appear here: what becomes of a 
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, SupportsIndex, TypeVar
 
 from deskhand.errors import ActionError, shown
@@ -17,6 +18,7 @@ from deskhand.geometry import Rect, Size
 __all__ = [
     "LONGEST",
     "expect",
+    "expect_amount",
     "expect_callable",
     "expect_flag",
     "expect_integer",
@@ -24,6 +26,7 @@ __all__ = [
     "expect_path",
     "expect_region",
     "expect_seconds",
+    "expect_several",
     "expect_size",
     "expect_text",
     "expect_texts",
@@ -99,13 +102,18 @@ def expect_texts(what: str, values: object) -> tuple[str, ...]:
     Raises:
         ActionError: They are none.
     """
-    if (
-        isinstance(values, str)
-        or not isinstance(values, Sequence)
-        or isinstance(values, bytes | bytearray | memoryview)
-    ):
-        raise ActionError(f"{what} is a list of texts, not {shown(values)}")
-    return tuple(expect_text(f"each of {what}", value) for value in values)
+    return tuple(expect_text(f"each of {what}", value) for value in expect_several(what, values))
+
+
+def expect_several(what: str, values: object) -> tuple[Any, ...]:
+    """What can be gone through, in order; a text, bytes or a mapping is not meant.
+
+    Raises:
+        ActionError: It cannot.
+    """
+    if isinstance(values, str | bytes | bytearray | memoryview | Mapping | type) or not isinstance(values, Iterable):
+        raise ActionError(f"{what} is a list, not {shown(values)}")
+    return tuple(values)
 
 
 def expect_path(what: str, value: object) -> str:
@@ -151,6 +159,17 @@ def expect_integer(what: str, value: object, least: int, most: int | None = None
         bounds = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
         raise ActionError(f"{what} is an integer {bounds}, not {shown(value)}")
     return number
+
+
+def expect_amount(what: str, value: object) -> float:
+    """A finite number above 0.
+
+    Raises:
+        ActionError: It is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ActionError(f"{what} is a number greater than 0, not {shown(value)}")
+    return value
 
 
 def expect_seconds(what: str, value: object) -> float:

@@ -21,6 +21,7 @@ from deskhand.arguments import (
     expect_seconds,
     expect_size,
     expect_text,
+    expect_word,
 )
 from deskhand.attempts import ATTEMPT, Attempt
 from deskhand.backends.base import Window
@@ -654,7 +655,7 @@ class Desktop:
             UnsupportedAction: This desktop has no container.
         """
         if program is not None and not isinstance(program, Program):
-            program = expect_path("logs: program", program)
+            expect_word("logs: program", expect_text("logs: program", program))
         name = "" if program is None else str(program.log) if isinstance(program, Program) else program
         return self._on_machine(lambda: self._operation("logs", name), lambda: self._core.machine("logs").logs(program))
 

@@ -14,10 +14,8 @@ from deskhand.arguments import (
     expect,
     expect_callable,
     expect_flag,
-    expect_integer,
     expect_like,
     expect_path,
-    expect_size,
     expect_text,
     expect_word,
 )
@@ -25,11 +23,12 @@ from deskhand.audit import AuditLog
 from deskhand.backends.vnc_target import is_vnc, parse_target
 from deskhand.backends.x11 import X11Backend
 from deskhand.desktop import Desktop
-from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction, shown
+from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
 from deskhand.guard import Guard as PolicyGuard
 from deskhand.launch import registry
+from deskhand.launch.display import check_display, check_method
 from deskhand.launch.environment import program_environment
-from deskhand.launch.local import LARGEST_SCREEN, launch_local
+from deskhand.launch.local import launch_local
 from deskhand.launch.processes import Guard
 from deskhand.program_arguments import check_timeout, program_variables
 
@@ -43,9 +42,6 @@ __all__ = ["connect", "guarded", "launch"]
 
 _RETRY_PERIOD = 0.02
 _DOCKER = "docker://"
-_METHODS = ("shared-fd", "shared-id", "socket")
-# A thousand times what a screen has; the X server takes it.
-_LARGEST_DPI = 100_000
 
 
 def launch(
@@ -91,13 +87,10 @@ def launch(
         ActionError: An argument is impossible.
     """
     env = program_variables("launch", env)
-    _check_common("launch", timeout=timeout, method=method, policy=policy, ask=ask, audit=audit)
-    expect_size("launch: size", size, LARGEST_SCREEN)
-    expect_integer("launch: dpi", dpi, 1, _LARGEST_DPI)
+    check_display(size=size, dpi=dpi, method=method, window_manager=window_manager, timeout=timeout)
+    _check_judges("launch", policy=policy, ask=ask, audit=audit)
     if name is not None:
         registry.check_name(name)
-    if window_manager is not None:
-        expect_word("launch: window_manager", expect_text("launch: window_manager", window_manager))
     if not isinstance(home, bool):
         home = expect_path("launch: home", home)
     if backend == "docker":
@@ -183,7 +176,9 @@ def connect(
         ActionError: `url` is none.
     """
     env = program_variables("connect", env)
-    _check_common("connect", timeout=timeout, method=method, policy=policy, ask=ask, audit=audit)
+    check_timeout("connect", timeout)
+    check_method("connect", method)
+    _check_judges("connect", policy=policy, ask=ask, audit=audit)
     expect_word("connect: url", expect_text("connect: url", url))
     _check_flags(view_only=view_only, verify=verify)
     _check_files(xauthority=xauthority, password_file=password_file, certificates=certificates)
@@ -250,10 +245,7 @@ def connect(
     return guarded(desktop, policy, ask, audit)
 
 
-def _check_common(what: str, *, timeout: object, method: object, policy: object, ask: object, audit: object) -> None:
-    check_timeout(what, timeout)
-    if method is not None and method not in _METHODS:
-        raise ActionError(f"{what}: method is one of {', '.join(_METHODS)}, or None, not {shown(method)}")
+def _check_judges(what: str, *, policy: object, ask: object, audit: object) -> None:
     if policy is not None:
         expect_like(f"{what}: policy", policy, "before")
     if ask is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from deskhand.arguments import expect_size
+from deskhand.arguments import expect_integer, expect_size
 from deskhand.errors import ActionError
 from deskhand.errors import shown as told
 from deskhand.geometry import Size
@@ -34,7 +34,7 @@ class Fit:
         patches: At most so many squares; None for any number.
 
     Raises:
-        ActionError: A limit is less than 1.
+        ActionError: A limit is no integer of at least 1.
     """
 
     width: int
@@ -44,8 +44,10 @@ class Fit:
 
     def __post_init__(self) -> None:
         """Validate."""
-        if min(self.width, self.height, self.patch, 1 if self.patches is None else self.patches) < 1:
-            raise ActionError(f"every limit of {self} must be at least 1")
+        for name in ("width", "height", "patch"):
+            expect_integer(f"Fit: {name}", getattr(self, name), 1)
+        if self.patches is not None:
+            expect_integer("Fit: patches", self.patches, 1)
 
     def admits(self, size: Size) -> bool:
         """Whether a picture of this size is within the limits."""

@@ -50,7 +50,7 @@ def test_what_is_wrong_is_refused_before_anything_is_made(
 
 
 def test_limits_are_positive() -> None:
-    with pytest.raises(deskhand.ActionError, match="greater than 0"):
+    with pytest.raises(deskhand.ActionError, match="at least 1"):
         Limits(memory=0)
 
 

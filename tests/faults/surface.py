@@ -114,8 +114,7 @@ def calls_of(kind: type) -> list[PublicCall]:
 
 def function(called: Callable[..., object]) -> PublicCall:
     """A function, or what makes an object of a class."""
-    parameters = _parameters(called.__init__)[1:] if isinstance(called, type) else _parameters(called)
-    return PublicCall(called.__name__, called, tuple(parameters), bound=False)
+    return PublicCall(called.__name__, called, tuple(_parameters(called)), bound=False)
 
 
 def _parameters(called: Callable[..., object]) -> list[Parameter]:
@@ -183,6 +182,7 @@ class Arguments:
             "call": Call(),
             "command": "true",
             "data": b"",
+            "height": 100,
             "operation": Operation("test"),
             "path": "/tmp/deskhand-test",
             "program": Program(1, None, Path()),
@@ -194,6 +194,7 @@ class Arguments:
             "value": "text",
             "url": f"x11:{desktop.display}",
             "window": window,
+            "width": 100,
             "work": lambda: None,
             **dict.fromkeys(("before", "after"), desktop.screenshot()),
         }

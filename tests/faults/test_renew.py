@@ -111,7 +111,7 @@ def test_a_renewal_that_fails_leaves_nothing(used: deskhand.Desktop, mark: str, 
 def test_a_dead_server_is_not_renewed(used: deskhand.Desktop, mark: str) -> None:
     assert used.display is not None
     os.kill(server_pid(used.display), signal.SIGKILL)
-    with pytest.raises(deskhand.LaunchFailed, match="begun anew"):
+    with pytest.raises(deskhand.DesktopLost):
         used.renew()
     assert marked(mark) == {}
 

@@ -29,7 +29,8 @@ class Bench:
     def _begin(self) -> None:
         self.desktop = self._make()
         self.shell = self.desktop.open_shell(where="host")
-        self._arguments = Arguments(self.desktop, self.desktop.windows()[0].id if self.desktop.display else 1)
+        windows = self.desktop.windows()
+        self._arguments = Arguments(self.desktop, windows[0].id if windows else 1)
 
     def go_on(self) -> str:
         """What is wrong with the desktop, for which there is another then, as there is when the last call has ended it."""
@@ -77,12 +78,12 @@ def examine(
         worst, which = 0.0, ""
         with beside_control() as seen:
             for parameter, value in _wrong(call):
-                must = _must_be_refused(parameter, value)
+                must = must_be_refused(parameter, value)
                 if only == ("others" if must else "refused"):
                     continue
                 usual, on = bench.usual(call), target()
                 begun = time.monotonic()
-                told = _answer(call, on, usual, parameter, value, must=must)
+                told = answer(call, on, usual, parameter, value, must=must)
                 took = time.monotonic() - begun
                 label = f"{call.name}({parameter.name}={_shown(value)})"
                 wrong += [f"{label} {said}" for said in (told, bench.go_on()) if said]
@@ -100,13 +101,13 @@ def _wrong(call: PublicCall) -> Iterator[tuple[Parameter, object]]:
                 yield parameter, value
 
 
-def _must_be_refused(parameter: Parameter, value: object) -> bool:
+def must_be_refused(parameter: Parameter, value: object) -> bool:
     if parameter.hint is not Any and isinstance(value, float) and not math.isfinite(value):
         return True
     return not fits(value, parameter.hint)
 
 
-def _answer(
+def answer(
     call: PublicCall, on: object, usual: dict[str, object], parameter: Parameter, value: object, *, must: bool
 ) -> str:  # fmt: skip
     """What is wrong with it; `must`: it must be a refusal."""

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deskhand.arguments import expect_size
 from deskhand.backends.x11 import X11Backend
 from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launch import registry
+from deskhand.launch.display import check_display
 from deskhand.launch.environment import Home, program_environment
 from deskhand.launch.processes import Guard
 from deskhand.probes import Expected, unstarted
@@ -29,10 +29,7 @@ from deskhand.probes import Expected, unstarted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["LARGEST_SCREEN", "WINDOW_MANAGERS", "launch_local", "leave_running"]
-
-LARGEST_SCREEN = 16384
-"""Pixels of a side."""
+__all__ = ["WINDOW_MANAGERS", "launch_local", "leave_running"]
 
 WINDOW_MANAGERS = ("openbox", "xfwm4", "metacity", "marco", "fluxbox", "icewm", "jwm", "twm")
 """In order of preference; the first one installed is used."""
@@ -126,7 +123,8 @@ def launch_local(
         LaunchFailed: A part did not come up; carries what it wrote.
         ActionError: The size, the name or `home` is impossible.
     """
-    width, height = expect_size("launch: size", size, LARGEST_SCREEN)
+    check_display(size=size, dpi=dpi, method=method, window_manager=window_manager, timeout=timeout)
+    width, height = size
     if name is not None:
         registry.check_name(name)
     xvfb = _find("Xvfb", "xvfb")

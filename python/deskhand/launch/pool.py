@@ -39,7 +39,7 @@ from deskhand.desktop import Desktop, bare, core_of
 from deskhand.errors import ActionError, BackendError, Closed, DeskhandError, LaunchFailed, PoolExhausted, shown
 from deskhand.forks import Owner
 from deskhand.launch import registry
-from deskhand.launch.local import LARGEST_SCREEN
+from deskhand.launch.display import LARGEST_SCREEN
 from deskhand.launch.processes import Guard
 from deskhand.launch.rooms import MOST, Rooms
 from deskhand.program_arguments import program_words
