@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deskhand.events import ButtonDown, KeyDown
     from deskhand.formats import Format
     from deskhand.geometry import Point, Size
-    from deskhand.inside import CommandResult, Usage, Where
+    from deskhand.inside import CommandResult, Listing, Usage, Where
     from deskhand.observation import Observation, Screenshot
     from deskhand.operations import Call, Interceptor, Operation, SafetyCheck
     from deskhand.probes import Health
@@ -269,9 +269,13 @@ class AsyncDesktop(Calls):
         """A file of the desktop's container."""
         return await self._call(lambda: self.desktop.read_file(path, limit=limit))
 
-    async def write_file(self, path: str, data: bytes | str) -> None:
+    async def view_file(self, path: str, *, limit: int = 64 << 20) -> bytes | Listing:
+        """A file of the desktop's container, or the names in a directory; nothing that a link leads to."""
+        return await self._call(lambda: self.desktop.view_file(path, limit=limit))
+
+    async def write_file(self, path: str, data: bytes | str, *, new: bool = False) -> None:
         """Write a file in the desktop's container, whole or not at all; directories are made."""
-        return await self._call(lambda: self.desktop.write_file(path, data))
+        return await self._call(lambda: self.desktop.write_file(path, data, new=new))
 
     async def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """Copy a file or a directory of this machine to the absolute path `target` in the container."""

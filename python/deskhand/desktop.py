@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from deskhand.backends.base import Backend
     from deskhand.events import ButtonDown, KeyDown
     from deskhand.formats import Format
-    from deskhand.inside import CommandResult, Inside, Usage, Where
+    from deskhand.inside import CommandResult, Inside, Listing, Usage, Where
     from deskhand.launch.processes import Programs
     from deskhand.observation import Observation, Screenshot
     from deskhand.operations import Interceptor, SafetyCheck
@@ -570,12 +570,34 @@ class Desktop:
             lambda: self._core.machine("read_file").read_file(path, limit=limit),
         )
 
-    def write_file(self, path: str, data: bytes | str) -> None:
+    def view_file(self, path: str, *, limit: int = 64 << 20) -> bytes | Listing:
+        """A file of the desktop's container, or the names in a directory; nothing that a link leads to.
+
+        To a policy it is a `read_file`.
+
+        Args:
+            path: An absolute path, as it is without links, `.`, `..` and a slash at the end.
+            limit: Bytes; a larger file is refused.
+
+        Raises:
+            BackendError: It cannot be read, is too large, is neither a file nor a directory, or the path leads through a link.
+            ActionError: The path is not absolute.
+            UnsupportedAction: This desktop has no container.
+        """
+        expect_text("view_file: path", path)
+        expect_integer("view_file: limit", limit, 0)
+        return self._on_machine(
+            lambda: self._operation("read_file", path),
+            lambda: self._core.machine("view_file").view_file(path, limit=limit),
+        )
+
+    def write_file(self, path: str, data: bytes | str, *, new: bool = False) -> None:
         """Write a file in the desktop's container, whole or not at all; directories are made.
 
         Args:
             path: An absolute path.
             data: Its content; text becomes UTF-8.
+            new: Only where there is nothing yet, and no link on the way.
 
         Raises:
             BackendError: It cannot be written, or what is there is no file.
@@ -583,13 +605,14 @@ class Desktop:
             UnsupportedAction: This desktop has no container.
         """
         expect_text("write_file: path", path)
+        expect_flag("write_file: new", new)
         if isinstance(data, bytes | bytearray | memoryview):
             content = bytes(data)
         else:
             content = _encoded("write_file: data, if it is no bytes,", data)
         self._on_machine(
-            lambda: self._operation("write_file", path, size=len(content)),
-            lambda: self._core.machine("write_file").write_file(path, content),
+            lambda: self._operation("write_file", path, size=len(content), data=content),
+            lambda: self._core.machine("write_file").write_file(path, content, new=new),
         )
 
     def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
@@ -755,7 +778,7 @@ class Desktop:
         expect("operate: operation", operation, Operation)
         expect_callable("operate: work", work)
         self._core.refuse_if_closed()
-        fields = {name: getattr(operation, name) for name in ("target", "size", "cwd", "env", "actions")}
+        fields = {name: getattr(operation, name) for name in ("target", "size", "cwd", "env", "actions", "data")}
         return self._operate(lambda: self._operation(operation.type, **fields), work)
 
     def review(self, call: Call) -> tuple[SafetyCheck, ...]:
@@ -874,6 +897,7 @@ class Desktop:
         cwd: str | None = None,
         env: tuple[tuple[str, str], ...] = (),
         actions: tuple[Action, ...] = (),
+        data: bytes | None = None,
     ) -> Operation:
         return Operation(
             type,
@@ -882,6 +906,7 @@ class Desktop:
             cwd,
             env,
             actions,
+            data,
             call=current_call(),
             desktop=bare(self),
             attempt=ATTEMPT.get() or Attempt(),

@@ -20,6 +20,7 @@ __all__ = [
     "CommandResult",
     "Inside",
     "LeftOutWarning",
+    "Listing",
     "Outcome",
     "Session",
     "Usage",
@@ -75,6 +76,20 @@ def outcome_of(exit_code: int | None, *, timed_out: bool = False) -> Outcome:
     if timed_out:
         return "timeout"
     return "cancelled" if exit_code is None else "error" if exit_code else "success"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is in a directory.
+
+    Attributes:
+        names: Paths below it, sorted, two levels deep, those of directories with a slash at the end. Without those whose name
+            begins with a dot, and what is below them.
+        more: There are more than are listed.
+    """
+
+    names: tuple[str, ...]
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +173,11 @@ class Inside(Protocol):
         """See `Desktop.read_file`."""
         ...
 
-    def write_file(self, path: str, data: bytes) -> None:
+    def view_file(self, path: str, *, limit: int) -> bytes | Listing:
+        """See `Desktop.view_file`."""
+        ...
+
+    def write_file(self, path: str, data: bytes, *, new: bool = False) -> None:
         """See `Desktop.write_file`."""
         ...
 

@@ -15,14 +15,17 @@ from agent_framework import Content
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import deskhand
 from deskhand import actions as a
 from deskhand.errors import ActionError, UnsupportedAction
 from deskhand.geometry import Size, Viewport
 from deskhand.inside import CommandResult, outcome_of
 from deskhand.providers import agent_framework as af
 from deskhand.providers import anthropic, google
+from deskhand.providers.agent_framework.fields import DEFAULT_SIZE
 from deskhand.providers.common import Browse, Call, Finish, Picture, Result, SafetyCheck, ShellAnswer, ShellCall
 from deskhand.redaction import Secret
+from deskhand.sizes import picture_size
 from faults.scale import MUTATED_PAYLOADS
 from providers.google_helpers import CURRENT, LEGACY
 from providers.sayable import LATEST, SAYABLE, THIRD, TOOLSET
@@ -36,45 +39,6 @@ def content(action: str, **fields: Any) -> af.ComputerUseCallContent:
 
 
 # --- the classes ---
-
-# The parameters of the design, in their order, and which of them must be given.
-COMMON = "annotations additional_properties raw_representation kwargs"
-DESIGN = {
-    af.ComputerUseTool: "display_width display_height environment additional_properties kwargs",
-    af.ComputerUseCallContent: "call_id! action! coordinate end_coordinate text key button scroll_amount scroll_direction"
-    f" duration {COMMON}",
-    af.ComputerUseResultContent: f"call_id! screenshot text_output error {COMMON}",
-    af.ShellTool: "additional_properties kwargs",
-    af.ShellCallContent: f"call_id! action=ShellAction.EXECUTE commands {COMMON}",
-    af.ShellResultContent: f"call_id! stdout stderr exit_code outcome=ShellOutcome.SUCCESS {COMMON}",
-}
-
-
-@pytest.mark.parametrize(("made", "parameters"), DESIGN.items(), ids=lambda value: getattr(value, "__name__", ""))
-def test_the_constructors_are_those_of_the_design(made: type, parameters: str) -> None:
-    found = list(inspect.signature(made).parameters.values())
-    marks = {None: "", inspect.Parameter.empty: "!"}
-    said = [each.name + marks.get(each.default, f"={each.default}") for each in found]
-    assert " ".join(said).removesuffix("!") == parameters
-    assert {parameter.kind for parameter in found[:-1]} == {inspect.Parameter.KEYWORD_ONLY}
-    assert found[-1].kind is inspect.Parameter.VAR_KEYWORD
-
-
-def test_the_enums_and_types_are_those_of_the_design() -> None:
-    assert [action.value for action in af.ComputerUseAction] == [
-        "click", "double_click", "triple_click", "move", "drag", "type", "key", "screenshot", "scroll", "wait", "zoom",
-    ]  # fmt: skip
-    assert [action.value for action in af.ShellAction] == ["execute", "restart"]
-    assert [outcome.value for outcome in af.ShellOutcome] == ["success", "error", "timeout", "cancelled"]
-    made = [
-        content("wait"),
-        af.ComputerUseResultContent(call_id="c"),
-        af.ShellCallContent(call_id="c"),
-        af.ShellResultContent(call_id="c"),
-    ]
-    assert [each.type for each in made] == ["computer_call", "computer_result", "shell_call", "shell_result"]
-    assert isinstance(made[0], af.BaseContent)
-    assert isinstance(af.ShellTool(), af.BaseTool)
 
 
 def test_strings_stand_for_enums_and_texts() -> None:
@@ -451,9 +415,26 @@ def test_tools_are_declared_as_each_provider_has_them() -> None:
         assert (back.display_width, back.display_height) == sized
         assert back.environment == ("browser" if provider in ("openai", "google") else None)
     with pytest.raises(ActionError, match="display_width"):
-        af.tool_to("anthropic", af.ComputerUseTool())
+        af.tool_to("anthropic", af.ComputerUseTool(display_width=1024))
     with pytest.raises(ActionError, match="providers are"):
         af.tool_to("mistral", tool)
+
+
+def test_a_tool_without_a_size_is_declared_as_a_desktop_without_one_is_shown() -> None:
+    tool = af.ComputerUseTool(environment="linux")
+    sizes = {"display_width_px": 1280, "display_height_px": 800}
+    for provider in ("anthropic", "bedrock", "bedrock_agents"):
+        back = af.tool_from(provider, af.tool_to(provider, tool))
+        assert (back.display_width, back.display_height) == tuple(sizes.values())
+    assert af.tool_to("anthropic", tool) == {
+        "type": "computer_20251124", "name": "computer", **sizes, "enable_zoom": True,
+    }  # fmt: skip
+    assert af.tool_to("openai", tool, preview=True) == {
+        "type": "computer_use_preview", "display_width": 1280, "display_height": 800, "environment": "linux",
+    }  # fmt: skip
+    launched = inspect.signature(deskhand.launch).parameters["size"].default
+    for limits in ("anthropic", "anthropic-high", "openai"):
+        assert picture_size(limits, Size(*launched)) == DEFAULT_SIZE
 
 
 # --- the package's contents ---

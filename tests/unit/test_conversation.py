@@ -335,6 +335,33 @@ def test_who_can_do_what_is_needed_takes_over() -> None:
     assert decided(board, "a", done("unknown")) is None
 
 
+def test_who_can_call_functions_can_call_any() -> None:
+    """`FUNCTION_CALLING` names no functions: it is for those that nobody has by name."""
+    general = AgentCapability.FUNCTION_CALLING
+    weaker = AgentCapability("function_calling", "Calls them too", performance_score=0.5)
+    offline = AgentCapability("function_calling", "Calls them", [], {"online": False}, 1.0)
+    board = Switchboard([Agent("talker"), Agent("b", (weaker,)), Agent("c", (general,)), Agent("d", (BROWSING,))])
+    assert decided(board, "talker", done("search")) == (
+        "CAPABILITY_BASED",
+        "c",
+        "it can call functions, as search is",
+    )
+    assert decided(board, "talker", done("open")) == ("CAPABILITY_BASED", "d", "open is what it can do"), "by its name"
+    assert decided(board, "c", done("search")) is None, "it can do that itself"
+    assert decided(board, "b", done("search")) is None, "well enough"
+    assert decided(board, "c", done("open")) == ("CAPABILITY_BASED", "d", "open is what it can do")
+    assert decided(board, "d", done("open"), done("search")) == (
+        "CAPABILITY_BASED",
+        "c",
+        "it can call functions, as search is",
+    )
+    assert decided(Switchboard([Agent("a"), Agent("b", (offline,))]), "a", done("search")) is None, "not as required"
+    named = AgentCapability("function_calling", "Only this one", ["add"])
+    assert decided(Switchboard([Agent("a"), Agent("b", (named,))]), "a", done("search")) is None
+    other = AgentCapability("vision", "Sees")
+    assert decided(Switchboard([Agent("a"), Agent("b", (other,))]), "a", done("search")) is None
+
+
 def test_rules_of_the_callers_and_load() -> None:
     loads = {"a": 3.0, "b": 1.0, "c": 2.0}
     board = Switchboard(

@@ -41,7 +41,7 @@ _SPENDS = 10_000
 _MOST_SPENT = 10**15
 _OVER = "the agent's part is over"
 
-COUNTED = frozenset({"perform", "screenshot", "start", "shell", "host_shell"})
+COUNTED = frozenset({"perform", "screenshot", "start", "shell", "host_shell", "read_file", "write_file"})
 """Operations that are a step or a look, and that are written down."""
 
 
@@ -188,7 +188,7 @@ class Gate:
         if what not in COUNTED:
             self._refuse_if_ended()
             return None
-        acts = what != "screenshot" and not (
+        acts = what not in {"screenshot", "read_file"} and not (
             what == "perform" and all(isinstance(action, _ONLY_LOOKS) for action in request)
         )
         if what == "perform" and len(request) > _ACTIONS_PER_CALL:

@@ -26,6 +26,7 @@ from deskhand.launch.copying import spooled, staged
 from deskhand.launch.notes import notes
 from deskhand.launch.processes import Guard, log_name
 from deskhand.launch.throttle import Throttle
+from deskhand.launch.viewing import LONGEST_LISTING, VIEW, viewed
 from deskhand.programs import Program
 from deskhand.readiness import ready
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from deskhand.inside import Session
+    from deskhand.inside import Listing, Session
     from deskhand.launch.berth import Berth
     from deskhand.launch.engine import Engine
 
@@ -67,7 +68,12 @@ exit "$code"
 """
 # A file is there whole or not at all, and keeps its rights; a link leads to it. `head` knows where it ends: the engine cannot
 # close one direction only.
-_WRITE = """file=$(readlink -m -- "$1")
+# Its third argument: "new" for a file that must not be there, at a path without links.
+_WRITE = """file=$(readlink -m -- "$1") || exit
+if [ "$3" = new ]; then
+  if [ "$file" != "$1" ]; then echo "it leads through a link to $file" >&2; exit 1; fi
+  if [ -e "$file" ]; then echo 'File exists' >&2; exit 1; fi
+fi
 if [ -e "$file" ] && [ ! -f "$file" ]; then
   stat -c '%N is a %F' -- "$file" >&2
   exit 1
@@ -75,6 +81,7 @@ fi
 mkdir -p -- "${file%/*}/" && part=$(mktemp -- "${file%/*}/.part-XXXXXXXXXX") || exit
 trap 'rm -f -- "$part"' EXIT
 head -c "$2" >"$part" || exit
+if [ "$3" = new ]; then chmod =rw -- "$part" && ln -T -- "$part" "$file"; exit; fi
 if [ -e "$file" ]; then chmod --reference="$file" -- "$part"; else chmod =rw -- "$part"; fi && mv -fT -- "$part" "$file"
 """
 # Opening a pipe that nobody writes to, it would wait for ever.
@@ -464,9 +471,28 @@ class Container:
             raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors)}")
         return bytes(data)
 
-    def write_file(self, path: str, data: bytes) -> None:
+    def view_file(self, path: str, *, limit: int) -> bytes | Listing:
+        """See `Desktop.view_file`."""
+        data = bytearray()
+
+        def take(piece: bytes) -> None:
+            data.extend(piece)
+            if len(data) > max(limit, LONGEST_LISTING):
+                raise BackendError(f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit")
+
+        argv = ["bash", "-c", VIEW, "bash", _checked(path), str(limit + 1), str(LONGEST_LISTING)]
+        code, _, errors = self.run(argv, take=take)
+        found = viewed(code, bytes(data), path, self.name)
+        if found is None:
+            raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors)}")
+        if isinstance(found, bytes) and len(found) > limit:
+            raise BackendError(f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit")
+        return found
+
+    def write_file(self, path: str, data: bytes, *, new: bool = False) -> None:
         """See `Desktop.write_file`."""
-        code, _, errors = self.run(["sh", "-c", _WRITE, "sh", _checked(path), str(len(data))], stdin=data)
+        argv = ["sh", "-c", _WRITE, "sh", _checked(path), str(len(data)), "new" if new else ""]
+        code, _, errors = self.run(argv, stdin=data)
         if code != 0:
             raise BackendError(f"cannot write {path!r} in {self.name}: {_words(errors)}")
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Browse",
     "Call",
+    "EditAnswer",
+    "EditCall",
     "Finish",
     "Picture",
     "Result",
@@ -215,6 +217,54 @@ class ShellAnswer:
     outputs: tuple[CommandResult, ...] = ()
     error: str | None = None
     denied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditCall:
+    """What a provider asks of a text editor.
+
+    Attributes:
+        command: `view`, `create`, `str_replace`, `insert` or `undo_edit`.
+        path: The file or directory, as the model wrote it.
+        id: What the answer must name.
+        name: The tool that was called, where the provider has several of the kind.
+        text: What to write: all of a new file, what replaces `old`, or what is inserted.
+        old: What is replaced; it must be in the file once.
+        line: After which line to insert, 0 for the beginning.
+        lines: Which lines to view, the first and the last, counted from 1; the last is -1 for the end.
+        extra: What came with it that nobody here knows.
+    """
+
+    command: str
+    path: str
+    id: str | None = None
+    name: str | None = None
+    text: str = ""
+    old: str | None = None
+    line: int | None = None
+    lines: tuple[int, int] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditAnswer:
+    """What came of an edit or a view.
+
+    Attributes:
+        id: Of which call.
+        name: The tool that was called.
+        text: What the model reads: what was viewed or done, or what went wrong.
+        failed: It went wrong, and nothing was changed.
+        denied: It went wrong because the policy, or nobody, allowed it.
+        extra: What its call had.
+    """
+
+    text: str
+    id: str | None = None
+    name: str | None = None
+    failed: bool = False
+    denied: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 # --- reading payloads: they come from models and over wires, and may hold anything ---

@@ -40,13 +40,16 @@ if TYPE_CHECKING:
     from deskhand.providers.agent_framework.types import ComputerUseCallContent, ComputerUseResultContent
     from deskhand.providers.agent_framework.wire import CallContents
 
-__all__ = ["PROVIDERS", "calls_from", "calls_to", "result_from", "result_to", "tool_from", "tool_to"]
+__all__ = ["DEFAULT_SIZE", "PROVIDERS", "calls_from", "calls_to", "result_from", "result_to", "tool_from", "tool_to"]
 
 _CODECS: Mapping[str, Any] = MappingProxyType(
     {"openai": openai, "anthropic": anthropic, "google": google, "bedrock": converse, "bedrock_agents": agents}
 )
 PROVIDERS = tuple(_CODECS)
 """Whose payloads are read and written: `bedrock` is Converse, `bedrock_agents` an input of a `returnControl`."""
+
+DEFAULT_SIZE = Size(1280, 800)
+"""Of a tool's pictures, where it has none: as every provider is shown a desktop that was launched without a size."""
 
 VERSIONED = frozenset({"anthropic", "bedrock", "bedrock_agents"})
 """Where a call is one of a version of Anthropic's tool."""
@@ -188,7 +191,7 @@ def tool_to(
 
     Args:
         provider: One of `PROVIDERS`.
-        tool: The computer.
+        tool: The computer. Without a size, a provider that must be told one is told `DEFAULT_SIZE`: show it such pictures.
         version: Of Anthropic's tool; by default the newest of the single ones, which have sizes.
         preview: OpenAI's `computer_use_preview`, which has sizes, and not `computer`.
 
@@ -196,7 +199,7 @@ def tool_to(
         The tool as a request lists it; for `bedrock` arguments of Converse, for `bedrock_agents` the `actionGroups`.
 
     Raises:
-        ActionError: The provider must be told a size that the tool does not have, or has no such version.
+        ActionError: The tool has a width and no height, or the other way round; or the provider has no such version.
     """
     codec_of(provider)
     more = dict(tool.additional_properties)
@@ -231,6 +234,8 @@ def tool_to(
 
 
 def _size(tool: ComputerUseTool) -> Size:
+    if tool.display_width is None and tool.display_height is None:
+        return DEFAULT_SIZE
     if tool.display_width is None or tool.display_height is None:
         raise ActionError(
             "this provider must be told how large the pictures are: give display_width and display_height"

@@ -237,7 +237,7 @@ class ComputerUseTool(BaseTool):
     """A computer that a model may use.
 
     Attributes:
-        display_width: Width of the model's pictures in pixels.
+        display_width: Width of the model's pictures in pixels; None for a provider's default, see `fields.DEFAULT_SIZE`.
         display_height: Their height.
         environment: What kind of computer it is: "browser", "mac", "windows", "linux", or another that a provider knows.
     """

@@ -63,8 +63,8 @@ class ComputerHandler:
         """Click a button: left, right, wheel or middle, back, forward."""
         await self._act({"type": "click", "x": x, "y": y, "button": button})
 
-    async def double_click(self, x: int, y: int, **_: Any) -> None:
-        """Click the left button twice."""
+    async def double_click(self, x: int | None = None, y: int | None = None, **_: Any) -> None:
+        """Click the left button twice, at a point or where the pointer is."""
         await self._act({"type": "double_click", "x": x, "y": y})
 
     async def right_click(self, x: int, y: int, **_: Any) -> None:

@@ -152,12 +152,12 @@ def _say_with_point(step: a.Action, viewport: Viewport, unit: ScrollUnit) -> dic
     match step:
         case a.LeftMouseDown() | a.LeftMouseUp() | a.Move():
             said = {"type": step.type}
-        case a.DoubleClick() if point:
+        case a.DoubleClick():
             said = {"type": "double_click"}
         case a.Scroll() if point:
             across, down = _scrolled(step, viewport, unit)
             said = {"type": "scroll", "scroll_x": across, "scroll_y": down}
-        case a.Drag() if len(step.path) > 1:
+        case a.Drag():
             button = {} if step.button == "left" else {"button": "wheel" if step.button == "middle" else step.button}
             said = {"type": "drag", **button, "path": [_point_of(xy, viewport) for xy in step.path]}
         case _ if type(step) in _BUTTON_OF and point:
@@ -211,7 +211,7 @@ def _click(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Rea
 def _double_click(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
     if _button(action, _CLICKS) != "left":
         raise UnsupportedAction("deskhand", "a double click of another button", "use two clicks")
-    return ("button", "x", "y"), a.DoubleClick(_at(action, viewport))
+    return ("button", "x", "y"), a.DoubleClick(_at_or_none(action, viewport))
 
 
 def _right_click(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
@@ -239,8 +239,9 @@ def _drag(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read
     else:
         given = a_list(action.get("path"), "drag: path")
     path = [_path_point(point, viewport) for point in given]
-    if len(path) < 2:
-        raise ActionError(f"drag: a path has at least two points, not {len(path)}")
+    # One point is where it ends; it begins where the pointer is.
+    if not path:
+        raise ActionError("drag: the path has no points")
     return ("button", "path", *ends), a.Drag(path, _BUTTONS[_button(action, _BUTTONS)])
 
 
