@@ -51,6 +51,7 @@ from deskhand.errors import (
     AuthFailed,
     BackendError,
     BadPlan,
+    Closed,
     ConnectFailed,
     DeskhandError,
     DesktopLost,
@@ -73,7 +74,7 @@ from deskhand.errors import (
 )
 from deskhand.geometry import Point, Rect, Size, Viewport
 from deskhand.guard import Guard
-from deskhand.inside import CommandResult, Listing, Usage
+from deskhand.inside import CommandResult, LeftOutWarning, Listing, Usage
 from deskhand.observation import Elapsed, Observation, Screenshot
 from deskhand.operations import Call, Interceptor, Operation, SafetyCheck, calling
 from deskhand.policy import ActionClass, ClassPolicy, Context, Decision, NoPolicyWarning, Policy, RateLimits
@@ -103,6 +104,7 @@ __all__ = [
     "BadPlan",
     "Call",
     "ClassPolicy",
+    "Closed",
     "CommandResult",
     "ConnectFailed",
     "Context",
@@ -129,6 +131,7 @@ __all__ = [
     "LeftClick",
     "LeftMouseDown",
     "LeftMouseUp",
+    "LeftOutWarning",
     "Limits",
     "Listing",
     "MiddleClick",

@@ -96,7 +96,7 @@ def _integer(value: object) -> int:
 
 def _index(value: object) -> int:
     number = int(value) if isinstance(value, float) and value.is_integer() else value
-    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+    if isinstance(number, bool | type) or not isinstance(number, SupportsIndex):
         raise ActionError(f"an integer is needed, not {shown(value)}")
     return operator.index(number)
 

@@ -277,15 +277,15 @@ class AsyncDesktop(Calls):
         """Write a file in the desktop's container, whole or not at all; directories are made."""
         return await self._call(lambda: self.desktop.write_file(path, data, new=new))
 
-    async def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    async def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """Copy a file or a directory of this machine to the absolute path `target` in the container."""
         return await self._call(lambda: self.desktop.copy_in(source, target))
 
-    async def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> None:
+    async def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> tuple[str, ...]:
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine."""
         return await self._call(lambda: self.desktop.copy_out(source, target, limit=limit))
 
-    async def logs(self, program: str | None = None) -> str:
+    async def logs(self, program: str | Program | None = None) -> str:
         """What the container said of itself (which parts ended and were started again), or a program's last output."""
         return await self._call(lambda: self.desktop.logs(program))
 

@@ -18,18 +18,18 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from deskhand.actions import Action
-from deskhand.errors import ActionError
-from deskhand.redaction import MASK
+from deskhand.arguments import expect, expect_callable, expect_flag, expect_path, expect_several
+from deskhand.errors import ActionError, shown
+from deskhand.redaction import MASK, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
     from deskhand.policy import Deed
-    from deskhand.redaction import Secret
 
 __all__ = ["AuditLog", "Texts", "Verification", "verify"]
 
@@ -90,12 +90,15 @@ class AuditLog:
             ActionError: The file is no audit log, is somebody else's, or another process writes to it.
             OSError: It cannot be opened or written.
         """
-        if texts not in {"full", "mac", "none"}:
-            raise ActionError(f"texts must be full, mac or none, not {texts!r}")
-        self.path = os.fspath(path)
+        if texts not in get_args(Texts):
+            raise ActionError(f"texts must be full, mac or none, not {shown(texts)}")
+        self.path = expect_path("AuditLog: path", path)
         self._texts = texts
-        self._secrets = tuple(secrets)
-        self._sync = sync
+        self._secrets = expect_several("AuditLog: secrets", secrets)
+        for secret in self._secrets:
+            expect("AuditLog: each of secrets", secret, Secret)
+        self._sync = expect_flag("AuditLog: sync", sync)
+        expect_callable("AuditLog: clock", clock)
         self._clock = clock
         self._key = os.urandom(32)
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from deskhand._native import Interrupted
 from deskhand.attempts import CALLER, InTurn
@@ -22,10 +22,14 @@ from deskhand.clicks import Clicks
 from deskhand.ending import Ending
 from deskhand.errors import (
     BackendError,
+    Closed,
     DeskhandError,
     DesktopLost,
+    LaunchFailed,
     PolicyDenied,
     Reconnected,
+    ServerSilent,
+    ShellError,
     UnsupportedAction,
 )
 from deskhand.forks import Owner
@@ -57,6 +61,10 @@ _HALT_SLICE = 0.01
 _STOP_PERIOD = 0.002
 _END_PERIOD = 0.05
 _RELEASE_TRIES = 3
+# For so long a desktop that is to be made as new, or handed over, is asked whether it is lost.
+_ALIVE_LIMIT = 1.0
+# What an operation raises that may have failed because the desktop, or its machine, has died meanwhile.
+_MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, TimeoutError)
 
 
 class Core:
@@ -138,7 +146,7 @@ class Core:
         self._stopped: str | None = None
         self._halting = False
         self._released = False
-        self._watched_over = owns_processes
+        self._owns_processes = self._watched_over = owns_processes
 
     def __del__(self) -> None:
         # An object that was never fully made has no such attribute.
@@ -183,18 +191,39 @@ class Core:
             except Reconnected:
                 self.forget_input()
                 raise
-            except DesktopLost as lost:
-                if self.inside is None:
-                    raise
-                raise self.inside.cause(lost) from lost
+            except _MAY_TELL_OF_A_LOSS as error:
+                self._raise_told(error)
             except Interrupted:
                 if self._closing:
-                    raise BackendError(self._end_told) from None
+                    raise Closed(self._end_told) from None
                 if self._stopped is None:
                     raise
                 raise PolicyDenied("the rest of this call", self._stopped) from None
             finally:
                 self.backend.end()
+
+    @contextlib.contextmanager
+    def losses_told(self) -> Iterator[None]:
+        """Around what is done on the desktop or its machine: what fails because either has died says so, with the cause."""
+        try:
+            yield
+        except _MAY_TELL_OF_A_LOSS as error:
+            self._raise_told(error)
+
+    def _raise_told(self, error: Exception) -> NoReturn:
+        lost = None if isinstance(error, Reconnected | ServerSilent) else self._loss_behind(error)
+        if lost is None or lost is error:
+            raise error
+        raise lost from error
+
+    def _loss_behind(self, error: Exception) -> DesktopLost | None:
+        """The loss that this error is about, as far as that is known; None where nothing is lost."""
+        found = error if isinstance(error, DesktopLost) else None
+        if self.inside is not None:
+            return self.inside.loss() if found is None else self.inside.cause(found)
+        if self._owns_processes and self._make_guard is not None and self.own_guard().gone:
+            return DesktopLost("guard", "its guard process has ended, and with it all that was launched")
+        return found
 
     def look(self) -> None:
         """Bring the screen up to date. Looking again after a reconnection harms nobody."""
@@ -225,8 +254,7 @@ class Core:
                 placed=self.left_pointer is not None,
             )
         except DesktopLost as lost:
-            told = lost if self.inside is None else self.inside.cause(lost)
-            return Health(started="it is lost", live=str(told), ready="it is lost")
+            return Health(started="it is lost", live=str(self._loss_behind(lost)), ready="it is lost")
 
     # --- what may not be done ---
 
@@ -234,7 +262,7 @@ class Core:
         """Raise if nobody may do anything any more."""
         self.owner.refuse_if_parent("this desktop")
         if self.closed or self._closing:
-            raise BackendError(self._end_told)
+            raise Closed(self._end_told)
 
     def refuse_if_stopped(self, what: str) -> None:
         """Raise after `stop`."""
@@ -267,6 +295,10 @@ class Core:
         Raises:
             UnsupportedAction: None can be started from here.
         """
+        if self.guard is not None and self.guard.gone and not self._owns_processes:
+            # Its programs ended with it. The desktop is somebody else's, and lives.
+            self.guard.close()
+            self.guard, self._watched_over = None, False
         if self.guard is None:
             if self._make_guard is None:
                 raise UnsupportedAction(self.backend.name, "start", "programs are started on the desktop's own machine")
@@ -294,7 +326,8 @@ class Core:
 
         def session() -> Session:
             if where == "desktop" and inside is not None:
-                return inside.session(cwd=cwd, env=env, once=once)
+                with self.losses_told():
+                    return inside.session(cwd=cwd, env=env, once=once)
             environment = host_environment(
                 self.environment, display=self.display, xauthority=self.xauthority, extra=env
             )
@@ -334,13 +367,16 @@ class Core:
 
     def watch_over(self) -> None:
         """Something is to be pressed: see to it that it is released even if this process is killed."""
-        if self._watched_over or self._make_guard is None or self.display is None:
+        if self._make_guard is None or self.display is None:
             return
+        if self._watched_over and (self.guard is None or not self.guard.gone):
+            return
+        guard = self.own_guard()
         self._watched_over = True
         environment = {**os.environ, "DISPLAY": self.display}
         if self.xauthority is not None:
             environment["XAUTHORITY"] = str(self.xauthority)
-        self.own_guard().at_end([sys.executable, "-m", "deskhand.launch.release"], environment)
+        guard.at_end([sys.executable, "-m", "deskhand.launch.release"], environment)
 
     def forget_input(self) -> None:
         """After a reconnection nothing is held, and the pointer is anywhere."""
@@ -483,7 +519,7 @@ class Core:
         """How it is, though it was revoked."""
         with self._last_turn("probe"):
             if self.closed:
-                raise BackendError(self._end_told)
+                raise Closed(self._end_told)
             self._forget_stop()
             self.backend.begin()
             try:
@@ -498,13 +534,15 @@ class Core:
             raise UnsupportedAction(self.backend.name, "renew", "close it and launch another")
         with self._last_turn("renew"):
             if self.closed:
-                raise BackendError("this desktop is closed")
+                raise Closed(self._end_told)
             self.closed = True
             self.ledger.clear()
             try:
-                self._close_shells()
-                self.backend.close()
-                renewed = self._renew()
+                with self.losses_told():
+                    self._check_alive()
+                    self._close_shells()
+                    self.backend.close()
+                    renewed = self._renew()
             except BaseException:
                 self._ending.close()
                 raise
@@ -516,9 +554,11 @@ class Core:
         """See `Desktop.hand_over`. `wrap` makes a desktop of the new core."""
         with self._last_turn("hand_over"):
             if self.closed:
-                raise BackendError("this desktop is closed")
-            self.release_strays()
-            self._close_shells()
+                raise Closed(self._end_told)
+            with self.losses_told():
+                self.release_strays()
+                self._check_alive()
+                self._close_shells()
             other = copy.copy(self)
             # A list of pressed keys, a memory of what was seen and a lock of its own; the rest is the desktop's.
             vars(other).update(
@@ -540,10 +580,22 @@ class Core:
             self.successor = wrap(other)
             return self.successor
 
+    def _check_alive(self) -> None:
+        """Raise if the desktop is lost; one that says nothing may not be."""
+        self._forget_stop()
+        self.backend.begin()
+        self.backend.allow(_ALIVE_LIMIT)
+        try:
+            self.backend.round_trip()
+        except (ServerSilent, Reconnected):
+            pass
+        finally:
+            self.backend.end()
+
     @contextlib.contextmanager
     def _last_turn(self, what: str) -> Iterator[None]:
         self.owner.refuse_if_parent("this desktop")
-        self._closing = True
+        before, self._closing = self._closing, True
         for _ in range(round(_CLOSE_LOCK_LIMIT / _CLOSE_SLICE)):
             # Asked again and again: a call that was just beginning has taken the first request as meant for the one before.
             self.interrupt()
@@ -553,6 +605,10 @@ class Core:
             raise BackendError(f"{what}: another thread is still in a call on this desktop")
         try:
             yield
+        except DesktopLost:
+            # Who calls next is told that too.
+            self._closing = before
+            raise
         finally:
             self.lock.release()
 
@@ -562,7 +618,8 @@ class Core:
         Returns:
             The process id of the guard, which listens at `socket` from now on.
         """
-        with self.lock:
+        with self.turn():
+            self.backend.round_trip()
             self._close_shells()
             guard = self.own_guard()
             pid = guard.detach(socket)

@@ -6,37 +6,52 @@ settling and no rule of what is allowed.
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from deskhand.arguments import (
+    expect,
+    expect_callable,
+    expect_flag,
+    expect_integer,
+    expect_like,
+    expect_path,
+    expect_region,
+    expect_seconds,
+    expect_size,
+    expect_text,
+    expect_word,
+)
 from deskhand.attempts import ATTEMPT, Attempt
+from deskhand.backends.base import Window
 from deskhand.connection import Core
 from deskhand.errors import ActionError, PolicyDenied, UnsupportedAction, shown
 from deskhand.formats import check_format
 from deskhand.gate import operate
 from deskhand.geometry import Point, Size
-from deskhand.operations import Operation, calling, current_call
+from deskhand.operations import Call, Operation, calling, current_call
 from deskhand.performing import Performance, plain_actions, settings_of
 from deskhand.program_arguments import check_timeout, program_directory, program_variables, program_words
 from deskhand.programs import Program, start_program
 from deskhand.redaction import one_line
+from deskhand.shell import check_command
 from deskhand.sizes import picture_size
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from deskhand.actions import Action, CarriesAction
-    from deskhand.backends.base import Backend, Window
+    from deskhand.backends.base import Backend
     from deskhand.events import ButtonDown, KeyDown
     from deskhand.formats import Format
     from deskhand.inside import CommandResult, Inside, Listing, Usage, Where
     from deskhand.launch.processes import Programs
     from deskhand.observation import Observation, Screenshot
-    from deskhand.operations import Call, Interceptor, SafetyCheck
+    from deskhand.operations import Interceptor, SafetyCheck
     from deskhand.probes import Expected, Health
     from deskhand.settle import Settle
     from deskhand.shell import Shell
@@ -51,6 +66,7 @@ _STOP_LIMIT = 5.0
 _LONGEST_TITLE = 300
 # X11 and RFB have 16 bits for it.
 _LONGEST_SIDE = 65_535
+_LARGEST_ID = 2**32 - 1
 # What a command, and a shell for commands, is called, by where it runs.
 _COMMAND = {"desktop": "shell", "host": "host_shell"}
 _OPENING = {"desktop": "open_shell", "host": "open_host_shell"}
@@ -126,6 +142,7 @@ class Desktop:
         Args:
             interceptors: A `Guard`, a recorder, a counter: see `Interceptor`.
         """
+        _check_interceptors("also", interceptors)
         return self._view(self._core, (*self._interceptors, *interceptors))
 
     @property
@@ -287,6 +304,8 @@ class Desktop:
             DesktopLost: The other side is gone.
         """
         check_format(format, quality)
+        expect_flag("screenshot: cursor", cursor)
+        region = None if region is None else expect_region("screenshot: region", region)
         if not self._interceptors:
             return self._picture(size, region, cursor, format, quality)
         return self._operate(
@@ -332,8 +351,9 @@ class Desktop:
             ActionError: There is no such window.
             TimeoutError: The window manager did not do it in `timeout` seconds.
         """
+        number = _window_id("activate", window)
+        expect_seconds("activate: timeout", timeout)
         self._needs_windows("activate")
-        number = window if isinstance(window, int) else window.id
         core = self._core
 
         def activate() -> None:
@@ -357,8 +377,9 @@ class Desktop:
         Raises:
             ActionError: There is no such window.
         """
+        number = _window_id("close_window", window)
+        expect_seconds("close_window: timeout", timeout)
         self._needs_windows("close_window")
-        number = window if isinstance(window, int) else window.id
         core = self._core
 
         def close() -> bool:
@@ -417,10 +438,15 @@ class Desktop:
 
         Returns:
             None while it runs, and where nobody knows.
+
+        Raises:
+            DesktopLost: The desktop is gone, and the program with it.
         """
+        pid = expect("exit_status: program", program, Program).pid
         core = self._core
         with core.turn():
-            return None if core.guard is None else core.guard.exit_status(program.pid)
+            core.backend.round_trip()
+            return None if core.guard is None else core.guard.exit_status(pid)
 
     def shell(
         self,
@@ -451,6 +477,7 @@ class Desktop:
             UnsupportedAction: This desktop has no machine of its own, and `where` does not say "host".
         """
         word = _word(_COMMAND, "shell", where)
+        check_command(command)
         variables, place = program_variables("shell", env), program_directory("shell", cwd)
         core = self._core
         under_way: list[Shell] = []
@@ -532,10 +559,12 @@ class Desktop:
             limit: Bytes; a larger file is refused.
 
         Raises:
-            BackendError: It cannot be read, or is too large.
-            ActionError: The path is not absolute.
+            BackendError: It cannot be read, is a named pipe, or is too large.
+            ActionError: The path is not absolute, or is no UTF-8.
             UnsupportedAction: This desktop has no container.
         """
+        expect_text("read_file: path", path)
+        expect_integer("read_file: limit", limit, 0)
         return self._on_machine(
             lambda: self._operation("read_file", path),
             lambda: self._core.machine("read_file").read_file(path, limit=limit),
@@ -555,10 +584,8 @@ class Desktop:
             ActionError: The path is not absolute.
             UnsupportedAction: This desktop has no container.
         """
-        if not isinstance(path, str):
-            raise ActionError(f"view_file: a path is a text, not {shown(path)}")
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-            raise ActionError(f"view_file: a limit is a number of bytes, not {shown(limit)}")
+        expect_text("view_file: path", path)
+        expect_integer("view_file: limit", limit, 0)
         return self._on_machine(
             lambda: self._operation("read_file", path),
             lambda: self._core.machine("view_file").view_file(path, limit=limit),
@@ -573,36 +600,46 @@ class Desktop:
             new: Only where there is nothing yet, and no link on the way.
 
         Raises:
-            BackendError: It cannot be written.
-            ActionError: The path is not absolute.
+            BackendError: It cannot be written, or what is there is no file.
+            ActionError: The path is not absolute, or is no UTF-8.
             UnsupportedAction: This desktop has no container.
         """
-        content = data.encode() if isinstance(data, str) else bytes(data)
+        expect_text("write_file: path", path)
+        expect_flag("write_file: new", new)
+        if isinstance(data, bytes | bytearray | memoryview):
+            content = bytes(data)
+        else:
+            content = _encoded("write_file: data, if it is no bytes,", data)
         self._on_machine(
             lambda: self._operation("write_file", path, size=len(content), data=content),
             lambda: self._core.machine("write_file").write_file(path, content, new=new),
         )
 
-    def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """Copy a file or a directory of this machine to the absolute path `target` in the container.
 
         A symbolic link in a directory is copied as a link, which leads to what is in the container.
 
+        Returns:
+            What is left out, as also a `LeftOutWarning` says: sockets, named pipes and devices in it.
+
         Raises:
             BackendError: It cannot be read or written.
-            ActionError: There is no `source`, `target` is not absolute, or a socket, a named pipe or a device is in it.
+            ActionError: There is no `source`, it is itself a socket, named pipe or device, or `target` is not absolute.
             UnsupportedAction: This desktop has no container.
         """
-        self._on_machine(
-            lambda: self._operation("copy_in", f"{os.fspath(source)} -> {target}"),
-            lambda: self._core.machine("copy_in").copy_in(source, target),
+        here = expect_path("copy_in: source", source)
+        expect_text("copy_in: target", target)
+        return self._on_machine(
+            lambda: self._operation("copy_in", f"{here} -> {target}"),
+            lambda: self._core.machine("copy_in").copy_in(here, target),
         )
 
-    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> tuple[str, ...]:
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine.
 
-        It is copied whole or not at all. What is in the container is not trusted: a tree with a device, a named pipe, a name
-        with control characters, or a link that may lead out of the tree is refused. Files belong to the caller, who can read
+        What is in the container is not trusted: links that may lead out of the tree, devices, named pipes, sockets and names
+        with control characters are left out. The rest is copied whole or not at all. Files belong to the caller, who can read
         and write them; other rights are as in the container, less the umask.
 
         Args:
@@ -611,29 +648,39 @@ class Desktop:
             limit: Bytes that its files may have together, holes included; a larger tree, or one of more than 100,000 entries,
                 is refused.
 
+        Returns:
+            What is not in the copy as it is in the container, with the reason of each: what was left out, or changed meanwhile.
+            A `LeftOutWarning` says the same.
+
         Raises:
-            BackendError: It cannot be read or written, is too large, or has what is not copied.
+            BackendError: It cannot be read or written, is too large, or is itself what would be left out of a tree.
             ActionError: `source` is not absolute, or `target` has no directory.
             TimeoutError: Nothing came for 20 s.
             UnsupportedAction: This desktop has no container.
         """
-        self._on_machine(
-            lambda: self._operation("copy_out", f"{source} -> {os.fspath(target)}"),
-            lambda: self._core.machine("copy_out").copy_out(source, target, limit=limit),
+        expect_text("copy_out: source", source)
+        here = expect_path("copy_out: target", target)
+        expect_integer("copy_out: limit", limit, 1)
+        return self._on_machine(
+            lambda: self._operation("copy_out", f"{source} -> {here}"),
+            lambda: self._core.machine("copy_out").copy_out(source, here, limit=limit),
         )
 
-    def logs(self, program: str | None = None) -> str:
+    def logs(self, program: str | Program | None = None) -> str:
         """What the container said of itself (which parts ended and were started again), or a program's last output.
 
         Args:
-            program: As it was started; also `x-server`, `window-manager`, `panel` and `bus`.
+            program: What `start` returned, or a program's name: of several that were started under it, the one that wrote last.
+                Also `x-server`, `window-manager`, `panel`, `bus` and `keep-logs`.
 
         Raises:
+            BackendError: There is no log of it, or the engine does not tell.
             UnsupportedAction: This desktop has no container.
         """
-        return self._on_machine(
-            lambda: self._operation("logs", program or ""), lambda: self._core.machine("logs").logs(program)
-        )
+        if program is not None and not isinstance(program, Program):
+            expect_word("logs: program", expect_text("logs: program", program))
+        name = "" if program is None else str(program.log) if isinstance(program, Program) else program
+        return self._on_machine(lambda: self._operation("logs", name), lambda: self._core.machine("logs").logs(program))
 
     def usage(self) -> Usage:
         """What the container uses just now.
@@ -654,21 +701,24 @@ class Desktop:
         core = self._core
 
         def read() -> str | None:
-            with core.turn():
+            with core.turn(_CLIPBOARD_LIMIT):
+                # It has a connection of its own, which may live longer.
+                core.backend.round_trip()
                 return core.backend.read_clipboard(_CLIPBOARD_LIMIT)
 
         return self._operate(lambda: self._operation("get_clipboard"), read)
 
     def set_clipboard(self, text: str) -> None:
         """Put text on the clipboard; this desktop serves it for as long as it is open."""
+        length = len(_encoded("set_clipboard: text", text))
         core = self._core
 
         def write() -> None:
-            with core.turn():
+            with core.turn(_CLIPBOARD_LIMIT):
                 core.refuse_input("set_clipboard")
+                core.backend.round_trip()
                 core.backend.write_clipboard(text, _CLIPBOARD_LIMIT)
 
-        length = len(text.encode("utf-8", "replace"))
         self._operate(lambda: self._operation("set_clipboard", text, size=length), write)
 
     def resize(self, size: tuple[int, int]) -> None:
@@ -678,9 +728,7 @@ class Desktop:
             BackendError: It cannot, or not to this size.
             ActionError: A side is not 1 to 65,535 pixels long.
         """
-        width, height = size
-        if min(width, height) < 1 or max(width, height) > _LONGEST_SIDE:
-            raise ActionError(f"a screen cannot be {width}x{height}: each side is 1 to {_LONGEST_SIDE:,} pixels long")
+        width, height = expect_size("resize: size", size, _LONGEST_SIDE)
         core = self._core
 
         def resize() -> None:
@@ -702,8 +750,9 @@ class Desktop:
                 take longer.)
 
         Raises:
-            BackendError: This object is closed.
+            Closed: This object is closed.
         """
+        check_timeout("probe", timeout)
         core = self._core
 
         def examine() -> Health:
@@ -726,6 +775,9 @@ class Desktop:
         Raises:
             PolicyDenied: It is not allowed.
         """
+        expect("operate: operation", operation, Operation)
+        expect_callable("operate: work", work)
+        self._core.refuse_if_closed()
         fields = {name: getattr(operation, name) for name in ("target", "size", "cwd", "env", "actions", "data")}
         return self._operate(lambda: self._operation(operation.type, **fields), work)
 
@@ -741,6 +793,8 @@ class Desktop:
         Raises:
             PolicyDenied: One of them was not, or nobody is there to be asked.
         """
+        expect("review: call", call, Call)
+        self._core.refuse_if_closed()
         with calling(call):
             self._operate(lambda: self._operation("safety_check"), lambda: None)
         if len(call.acknowledged) < len(call.safety_checks):
@@ -777,10 +831,12 @@ class Desktop:
             True when all has been released. False when it has not in time, or when this thread is itself in a call of this
             desktop, as in a signal handler: then it is released as soon as the handler returns.
         """
+        expect_text("stop: reason", reason)
+        expect_seconds("stop: timeout", timeout)
         return self._core.stop(reason, timeout)
 
     def close(self) -> None:
-        """Release everything, end the connection and what was launched. Again is harmless."""
+        """Release everything, end the connection and what was launched. Harmless again, and where all of that is gone."""
         self._core.close()
 
     def renew(self) -> Desktop:
@@ -792,7 +848,8 @@ class Desktop:
 
         Raises:
             UnsupportedAction: Its launcher knows no way.
-            BackendError: It is closed.
+            Closed: It is closed.
+            DesktopLost: It is gone; everything has been ended, as by `close`.
             DeskhandError: Any other: a part did not come up again; everything has been ended, as by `close`.
         """
         return self._core.renew().keep(*self._core.interceptors)
@@ -803,7 +860,8 @@ class Desktop:
         The interceptors that the desktop was launched with stay; those of a view do not.
 
         Raises:
-            BackendError: It is closed.
+            Closed: It is closed.
+            DesktopLost: It is gone.
         """
         return self._core.hand_over(lambda core: self._view(core, core.interceptors))
 
@@ -818,10 +876,13 @@ class Desktop:
         Returns:
             The process id of the guard, which listens at `socket` from now on.
         """
+        if not expect_path("leave: socket", expect_text("leave: socket", socket)).startswith("/"):
+            raise ActionError(f"leave: socket is an absolute path, not {shown(socket)}")
         return self._core.leave(socket)
 
     def keep(self, *interceptors: Interceptor) -> Self:
         """Put the owner's interceptors into the gate of this desktop, for its whole life. For those who launch it."""
+        _check_interceptors("keep", interceptors)
         self._core.interceptors = self._interceptors = (*self._interceptors, *interceptors)
         return self
 
@@ -871,16 +932,18 @@ class Desktop:
             return core.watch.picture(size, region, cursor=cursor, format=format, quality=quality)
 
     def _on_machine(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
-        if not self._interceptors:
-            return work()
-        return operate(self._core, self._interceptors, operation(), work, beside=True)
+        with self._core.losses_told():
+            if not self._interceptors:
+                return work()
+            return operate(self._core, self._interceptors, operation(), work, beside=True)
 
     def _run_command(
         self, operation: Operation, work: Callable[[], _T], interrupt: Callable[[], None] = lambda: None
     ) -> _T:
         self._core.refuse_if_closed()
-        # Also with nobody in the gate: `stop` ends a command by its attempt.
-        return operate(self._core, self._interceptors, operation, work, beside=True, interrupt=interrupt)
+        with self._core.losses_told():
+            # Also with nobody in the gate: `stop` ends a command by its attempt.
+            return operate(self._core, self._interceptors, operation, work, beside=True, interrupt=interrupt)
 
     def _needs_windows(self, what: str) -> None:
         backend = self._core.backend
@@ -904,6 +967,22 @@ def bare(desktop: Desktop) -> Desktop:
 def core_of(desktop: Desktop) -> Core:
     """What all views of a desktop share: tells whether two are of one desktop."""
     return desktop._core  # noqa: SLF001 # of the same module
+
+
+def _check_interceptors(what: str, interceptors: Sequence[object]) -> None:
+    for interceptor in interceptors:
+        expect_like(f"{what}: an interceptor", interceptor, "before", "after")
+
+
+def _window_id(what: str, window: Window | int) -> int:
+    return expect_integer(f"{what}: window", window.id if isinstance(window, Window) else window, 0, _LARGEST_ID)
+
+
+def _encoded(what: str, text: object) -> bytes:
+    try:
+        return expect_text(what, text).encode()
+    except UnicodeEncodeError as error:
+        raise ActionError(f"{what} has a lone surrogate, which is no character, at {error.start}") from None
 
 
 def _window_name(window: Window | int) -> str:

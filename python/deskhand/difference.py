@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deskhand._native import Screen
+from deskhand.arguments import expect
 from deskhand.errors import ActionError
 from deskhand.geometry import Rect
+from deskhand.observation import Screenshot
 
 if TYPE_CHECKING:
     from PIL import Image
-
-    from deskhand.observation import Screenshot
 
 __all__ = ["changed_rects", "difference"]
 
@@ -29,6 +29,8 @@ def changed_rects(before: Screenshot, after: Screenshot) -> list[Rect]:
     Raises:
         ActionError: They are not of one size.
     """
+    for name, shot in (("before", before), ("after", after)):
+        expect(f"difference: {name}", shot, Screenshot)
     if before.size != after.size:
         raise ActionError(f"pictures of different sizes: {tuple(before.size)} and {tuple(after.size)}")
     screen = Screen(*before.size)

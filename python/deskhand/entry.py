@@ -10,22 +10,32 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deskhand.arguments import (
+    expect,
+    expect_callable,
+    expect_flag,
+    expect_like,
+    expect_path,
+    expect_text,
+    expect_word,
+)
+from deskhand.audit import AuditLog
 from deskhand.backends.vnc_target import is_vnc, parse_target
 from deskhand.backends.x11 import X11Backend
 from deskhand.desktop import Desktop
 from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
 from deskhand.guard import Guard as PolicyGuard
 from deskhand.launch import registry
+from deskhand.launch.display import check_display, check_method
 from deskhand.launch.environment import program_environment
 from deskhand.launch.local import launch_local
 from deskhand.launch.processes import Guard
-from deskhand.program_arguments import program_variables
+from deskhand.program_arguments import check_timeout, program_variables
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
-    from deskhand.audit import AuditLog
     from deskhand.policy import Ask, Policy
 
 __all__ = ["connect", "guarded", "launch"]
@@ -77,6 +87,12 @@ def launch(
         ActionError: An argument is impossible.
     """
     env = program_variables("launch", env)
+    check_display(size=size, dpi=dpi, method=method, window_manager=window_manager, timeout=timeout)
+    _check_judges("launch", policy=policy, ask=ask, audit=audit)
+    if name is not None:
+        registry.check_name(name)
+    if not isinstance(home, bool):
+        home = expect_path("launch: home", home)
     if backend == "docker":
         if not isinstance(home, bool):
             raise ActionError("a container's home is its own: bring files with Desktop.copy_in, or mounts=")
@@ -96,7 +112,9 @@ def launch(
         )
         return guarded(launched, policy, ask, audit)
     if backend != "local":
-        raise UnsupportedAction("launch", backend, "this version launches 'local' and 'docker' desktops")
+        raise UnsupportedAction(
+            "launch", expect_text("launch: backend", backend), "this version launches 'local' and 'docker' desktops"
+        )
     if options:
         raise ActionError(f"a local desktop has no such option: {', '.join(options)}")
     launched = launch_local(
@@ -158,6 +176,13 @@ def connect(
         ActionError: `url` is none.
     """
     env = program_variables("connect", env)
+    check_timeout("connect", timeout)
+    check_method("connect", method)
+    _check_judges("connect", policy=policy, ask=ask, audit=audit)
+    expect_word("connect: url", expect_text("connect: url", url))
+    _check_flags(view_only=view_only, verify=verify)
+    _check_files(xauthority=xauthority, password_file=password_file, certificates=certificates)
+    _check_login(username, password)
     if is_vnc(url):
         from deskhand.backends.vnc import VncBackend  # noqa: PLC0415 # with TLS
 
@@ -218,6 +243,34 @@ def connect(
         view_only=view_only,
     )
     return guarded(desktop, policy, ask, audit)
+
+
+def _check_judges(what: str, *, policy: object, ask: object, audit: object) -> None:
+    if policy is not None:
+        expect_like(f"{what}: policy", policy, "before")
+    if ask is not None:
+        expect_callable(f"{what}: ask", ask)
+    if audit is not None:
+        expect(f"{what}: audit", audit, AuditLog)
+
+
+def _check_flags(**flags: object) -> None:
+    for name, flag in flags.items():
+        expect_flag(f"connect: {name}", flag)
+
+
+def _check_files(**files: object) -> None:
+    for name, file in files.items():
+        if file is not None:
+            expect_path(f"connect: {name}", file)
+
+
+def _check_login(username: object, password: object) -> None:
+    if username is not None:
+        expect_text("connect: username", username)
+    if password is not None and not callable(password) and not isinstance(password, str):
+        # Whatever it is, it may be one.
+        raise ActionError(f"connect: password is a text or a function, not of type {type(password).__name__}")
 
 
 def guarded(desktop: Desktop, policy: Policy | None, ask: Ask | None, audit: AuditLog | None) -> Desktop:

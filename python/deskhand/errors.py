@@ -14,6 +14,7 @@
     │   ├── AuthFailed             carries the target, the reason and the next step to try
     │   ├── ProtocolViolation      malformed server data; the connection is closed
     │   ├── ServerSilent           it has not answered for as long as the call may take; nothing is lost
+    │   ├── Closed                 a desktop, shell or pool that was closed, or given back, does nothing any more
     │   ├── DesktopLost            carries the cause (x_server, container, oom, network, ...)
     │   └── Reconnected            the connection broke and was made anew; what was under way may have been done or not
     ├── LaunchFailed               what was awaited, how long, and the tail of the log
@@ -30,8 +31,9 @@ This module owns the classes and the wording of their messages. It imports nothi
 I/O, so that every other module may import it. What must never appear here: a retry, a log call, a decision
 about what an error means to a provider, or a secret (a password, typed text) in a message.
 
-A message tells what happened, where, and what to do next. Every error pickles and copies with its attributes,
-because episodes send errors between processes.
+An argument of a wrong type or value is an `ActionError` (`deskhand.arguments` has the checks); a `TypeError` says only that
+Python could not make the call. A message tells what happened, where, and what to do next. Every error pickles and copies with
+its attributes, because episodes send errors between processes.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ __all__ = [
     "AuthFailed",
     "BackendError",
     "BadPlan",
+    "Closed",
     "ConnectFailed",
     "DeskhandError",
     "DesktopLost",
@@ -334,11 +337,15 @@ class ServerSilent(BackendError):
     """
 
 
+class Closed(BackendError):
+    """This desktop, shell or pool was closed or given back, here or by another thread: this object does nothing any more."""
+
+
 class DesktopLost(BackendError):
     """A desktop that worked is gone; no input is sent again.
 
     Attributes:
-        cause: One word for programs: "x_server", "container", "oom", "network", "driver", ...
+        cause: One word for programs: "x_server", "container", "oom", "network", "guard", "driver", ...
         detail: The same for people.
     """
 
@@ -404,7 +411,11 @@ class LaunchFailed(DeskhandError):
         """
         log = f"\n--- last output ---\n{log_tail.rstrip()}" if log_tail.strip() else " (it wrote no output)"
         waited = f" in {seconds:.3g} s" if seconds else ""
-        super().__init__(_with_hint(f"{awaited} did not come up{waited}", hint) + log)
+        if seconds or log_tail.strip():
+            super().__init__(_with_hint(f"{awaited} did not come up{waited}", hint) + log)
+        else:
+            # Nothing was started.
+            super().__init__(_with_hint(f"{awaited} is not available", hint))
         self.awaited = awaited
         self.seconds = seconds
         self.log_tail = log_tail

@@ -10,7 +10,7 @@ import io
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from deskhand._native import base64
-from deskhand.errors import ActionError
+from deskhand.errors import ActionError, shown
 
 if TYPE_CHECKING:
     from deskhand.geometry import Size
@@ -43,9 +43,9 @@ def check_format(name: str, quality: int) -> None:
         ActionError: There is no such format, or no such quality.
     """
     if name not in get_args(Format):
-        raise ActionError(f"there is no format {name!r}; there are: {', '.join(get_args(Format))}")
+        raise ActionError(f"there is no format {shown(name)}; there are: {', '.join(get_args(Format))}")
     if isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= _MOST:
-        raise ActionError(f"a quality is 1 to {_MOST}, not {quality!r}")
+        raise ActionError(f"a quality is 1 to {_MOST}, not {shown(quality)}")
 
 
 def data_url(data: bytes, media_type: str) -> str:

@@ -9,6 +9,7 @@ colour, and, elsewhere, a scale factor.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -104,6 +105,17 @@ class Rect(NamedTuple):
 
     def _edges(self) -> tuple[int, int, int, int]:
         return self.x, self.y, self.right, self.bottom
+
+
+def _whole(what: str, given: object, count: int) -> tuple[int, ...]:
+    """So many integers."""
+    try:
+        numbers = tuple(map(operator.index, given))  # type: ignore[call-overload] # whatever it is
+    except TypeError:
+        numbers = ()
+    if len(numbers) != count or isinstance(given, bytes):
+        raise ActionError(f"Viewport: {what} is {count} integers, not {shown(given)}")
+    return numbers
 
 
 def check_point(point: tuple[float, float], size: tuple[int, int]) -> tuple[float, float]:
@@ -205,13 +217,15 @@ class Viewport:
 
     def __post_init__(self) -> None:
         """Validate."""
-        object.__setattr__(self, "screen", Size(*self.screen))
-        object.__setattr__(self, "model", Size(*self.model))
+        for name, count, kind in (("screen", 2, Size), ("model", 2, Size), ("region", 4, Rect)):
+            given = getattr(self, name)
+            if given is not None or name != "region":
+                object.__setattr__(self, name, kind(*_whole(name, given, count)))
         for size in (self.screen, self.model):
             if min(size) < 1:
                 raise ActionError(f"a size must be at least 1x1, not {size.width}x{size.height}")
         if self.region is not None:
-            object.__setattr__(self, "region", check_region(Rect(*self.region), self.screen))
+            check_region(self.region, self.screen)
 
     @property
     def shown(self) -> Rect:

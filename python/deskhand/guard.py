@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, get_args
 
 from deskhand.actions import MAX_SECONDS
+from deskhand.arguments import expect, expect_amount, expect_callable, expect_like
 from deskhand.attempts import NoAnswer
+from deskhand.audit import AuditLog
 from deskhand.connection import Core
 from deskhand.desktop import core_of
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
@@ -41,7 +43,6 @@ from deskhand.redaction import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deskhand.audit import AuditLog
     from deskhand.policy import Ask, Policy
 
 __all__ = ["ASK_TIMEOUT", "POLICY_TIMEOUT", "Guard"]
@@ -119,10 +120,19 @@ class Guard:
             clock: Monotonic seconds, for the limits.
 
         Raises:
-            ActionError: A time is not above 0 and at most an hour.
+            ActionError: One is of a wrong type, or a time is not above 0 and at most an hour.
         """
+        if policy is not None:
+            expect_like("Guard: policy", policy, "before")
+        if ask is not None:
+            expect_callable("Guard: ask", ask)
+        if audit is not None:
+            expect("Guard: audit", audit, AuditLog)
+        if limits is not None:
+            expect("Guard: limits", limits, RateLimits)
+        expect_callable("Guard: clock", clock)
         for name, seconds in (("timeout", timeout), ("ask_timeout", ask_timeout)):
-            if not 0 < seconds <= MAX_SECONDS:
+            if expect_amount(f"Guard: {name}", seconds) > MAX_SECONDS:
                 raise ActionError(f"{name} is above 0 and at most {MAX_SECONDS:g} seconds, not {shown(seconds)}")
         self._policy: Policy = ClassPolicy() if policy is None else policy
         self._ask = ask

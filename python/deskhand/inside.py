@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand.errors import DesktopLost
+    from deskhand.programs import Program
 
 __all__ = [
     "SHARED_MEMORY_ENOUGH",
     "CommandResult",
     "Inside",
+    "LeftOutWarning",
     "Listing",
     "Outcome",
     "Session",
@@ -31,6 +33,10 @@ SHARED_MEMORY_ENOUGH = 256 << 20
 
 Outcome: TypeAlias = Literal["success", "error", "timeout", "cancelled"]
 Where: TypeAlias = Literal["desktop", "host"]
+
+
+class LeftOutWarning(UserWarning):
+    """Something is not in a copy as it is in the tree that was copied; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +181,15 @@ class Inside(Protocol):
         """See `Desktop.write_file`."""
         ...
 
-    def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """See `Desktop.copy_in`."""
         ...
 
-    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> tuple[str, ...]:
         """See `Desktop.copy_out`."""
         ...
 
-    def logs(self, program: str | None) -> str:
+    def logs(self, program: str | Program | None) -> str:
         """See `Desktop.logs`."""
         ...
 
@@ -193,4 +199,8 @@ class Inside(Protocol):
 
     def cause(self, lost: DesktopLost) -> DesktopLost:
         """The same loss with its cause, as far as the machine can tell."""
+        ...
+
+    def loss(self) -> DesktopLost | None:
+        """What became of the machine; None while it runs."""
         ...

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from deskhand.arguments import expect
 from deskhand.attempts import Attempt
 from deskhand.errors import ActionError, shown
 
@@ -101,14 +102,18 @@ def current_call() -> Call:
     return _CALL.get() or Call()
 
 
-@contextlib.contextmanager
-def calling(call: Call) -> Iterator[Call]:
+def calling(call: Call) -> contextlib.AbstractContextManager[Call]:
     """Everything that is done on desktops in this block, in this thread or task, is done for `call`.
 
     Example:
         >>> with deskhand.calling(Call("openai", "call_1")):
         ...     desktop.perform(LeftClick((400, 300)))
     """
+    return _calling(expect("calling: call", call, Call))
+
+
+@contextlib.contextmanager
+def _calling(call: Call) -> Iterator[Call]:
     token = _CALL.set(call)
     try:
         yield call

@@ -28,7 +28,7 @@ from deskhand.actions import (
     Zoom,
     action_of,
 )
-from deskhand.errors import ActionError, DeskhandError, InputBlocked, PolicyDenied, ServerSilent, Untypable
+from deskhand.errors import ActionError, DeskhandError, InputBlocked, PolicyDenied, ServerSilent, Untypable, shown
 from deskhand.events import Answer, ButtonDown, ButtonUp, Event, KeyDown, Pause, PointerMove, Step
 from deskhand.geometry import Point, Rect, check_point
 from deskhand.keys import char_keysym
@@ -556,4 +556,4 @@ def settings_of(settle: Settle | bool) -> Settle | None:  # noqa: FBT001 # the p
         return None
     if isinstance(settle, Settle):
         return settle
-    raise ActionError(f"settle must be a Settle, True or False, not {settle!r}")
+    raise ActionError(f"settle must be a Settle, True or False, not {shown(settle)}")

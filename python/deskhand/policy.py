@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Literal, Protocol, runtime_checkable
 
 from deskhand import actions as act
+from deskhand.arguments import expect_amount, expect_integer, expect_texts
 from deskhand.errors import ActionError, shown
 from deskhand.operations import Operation, SafetyCheck
 from deskhand.redaction import Secret
@@ -246,14 +247,14 @@ class ClassPolicy:
             (deny, "deny", "denied"),
         )
         for names, verdict, word in given:
-            for name in names:
+            for name in expect_texts(f"ClassPolicy: {verdict}", names):
                 if name not in set(ActionClass):
                     raise ActionError(f"there is no class {shown(name)}: use {', '.join(ActionClass)}")
                 verdicts[ActionClass(name)] = Decision(verdict, f"all of class {name} is {word}")
         if verdicts.get(ActionClass.SAFETY_CHECK, Decision("ask")).verdict == "allow":
             raise ActionError("safety checks cannot be allowed beforehand: they are asked about each time")
         self._verdicts = verdicts
-        self.environment = frozenset(environment)
+        self.environment = frozenset(expect_texts("ClassPolicy: environment", environment))
 
     def before(self, action: Deed, context: Context) -> Decision:
         """See `Policy.before`."""
@@ -277,6 +278,9 @@ class RateLimits:
         keys: Key presses a second; each character of a text is one.
         screenshots: Looks a second: `screenshot`, and a `perform` that does nothing else.
         max_actions: In all, for the life of the guard.
+
+    Raises:
+        ActionError: One is not above 0.
     """
 
     actions: float | None = 20.0
@@ -287,9 +291,10 @@ class RateLimits:
     def __post_init__(self) -> None:
         """Check that every limit is above 0."""
         for name in self.__slots__:
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ActionError(f"{name} must be above 0, or None for no limit, not {shown(value)}")
+            if (value := getattr(self, name)) is not None:
+                expect_amount(f"RateLimits: {name}, if it is not None,", value)
+        if self.max_actions is not None:
+            expect_integer("RateLimits: max_actions", self.max_actions, 1)
 
 
 class Buckets:

@@ -5,13 +5,16 @@ This module owns what is accepted. What must never appear here: a process.
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterable, Mapping
 
+from deskhand.arguments import LONGEST, expect_path, expect_word
 from deskhand.errors import ActionError, shown
 
 __all__ = ["check_timeout", "program_directory", "program_variables", "program_words"]
+
+# Splitting one takes time with the square of its length; no word of a program's may be longer.
+_LONGEST_LINE = 1 << 17
 
 
 def program_words(what: str, command: object) -> tuple[str, ...]:
@@ -25,6 +28,8 @@ def program_words(what: str, command: object) -> tuple[str, ...]:
         ActionError: It is none of these, is empty, or holds what no program can be given.
     """
     if isinstance(command, str):
+        if len(command) > _LONGEST_LINE:
+            raise ActionError(f"{what}: {shown(command)} is too long for a command line: give its words, as a list")
         try:
             words: list[object] = list(shlex.split(command))
         except ValueError as error:
@@ -35,7 +40,7 @@ def program_words(what: str, command: object) -> tuple[str, ...]:
         words = [command]
     if not words:
         raise ActionError(f"{what}: the command is empty")
-    found = tuple(_text(word, f"{what}: word {place} of the command") for place, word in enumerate(words, 1))
+    found = tuple(expect_word(f"{what}: word {place} of the command", word) for place, word in enumerate(words, 1))
     if not found[0]:
         raise ActionError(f"{what}: the program's name is empty")
     return found
@@ -55,7 +60,7 @@ def program_variables(what: str, env: object) -> dict[str, str]:
     for name, value in env.items():
         if not isinstance(name, str) or not name or "=" in name:
             raise ActionError(f"{what}: env has {shown(name)}, which is no name of a variable")
-        found[_text(name, f"{what}: a name in env")] = _text(value, f"{what}: env[{shown(name)}]")
+        found[expect_word(f"{what}: a name in env", name)] = expect_word(f"{what}: env[{shown(name)}]", value)
     return found
 
 
@@ -67,32 +72,15 @@ def program_directory(what: str, cwd: object) -> str | None:
     """
     if cwd is None:
         return None
-    directory = _text(cwd, f"{what}: cwd")
-    if not directory:
-        raise ActionError(f"{what}: cwd is empty; leave it out for the usual one")
-    return directory
+    return expect_path(f"{what}: cwd", cwd)
 
 
 def check_timeout(what: str, timeout: object) -> float:
-    """Seconds, above 0.
+    """Seconds, above 0 and at most 30 years.
 
     Raises:
         ActionError: It is no such number.
     """
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= LONGEST:
         raise ActionError(f"{what}: a timeout is a number of seconds above 0, not {shown(timeout)}")
     return timeout
-
-
-def _text(value: object, what: str) -> str:
-    path = getattr(type(value), "__fspath__", None)
-    text = value if path is None else path(value)
-    if not isinstance(text, str):
-        raise ActionError(f"{what} is {shown(value)}, which is neither text nor a path")
-    if "\0" in text:
-        raise ActionError(f"{what} has a zero byte, which no program can be given")
-    try:
-        text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise ActionError(f"{what} has a lone surrogate, which no program can be given") from None
-    return text

@@ -35,7 +35,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from deskhand.errors import ActionError
+from deskhand.errors import ActionError, shown
 from deskhand.geometry import Rect
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class Settle:
     def __post_init__(self) -> None:
         for name in ("quiet", "reaction", "timeout"):
             value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not math.isfinite(value) or not 0 <= value <= _LONGEST_TIMEOUT:
-                raise ActionError(f"Settle.{name} must be 0...{_LONGEST_TIMEOUT:g} seconds, not {value!r}")
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LONGEST_TIMEOUT:
+                raise ActionError(f"Settle.{name} must be 0...{_LONGEST_TIMEOUT:g} seconds, not {shown(value)}")
 
 
 class Activity(StrEnum):

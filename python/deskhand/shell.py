@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from deskhand.attempts import CALLER, InTurn
-from deskhand.errors import ActionError, BackendError, DeskhandError, ShellError, shown
+from deskhand.errors import ActionError, BackendError, Closed, DeskhandError, ShellError, shown
 from deskhand.forks import Owner
 from deskhand.inside import CommandResult
 from deskhand.program_arguments import check_timeout, program_directory, program_variables
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from deskhand.inside import Outcome, Session
 
-__all__ = ["Operate", "Shell", "in_subshell"]
+__all__ = ["Operate", "Shell", "check_command", "in_subshell"]
 
 _T = TypeVar("_T")
 
@@ -45,6 +45,8 @@ _CLOSE_LIMIT = 15.0
 _CLOSE_SLICE = 0.1
 # A trap on EXIT may take so long when a session is closed.
 _FAREWELL = 1.0
+# Of what a shell says that does not begin, so much is told.
+_SHOWN = 500
 _STOPPED = ("timeout", "cancelled")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -229,12 +231,14 @@ class Shell:
             ActionError: The command has a NUL character, or is no text; or a variable's name is none.
             PolicyDenied: It is not allowed.
             ShellError: A fresh shell could not be started.
-            BackendError: It is closed, or its machine tells nothing any more.
+            Closed: It is closed.
+            DesktopLost: Its machine is gone.
+            BackendError: Its machine tells nothing any more.
         """
         self._owner.refuse_if_parent("this shell")
         variables, place = program_variables("run", env), program_directory("run", cwd)
-        _checked(command)
-        data = _checked(in_subshell(command, place, variables))
+        check_command(command)
+        data = check_command(in_subshell(command, place, variables))
         limit = self._timeout if timeout is None else check_timeout("run", timeout)
         if self._operate is None:
             return self._run(data, limit)
@@ -251,8 +255,10 @@ class Shell:
                 lost = True
                 tried = self._try(data, began + limit)
                 if tried.ended and not tried.begun and tried.outcome not in _STOPPED:
+                    said = "" if (running := self._running) is None else "".join(running.take()[:3]).strip()
                     self._end()
-                    raise ShellError("bash", f"it ended with status {tried.code} before the command")
+                    reason = f"it ended with status {tried.code} before the command"
+                    raise ShellError("bash", f"{reason}: {said[-_SHOWN:]}" if said else reason)
             running = self._running
             if tried.ended or self._once:
                 self._end(leave=self._once and tried.outcome not in _STOPPED)
@@ -274,7 +280,7 @@ class Shell:
 
         Raises:
             ShellError: It could not be started.
-            BackendError: It is closed.
+            Closed: It is closed.
             PolicyDenied: It is not allowed.
         """
         if self._operate is None:
@@ -342,7 +348,7 @@ class Shell:
         self._owner.refuse_if_parent("this shell")
         with self._lock:
             if self._closed:
-                raise BackendError("this shell is closed: open another with Desktop.open_shell")
+                raise Closed("this shell is closed: open another with Desktop.open_shell")
             self._in_turn.begin(self._forget_stop)
             yield
 
@@ -425,7 +431,12 @@ def in_subshell(command: str, cwd: str | None, env: Mapping[str, str]) -> str:
     return f"({' && '.join(before)} || exit\n{command}\n)"
 
 
-def _checked(command: str) -> bytes:
+def check_command(command: object) -> bytes:
+    """What bash can be given, as bytes.
+
+    Raises:
+        ActionError: It is no text, or has what no command can have.
+    """
     if not isinstance(command, str):
         raise ActionError(f"a command is text, not {shown(command)}")
     try:

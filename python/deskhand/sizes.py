@@ -5,16 +5,20 @@ This module owns the providers' published limits. What must never appear here: a
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from deskhand.arguments import expect_integer, expect_size
 from deskhand.errors import ActionError
+from deskhand.errors import shown as told
 from deskhand.geometry import Size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# More than any picture that can be made.
+_LARGEST = 2**20
 
 __all__ = ["MODELS", "Fit", "PictureSize", "picture_size"]
 
@@ -30,7 +34,7 @@ class Fit:
         patches: At most so many squares; None for any number.
 
     Raises:
-        ActionError: A limit is less than 1.
+        ActionError: A limit is no integer of at least 1.
     """
 
     width: int
@@ -40,8 +44,10 @@ class Fit:
 
     def __post_init__(self) -> None:
         """Validate."""
-        if min(self.width, self.height, self.patch, 1 if self.patches is None else self.patches) < 1:
-            raise ActionError(f"every limit of {self} must be at least 1")
+        for name in ("width", "height", "patch"):
+            expect_integer(f"Fit: {name}", getattr(self, name), 1)
+        if self.patches is not None:
+            expect_integer("Fit: patches", self.patches, 1)
 
     def admits(self, size: Size) -> bool:
         """Whether a picture of this size is within the limits."""
@@ -95,13 +101,13 @@ def picture_size(size: PictureSize | None, shown: Size) -> Size:
             return size.of(shown)
         case str():
             if size not in MODELS:
-                raise ActionError(f"no limits are known for a model {size!r}; there are: {', '.join(MODELS)}")
+                raise ActionError(f"no limits are known for a model {told(size)}; there are: {', '.join(MODELS)}")
             return MODELS[size].of(shown)
-        case int() | float() if not isinstance(size, bool) and 0 < size < math.inf:
+        case int() | float() if not isinstance(size, bool) and 0 < size < _LARGEST:
             return _scaled(shown, size)
-        case (int(), int()):
-            return Size(*size)
-    raise ActionError(f"a size is (width, height), a factor above 0, a Fit or a model's name, not {size!r}")
+        case (_, _):
+            return expect_size("a picture's size", size, _LARGEST)
+    raise ActionError(f"a size is (width, height), a factor above 0, a Fit or a model's name, not {told(size)}")
 
 
 def _scaled(size: Size, factor: float) -> Size:

@@ -156,7 +156,7 @@ def test_an_engine_that_could_not_look_in_time_is_asked_again(relay: Relay, imag
         relay.troubles.append(Trouble(200, r"^GET .*/stats", times=2, body=empty))
         assert desktop.usage().memory > 0
         engine.api.kill(desktop.name)
-        with pytest.raises(deskhand.BackendError, match="check that it runs"):
+        with pytest.raises(deskhand.DesktopLost, match="it was killed"):
             desktop.usage()
 
 

@@ -62,7 +62,7 @@ def test_nothing_is_left(contained: Callable[..., deskhand.Desktop], engine: Eng
 def test_one_that_cannot_is_removed(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
     desktop = contained()
     engine.api.remove_container(desktop.name, force=True)
-    with pytest.raises(deskhand.LaunchFailed, match="begun anew"):
+    with pytest.raises(deskhand.DesktopLost, match="was removed"):
         desktop.renew()
     assert desktop.display is not None
     until(lambda: not os.path.lexists(f"/tmp/.X11-unix/X{str(desktop.display)[1:]}"), 10, "the link's removal")

@@ -101,7 +101,7 @@ def test_bad_actions(desktop: deskhand.Desktop) -> None:
     ):
         with pytest.raises(deskhand.ActionError):
             call()
-    with pytest.raises(deskhand.ImagingError):
+    with pytest.raises(deskhand.ActionError):
         desktop.screenshot(size=(0, 0))
     with pytest.raises(deskhand.ShellError):
         desktop.start("/nonexistent/program")

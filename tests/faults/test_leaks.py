@@ -164,8 +164,8 @@ def test_killed_guard(launch: Callable[..., deskhand.Desktop], runtime: Path, ma
     until(lambda: not marked(mark), GONE, f"the end of {marked(mark)}")
     with pytest.raises(deskhand.DesktopLost) as caught:
         desktop.screenshot()
-    assert caught.value.cause == "x_server"
-    with pytest.raises(deskhand.BackendError):
+    assert caught.value.cause == "guard"
+    with pytest.raises(deskhand.DesktopLost):
         desktop.start("xterm")
     desktop.close()
     assert display_files(desktop.display) == []

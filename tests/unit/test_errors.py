@@ -13,6 +13,7 @@ from deskhand.errors import (
     AuthFailed,
     BackendError,
     BadPlan,
+    Closed,
     ConnectFailed,
     DeskhandError,
     DesktopLost,
@@ -42,6 +43,7 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
     (Untypable([(3, "\0")]), ActionError, {"characters": ((3, "\0"),)}),
     (InputBlocked("pointer", "Dmenu (process 7)"), ActionError, {"device": "pointer", "holder": "Dmenu (process 7)"}),
     (BackendError("m"), DeskhandError, {"message": "m"}),
+    (Closed("this desktop is closed"), BackendError, {}),
     (BadPlan("a circle", ("a", "b")), ActionError, {"calls": ("a", "b")}),
     (
         ConnectFailed("x11::99", "no such display", "start Xvfb"),
@@ -121,6 +123,10 @@ def test_round_trip(error: DeskhandError, failed_at: int | None, through: object
         (
             LaunchFailed("Xvfb", 2.0, "", "apt-get install xvfb"),
             "Xvfb did not come up in 2 s: apt-get install xvfb (it wrote no output)",
+        ),
+        (
+            LaunchFailed("the image x", 0.0, "", "it does not exist: docker pull x"),
+            "the image x is not available: it does not exist: docker pull x",
         ),
         (LaunchFailed("Xvfb", 0.0, "x\n"), "Xvfb did not come up\n--- last output ---\nx"),
         (LaunchFailed("Xvfb", 2.0, "x\n"), "Xvfb did not come up in 2 s\n--- last output ---\nx"),

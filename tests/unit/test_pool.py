@@ -276,7 +276,7 @@ def test_reset_by_a_function(make: Maker) -> None:
     [
         ("raises", "ValueError: no"),
         ("session", "UnsupportedAction: memory does not support"),
-        ("closed by its user", "BackendError: this desktop is closed"),
+        ("closed by its user", "Closed: this desktop is closed"),
     ],
 )
 def test_a_reset_that_fails_means_a_fresh_desktop(make: Maker, how: str, why: str) -> None:

@@ -74,6 +74,8 @@ class VncBackend:
         self._typed = -math.inf
         self._stop = threading.Event()
         self._closed = False
+        # How a server was lost that did not come back in time: each later call looks for it once, and waits no more.
+        self._given_up = ""
         self._before = ""
         self._ends: Ends | None = None
         self._vnc = self._connect(timeout, None)
@@ -116,7 +118,7 @@ class VncBackend:
 
     def _reconnect(self, lost: DesktopLost) -> str:
         """Connect again, and release what was held. Returns what is to be said of it."""
-        deadline = time.monotonic() + _RECONNECT_LIMIT
+        deadline = time.monotonic() + (_ENTRY_LIMIT if self._given_up else _RECONNECT_LIMIT)
         keys, buttons = self._vnc.pressed()
         self._vnc.close()
         pause, reason = _FIRST_PAUSE, "no time was left to try"
@@ -130,14 +132,18 @@ class VncBackend:
                 self._vnc = self._connect(left, self.screen, next(ends))
             except ConnectFailed as error:
                 reason = error.reason
+                if self._given_up:
+                    deadline = 0.0
             else:
+                self._given_up = ""
                 break
             if self._stop.wait(min(pause * random.uniform(0.5, 1.0), left)):  # noqa: S311 # only spreads the attempts
                 raise _native.Interrupted("this call was stopped")
             pause = min(2 * pause, _LONGEST_PAUSE)
         else:
             detail = f"{lost.detail}; for {_RECONNECT_LIMIT:g} s it did not come back: {reason}"
-            raise DesktopLost("network", detail) from lost
+            self._given_up = self._given_up or detail
+            raise DesktopLost("network", self._given_up) from lost
         self._keyboard.forget()
         self._keyboard.unlearn()
         # Most servers release what a client held that went away; x11vnc does not, and has forgotten the buttons: only what it

@@ -14,20 +14,20 @@ import secrets
 import socket
 import ssl
 import struct
-import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from deskhand.errors import ActionError, BackendError, DesktopLost, LaunchFailed, ShellError
+from deskhand.errors import ActionError, BackendError, DesktopLost, LaunchFailed, ShellError, shown
 from deskhand.inside import Usage
 from deskhand.launch import cgroup, registry
-from deskhand.launch.copying import pack, staged
+from deskhand.launch.copying import spooled, staged
 from deskhand.launch.notes import notes
-from deskhand.launch.processes import Guard
+from deskhand.launch.processes import Guard, log_name
 from deskhand.launch.throttle import Throttle
 from deskhand.launch.viewing import LONGEST_LISTING, VIEW, viewed
+from deskhand.programs import Program
 from deskhand.readiness import ready
 
 if TYPE_CHECKING:
@@ -44,7 +44,14 @@ LIBRARY = "/usr/local/lib/deskhand"
 # The supervisor's exit codes.
 _X_ENDED, _PART_ENDED, _X_ABSENT, _X_KILLED = 71, 72, 73, 74
 _KILLED = 137
+# Of a command that did not end by itself.
+_BY_SIGNAL = 128
 _NO_START = "check that the container runs, has the program, and has room for processes (Limits.processes)"
+# By what `start-program` says.
+_START_HINTS = {
+    "not found": "check that the image has it, and that it is on PATH",
+    "not executable": "it may not be executed: check its rights, and that it is a program",
+}
 _REFUSED = b"OCI runtime exec failed"
 # Who reads it may have had enough, and closes its standard input: it ends then, where the engine would let it wait for ever.
 # What the kernel makes as it is read (/proc, /sys) says that it is empty, and tar believes that.
@@ -67,11 +74,22 @@ if [ "$3" = new ]; then
   if [ "$file" != "$1" ]; then echo "it leads through a link to $file" >&2; exit 1; fi
   if [ -e "$file" ]; then echo 'File exists' >&2; exit 1; fi
 fi
+if [ -e "$file" ] && [ ! -f "$file" ]; then
+  stat -c '%N is a %F' -- "$file" >&2
+  exit 1
+fi
 mkdir -p -- "${file%/*}/" && part=$(mktemp -- "${file%/*}/.part-XXXXXXXXXX") || exit
 trap 'rm -f -- "$part"' EXIT
 head -c "$2" >"$part" || exit
 if [ "$3" = new ]; then chmod =rw -- "$part" && ln -T -- "$part" "$file"; exit; fi
 if [ -e "$file" ]; then chmod --reference="$file" -- "$part"; else chmod =rw -- "$part"; fi && mv -fT -- "$part" "$file"
+"""
+# Opening a pipe that nobody writes to, it would wait for ever.
+_READ = """if [ -p "$2" ]; then
+  stat -Lc '%N is a %F' -- "$2" >&2
+  exit 1
+fi
+exec head -c "$1" -- "$2"
 """
 _OUT, _ERR = 1, 2
 _FRAME = struct.Struct(">BxxxL")
@@ -112,7 +130,9 @@ class Exec:
 
         Raises:
             ShellError: It could not be started.
+            ActionError: A word, a variable or the directory is no UTF-8; the engine would put something else in its place.
         """
+        _check_text(*argv, cwd or "", *(env or {}), *(env or {}).values())
         self._api = container.engine.api
         self._errors = container.engine.errors
         self._buffer = b""
@@ -127,7 +147,7 @@ class Exec:
             stream = self._api.exec_start(self.id, socket=True)
         except (self._errors.APIError, self._errors.DockerException, OSError) as error:
             reason = str(getattr(error, "explanation", "") or error)
-            raise ShellError(argv[0], reason, _NO_START) from error
+            raise ShellError(argv[0], reason, _hint(reason)) from error
         self._stream = stream
         self._socket = getattr(stream, "_sock", stream)
         self._socket.setblocking(False)  # noqa: FBT003 # the socket's own method
@@ -184,7 +204,8 @@ class Exec:
             return 0
         try:
             taken: int = self._socket.send(data)
-        except (BlockingIOError, BrokenPipeError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except OSError:
+            # It takes nothing just now, or any more.
             return 0
         return taken
 
@@ -213,7 +234,8 @@ class Exec:
         # It has an exit code then too, and the reason in place of its output. Of one that ended at once, the engine may have no
         # number yet.
         if not self._started and output.startswith(_REFUSED):
-            raise ShellError(self._program, output.decode("utf-8", "replace").strip(), _NO_START)
+            reason = output.decode("utf-8", "replace").strip()
+            raise ShellError(self._program, reason, _hint(reason))
 
     def await_exit(self, timeout: float) -> int:
         """Its exit code, once its streams have ended.
@@ -257,8 +279,9 @@ def _first_line(command: Exec, limit: float = _HELPER_LIMIT) -> bytes:
 class ContainerSession:
     """A shell in a container."""
 
-    def __init__(self, running: Exec, end: Callable[[], None]) -> None:
+    def __init__(self, container: Container, running: Exec, end: Callable[[], None]) -> None:
         """Speak to `running`, which `end` ends with all that it has started."""
+        self._container = container
         self._exec = running
         self._end = end
         self._over = threading.Event()
@@ -284,6 +307,7 @@ class ContainerSession:
         code = self._exec.exit_code()
         if code is not None:
             self._exec.check_started(self._said)
+            self._container.raise_if_dying()
         return code
 
     def end(self) -> None:
@@ -392,6 +416,8 @@ class Container:
                     raise TimeoutError(f"{argv[0]} in {self.name} gave no answer for {timeout:g} s")
             code = command.await_exit(timeout)
             command.check_started(bytes(out))
+            if code >= _BY_SIGNAL:
+                self.raise_if_dying()
             return code, bytes(out), bytes(errors)
         finally:
             command.close()
@@ -402,7 +428,7 @@ class Container:
         argv = [f"{LIBRARY}/run-session", token, *(["once"] if once else [])]
         environment = {**self.berth.environment, **(env or {})}
         running = Exec(self, argv, env=environment, cwd=self.where(cwd), stdin=True)
-        return ContainerSession(running, functools.partial(self._end_command, token))
+        return ContainerSession(self, running, functools.partial(self._end_command, token))
 
     def where(self, cwd: str | None) -> str | None:
         """Where a program starts: the image says so, unless the desktop is one of several."""
@@ -419,8 +445,12 @@ class Container:
         try:
             self.engine.api.kill(self.id, "SIGUSR2")
         except (self.engine.errors.DockerException, OSError) as error:
+            if self.loss() is not None:
+                # It has ended with its container.
+                return
             raise BackendError(f"cannot end a command in {self.name}: {error}") from error
-        _first_line(Exec(self, argv, env=self.berth.environment))
+        with contextlib.suppress(ShellError) if self.loss(_DEATH_LIMIT) else contextlib.nullcontext():
+            _first_line(Exec(self, argv, env=self.berth.environment))
 
     # --- files ---
 
@@ -436,7 +466,7 @@ class Container:
                     f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit, or use copy_out"
                 )
 
-        code, _, errors = self.run(["head", "-c", str(limit + 1), "--", _checked(path)], take=take)
+        code, _, errors = self.run(["sh", "-c", _READ, "sh", str(limit + 1), _checked(path)], take=take)
         if code != 0:
             raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors)}")
         return bytes(data)
@@ -466,18 +496,17 @@ class Container:
         if code != 0:
             raise BackendError(f"cannot write {path!r} in {self.name}: {_words(errors)}")
 
-    def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """See `Desktop.copy_in`."""
         directory, name = posixpath.split(_checked(target).rstrip("/"))
-        with tempfile.TemporaryFile() as spool:
-            pack(Path(source), name, spool)
-            spool.seek(0)
+        with spooled(Path(source), name) as (spool, left_out):
             script = 'mkdir -p -- "$1" && tar -x --no-same-owner --no-same-permissions -C "$1" -f -'
             code, _, errors = self.run(["sh", "-c", script, "sh", directory], stdin=spool)
         if code != 0:
             raise BackendError(f"cannot copy to {target!r} in {self.name}: {_words(errors)}")
+        return left_out.tell(repr(str(source)))
 
-    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> tuple[str, ...]:
         """See `Desktop.copy_out`."""
         directory, name = posixpath.split(_checked(source).rstrip("/"))
         if name in {"", ".", ".."}:
@@ -496,11 +525,14 @@ class Container:
                     if command.ended and command.exit_code():
                         raise output.failed() from None
                     raise
-                if command.await_exit(_HELPER_LIMIT) != 0:
+                # With 1 it has written all, and says what changed meanwhile.
+                code = command.await_exit(_HELPER_LIMIT)
+                if code > 1 or not (staging.left_out.note_said(output.errors) or code == 0):
                     raise output.failed()
             finally:
                 command.close()
             staging.publish()
+            return staging.left_out.tell(staging.what)
 
     # --- what it says of itself ---
 
@@ -515,7 +547,7 @@ class Container:
         """See `Desktop.home`."""
         return self.berth.home
 
-    def logs(self, program: str | None) -> str:
+    def logs(self, program: str | Program | None) -> str:
         """See `Desktop.logs`."""
         if program is None and not self.berth.shared:
             try:
@@ -524,12 +556,20 @@ class Container:
             except (self.engine.errors.DockerException, OSError) as error:
                 raise BackendError(f"the Docker engine tells nothing of {self.name}: {error}") from error
         else:
-            text = self.run(["tail", "-c", str(_LOG_TAIL), "--", str(self.log_of(program or "desktop"))])[1]
+            code, text, errors = self.run([f"{LIBRARY}/show-log", self._log_prefix_of(program), str(_LOG_TAIL)])
+            if code != 0:
+                hint = "of the desktop's parts they are x-server, window-manager, bus, panel and keep-logs"
+                raise BackendError(f"no log of {shown(program)} in {self.name}: {_words(errors)}; {hint}")
         return text.decode("utf-8", "replace")
 
-    def log_of(self, program: str) -> Path:
-        """The file in the container that a program's output is appended to."""
-        return Path(f"{self.berth.runtime}/logs/{posixpath.basename(program)}.log")
+    def _log_prefix_of(self, program: str | Program | None) -> str:
+        if isinstance(program, Program):
+            return str(program.log).removesuffix(".log")
+        return self.log_prefix(program or "desktop")
+
+    def log_prefix(self, program: str) -> str:
+        """What the logs in the container of that program begin with; its process id comes next."""
+        return f"{self.berth.runtime}/logs/{log_name(program)}"
 
     def last_words(self) -> str:
         """Its log, as far as it is to be had."""
@@ -550,6 +590,8 @@ class Container:
             # An engine that could not look in time answers with nothing.
             if "usage" in memory:
                 break
+            if (lost := self.loss()) is not None:
+                raise lost
             if time.monotonic() >= deadline:
                 raise BackendError(f"the Docker engine tells nothing of {self.name}: check that it runs, or ask again")
             time.sleep(_SLICE)
@@ -621,20 +663,13 @@ class Container:
 
     def cause(self, lost: DesktopLost) -> DesktopLost:
         """The same loss, with what the engine knows of it."""
-        begun = time.monotonic()
         try:
-            with self.engine.impatient():
-                running, code, starved = self._state()
-                while running and time.monotonic() - begun < (_STARVED_LIMIT if self._killed() else _DEATH_LIMIT):
-                    time.sleep(0.01)
-                    running, code, starved = self._state()
-        except self.engine.errors.NotFound:
-            return DesktopLost("container", f"the container {self.name} was removed")
+            found = self._loss(_STARVED_LIMIT if self._killed() else _DEATH_LIMIT)
         except (self.engine.errors.DockerException, OSError) as error:
             return DesktopLost(
                 "daemon", f"the Docker engine does not answer: {error}", "start the engine, then launch again"
             )
-        if running:
+        if found is None:
             # Who would tell how the X server ended has no memory to do it.
             if lost.cause == "x_server" and (killed := self._killed()):
                 detail = (
@@ -642,6 +677,31 @@ class Container:
                 )
                 return DesktopLost("oom", f"container {self.name}: {detail}")
             return lost
+        return found
+
+    def loss(self, limit: float = 0.0) -> DesktopLost | None:
+        """What became of it, if it does not run any more; None while it does, and where the engine does not answer.
+
+        Args:
+            limit: Seconds to wait for its end: its commands end a little before the engine says that it has.
+        """
+        try:
+            return self._loss(limit)
+        except (self.engine.errors.DockerException, OSError):
+            return None
+
+    def _loss(self, limit: float) -> DesktopLost | None:
+        begun = time.monotonic()
+        try:
+            with self.engine.impatient():
+                running, code, starved = self._state()
+                while running and time.monotonic() - begun < limit:
+                    time.sleep(0.01)
+                    running, code, starved = self._state()
+        except self.engine.errors.NotFound:
+            return DesktopLost("container", f"the container {self.name} was removed")
+        if running:
+            return None
         what = {
             _X_ENDED: ("x_server", "the X server ended"),
             _PART_ENDED: ("supervisor", "a part of the desktop ended again and again"),
@@ -653,6 +713,15 @@ class Container:
         }
         cause, detail = what.get(code, ("container", f"it ended with exit code {code}"))
         return DesktopLost(cause, f"container {self.name}: {detail}")
+
+    def raise_if_dying(self) -> None:
+        """For who saw something end that a dying container would have ended too.
+
+        Raises:
+            DesktopLost: It has ended.
+        """
+        if (lost := self.loss(_DEATH_LIMIT)) is not None:
+            raise lost
 
 
 class ContainerPrograms:
@@ -676,24 +745,29 @@ class ContainerPrograms:
     ) -> tuple[int, int]:
         """Start a program; see `Guard.spawn`. Its process id is the container's own."""
         where = self._container.where(None if cwd is None else str(cwd))
-        log = self.log_of(argv[0])
+        log = self._container.log_prefix(argv[0])
         environment = {**self._container.berth.environment, **env}
-        command = Exec(self._container, [f"{LIBRARY}/start-program", str(log), *argv], env=environment, cwd=where)
+        command = Exec(self._container, [f"{LIBRARY}/start-program", log, *argv], env=environment, cwd=where)
         line = _first_line(command)
         if not line.isdigit():
-            hint = "check that the image has it, and that it is on PATH"
-            raise ShellError(argv[0], line.decode("utf-8", "replace") or "it did not start", hint)
+            if not line or line.startswith(_REFUSED):
+                self._container.raise_if_dying()
+            reason = line.decode("utf-8", "replace")
+            raise ShellError(argv[0], reason or "nothing was heard of it", _hint(reason))
         pid = int(line)
         self._running[pid] = command.id
         return pid, 0
 
-    def log_of(self, program: str) -> Path:
-        """The file in the container that the program's output is appended to."""
-        return self._container.log_of(program)
+    def log_of(self, program: str, pid: int) -> Path:
+        """The file in the container with the beginning and the end of what that program writes."""
+        return Path(f"{self._container.log_prefix(program)}-{pid}.log")
 
-    def tail(self, program: str) -> str:
-        """The last lines of it."""
-        return self._container.logs(program)
+    def tail(self, program: str, pid: int) -> str:
+        """The last lines of it; empty where it is not to be had."""
+        try:
+            return self._container.logs(Program(pid, None, self.log_of(program, pid)))
+        except (BackendError, ShellError, TimeoutError):
+            return ""
 
     def exit_status(self, pid: int) -> int | None:
         """How a program ended (128 and more: a signal), None while it runs."""
@@ -718,6 +792,11 @@ class ContainerPrograms:
             '[ "$6" = "$2" ] && exit 0; p=$4; done; exit 1'
         )
         return self._container.run(["sh", "-c", script, "sh", str(pid), str(program), startup_id])[0] == 0
+
+    @property
+    def gone(self) -> bool:
+        """See `Guard.gone`. Programs end with their container only."""
+        return self._own_guard is not None and self._own_guard.gone
 
     def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
         """Run this, on this machine, for `limit` seconds at most, should the driver vanish without closing."""
@@ -744,6 +823,24 @@ class ContainerPrograms:
             self._own_guard.close()
 
 
+def _hint(reason: str) -> str:
+    """What to do where the engine could not start a command."""
+    if "chdir" in reason or "Cwd" in reason:
+        return "check the directory that it starts in"
+    if "argument list too long" in reason:
+        return "its arguments and its environment are too long: shorten them, or use a file"
+    return _START_HINTS.get(reason, _NO_START)
+
+
+def _check_text(*texts: str) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            hint = "in a container only shell and open_shell can name it, in their commands"
+            raise ActionError(f"{shown(text)} is no UTF-8, which the Docker engine cannot be given: {hint}") from None
+
+
 def _checked(path: str) -> str:
     if not path.startswith("/") or "\0" in path:
         raise ActionError(f"{path!r} is no absolute path")
@@ -761,7 +858,7 @@ class _Output:
         self._command = command
         self._what = what
         self._waiting = b""
-        self._errors = b""
+        self.errors = b""
 
     def read(self, size: int, /) -> bytes:
         """Up to `size` bytes; none at the end."""
@@ -772,7 +869,7 @@ class _Output:
                 if kind == _OUT:
                     self._waiting += data
                 else:
-                    self._errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(self._errors))]
+                    self.errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(self.errors))]
             if time.monotonic() > deadline:
                 raise TimeoutError(f"copying {self._what}: nothing came for {_HELPER_LIMIT:g} s")
         taken, self._waiting = self._waiting[:size], self._waiting[size:]
@@ -780,4 +877,4 @@ class _Output:
 
     def failed(self) -> BackendError:
         """The command's own words."""
-        return BackendError(f"cannot copy {self._what}: {_words(self._errors)}")
+        return BackendError(f"cannot copy {self._what}: {_words(self.errors)}")

@@ -20,19 +20,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deskhand.arguments import (
+    expect,
+    expect_amount,
+    expect_flag,
+    expect_integer,
+    expect_path,
+    expect_several,
+    expect_text,
+    expect_texts,
+    expect_word,
+)
 from deskhand.desktop import Desktop
-from deskhand.errors import ActionError, BackendError, LaunchFailed
+from deskhand.errors import ActionError, BackendError, LaunchFailed, shown
 from deskhand.launch import registry
 from deskhand.launch.allowlist import parse_hosts
 from deskhand.launch.berth import DEFAULT_IMAGE, HOME, OWN, Berth
 from deskhand.launch.confinement import confined, create
 from deskhand.launch.container import Container, ContainerPrograms
+from deskhand.launch.display import check_display
 from deskhand.launch.engine import Engine, connect_engine
 from deskhand.launch.leftovers import SOCKETS, own_labels, reap, settle_removal
 from deskhand.launch.mounting import check_source, engine_sockets
 from deskhand.launch.opening import NO_MANAGER, expected_of, open_over_vnc, open_over_x
 from deskhand.launch.processes import Guard
 from deskhand.launch.proxy import enclose
+from deskhand.program_arguments import program_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +69,7 @@ REMOVAL_LIMIT = 300.0
 
 _READY_LIMIT = 30.0
 _LEASE_LIMIT = 10.0
-_LARGEST = 16384
+_LARGEST_USER = 2**32 - 2
 _EXIT_POLL = 0.1
 # A busy engine was seen to take more than 15 s to make a container: who was interrupted waits no longer, the guard does.
 _UNANSWERED_LIMIT = 5.0
@@ -75,6 +88,9 @@ class Limits:
         shared_memory: Bytes of `/dev/shm`, where browsers keep their pictures.
         home: Bytes of its home directory, which is in memory.
         temporary: Bytes of `/tmp`, which is too.
+
+    Raises:
+        ActionError: One is not greater than 0.
     """
 
     memory: int = 2 << 30
@@ -85,8 +101,9 @@ class Limits:
     temporary: int = 512 << 20
 
     def __post_init__(self) -> None:
-        if min(self.memory, self.processes, self.shared_memory, self.home, self.temporary) < 1 or not self.cpus > 0:
-            raise ActionError(f"every limit must be greater than 0: {self}")
+        for name in ("memory", "processes", "shared_memory", "home", "temporary"):
+            expect_integer(f"Limits: {name}", getattr(self, name), 1)
+        expect_amount("Limits: cpus", self.cpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +114,19 @@ class Mount:
         source: Its path there; absolute where the engine is remote.
         target: Its absolute path there.
         writable: Whether it may be changed there.
+
+    Raises:
+        ActionError: One is of a wrong type.
     """
 
     source: str | os.PathLike[str]
     target: str
     writable: bool = False
+
+    def __post_init__(self) -> None:
+        expect_path("Mount: source", self.source)
+        expect_text("Mount: target", self.target)
+        expect_flag("Mount: writable", self.writable)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,13 +150,38 @@ class Order:
     timeout: float = _READY_LIMIT
 
     def __post_init__(self) -> None:
-        _check_size(self.size)
+        check_display(
+            size=self.size,
+            dpi=self.dpi,
+            method=self.method,
+            window_manager=self.window_manager,
+            timeout=self.timeout,
+        )
+        expect_word("launch: image", expect_text("launch: image", self.image))
+        self._check_types()
         if self.window_manager not in {"auto", None}:
             raise ActionError(f"a container brings its own window manager: 'auto' or None, not {self.window_manager!r}")
         if self.name is not None:
             registry.check_name(self.name)
         if 0 in self.numbers:
             raise ActionError("user 0 in a container is root: choose another number")
+
+    def _check_types(self) -> None:
+        if not isinstance(self.network, str):
+            expect_texts("launch: network, if it is no text,", self.network)
+        for mount in expect_several("launch: mounts", self.mounts):
+            expect("launch: each of mounts", mount, Mount)
+        for name, value in (("env", self.env), ("labels", self.labels)):
+            program_variables(f"launch: {name}", value)
+        if self.user is not None and (not isinstance(self.user, tuple | list) or len(self.user) != 2):
+            raise ActionError(f"launch: user is (user, group) as numbers, not {shown(self.user)}")
+        for number in self.user or ():
+            expect_integer("launch: user, and group,", number, 0, _LARGEST_USER)
+        if self.limits is not None:
+            expect("launch: limits", self.limits, Limits)
+        expect_flag("launch: vnc", self.vnc)
+        if self.remote is not None:
+            expect_flag("launch: remote", self.remote)
 
     @property
     def numbers(self) -> tuple[int, int]:
@@ -418,12 +468,6 @@ def _check_remote(order: Order, displays: int) -> None:
     if not isinstance(order.network, str):
         hint = "use network='none' or 'bridge', or an engine of this machine"
         raise ActionError(f"whether a list of hosts holds cannot be looked at on another machine: {hint}")
-
-
-def _check_size(size: tuple[int, int]) -> None:
-    width, height = size
-    if not (isinstance(width, int) and isinstance(height, int) and 1 <= width <= _LARGEST and 1 <= height <= _LARGEST):
-        raise ActionError(f"a screen must be 1x1 to {_LARGEST}x{_LARGEST} pixels, not {width}x{height}")
 
 
 def _check_network(network: str | Sequence[str]) -> tuple[AllowedHost, ...]:

@@ -26,25 +26,36 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from deskhand import entry
 from deskhand._native import Interrupted
 from deskhand.aio import AsyncDesktop
-from deskhand.desktop import bare, core_of
-from deskhand.errors import ActionError, BackendError, DeskhandError, LaunchFailed, PoolExhausted
+from deskhand.arguments import (
+    expect,
+    expect_callable,
+    expect_integer,
+    expect_seconds,
+    expect_size,
+    expect_text,
+    expect_texts,
+)
+from deskhand.desktop import Desktop, bare, core_of
+from deskhand.errors import ActionError, BackendError, Closed, DeskhandError, LaunchFailed, PoolExhausted, shown
 from deskhand.forks import Owner
 from deskhand.launch import registry
+from deskhand.launch.display import LARGEST_SCREEN
 from deskhand.launch.processes import Guard
-from deskhand.launch.rooms import Rooms
+from deskhand.launch.rooms import MOST, Rooms
+from deskhand.program_arguments import program_words
 from deskhand.roster import Check, End, Order, Refuse, Reset, Roster, Serve, Start, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from deskhand.desktop import Desktop
 
 __all__ = ["AsyncPool", "Pool", "PoolStatus", "ResetBy"]
 
 ResetBy: TypeAlias = "Literal['fresh', 'session'] | Callable[[Desktop], object]"
 """What is done to a desktop between two users; see `Pool`."""
 
+_RESETS = ("fresh", "session")
 _CHECK_PERIOD = 1.0
 _CHECK_LIMIT = 2.0
 _CLOSE_LIMIT = 60.0
@@ -287,7 +298,7 @@ class _Keeper:
 
     def _start_one(self, slot: int) -> None:
         try:
-            desktop = self.launch()
+            desktop = expect("Pool: what launch returns", self.launch(), Desktop)
         except BaseException as error:  # noqa: BLE001 # it is told to whoever waits
             self.inbox.put(partial(self._on_failed, slot, error))
         else:
@@ -336,8 +347,12 @@ def _latest(desktop: Desktop) -> Desktop:
     return desktop
 
 
-def _closed() -> BackendError:
-    return BackendError("this pool is closed")
+def _checked(timeout: float | None) -> float | None:
+    return None if timeout is None else expect_seconds("acquire: timeout", timeout)
+
+
+def _closed() -> Closed:
+    return Closed("this pool is closed")
 
 
 def _as_launch_failure(error: BaseException | None) -> BaseException:
@@ -532,18 +547,21 @@ class Pool:
         Raises:
             ActionError: A number is impossible, or `options` has a name, which only one desktop could have.
         """
-        if size < 1 or not 0 <= warm <= size:
-            raise ActionError(
-                f"a pool must have at least 1 desktop, and 0 to size warm ones, not size={size}, warm={warm}"
-            )
-        if max_waiting is not None and max_waiting < 0:
-            raise ActionError(f"max_waiting must be 0 or more, or None, not {max_waiting}")
-        if not callable(reset) and reset not in {"fresh", "session"}:
-            raise ActionError(f"reset must be 'fresh', 'session' or a function, not {reset!r}")
+        size = expect_integer("Pool: size", size, 1)
+        warm = expect_integer("Pool: warm, which is at most size,", warm, 0, size)
+        if max_waiting is not None:
+            max_waiting = expect_integer("Pool: max_waiting, if it is not None,", max_waiting, 0)
+        if not callable(reset) and reset not in _RESETS:
+            raise ActionError(f"reset must be 'fresh', 'session' or a function, not {shown(reset)}")
+        if not callable(launch):
+            expect_text("Pool: launch, if it is no function,", launch)
+        expect_integer("Pool: displays", displays, 1, MOST)
+        expect_callable("Pool: clock", clock)
+        reaper = None if reaper is None else program_words("Pool: reaper", expect_texts("Pool: reaper", reaper))
         if "name" in options:
             raise ActionError("the desktops of a pool cannot all have one name: leave `name` out")
         if screen is not None:
-            options["size"] = screen
+            options["size"] = expect_size("Pool: screen", screen, LARGEST_SCREEN)
         self.label = f"pool-{secrets.token_hex(8)}"
         if reaper is not None:
             options["label"] = self.label
@@ -605,9 +623,10 @@ class Pool:
             PoolExhausted: On entering: none was free in time, or too many callers wait already. Also a `TimeoutError`.
             LaunchFailed: On entering: no desktop comes up, three times in a row, and there is none to wait for. (Other errors
                 of launching that this package has are raised as they are.)
-            BackendError: On entering: the pool is closed.
+            Closed: On entering: the pool is closed.
+            ActionError: There is no such timeout.
         """
-        return _Lease(self._keeper, timeout)
+        return _Lease(self._keeper, _checked(timeout))
 
     def close(self) -> None:
         """End all desktops, those in use too, and wait until they are gone. Again is harmless.
@@ -680,7 +699,7 @@ class AsyncPool:
 
     def acquire(self, timeout: float | None = 30.0) -> _AsyncLease:
         """As `Pool.acquire`, for the length of an `async with` block."""
-        return _AsyncLease(self.pool._keeper, timeout)  # noqa: SLF001 # one module
+        return _AsyncLease(self.pool._keeper, _checked(timeout))  # noqa: SLF001 # one module
 
     async def close(self) -> None:
         """As `Pool.close`."""

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from deskhand.errors import ActionError, BackendError, LaunchFailed
+from deskhand.errors import ActionError, BackendError, LaunchFailed, shown
 from deskhand.launch.guard import remove_tree
 
 if TYPE_CHECKING:
@@ -209,8 +209,8 @@ def check_name(name: str) -> str:
     Raises:
         ActionError: It has other characters than letters, digits, `_`, `.` and `-`, or more than 64.
     """
-    if not _NAME.fullmatch(name):
-        raise ActionError(f"{name!r} cannot name a desktop: use up to 64 letters, digits, '_', '.' and '-'")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ActionError(f"{shown(name)} cannot name a desktop: use up to 64 letters, digits, '_', '.' and '-'")
     return name
 
 

@@ -1,0 +1,96 @@
+"""A container that dies while its desktop is used: whoever calls is told of that, `close()` never raises, nothing is left."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from containers.helpers import left
+from faults.gone import ANSWERS, ANSWERS_LOST, examine
+from faults.helpers import until, within
+from faults.surface import Arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from deskhand import Desktop
+    from deskhand.launch.engine import Engine
+
+# The engine is asked what became of it.
+LIMIT = 3.0
+
+
+def _runs(engine: Engine, name: str) -> bool:
+    return any(name in entry["Names"][0] for entry in engine.api.containers())
+
+
+def _kill(engine: Engine, name: str) -> None:
+    engine.api.kill(name)
+
+
+def _remove(engine: Engine, name: str) -> None:
+    engine.api.remove_container(name, force=True)
+
+
+def _kill_server(engine: Engine, name: str) -> None:
+    made = engine.api.exec_create(name, ["pkill", "-KILL", "Xvfb"])
+    engine.api.exec_start(made["Id"], detach=True)
+
+
+ENDS: dict[str, tuple[Callable[[Engine, str], None], str]] = {
+    "killed": (_kill, "container"),
+    "removed": (_remove, "container"),
+    "without its server": (_kill_server, "x_server"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_whoever_calls_meanwhile_is_told(
+    contained: Callable[..., Desktop], engine: Engine, runtime: Path, end: str
+) -> None:
+    desktop = contained()
+    shell = desktop.open_shell()
+    kill, cause = ENDS[end]
+    work: dict[str, Callable[[], object]] = {
+        "a command": lambda: desktop.shell("sleep 100", timeout=60),
+        "a session's command": lambda: shell.run("sleep 100"),
+        "a program that shows no window": lambda: desktop.start(["sleep", "100"]),
+        "a device that says nothing": lambda: desktop.read_file("/dev/ptmx"),
+    }
+    with ThreadPoolExecutor(len(work)) as pool:
+        futures = {name: pool.submit(call) for name, call in work.items()}
+        until(lambda: all(future.running() for future in futures.values()), 10, "all to begin")
+        with pytest.raises(TimeoutError):
+            futures["a command"].result(0.5)
+        with within(2 * LIMIT, "telling all of them"):
+            kill(engine, str(desktop.name))
+            errors = {name: future.exception(60) for name, future in futures.items()}
+    told = {name: (type(error).__name__, getattr(error, "cause", error)) for name, error in errors.items()}
+    assert told == dict.fromkeys(work, ("DesktopLost", cause))
+    with within(2 * LIMIT, "closing"):
+        shell.close()
+        desktop.close()
+    assert left(engine, runtime) == []
+
+
+@pytest.mark.parametrize("end", [*ENDS, "closed"])
+def test_whatever_is_called_afterwards(
+    contained: Callable[..., Desktop], engine: Engine, runtime: Path, end: str
+) -> None:
+    desktop = contained()
+    desktop.start("xterm")
+    arguments = Arguments(desktop, desktop.windows()[0])
+    shell = desktop.open_shell()
+    if end == "closed":
+        desktop.close()
+    else:
+        ENDS[end][0](engine, str(desktop.name))
+        until(lambda: not _runs(engine, str(desktop.name)), 10, "the container's end")
+    answers = {**(ANSWERS if end == "closed" else ANSWERS_LOST), "Desktop.logs": "the engine still has them"}
+    wrong = examine(shell, arguments, answers, limit=LIMIT)
+    wrong += examine(desktop, arguments, answers, limit=LIMIT, where="desktop")
+    assert not wrong, "\n".join(wrong)
+    assert left(engine, runtime) == []
