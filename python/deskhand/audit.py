@@ -92,7 +92,7 @@ class AuditLog:
         """
         if texts not in {"full", "mac", "none"}:
             raise ActionError(f"texts must be full, mac or none, not {texts!r}")
-        self.path = os.fspath(path)
+        self.path: str = os.fspath(path)
         self._texts = texts
         self._secrets = tuple(secrets)
         self._sync = sync

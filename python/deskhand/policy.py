@@ -253,7 +253,7 @@ class ClassPolicy:
         if verdicts.get(ActionClass.SAFETY_CHECK, Decision("ask")).verdict == "allow":
             raise ActionError("safety checks cannot be allowed beforehand: they are asked about each time")
         self._verdicts = verdicts
-        self.environment = frozenset(environment)
+        self.environment: frozenset[str] = frozenset(environment)
 
     def before(self, action: Deed, context: Context) -> Decision:
         """See `Policy.before`."""

@@ -77,7 +77,7 @@ class VncBackend:
         self._before = ""
         self._ends: Ends | None = None
         self._vnc = self._connect(timeout, None)
-        self.screen = self._vnc.screen
+        self.screen: _native.Screen = self._vnc.screen
         share(self)
 
     def descriptors(self) -> list[int]:

@@ -77,7 +77,14 @@ class _Meter:
         parser = self._parser
         counts = dict(parser.rectangles)
         return Decoded(
-            parser.screen, self._seconds, self._received, parser.updates, counts, dict(parser.skipped), self._decoding, closed
+            parser.screen,
+            self._seconds,
+            self._received,
+            parser.updates,
+            counts,
+            dict(parser.skipped),
+            self._decoding,
+            closed,
         )
 
 

@@ -48,7 +48,7 @@ PR_SET_CHILD_SUBREAPER = 36
 GRACE = 1.0
 LAST_GRACE = 2.0
 
-libc = ctypes.CDLL(None, use_errno=True)
+libc: ctypes.CDLL = ctypes.CDLL(None, use_errno=True)
 _PID = os.getpid()
 
 
@@ -172,20 +172,20 @@ def remove_tree(path: str) -> None:
 
 class Guard:
     def __init__(self) -> None:
-        self.selector = selectors.DefaultSelector()
+        self.selector: selectors.DefaultSelector = selectors.DefaultSelector()
         self.last: dict[int, int] = {}
         self.directories: list[str] = []
         self.locks: list[int] = []
         # By the descriptor that asks: 0 is the driver, others are clients of the socket.
         self.at_end: dict[int, list[Request]] = {}
-        self.pids = {0: os.getppid()}
-        self.detached = False
-        self.driver_left = False
+        self.pids: dict[int, int] = {0: os.getppid()}
+        self.detached: bool = False
+        self.driver_left: bool = False
         self.clients: dict[int, socket.socket] = {}
-        self.over = False
+        self.over: bool = False
         self.buffers: dict[int, bytes] = {}
         self.x_server: tuple[int, int] | None = None
-        self.x_server_ready = False
+        self.x_server_ready: bool = False
         self.listener: socket.socket | None = None
 
     def say(self, to: int, **message: object) -> None:

@@ -148,8 +148,8 @@ class DesktopComputer(_Told, AsyncComputer):
     def __init__(self, desktop: AnyDesktop, **options: Any) -> None:
         """Sit down at a desktop; the options are `Seat`'s."""
         self._there = async_seat(desktop, **options)
-        self.seat = self._there.seat
-        self.hands = _Hands()
+        self.seat: Seat = self._there.seat
+        self.hands: _Hands = _Hands()
 
     async def _act(self, **action: Any) -> None:
         await self._there.run(lambda at: self.hands.act(at, action))
@@ -196,8 +196,8 @@ class SyncDesktopComputer(_Told, Computer):
 
     def __init__(self, desktop: Desktop | Seat, **options: Any) -> None:
         """Sit down at a desktop; the options are `Seat`'s."""
-        self.seat = seat(desktop, **options)
-        self.hands = _Hands()
+        self.seat: Seat = seat(desktop, **options)
+        self.hands: _Hands = _Hands()
 
     def _act(self, **action: Any) -> None:
         self.hands.act(self.seat, action)
