@@ -102,6 +102,7 @@ def responses_of(parts: list[types.Part]) -> list[types.FunctionResponse]:
 
 def test_every_function_arrives_through_adk(watched: tuple[Desktop, Observer]) -> None:
     desktop, observer = watched
+
     async def run() -> None:
         for name, args, expected in PERFORMED:
             if "magnitude_in_wheel_clicks" in args:
@@ -121,7 +122,8 @@ def test_every_function_arrives_through_adk(watched: tuple[Desktop, Observer]) -
 
 
 def test_adk_finds_all_there_is(watched: tuple[Desktop, Observer]) -> None:
-    desktop, observer = watched
+    desktop, _ = watched
+
     async def run() -> None:
         agent = Agent(google.adk_computer(desktop))
         assert agent.toolset._unimplemented_modern_actions() == []
@@ -135,6 +137,7 @@ def test_adk_finds_all_there_is(watched: tuple[Desktop, Observer]) -> None:
 
 def test_adk_is_told_what_cannot_be_done_and_goes_on(watched: tuple[Desktop, Observer]) -> None:
     desktop, observer = watched
+
     async def run() -> None:
         turn = [
             adk_call("press_key", {"key": "nokey"}),
@@ -160,6 +163,7 @@ def test_adk_is_told_what_cannot_be_done_and_goes_on(watched: tuple[Desktop, Obs
 
 def test_adk_asks_before_what_google_wants_confirmed(watched: tuple[Desktop, Observer]) -> None:
     desktop, observer = watched
+
     async def run() -> None:
         for confirmed in (False, True):
             args = {"x": 8, "y": 9, "safety_decision": SAFETY}
@@ -182,8 +186,8 @@ def test_adk_asks_before_what_google_wants_confirmed(watched: tuple[Desktop, Obs
 
 def test_adks_pixels_are_those_that_it_was_told(watched: tuple[Desktop, Observer]) -> None:
     """A point is where it was meant to be, also when the screen has become another one since."""
-
     desktop, observer = watched
+
     async def run() -> None:
         computer = google.adk_computer(desktop)
         agent = Agent(computer, [adk_call("click", {"x": 500, "y": 250})])

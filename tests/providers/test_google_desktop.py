@@ -33,7 +33,7 @@ from integration.apps import environment_of
 from integration.observer import Observer
 
 from . import web
-from .google_helpers import CLEARED, CURRENT, GRID, LEGACY, LONG_PRESS, PERFORMED, SAFETY, clicks, keys
+from .google_helpers import CURRENT, GRID, LEGACY, LONG_PRESS, PERFORMED, SAFETY, clicks
 from .screen import told
 
 if TYPE_CHECKING:
