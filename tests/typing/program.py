@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_type
 
 import deskhand
 from deskhand import (
@@ -34,7 +34,6 @@ from deskhand import (
 from deskhand.episodes.task import Grade, Limits, Task
 from deskhand.providers import bedrock
 from deskhand.providers.common import Call
-from typing_extensions import assert_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
