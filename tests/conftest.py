@@ -115,7 +115,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Name the SDKs whose tested versions are others, and the files that this run leaves out; say what to run for both."""
     asked = [Path(str(argument).partition("::")[0]).absolute() for argument in config.args]
     root = Path(__file__).parent
-    if any((root / "providers").is_relative_to(path) for path in asked) and (sdks := versions.behind()):
+    providers = root / "providers"
+    runs_them = any(providers.is_relative_to(path) or path.is_relative_to(providers) for path in asked)
+    if runs_them and (sdks := versions.behind()):
         terminalreporter.section("SDKs of other versions than evidence/sdks.md has")
         terminalreporter.write_line(f"{'; '.join(sdks)}: write it anew with {versions.COMMAND}")
     if os.environ.get("DESKHAND_EVIDENCE") == "1":
