@@ -64,11 +64,11 @@ class Call:
         safety_checks: Iterable[SafetyCheck] = (),
     ) -> None:
         """See the attributes."""
-        self.provider = provider
-        self.call_id = call_id
-        self.agent = agent
-        self.turn = turn
-        self.safety_checks = tuple(safety_checks)
+        self.provider: str = provider
+        self.call_id: str = call_id
+        self.agent: str = agent
+        self.turn: str = turn
+        self.safety_checks: tuple[SafetyCheck, ...] = tuple(safety_checks)
         self._acknowledged: tuple[SafetyCheck, ...] = ()
 
     def __repr__(self) -> str:

@@ -52,7 +52,7 @@ class Watch:
         self._seen = self._screen.generation
         self._epoch = self._screen.epoch
         self._mark: int | None = None
-        self.before = self._seen
+        self.before: int = self._seen
 
     def check_stop(self) -> None:
         """Raise `Interrupted` if a stop was asked for."""

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -44,6 +44,13 @@ __all__ = [
 ]
 
 _SHOWN_RECTS = 8
+_Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
+
+
+class _Option(Protocol):
+    """Gives a command an option."""
+
+    def __call__(self, command: _Command, /) -> _Command: ...
 
 
 def examples(*lines: str) -> str:
@@ -73,7 +80,7 @@ def numbers(form: str, separator: str, count: int, least: int = 0) -> Callable[[
     return convert
 
 
-desktop_option = click.option(
+desktop_option: _Option = click.option(
     "-d",
     "--desktop",
     envvar="DESKHAND_DESKTOP",
@@ -82,7 +89,7 @@ desktop_option = click.option(
     " DESKHAND_DESKTOP, or the only one that runs.",
 )
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+json_option: _Option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 def chosen(desktop: str | None) -> str:

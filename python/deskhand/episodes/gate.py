@@ -153,11 +153,13 @@ class Gate:
             over: Called once when this closes by itself.
             clock: Monotonic seconds.
         """
-        self.steps = self.actions = self.looks = 0
+        self.steps: int = 0
+        self.actions: int = 0
+        self.looks: int = 0
         self.programs: list[Program] = []
-        self.seconds = dict.fromkeys(("input", "settle", "observe", "record"), 0.0)
-        self.tokens = {"input": 0, "output": 0}
-        self.cost = 0.0
+        self.seconds: dict[str, float] = dict.fromkeys(("input", "settle", "observe", "record"), 0.0)
+        self.tokens: dict[str, int] = {"input": 0, "output": 0}
+        self.cost: float = 0.0
         self.ended: tuple[Cause, str] | None = None
         self._limits = limits
         self._record = record

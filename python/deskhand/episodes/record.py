@@ -151,8 +151,8 @@ class Recorder:
         Raises:
             OSError: They cannot be written.
         """
-        self.directory = Path(directory)
-        self.totals = Totals()
+        self.directory: Path = Path(directory)
+        self.totals: Totals = Totals()
         self.error: BaseException | None = None
         self._frames = frames
         self._roll = frames.roll()

@@ -179,7 +179,7 @@ class Schedule:
                 raise BadPlan(
                     f"two calls have the id {call.id!r} and are not the same", (call.id,), "give each its own"
                 )
-        self.calls = list(by_id.values())
+        self.calls: list[RequestFunctionCall] = list(by_id.values())
         # Not by comparing calls: what they returned may be anything, and some of it cannot be compared.
         self._place = {call.id: number for number, call in enumerate(self.calls)}
         self._check_dependencies()

@@ -106,7 +106,7 @@ class Switchboard:
         for trigger in rules or {}:
             if trigger not in _WITH_RULES:
                 raise ActionError(f"rules are for {', '.join(kind.name for kind in _WITH_RULES)}, not {shown(trigger)}")
-        self.context = dict(context or {})
+        self.context: dict[str, Any] = dict(context or {})
         self._recovery = recovery
         self._load = load
         self._rules = dict(rules or {})

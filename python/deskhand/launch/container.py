@@ -347,7 +347,7 @@ class Container:
         """Speak to a container; nothing is done yet."""
         self.engine = engine
         self.id = identifier
-        self.name = f"{name}:{berth.number}" if berth.shared else name
+        self.name: str = f"{name}:{berth.number}" if berth.shared else name
         self.berth = berth
         self.shared_memory = shared_memory
         self.keeper: str | None = None

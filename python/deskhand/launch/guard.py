@@ -57,7 +57,7 @@ PIECE = 64 << 10
 # Of programs that have ended, and all that they started, so many logs are kept.
 ENDED_KEPT = 32
 
-libc = ctypes.CDLL(None, use_errno=True)
+libc: ctypes.CDLL = ctypes.CDLL(None, use_errno=True)
 _PID = os.getpid()
 # Two for each program are ours: a thousand of them are more than a process has by default.
 _FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -249,20 +249,20 @@ def remove_tree(path: str) -> None:
 
 class Guard:
     def __init__(self) -> None:
-        self.selector = selectors.DefaultSelector()
+        self.selector: selectors.DefaultSelector = selectors.DefaultSelector()
         self.last: dict[int, int] = {}
         self.directories: list[str] = []
         self.locks: list[int] = []
         # By the descriptor that asks: 0 is the driver, others are clients of the socket.
         self.at_end: dict[int, list[Request]] = {}
-        self.pids = {0: os.getppid()}
-        self.detached = False
-        self.driver_left = False
+        self.pids: dict[int, int] = {0: os.getppid()}
+        self.detached: bool = False
+        self.driver_left: bool = False
         self.clients: dict[int, socket.socket] = {}
-        self.over = False
+        self.over: bool = False
         self.buffers: dict[int, bytes] = {}
         self.x_server: tuple[int, int] | None = None
-        self.x_server_ready = False
+        self.x_server_ready: bool = False
         self.listener: socket.socket | None = None
         # By process id: the same may be another program's when what an earlier one has started still writes.
         self.logs: dict[int, Log] = {}

@@ -44,7 +44,7 @@ class ComputerHandler:
             scroll_unit: `pixels`, as loops for OpenAI's models scroll, or `notches`, as the loop for Anthropic's does.
             options: As of `Seat`: size, settle, policy.
         """
-        self.seat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
+        self.seat: AsyncSeat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
         self.scroll_unit = scroll_unit
 
     async def get_environment(self) -> Literal["windows", "mac", "linux", "browser"]:

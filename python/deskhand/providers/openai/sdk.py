@@ -174,8 +174,8 @@ class DesktopComputer(_Told, AsyncComputer):
     def __init__(self, desktop: AnyDesktop, **options: Any) -> None:
         """Sit down at a desktop; the options are `Seat`'s."""
         self._there = async_seat(desktop, **options)
-        self.seat = self._there.seat
-        self.hands = _Hands()
+        self.seat: Seat = self._there.seat
+        self.hands: _Hands = _Hands()
 
     async def _act(self, **action: Any) -> None:
         _check_acknowledged()
@@ -224,8 +224,8 @@ class SyncDesktopComputer(_Told, Computer):
 
     def __init__(self, desktop: Desktop | Seat, **options: Any) -> None:
         """Sit down at a desktop; the options are `Seat`'s."""
-        self.seat = seat(desktop, **options)
-        self.hands = _Hands()
+        self.seat: Seat = seat(desktop, **options)
+        self.hands: _Hands = _Hands()
 
     def _act(self, **action: Any) -> None:
         _check_acknowledged()
