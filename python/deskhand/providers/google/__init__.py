@@ -35,7 +35,7 @@ from deskhand.providers.google.wire import (
 from deskhand.providers.seat import AsyncSeat, Seat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from google.genai.types import Content, GenerateContentResponse
 
