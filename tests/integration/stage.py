@@ -28,7 +28,14 @@ def main() -> None:
     d = display.Display()
     screen = d.screen()
     window = screen.root.create_window(
-        100, 100, 500, 400, 0, screen.root_depth, background_pixel=BACKGROUND, event_mask=X.KeyPressMask | X.ExposureMask
+        100,
+        100,
+        500,
+        400,
+        0,
+        screen.root_depth,
+        background_pixel=BACKGROUND,
+        event_mask=X.KeyPressMask | X.ExposureMask,
     )
     window.set_wm_name("stage")
     window.map()

@@ -16,9 +16,7 @@ use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
 
 use crate::inbox::Inbox;
 use crate::jobs::Jobs;
-use crate::stat::{
-    Kept, Sleep, Sleeper, Stat, boot_ticks, is_contended, is_shown_on, numbers, poll_limit, uses_gtk,
-};
+use crate::stat::{Kept, Sleep, Sleeper, Stat, boot_ticks, is_contended, is_shown_on, numbers, poll_limit, uses_gtk};
 
 /// Time not asleep above what is usual, as a share of the time that passed, from which on a family is at work. Measured: an idle
 /// browser is below 3 %, a thread that computes near 100 %, whatever else runs.
@@ -336,7 +334,9 @@ impl Work {
 
     /// Takes note of what the family has done so far.
     pub(crate) fn sample(&mut self) {
-        if (self.root.is_some() || self.display.is_some()) && self.samples.back().is_none_or(|last| last.at.elapsed() >= SHORTEST_SPAN) {
+        if (self.root.is_some() || self.display.is_some())
+            && self.samples.back().is_none_or(|last| last.at.elapsed() >= SHORTEST_SPAN)
+        {
             let now = self.take();
             self.push(now);
         }
@@ -505,7 +505,8 @@ impl Work {
         let ended_within = |time| self.ended.is_some_and(|at| now.at.saturating_duration_since(at) < time);
         let turned = self.turned.is_some_and(|at| now.at.saturating_duration_since(at) < IN_TURN);
         let starts = |&(process, at): &(u32, Instant)| {
-            now.at.saturating_duration_since(at) < STARTING && now.threads.iter().any(|thread| thread.process == process)
+            now.at.saturating_duration_since(at) < STARTING
+                && now.threads.iter().any(|thread| thread.process == process)
         };
         if turned || ended_within(HANDED_ON) || self.young.iter().any(starts) {
             return true;
