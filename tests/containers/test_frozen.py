@@ -20,7 +20,7 @@ def test_what_it_has_not_read_is_not_answered(image: str, engine: Engine) -> Non
     with deskhand.launch(size=(640, 480)) as desktop:
         assert desktop.display is not None
         number = desktop.display.removeprefix(":")
-        binds = [f"/tmp/.X11-unix/X{number}:/tmp/.X11-unix/X{number}", f"{desktop.xauthority}:/cookie:ro"]  # noqa: S108
+        binds = [f"/tmp/.X11-unix/X{number}:/tmp/.X11-unix/X{number}", f"{desktop.xauthority}:/cookie:ro"]
         # The cookie is for a display of this machine's name.
         container = engine.api.create_container(
             image,

@@ -1,7 +1,8 @@
 """A stage for tests of settling: a window of plain X that moves on its own, and reacts to keys as told.
 
 `python stage.py SCENE...` with scenes among `caret`, `clock`, `spinner`, `video`; each has a place of its own. A key paints the
-answer square: `a` at once, `s` in ten steps 30 ms apart, `f` at once and away again after 30 ms; or, `v`, begins the video. Others do nothing. No `_NET_WM_PING`.
+answer square: `a` at once, `s` in ten steps 30 ms apart, `f` at once and away again after 30 ms; or, `v`, begins the video.
+Others do nothing. No `_NET_WM_PING`.
 """
 
 from __future__ import annotations

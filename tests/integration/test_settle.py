@@ -244,7 +244,10 @@ gi.require_version("Gtk", "3.0")
 from gi.repository import Gtk
 window, box, label = Gtk.Window(), Gtk.Box(orientation=Gtk.Orientation.VERTICAL), Gtk.Label(label="0")
 button, entry = Gtk.Button(label="_Add", use_underline=True), Gtk.Entry(activates_default=True)
-button.connect("clicked", lambda _: label.set_text(str(int(label.get_text()) + 1)) or open(sys.argv[1], "w").write(label.get_text()))
+def count(_):
+    label.set_text(str(int(label.get_text()) + 1))
+    open(sys.argv[1], "w").write(label.get_text())
+button.connect("clicked", count)
 for part in (label, entry, button):
     box.add(part)
 button.set_can_default(True)

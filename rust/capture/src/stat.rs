@@ -141,7 +141,7 @@ pub(crate) fn poll_limit(process: u32) -> Option<Duration> {
     }
     let limit = u64::from_str_radix(words.nth(2)?.strip_prefix("0x")?, 16).ok()?;
     // Without a limit it is negative.
-    (limit <= i32::MAX as u64).then(|| Duration::from_millis(limit))
+    i32::try_from(limit).is_ok().then(|| Duration::from_millis(limit))
 }
 
 /// Whether a process was told to show its windows on this display (`:99`).

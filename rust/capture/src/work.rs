@@ -41,8 +41,6 @@ const AFTERMATH: Duration = Duration::from_millis(250);
 const TICKS: f64 = 45.0;
 /// Over a shorter time ticks cannot be counted.
 const COUNTABLE: Duration = Duration::from_millis(40);
-/// A main thread that wakes more often in a second from sleeping for a time looks for its input each time.
-const POLLS: f64 = 1.0;
 /// GTK shows a button that a key has pressed for so long before it does what the button is for. A timer that ends within that time
 /// may be the one that it waits for.
 const PRESSED: Duration = Duration::from_millis(250);
@@ -478,8 +476,8 @@ impl Work {
         if inbox.as_ref().is_some_and(Inbox::is_unread) {
             (self.unread, self.held) = (Some(now.at), Some(wakes));
         } else if self.held.take_if(|held| *held != wakes).is_some() {
-            // It has come out of its sleep and read; unless it polls, what it does now is for that.
-            self.dozes &= self.ambient.rate(process).wakes > POLLS;
+            // It has come out of its sleep and read: when it sleeps now, it may be for that.
+            self.dozes = false;
         }
         if self.unread.is_some_and(|at| now.at.duration_since(at) < LOOKBACK) {
             return true;
