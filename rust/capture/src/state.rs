@@ -329,7 +329,7 @@ impl State {
         let Some(activated) = self.activated else { return Ok(activity) };
         if activity == Activity::Computing {
             self.activated = Some(Instant::now());
-        } else if activated.elapsed() < BUTTON_LIMIT && self.work.is_button_down() {
+        } else if activated.elapsed() < BUTTON_LIMIT && self.work.is_button_down(activated.elapsed()) {
             return Ok(Activity::Computing);
         }
         Ok(activity)

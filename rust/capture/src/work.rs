@@ -44,6 +44,8 @@ const COUNTABLE: Duration = Duration::from_millis(40);
 /// GTK shows a button that a key has pressed for so long before it does what the button is for. A timer that ends within that time
 /// may be the one that it waits for.
 const PRESSED: Duration = Duration::from_millis(250);
+/// One that ends sooner after the key is another's (an editor's, 0.05 s after a line end), even where the key was read late.
+const SOONEST: Duration = Duration::from_millis(120);
 /// A program that was started is given so long to show a window; it does not compute all the time.
 const STARTING: Duration = Duration::from_millis(300);
 /// A thread that has not woken for so long sleeps for longer than what polls (a game's loop).
@@ -324,10 +326,11 @@ impl Work {
         (self.display, self.begun) = (Some(display), boot_ticks());
     }
 
-    /// Whether a button may look pressed by a key that has yet to do what it is for.
-    pub(crate) fn is_button_down(&mut self) -> bool {
+    /// Whether a button may look pressed by a key, read so long ago, that has yet to do what it is for.
+    pub(crate) fn is_button_down(&mut self, since: Duration) -> bool {
         let Some(asked) = self.asked else { return false };
-        poll_limit(asked).is_some_and(|limit| limit <= PRESSED) && *self.gtk.get_or_insert_with(|| uses_gtk(asked))
+        let is_its_timer = |limit| limit <= PRESSED && since + limit >= SOONEST;
+        poll_limit(asked).is_some_and(is_its_timer) && *self.gtk.get_or_insert_with(|| uses_gtk(asked))
     }
 
     /// Takes note of what the family has done so far.
