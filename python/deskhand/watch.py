@@ -64,6 +64,8 @@ class Watch:
         self._mark = self._backend.mark(limit)
         self._backend.take_stock()
         self.before = self._screen.generation
+        if self._mark is None:
+            self._screen.keep()
         if self._screen.epoch != self._epoch:
             self._epoch = self._screen.epoch
             self._ambient.forget()

@@ -41,6 +41,7 @@ _OUTPUT = {
         },
         "changed": {"type": "boolean", "description": "Whether the screen changed."},
         "settled": {"type": "boolean", "description": "Whether it had come to rest when the screenshot was taken."},
+        "may_change": {"type": "boolean", "description": "A command that sleeps goes on by itself: look again later."},
         "cursor": {"type": "array", "items": {"type": "integer"}, "description": "Where the pointer is, as [x, y]."},
     },
 }
@@ -108,6 +109,8 @@ def encode(result: Result) -> dict[str, Any]:
     if result.observation is not None:
         structured["changed"] = result.observation.changed
         structured["settled"] = result.observation.settled
+        if result.observation.may_change:
+            structured["may_change"] = True
     if result.cursor is not None:
         structured["cursor"] = list(result.cursor)
         content.append({"type": "text", "text": _where(result.cursor)})
