@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find rust -path rust/fuzz -prune -o '(' -name '*.rs' -o -name Cargo.toml ')' -print) Cargo.toml Cargo.lock
 PACKAGES := tools/packages.txt tools/install-packages
+# Hundreds of processes of a test run import the package and the tests: each would compile them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-docker demo-episodes test check generate deny audit blocks fuzz sanitize bench evidence wheel clean
@@ -59,7 +61,7 @@ check: setup ## Formatting, lints, types, stubs, generated files
 	$(BIN)/python tools/generate_aio.py --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/codespell python rust tests tools demo examples *.md
+	$(BIN)/codespell python rust tests tools demo examples docs *.md
 
 generate: setup ## Write the generated files anew
 	$(BIN)/python tools/generate_aio.py

@@ -68,6 +68,7 @@ _LONG = (
 # What drives programs that are not ours may be run once more (`reruns`): by folder, file, or what a test asks for.
 _DRIVING_FOLDERS = {"conformance", "containers", "faults", "integration"}
 _DRIVING_FILES = {
+    "compatibility/test_page.py",
     "episodes/test_browser.py",
     "episodes/test_crash.py",
     "episodes/test_demo_episodes.py",
@@ -79,7 +80,7 @@ _DRIVING_FILES = {
     "providers/test_browsing.py",
     "providers/test_openai_client.py",
 }
-_DRIVING_FIXTURES = {"desktop", "launch", "nodes", "observer", "postgres", "served", "shared"}
+_DRIVING_FIXTURES = {"desktop", "launch", "nodes", "observer", "postgres", "served", "shared", "world"}
 # Desktops and servers in the test's own process, pictures and tables: what fails there fails always.
 _PURE_FILES = {
     "conformance/test_table.py",

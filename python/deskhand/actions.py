@@ -206,7 +206,7 @@ def _flag(value: object) -> bool:
 
 
 def _as(check: _Check, *, key: str | None = None, extra: bool = False) -> dict[str, Any]:
-    """The metadata of a field: its check, its dictionary key, and whether the seed does not know it."""
+    """The metadata of a field: its check, its dictionary key, and whether the normalized actions do not have it."""
     return {"check": check, "key": key, "extra": extra}
 
 
@@ -300,7 +300,7 @@ class CarriesAction(Protocol):
 
     @property
     def action(self) -> Action:
-        """The action."""
+        """The action; an `ActionError` where it is wrong, or is not to be carried out here."""
         ...
 
 

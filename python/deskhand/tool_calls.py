@@ -2,8 +2,8 @@
 
 `AIToolCall` is a call of a function by its name. The `CUAction` family has one class for each of the seventeen normalized
 actions, with an `environment`, an `environment_variable` and a `call_id` before the action's own fields. `Desktop.perform`
-takes either as it is. The classes are made from those of `deskhand.actions`, so that no field is written down twice. What must
-never appear here: a check of a field, or what an action does.
+takes either as it is, except where `requires_local_execution` is False: what a provider carries out itself is refused. What
+must never appear here: a check of a field, or what an action does.
 
     >>> call = CUScroll("browser", page, "call_7", start_xy=(640, 400), direction="down", magnitude=3)
     >>> desktop.perform(call)
@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from abc import ABC, abstractmethod
+from typing import Any, Literal, TypeAlias, get_args
 
-from deskhand import actions
 from deskhand.actions import Action
 from deskhand.errors import ActionError, shown
 
@@ -61,7 +61,7 @@ RuntimeVariable: TypeAlias = Any
 """What of the runtime's an action is meant for; carried, never looked into and never made JSON of."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class AIToolCall:
     """A call of a tool by a model.
 
@@ -109,8 +109,9 @@ class AIToolCall:
         """The action that the call asks for, where the tool is called as one (`left_mouse_click`, `type`...).
 
         Raises:
-            ActionError: There is no such action, or its arguments are wrong.
+            ActionError: There is no such action, its arguments are wrong, or the provider carries the call out itself.
         """
+        _check_local(self)
         try:
             arguments = self.arguments_as_dict
         except TypeError as error:
@@ -122,33 +123,30 @@ class AIToolCall:
         return hash((self.call_id, self.name, self.arguments_as_str))
 
 
+def _check_local(call: AIToolCall | CUAction) -> None:
+    if not call.requires_local_execution:
+        raise ActionError(f"the provider carries out {call.name} itself: it is not done here")
+
+
 @dataclasses.dataclass(eq=False)
-class CUAction:
-    """An action on a computer, and what a runtime has to know of it.
+class CUAction(ABC):
+    """An action on a computer, and what a runtime has to know of it; the base of the seventeen, of which it is none.
+
+    Each of them has a `type`, which is always the same, and the fields of its action in `deskhand.actions`.
 
     Attributes:
         environment: Where it is meant to happen.
         environment_variable: What it is meant for.
         call_id: What the answer must name.
-        type: The action's name.
     """
 
     environment: ComputerUseEnvironment
     environment_variable: RuntimeVariable
     call_id: str | None
 
-    if TYPE_CHECKING:
-        # Every subclass has `type` and the fields of its action.
-        type: ClassVar[str]
-
-        def __init__(self, *args: Any, **fields: Any) -> None: ...
-
-        def __getattr__(self, name: str) -> Any: ...
-
+    @abstractmethod
     def safe_asdict(self) -> dict[str, JSONType]:
         """The action's own fields and its type, without what may not be JSON."""
-        known = [spec.name for spec in dataclasses.fields(CUAction)]
-        return {spec.name: getattr(self, spec.name) for spec in dataclasses.fields(self) if spec.name not in known}
 
     @property
     def arguments_as_dict(self) -> dict[str, JSONType]:
@@ -168,7 +166,7 @@ class CUAction:
     @property
     def name(self) -> str:
         """The action's name, which is its type."""
-        return self.type
+        return str(self.safe_asdict()["type"])
 
     @property
     def requires_local_execution(self) -> bool:
@@ -184,8 +182,9 @@ class CUAction:
         """The action itself.
 
         Raises:
-            ActionError: A field is wrong.
+            ActionError: A field is wrong, or the provider carries the action out itself.
         """
+        _check_local(self)
         return Action.from_dict(self.safe_asdict())
 
     def __eq__(self, other: object) -> bool:
@@ -198,7 +197,7 @@ class CUAction:
         """Of what is in the action's list, and its duration; of an action without a list of its call's id and its fields."""
         own = [value for name, value in self.safe_asdict().items() if name != "type"]
         if not any(isinstance(value, list) for value in own):
-            return hash((self.type, self.call_id, *own))
+            return hash((self.name, self.call_id, *own))
         values = [_hashable(value) for value in own]
         return hash(values[0] if len(values) == 1 else tuple(values))
 
@@ -207,43 +206,182 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def _carrying(name: str, action: type[Action]) -> type[CUAction]:
-    """The class that carries an action: its fields by their names in the dictionary form, in their order, and its type."""
-    own: list[tuple[str, Any, Any]] = []
-    for spec in dataclasses.fields(action):
-        if not spec.metadata["extra"]:
-            required = spec.default is dataclasses.MISSING
-            default: Any = dataclasses.field() if required else dataclasses.field(default=None)
-            own.append((spec.metadata["key"] or spec.name, Any, default))
-    own.append(("type", str, dataclasses.field(default=action.type)))
-    made = dataclasses.make_dataclass(name, own, bases=(CUAction,), eq=False, namespace={"__doc__": action.__doc__})
-    # Else it would be of the module that makes dataclasses, and could not be pickled.
-    made.__module__ = __name__
-    return made
+@dataclasses.dataclass(eq=False)
+class _Own(CUAction):
+    """What the seventeen have in common: their own fields are those that `CUAction` does not have."""
+
+    def __post_init__(self) -> None:
+        """Refuse another type than the class's own, which would be another action."""
+        for spec in dataclasses.fields(self):
+            given = getattr(self, spec.name)
+            if spec.name == "type" and given != spec.default:
+                raise ActionError(f"the type of a {type(self).__name__} is {spec.default}, not {shown(given)}")
+
+    def safe_asdict(self) -> dict[str, JSONType]:
+        """The action's own fields and its type, without what may not be JSON."""
+        return {spec.name: getattr(self, spec.name) for spec in dataclasses.fields(self)[_COMMON:]}
 
 
-CULeftMouseDown = _carrying("CULeftMouseDown", actions.LeftMouseDown)
-CULeftMouseUp = _carrying("CULeftMouseUp", actions.LeftMouseUp)
-CULeftMouseClick = _carrying("CULeftMouseClick", actions.LeftClick)
-CULeftMouseDoubleClick = _carrying("CULeftMouseDoubleClick", actions.DoubleClick)
-CULeftMouseTripleClick = _carrying("CULeftMouseTripleClick", actions.TripleClick)
-CUMiddleClick = _carrying("CUMiddleClick", actions.MiddleClick)
-CURightClick = _carrying("CURightClick", actions.RightClick)
-CUBackClick = _carrying("CUBackClick", actions.BackClick)
-CUForwardClick = _carrying("CUForwardClick", actions.ForwardClick)
-CUDrag = _carrying("CUDrag", actions.Drag)
-CUKeypress = _carrying("CUKeypress", actions.KeyPress)
-CUKeypressHold = _carrying("CUKeypressHold", actions.KeyHold)
-CUMove = _carrying("CUMove", actions.Move)
-CUScreenshot = _carrying("CUScreenshot", actions.TakeScreenshot)
-CUScroll = _carrying("CUScroll", actions.Scroll)
-CUType = _carrying("CUType", actions.Type)
-CUWait = _carrying("CUWait", actions.Wait)
+_COMMON = len(dataclasses.fields(CUAction))
 
-ComputerUseAction: TypeAlias = CUAction
-"""Any of the family."""
 
-_OF_TYPE: dict[str, type[CUAction]] = {made.type: made for made in CUAction.__subclasses__()}
+@dataclasses.dataclass(eq=False)
+class _AtPointer(_Own):
+    xy: tuple[int, int] | None = None
+
+
+@dataclasses.dataclass(eq=False)
+class CULeftMouseDown(_AtPointer):
+    """Press the left button and leave it pressed, at `xy` or where the pointer is."""
+
+    type: Literal["left_mouse_down"] = "left_mouse_down"
+
+
+@dataclasses.dataclass(eq=False)
+class CULeftMouseUp(_AtPointer):
+    """Release the left button, at `xy` or where the pointer is."""
+
+    type: Literal["left_mouse_up"] = "left_mouse_up"
+
+
+@dataclasses.dataclass(eq=False)
+class CULeftMouseClick(_AtPointer):
+    """Click the left button, at `xy` or where the pointer is."""
+
+    type: Literal["left_mouse_click"] = "left_mouse_click"
+
+
+@dataclasses.dataclass(eq=False)
+class CULeftMouseDoubleClick(_AtPointer):
+    """Click the left button twice, at `xy` or where the pointer is."""
+
+    type: Literal["left_mouse_double_click"] = "left_mouse_double_click"
+
+
+@dataclasses.dataclass(eq=False)
+class CULeftMouseTripleClick(_AtPointer):
+    """Click the left button three times, at `xy` or where the pointer is."""
+
+    type: Literal["left_mouse_triple_click"] = "left_mouse_triple_click"
+
+
+@dataclasses.dataclass(eq=False)
+class CUMiddleClick(_AtPointer):
+    """Click the middle button, at `xy` or where the pointer is."""
+
+    type: Literal["middle_click"] = "middle_click"
+
+
+@dataclasses.dataclass(eq=False)
+class CURightClick(_AtPointer):
+    """Click the right button, at `xy` or where the pointer is."""
+
+    type: Literal["right_click"] = "right_click"
+
+
+@dataclasses.dataclass(eq=False)
+class CUBackClick(_AtPointer):
+    """Click the back button at the side of the mouse, at `xy` or where the pointer is."""
+
+    type: Literal["back_click"] = "back_click"
+
+
+@dataclasses.dataclass(eq=False)
+class CUForwardClick(_AtPointer):
+    """Click the forward button at the side of the mouse, at `xy` or where the pointer is."""
+
+    type: Literal["forward_click"] = "forward_click"
+
+
+@dataclasses.dataclass(eq=False)
+class CUDrag(_Own):
+    """Drag with the left button along the points of `xy`; to one alone, from where the pointer is."""
+
+    xy: list[tuple[int, int]]
+    type: Literal["drag"] = "drag"
+
+
+@dataclasses.dataclass(eq=False)
+class CUKeypress(_Own):
+    """Press a chord and release it; key names as in `deskhand.keys.parse_keys`."""
+
+    keys: list[str]
+    type: Literal["keypress"] = "keypress"
+
+
+@dataclasses.dataclass(eq=False)
+class CUKeypressHold(_Own):
+    """Press a chord, hold it for `duration` seconds, release it."""
+
+    keys: list[str]
+    duration: float
+    type: Literal["keypress_hold"] = "keypress_hold"
+
+
+@dataclasses.dataclass(eq=False)
+class CUMove(_Own):
+    """Put the pointer on a point."""
+
+    xy: tuple[int, int]
+    type: Literal["move"] = "move"
+
+
+@dataclasses.dataclass(eq=False)
+class CUScreenshot(_Own):
+    """Look at the whole screen."""
+
+    type: Literal["screenshot"] = "screenshot"
+
+
+@dataclasses.dataclass(eq=False)
+class CUScroll(_Own):
+    """Turn the wheel at `start_xy` or where the pointer is; see `deskhand.actions.Scroll` for how far."""
+
+    start_xy: tuple[int, int] | None = None
+    distance_xy: tuple[int, int] | None = None
+    magnitude: float | None = None
+    direction: Literal["up", "down", "left", "right"] | None = None
+    type: Literal["scroll"] = "scroll"
+
+
+@dataclasses.dataclass(eq=False)
+class CUType(_Own):
+    """Type a text where the focus is."""
+
+    text: str
+    type: Literal["type"] = "type"
+
+
+@dataclasses.dataclass(eq=False)
+class CUWait(_Own):
+    """Let `duration` seconds pass; None: `deskhand.translate.DEFAULT_WAIT`."""
+
+    duration: float | None = None
+    type: Literal["wait"] = "wait"
+
+
+ComputerUseAction: TypeAlias = (
+    CULeftMouseDown
+    | CULeftMouseUp
+    | CULeftMouseClick
+    | CULeftMouseDoubleClick
+    | CULeftMouseTripleClick
+    | CUMiddleClick
+    | CURightClick
+    | CUBackClick
+    | CUForwardClick
+    | CUDrag
+    | CUKeypress
+    | CUKeypressHold
+    | CUMove
+    | CUScreenshot
+    | CUScroll
+    | CUType
+    | CUWait
+)
+"""Any of the seventeen."""
+
+_OF_TYPE: dict[str, type[Any]] = {made.type: made for made in get_args(ComputerUseAction)}
 
 
 def computer_use_action(
@@ -251,7 +389,7 @@ def computer_use_action(
     environment: ComputerUseEnvironment = None,
     environment_variable: RuntimeVariable = None,
     call_id: str | None = None,
-) -> CUAction:
+) -> ComputerUseAction:
     """The class of the family that carries an action, with the action's fields.
 
     Raises:
@@ -263,7 +401,8 @@ def computer_use_action(
         raise ActionError(f"the normalized actions cannot say {shown(action)}")
     for name in fields.keys() & {"xy", "start_xy", "distance_xy"}:
         fields[name] = _points(fields[name])
-    return made(environment, environment_variable, call_id, **fields)
+    carried: ComputerUseAction = made(environment, environment_variable, call_id, **fields)
+    return carried
 
 
 def _points(value: Any) -> Any:

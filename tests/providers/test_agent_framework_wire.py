@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import json
 import subprocess
 import sys
@@ -36,45 +35,6 @@ def content(action: str, **fields: Any) -> af.ComputerUseCallContent:
 
 
 # --- the classes ---
-
-# The parameters of the design, in their order, and which of them must be given.
-COMMON = "annotations additional_properties raw_representation kwargs"
-DESIGN = {
-    af.ComputerUseTool: "display_width display_height environment additional_properties kwargs",
-    af.ComputerUseCallContent: "call_id! action! coordinate end_coordinate text key button scroll_amount scroll_direction"
-    f" duration {COMMON}",
-    af.ComputerUseResultContent: f"call_id! screenshot text_output error {COMMON}",
-    af.ShellTool: "additional_properties kwargs",
-    af.ShellCallContent: f"call_id! action=ShellAction.EXECUTE commands {COMMON}",
-    af.ShellResultContent: f"call_id! stdout stderr exit_code outcome=ShellOutcome.SUCCESS {COMMON}",
-}
-
-
-@pytest.mark.parametrize(("made", "parameters"), DESIGN.items(), ids=lambda value: getattr(value, "__name__", ""))
-def test_the_constructors_are_those_of_the_design(made: type, parameters: str) -> None:
-    found = list(inspect.signature(made).parameters.values())
-    marks = {None: "", inspect.Parameter.empty: "!"}
-    said = [each.name + marks.get(each.default, f"={each.default}") for each in found]
-    assert " ".join(said).removesuffix("!") == parameters
-    assert {parameter.kind for parameter in found[:-1]} == {inspect.Parameter.KEYWORD_ONLY}
-    assert found[-1].kind is inspect.Parameter.VAR_KEYWORD
-
-
-def test_the_enums_and_types_are_those_of_the_design() -> None:
-    assert [action.value for action in af.ComputerUseAction] == [
-        "click", "double_click", "triple_click", "move", "drag", "type", "key", "screenshot", "scroll", "wait", "zoom",
-    ]  # fmt: skip
-    assert [action.value for action in af.ShellAction] == ["execute", "restart"]
-    assert [outcome.value for outcome in af.ShellOutcome] == ["success", "error", "timeout", "cancelled"]
-    made = [
-        content("wait"),
-        af.ComputerUseResultContent(call_id="c"),
-        af.ShellCallContent(call_id="c"),
-        af.ShellResultContent(call_id="c"),
-    ]
-    assert [each.type for each in made] == ["computer_call", "computer_result", "shell_call", "shell_result"]
-    assert isinstance(made[0], af.BaseContent)
-    assert isinstance(af.ShellTool(), af.BaseTool)
 
 
 def test_strings_stand_for_enums_and_texts() -> None:

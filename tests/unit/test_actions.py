@@ -70,15 +70,15 @@ FORMS: list[tuple[Action, dict[str, Any]]] = [
 ]
 IDS = [action.type for action, _ in FORMS]
 
-SEED_TYPES = """
+NORMALIZED_TYPES = """
 left_mouse_down left_mouse_up left_mouse_click left_mouse_double_click left_mouse_triple_click
 middle_click right_click back_click forward_click drag keypress keypress_hold move screenshot scroll type wait
 """
 
 
-def test_the_seed_types_are_all_there() -> None:
-    assert set(SEED_TYPES.split()) <= set(ACTIONS)
-    assert set(ACTIONS) - set(SEED_TYPES.split()) == {
+def test_the_seventeen_normalized_types_are_all_there() -> None:
+    assert set(NORMALIZED_TYPES.split()) <= set(ACTIONS)
+    assert set(ACTIONS) - set(NORMALIZED_TYPES.split()) == {
         "mouse_down",
         "mouse_up",
         "key_down",

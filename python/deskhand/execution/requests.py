@@ -39,8 +39,8 @@ def request_of(
     if isinstance(call, CUAction):
         _check_local(call)
         fields = {name: value for name, value in call.safe_asdict().items() if name != "type" and value is not None}
-        arguments = fields if computer is None else {"action": call.type, **fields}
-        return _request(computer or call.type, arguments, call.call_id, agent_id)
+        arguments = fields if computer is None else {"action": call.name, **fields}
+        return _request(computer or call.name, arguments, call.call_id, agent_id)
     if isinstance(call, AIToolCall):
         _check_local(call)
         name, given, call_id = call.name, call.arguments_as_str, call.call_id

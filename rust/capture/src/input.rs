@@ -37,8 +37,8 @@ const CLICK_PERIOD: Duration = Duration::from_micros(200);
 /// XTEST delays hold the server's side of this connection up, and whatever is sent after them: a release too, which must not come
 /// later than this after somebody has asked for it.
 const DELAY_PER_ROUND_TRIP: u32 = 50;
-/// The same of events without a delay, of which a server takes some hundred in a millisecond.
-const EVENTS_PER_ROUND_TRIP: u32 = 2000;
+/// The same of events without a delay, of which a server takes some hundred in a millisecond: at most twice as many are on their way.
+const EVENTS_PER_MARK: u32 = 400;
 /// A text is given up that finds another layout so often.
 const MOST_LAYOUTS: usize = 100;
 const CORE_KEYBOARD: xkb::DeviceSpec = 0x100;
@@ -343,7 +343,7 @@ impl State {
 
     fn execute(shared: &Shared, steps: &[Step]) -> Result<()> {
         let server = &shared.server;
-        let (mut delay, mut since_round_trip, mut events) = (0, 0, 0);
+        let (mut delay, mut since_round_trip, mut events, mut mark) = (0, 0, 0, None);
         for step in steps {
             let (kind, detail, x, y) = match *step {
                 Step::Key(keycode, down) => (if down { KEY_PRESS_EVENT } else { KEY_RELEASE_EVENT }, keycode, 0, 0),
@@ -358,12 +358,17 @@ impl State {
                 Step::Other(Event::Key(..)) => unreachable!("plan turns every key into a keycode"),
             };
             let delayed = since_round_trip > 0 && since_round_trip + delay > DELAY_PER_ROUND_TRIP;
-            if delayed || events >= EVENTS_PER_ROUND_TRIP {
-                (since_round_trip, events) = (0, 0);
-                server.round_trip()?;
+            if delayed || events >= EVENTS_PER_MARK {
+                // Without a delay the server has work while the answer is on its way: the mark before this one is waited for.
+                let here = server.conn.get_input_focus()?;
+                server.conn.flush()?;
+                if let Some(passed) = if delayed { Some(here) } else { mark.replace(here) } {
+                    passed.reply()?;
+                }
                 if shared.interrupt.requested() {
                     return Err(Error::Interrupted);
                 }
+                (since_round_trip, events) = (0, 0);
             }
             server.conn.xtest_fake_input(kind, detail, delay, server.root, x, y, 0)?;
             since_round_trip += delay;
