@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from deskhand._native import Interrupted
 from deskhand.attempts import CALLER, InTurn
@@ -25,15 +25,13 @@ from deskhand.errors import (
     Closed,
     DeskhandError,
     DesktopLost,
-    LaunchFailed,
     PolicyDenied,
     Reconnected,
-    ServerSilent,
-    ShellError,
     UnsupportedAction,
 )
 from deskhand.forks import Owner
 from deskhand.launch.session import HostSession, host_environment
+from deskhand.losses import MAY_TELL_OF_A_LOSS, check_alive, loss_behind, losses_told, raise_told
 from deskhand.probes import Expected, Health, examine
 from deskhand.shell import Shell
 from deskhand.translate import Ledger
@@ -61,10 +59,6 @@ _HALT_SLICE = 0.01
 _STOP_PERIOD = 0.002
 _END_PERIOD = 0.05
 _RELEASE_TRIES = 3
-# For so long a desktop that is to be made as new, or handed over, is asked whether it is lost.
-_ALIVE_LIMIT = 1.0
-# What an operation raises that may have failed because the desktop, or its machine, has died meanwhile.
-_MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, TimeoutError)
 
 
 class Core:
@@ -191,8 +185,8 @@ class Core:
             except Reconnected:
                 self.forget_input()
                 raise
-            except _MAY_TELL_OF_A_LOSS as error:
-                self._raise_told(error)
+            except MAY_TELL_OF_A_LOSS as error:
+                raise_told(self, error)
             except Interrupted:
                 if self._closing:
                     raise Closed(self._end_told) from None
@@ -202,28 +196,10 @@ class Core:
             finally:
                 self.backend.end()
 
-    @contextlib.contextmanager
-    def losses_told(self) -> Iterator[None]:
-        """Around what is done on the desktop or its machine: what fails because either has died says so, with the cause."""
-        try:
-            yield
-        except _MAY_TELL_OF_A_LOSS as error:
-            self._raise_told(error)
-
-    def _raise_told(self, error: Exception) -> NoReturn:
-        lost = None if isinstance(error, Reconnected | ServerSilent) else self._loss_behind(error)
-        if lost is None or lost is error:
-            raise error
-        raise lost from error
-
-    def _loss_behind(self, error: Exception) -> DesktopLost | None:
-        """The loss that this error is about, as far as that is known; None where nothing is lost."""
-        found = error if isinstance(error, DesktopLost) else None
-        if self.inside is not None:
-            return self.inside.loss() if found is None else self.inside.cause(found)
-        if self._owns_processes and self._make_guard is not None and self.own_guard().gone:
-            return DesktopLost("guard", "its guard process has ended, and with it all that was launched")
-        return found
+    @property
+    def orphaned(self) -> bool:
+        """Whether the guard of what was launched for it has ended, and so all of that."""
+        return self._owns_processes and self._make_guard is not None and self.own_guard().gone
 
     def look(self) -> None:
         """Bring the screen up to date. Looking again after a reconnection harms nobody."""
@@ -254,7 +230,7 @@ class Core:
                 placed=self.left_pointer is not None,
             )
         except DesktopLost as lost:
-            return Health(started="it is lost", live=str(self._loss_behind(lost)), ready="it is lost")
+            return Health(started="it is lost", live=str(loss_behind(self, lost)), ready="it is lost")
 
     # --- what may not be done ---
 
@@ -326,7 +302,7 @@ class Core:
 
         def session() -> Session:
             if where == "desktop" and inside is not None:
-                with self.losses_told():
+                with losses_told(self):
                     return inside.session(cwd=cwd, env=env, once=once)
             environment = host_environment(
                 self.environment, display=self.display, xauthority=self.xauthority, extra=env
@@ -538,8 +514,9 @@ class Core:
             self.closed = True
             self.ledger.clear()
             try:
-                with self.losses_told():
-                    self._check_alive()
+                with losses_told(self):
+                    self._forget_stop()
+                    check_alive(self)
                     self._close_shells()
                     self.backend.close()
                     renewed = self._renew()
@@ -555,9 +532,10 @@ class Core:
         with self._last_turn("hand_over"):
             if self.closed:
                 raise Closed(self._end_told)
-            with self.losses_told():
+            with losses_told(self):
                 self.release_strays()
-                self._check_alive()
+                self._forget_stop()
+                check_alive(self)
                 self._close_shells()
             other = copy.copy(self)
             # A list of pressed keys, a memory of what was seen and a lock of its own; the rest is the desktop's.
@@ -579,18 +557,6 @@ class Core:
             self._ending = Ending()
             self.successor = wrap(other)
             return self.successor
-
-    def _check_alive(self) -> None:
-        """Raise if the desktop is lost; one that says nothing may not be."""
-        self._forget_stop()
-        self.backend.begin()
-        self.backend.allow(_ALIVE_LIMIT)
-        try:
-            self.backend.round_trip()
-        except (ServerSilent, Reconnected):
-            pass
-        finally:
-            self.backend.end()
 
     @contextlib.contextmanager
     def _last_turn(self, what: str) -> Iterator[None]:

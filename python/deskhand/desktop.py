@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from deskhand.arguments import (
@@ -30,6 +31,7 @@ from deskhand.errors import ActionError, PolicyDenied, UnsupportedAction, shown
 from deskhand.formats import check_format
 from deskhand.gate import operate
 from deskhand.geometry import Point, Size
+from deskhand.losses import losses_told
 from deskhand.operations import Call, Operation, calling, current_call
 from deskhand.performing import Performance, plain_actions, settings_of
 from deskhand.program_arguments import check_timeout, program_directory, program_variables, program_words
@@ -932,18 +934,21 @@ class Desktop:
             return core.watch.picture(size, region, cursor=cursor, format=format, quality=quality)
 
     def _on_machine(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
-        with self._core.losses_told():
-            if not self._interceptors:
-                return work()
-            return operate(self._core, self._interceptors, operation(), work, beside=True)
+        if not self._interceptors:
+            return self._told(work)
+        return operate(self._core, self._interceptors, operation(), partial(self._told, work), beside=True)
+
+    def _told(self, work: Callable[[], _T]) -> _T:
+        with losses_told(self._core):
+            return work()
 
     def _run_command(
         self, operation: Operation, work: Callable[[], _T], interrupt: Callable[[], None] = lambda: None
     ) -> _T:
         self._core.refuse_if_closed()
-        with self._core.losses_told():
-            # Also with nobody in the gate: `stop` ends a command by its attempt.
-            return operate(self._core, self._interceptors, operation, work, beside=True, interrupt=interrupt)
+        # Also with nobody in the gate: `stop` ends a command by its attempt.
+        told = partial(self._told, work)
+        return operate(self._core, self._interceptors, operation, told, beside=True, interrupt=interrupt)
 
     def _needs_windows(self, what: str) -> None:
         backend = self._core.backend

@@ -136,7 +136,7 @@ def test_a_room_is_filled_before_another_is_made(image: str, engine: Engine) -> 
 
 def test_what_is_not_possible_is_refused(image: str, engine: Engine) -> None:
     before = set(containers(engine))
-    with pytest.raises(deskhand.ActionError, match="room for 1 to 32"):
+    with pytest.raises(deskhand.ActionError, match="1 to 32"):
         deskhand.Pool("docker", displays=33)
     with pytest.raises(deskhand.ActionError, match="is for containers"):
         deskhand.Pool(displays=2)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import deskhand
 from conformance.servers import serving
-from deskhand import Desktop, Pool
+from deskhand import Desktop, Pool, PressKeys, ReleaseKeys
+from deskhand.launch.processes import Guard
 from faults.gone import ANSWERS, ANSWERS_HERE, examine
 from faults.helpers import display_files, guard_pid, listen, marked, server_pid, until
 from faults.surface import Arguments
@@ -103,3 +105,19 @@ def test_one_over_vnc(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not (wrong := examine(desktop, arguments, ANSWERS if desktop.closed else ANSWERS_HERE, limit=2.0)), (
             "\n".join(wrong)
         )
+
+
+def test_a_guard_that_dies_on_somebody_elses_desktop(runtime: Path) -> None:
+    """What it had started is gone; the desktop is not, and gets another one."""
+    del runtime
+    with serving("xvnc") as place:
+        assert place.environment is not None
+        cookie = place.environment.get("XAUTHORITY")
+        with deskhand.connect(f"x11:{place.environment['DISPLAY']}", xauthority=cookie) as desktop:
+            for _ in range(2):
+                desktop.start("xterm")
+                desktop.perform(PressKeys(["shift"]), ReleaseKeys(["shift"]))
+                guard = desktop._core.guard
+                assert isinstance(guard, Guard)
+                os.kill(guard.pid, signal.SIGKILL)
+                until(lambda guard=guard: guard.gone and not desktop.windows(), 5, "the end of what it started")  # type: ignore[misc]
