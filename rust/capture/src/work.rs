@@ -261,7 +261,7 @@ pub(crate) struct Work {
     asked: Option<u32>,
     /// The process of a window that answers no pings, and what it has been sent, where that is told.
     inbox: Option<(Sleeper, Option<Inbox>)>,
-    /// When something was last found there that it had not read.
+    /// When something was last found there that it had not read, or its main thread asleep in a handler.
     unread: Option<Instant>,
     /// Whether its main thread sleeps for a time while nobody acts.
     dozes: bool,
@@ -488,7 +488,12 @@ impl Work {
         // An application waits for input. One that sleeps for a time does so within a handler, unless it does that all the time.
         let is_asleep_since = |sample: &Sample| sample.done(process, process).wakes == wakes;
         let before = self.samples.iter().rev().find(|sample| now.at.duration_since(sample.at) >= ASLEEP);
-        before.is_some_and(is_asleep_since) && !self.dozes && is_dozing(main)
+        let sleeps = before.is_some_and(is_asleep_since) && !self.dozes && is_dozing(main);
+        if sleeps {
+            // What it does when it wakes is still to be drawn.
+            self.unread = Some(now.at);
+        }
+        sleeps
     }
 
     fn computes(&self, now: &Sample) -> bool {
