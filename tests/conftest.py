@@ -15,6 +15,7 @@ import hypothesis
 import pytest
 
 import deskhand
+from providers import versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,6 +59,7 @@ _LONG = (
     "integration/test_wheel.py",
     "containers/test_cli.py",
     "containers/test_pool.py",
+    "providers/test_versions.py",
     "faults/test_leaks.py",
     "faults/test_line.py",
     "containers/test_hardening.py",
@@ -110,11 +112,16 @@ collect_ignore = [] if os.environ.get("DESKHAND_EVIDENCE") == "1" else list(EVID
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Name the files that this run leaves out, and what runs them."""
-    if os.environ.get("DESKHAND_EVIDENCE") == "1":
-        return
+    """Name the SDKs whose tested versions are others, and the files that this run leaves out; say what to run for both."""
     asked = [Path(str(argument).partition("::")[0]).absolute() for argument in config.args]
     root = Path(__file__).parent
+    providers = root / "providers"
+    runs_them = any(providers.is_relative_to(path) or path.is_relative_to(providers) for path in asked)
+    if runs_them and (sdks := versions.behind()):
+        terminalreporter.section("SDKs of other versions than evidence/sdks.md has")
+        terminalreporter.write_line(f"{'; '.join(sdks)}: write it anew with {versions.COMMAND}")
+    if os.environ.get("DESKHAND_EVIDENCE") == "1":
+        return
     left_out = [name for name in EVIDENCE_ONLY if any((root / name).is_relative_to(path) for path in asked)]
     if left_out:
         terminalreporter.section("not run here")

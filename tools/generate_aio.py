@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from deskhand.events import ButtonDown, KeyDown
     from deskhand.formats import Format
     from deskhand.geometry import Point, Size
-    from deskhand.inside import CommandResult, Usage, Where
+    from deskhand.inside import CommandResult, Listing, Usage, Where
     from deskhand.observation import Observation, Screenshot
     from deskhand.operations import Call, Interceptor, Operation, SafetyCheck
     from deskhand.probes import Health

@@ -39,11 +39,14 @@ ROWS = (
         f"{FAULTS}/test_bindings.py::test_a_starved_toolkit_loses_nothing")),
     Row("More characters than there are keys", (f"{FAULTS}/test_bindings.py::test_more_characters_than_can_be_bound",)),
     Row("Texts into GTK, Qt, Chromium and xterm", (f"{INTEGRATION}/test_typing.py::test_text_arrives_exactly",)),
+    Row("Characters that no key brings to an application", (f"{INTEGRATION}/test_toolkits.py",)),
+    Row("The first text over VNC", (f"{FAULTS}/test_first_text.py",)),
     Row("Another program has grabbed the keyboard or the pointer", (
         f"{FAULTS}/test_reach.py::test_another_client_has_grabbed_it",
         f"{FAULTS}/test_reach.py::test_a_paste_that_went_elsewhere_leaves_the_clipboard")),
     Row("Nothing has the focus", (f"{FAULTS}/test_reach.py::test_nothing_has_the_focus",)),
     Row("Pasted texts, with and without clipboard managers", (f"{FAULTS}/test_paste.py",)),
+    Row("What was on the clipboard before a paste", (f"{FAULTS}/test_clipboard_kept.py",)),
     Row("Owners of the clipboard that die, change or stop", (f"{FAULTS}/test_clipboard.py",)),
     Row("A changed pointer map", (
         f"{CONFORMANCE}/test_events.py::test_buttons_are_those_that_applications_see",
@@ -61,6 +64,7 @@ ROWS = (
         f"{FAULTS}/test_keyboard.py::test_layout_does_not_matter",
         f"{FAULTS}/test_keyboard.py::test_layout_changed_while_typing")),
     Row("Final frames", (f"{INTEGRATION}/test_settle.py",)),
+    Row("An application in a frozen container", ("tests/containers/test_frozen.py",)),
     Row("Sizes, and screens that others resize", (f"{FAULTS}/test_screen.py",)),
     Row("What an X server may not say", (f"{FAULTS}/test_xserver.py",)),
     Row("Windows without a window manager", (f"{INTEGRATION}/test_desktop_x11.py::test_a_desktop_without_a_window_manager",)),

@@ -74,7 +74,7 @@ from deskhand.errors import (
 )
 from deskhand.geometry import Point, Rect, Size, Viewport
 from deskhand.guard import Guard
-from deskhand.inside import CommandResult, Usage
+from deskhand.inside import CommandResult, LeftOutWarning, Listing, Usage
 from deskhand.observation import Elapsed, Observation, Screenshot
 from deskhand.operations import Call, Interceptor, Operation, SafetyCheck, calling
 from deskhand.policy import ActionClass, ClassPolicy, Context, Decision, NoPolicyWarning, Policy, RateLimits
@@ -131,7 +131,9 @@ __all__ = [
     "LeftClick",
     "LeftMouseDown",
     "LeftMouseUp",
+    "LeftOutWarning",
     "Limits",
+    "Listing",
     "MiddleClick",
     "Mount",
     "MouseDown",

@@ -1,9 +1,9 @@
 """What a caller or a model may ask for: the vocabulary of actions.
 
-The seventeen normalized actions with their type literals and field names, and what providers send beyond them:
-modifiers held during a pointer action, key repeat, keys and buttons pressed or released on their own, zoom and
-the cursor's position. This module owns their fields, validation and dictionary form. What must never appear
-here: an event or how an action is carried out (`deskhand.translate`), a provider's spelling
+The seventeen normalized actions with their type literals and field names, and what providers send beyond them: modifiers
+held during a pointer action, the button of a double or triple click, key repeat, keys and buttons pressed or released on
+their own, zoom and the cursor's position. This module owns their fields, validation and dictionary form. What must never
+appear here: an event or how an action is carried out (`deskhand.translate`), a provider's spelling
 (`deskhand.providers`), and a screen's size: whether a point is on the screen is for `translate` to say.
 
 Every action is frozen, hashable and validated on construction; what is wrong raises `ActionError`. Coordinates
@@ -273,8 +273,7 @@ class Action:
         """The action that a dictionary describes, the inverse of `to_dict`.
 
         Args:
-            plain: ``type`` and the fields of that action. Fields it does not have are ignored, but for a place by another
-                name: the action would happen where the pointer is. None is taken for an optional field that is absent.
+            plain: ``type`` and the action's fields; None is absent. Another action's, and a place by another name, are refused.
 
         Raises:
             ActionError: The type is missing or unknown, a required field is missing, or a value is wrong.
@@ -289,6 +288,9 @@ class Action:
         missing = [_key_of(spec) for spec in fields(action) if spec.default is MISSING and given[spec.name] is None]
         if missing:
             raise ActionError(f"{name}: {', '.join(missing)} missing")
+        own = [_key_of(spec) for spec in fields(action)]
+        if more := sorted(key for key in _KEYS & plain.keys() if plain[key] and key not in own):
+            raise ActionError(f"{name} takes no {', '.join(more)}")
         strays = sorted(key for key in _OTHER_PLACES & plain.keys() if plain[key] is not None)
         if strays and given.get("xy", ...) is None:
             raise ActionError(f"{name}: its place is xy, as in 'xy': [400, 300], and not {', '.join(strays)}")
@@ -334,6 +336,11 @@ class _ButtonAtPointer(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class _Clicks(_AtPointer):
+    button: str = field(default="left", kw_only=True, metadata=_as(_one_of(BUTTONS), extra=True))
+
+
+@dataclass(frozen=True, slots=True)
 class LeftMouseDown(_AtPointer):
     """Press the left button and leave it pressed."""
 
@@ -358,18 +365,18 @@ class LeftClick(_AtPointer):
 
 
 @dataclass(frozen=True, slots=True)
-class DoubleClick(_AtPointer):
-    """Click the left button twice, fast enough to count as a double click; what was clicked there before does not count.
+class DoubleClick(_Clicks):
+    """Click a button twice, fast enough to count as a double click; what was clicked there before does not count.
 
-    Soon after a press of the button at that place, up to 0.85 s are waited first.
+    The left button, unless ``button`` is another. Soon after a press of it at that place, up to 0.85 s are waited first.
     """
 
     type: ClassVar[str] = "left_mouse_double_click"
 
 
 @dataclass(frozen=True, slots=True)
-class TripleClick(_AtPointer):
-    """Click the left button three times, fast enough to count as a triple click; waits as `DoubleClick` does."""
+class TripleClick(_Clicks):
+    """Click a button three times, fast enough to count as a triple click; ``button`` and waits as of `DoubleClick`."""
 
     type: ClassVar[str] = "left_mouse_triple_click"
 
@@ -587,5 +594,6 @@ _ALL: tuple[type[Action], ...] = (
     CursorPosition,
 )
 
+_KEYS = frozenset(_key_of(spec) for action in _ALL for spec in fields(action))
 ACTIONS: Mapping[str, type[Action]] = {action.type: action for action in _ALL}
 """Every action by its type literal, the seventeen normalized ones first."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deskhand.events import ButtonDown, KeyDown
     from deskhand.formats import Format
     from deskhand.geometry import Point, Size
-    from deskhand.inside import CommandResult, Usage, Where
+    from deskhand.inside import CommandResult, Listing, Usage, Where
     from deskhand.observation import Observation, Screenshot
     from deskhand.operations import Call, Interceptor, Operation, SafetyCheck
     from deskhand.probes import Health
@@ -269,19 +269,23 @@ class AsyncDesktop(Calls):
         """A file of the desktop's container."""
         return await self._call(lambda: self.desktop.read_file(path, limit=limit))
 
-    async def write_file(self, path: str, data: bytes | str) -> None:
-        """Write a file in the desktop's container, whole or not at all; directories are made."""
-        return await self._call(lambda: self.desktop.write_file(path, data))
+    async def view_file(self, path: str, *, limit: int = 64 << 20) -> bytes | Listing:
+        """A file of the desktop's container, or the names in a directory; nothing that a link leads to."""
+        return await self._call(lambda: self.desktop.view_file(path, limit=limit))
 
-    async def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    async def write_file(self, path: str, data: bytes | str, *, new: bool = False) -> None:
+        """Write a file in the desktop's container, whole or not at all; directories are made."""
+        return await self._call(lambda: self.desktop.write_file(path, data, new=new))
+
+    async def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """Copy a file or a directory of this machine to the absolute path `target` in the container."""
         return await self._call(lambda: self.desktop.copy_in(source, target))
 
-    async def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> None:
+    async def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> tuple[str, ...]:
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine."""
         return await self._call(lambda: self.desktop.copy_out(source, target, limit=limit))
 
-    async def logs(self, program: str | None = None) -> str:
+    async def logs(self, program: str | Program | None = None) -> str:
         """What the container said of itself (which parts ended and were started again), or a program's last output."""
         return await self._call(lambda: self.desktop.logs(program))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping
+from enum import EnumMeta
 from typing import Any, SupportsIndex, TypeVar
 
 from deskhand.errors import ActionError, shown
@@ -106,12 +107,17 @@ def expect_texts(what: str, values: object) -> tuple[str, ...]:
 
 
 def expect_several(what: str, values: object) -> tuple[Any, ...]:
-    """What can be gone through, in order; a text, bytes or a mapping is not meant.
+    """What can be gone through, in order, also an enumeration's class; a text, bytes or a mapping is not meant.
 
     Raises:
         ActionError: It cannot.
     """
-    if isinstance(values, str | bytes | bytearray | memoryview | Mapping | type) or not isinstance(values, Iterable):
+    other_class = isinstance(values, type) and not isinstance(values, EnumMeta)
+    if (
+        other_class
+        or isinstance(values, str | bytes | bytearray | memoryview | Mapping)
+        or not isinstance(values, Iterable)
+    ):
         raise ActionError(f"{what} is a list, not {shown(values)}")
     return tuple(values)
 

@@ -36,7 +36,7 @@ class Attempt:
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """A call whose coroutines run in `loop`."""
         self.loop = loop
-        self.ended = False
+        self.ended: bool = False
         self.acting = False
         self.command: Callable[[], None] | None = None
         self._answers: queue.SimpleQueue[object] | None = None

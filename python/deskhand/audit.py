@@ -92,7 +92,7 @@ class AuditLog:
         """
         if texts not in get_args(Texts):
             raise ActionError(f"texts must be full, mac or none, not {shown(texts)}")
-        self.path = expect_path("AuditLog: path", path)
+        self.path: str = expect_path("AuditLog: path", path)
         self._texts = texts
         self._secrets = expect_several("AuditLog: secrets", secrets)
         for secret in self._secrets:

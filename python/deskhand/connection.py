@@ -96,26 +96,26 @@ class Core:
         clock: Callable[[], float],
     ) -> None:
         """See `Desktop.__init__`."""
-        self.owner = Owner()
+        self.owner: Owner = Owner()
         self.display = display
         self.xauthority = xauthority
         self.name = name
         self.inside = inside
         self.backend = backend
         self.guard: Programs | None = None
-        self.environment = dict(environment or {})
+        self.environment: dict[str, str] = dict(environment or {})
         self.clock = clock
-        self.lock = threading.RLock()
+        self.lock: threading.RLock = threading.RLock()
         self._in_turn = InTurn()
-        self.ledger = Ledger()
-        self.clicks = Clicks()
-        self.watch = Watch(backend, clock)
+        self.ledger: Ledger = Ledger()
+        self.clicks: Clicks = Clicks()
+        self.watch: Watch = Watch(backend, clock)
         self.interceptors: tuple[Interceptor, ...] = ()
         self.attempts: dict[Attempt, int] = {}
         self.successor: Desktop | None = None
-        self.closed = False
-        self.acting = False
-        self.clipboard_lent = False
+        self.closed: bool = False
+        self.acting: bool = False
+        self.clipboard_lent: bool = False
         self.left_pointer: tuple[int, int] | None = None
         self._make_guard = guard
         self._view_only = view_only

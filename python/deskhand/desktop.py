@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from deskhand.backends.base import Backend
     from deskhand.events import ButtonDown, KeyDown
     from deskhand.formats import Format
-    from deskhand.inside import CommandResult, Inside, Usage, Where
+    from deskhand.inside import CommandResult, Inside, Listing, Usage, Where
     from deskhand.launch.processes import Programs
     from deskhand.observation import Observation, Screenshot
     from deskhand.operations import Interceptor, SafetyCheck
@@ -561,8 +561,8 @@ class Desktop:
             limit: Bytes; a larger file is refused.
 
         Raises:
-            BackendError: It cannot be read, or is too large.
-            ActionError: The path is not absolute.
+            BackendError: It cannot be read, is a named pipe, or is too large.
+            ActionError: The path is not absolute, or is no UTF-8.
             UnsupportedAction: This desktop has no container.
         """
         expect_text("read_file: path", path)
@@ -572,50 +572,76 @@ class Desktop:
             lambda: self._core.machine("read_file").read_file(path, limit=limit),
         )
 
-    def write_file(self, path: str, data: bytes | str) -> None:
+    def view_file(self, path: str, *, limit: int = 64 << 20) -> bytes | Listing:
+        """A file of the desktop's container, or the names in a directory; nothing that a link leads to.
+
+        To a policy it is a `read_file`.
+
+        Args:
+            path: An absolute path, as it is without links, `.`, `..` and a slash at the end.
+            limit: Bytes; a larger file is refused.
+
+        Raises:
+            BackendError: It cannot be read, is too large, is neither a file nor a directory, or the path leads through a link.
+            ActionError: The path is not absolute.
+            UnsupportedAction: This desktop has no container.
+        """
+        expect_text("view_file: path", path)
+        expect_integer("view_file: limit", limit, 0)
+        return self._on_machine(
+            lambda: self._operation("read_file", path),
+            lambda: self._core.machine("view_file").view_file(path, limit=limit),
+        )
+
+    def write_file(self, path: str, data: bytes | str, *, new: bool = False) -> None:
         """Write a file in the desktop's container, whole or not at all; directories are made.
 
         Args:
             path: An absolute path.
             data: Its content; text becomes UTF-8.
+            new: Only where there is nothing yet, and no link on the way.
 
         Raises:
-            BackendError: It cannot be written.
-            ActionError: The path is not absolute.
+            BackendError: It cannot be written, or what is there is no file.
+            ActionError: The path is not absolute, or is no UTF-8.
             UnsupportedAction: This desktop has no container.
         """
         expect_text("write_file: path", path)
+        expect_flag("write_file: new", new)
         if isinstance(data, bytes | bytearray | memoryview):
             content = bytes(data)
         else:
             content = _encoded("write_file: data, if it is no bytes,", data)
         self._on_machine(
-            lambda: self._operation("write_file", path, size=len(content)),
-            lambda: self._core.machine("write_file").write_file(path, content),
+            lambda: self._operation("write_file", path, size=len(content), data=content),
+            lambda: self._core.machine("write_file").write_file(path, content, new=new),
         )
 
-    def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """Copy a file or a directory of this machine to the absolute path `target` in the container.
 
         A symbolic link in a directory is copied as a link, which leads to what is in the container.
 
+        Returns:
+            What is left out, as also a `LeftOutWarning` says: sockets, named pipes and devices in it.
+
         Raises:
             BackendError: It cannot be read or written.
-            ActionError: There is no `source`, `target` is not absolute, or a socket, a named pipe or a device is in it.
+            ActionError: There is no `source`, it is itself a socket, named pipe or device, or `target` is not absolute.
             UnsupportedAction: This desktop has no container.
         """
         here = expect_path("copy_in: source", source)
         expect_text("copy_in: target", target)
-        self._on_machine(
+        return self._on_machine(
             lambda: self._operation("copy_in", f"{here} -> {target}"),
             lambda: self._core.machine("copy_in").copy_in(here, target),
         )
 
-    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> tuple[str, ...]:
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine.
 
-        It is copied whole or not at all. What is in the container is not trusted: a tree with a device, a named pipe, a name
-        with control characters, or a link that may lead out of the tree is refused. Files belong to the caller, who can read
+        What is in the container is not trusted: links that may lead out of the tree, devices, named pipes, sockets and names
+        with control characters are left out. The rest is copied whole or not at all. Files belong to the caller, who can read
         and write them; other rights are as in the container, less the umask.
 
         Args:
@@ -624,8 +650,12 @@ class Desktop:
             limit: Bytes that its files may have together, holes included; a larger tree, or one of more than 100,000 entries,
                 is refused.
 
+        Returns:
+            What is not in the copy as it is in the container, with the reason of each: what was left out, or changed meanwhile.
+            A `LeftOutWarning` says the same.
+
         Raises:
-            BackendError: It cannot be read or written, is too large, or has what is not copied.
+            BackendError: It cannot be read or written, is too large, or is itself what would be left out of a tree.
             ActionError: `source` is not absolute, or `target` has no directory.
             TimeoutError: Nothing came for 20 s.
             UnsupportedAction: This desktop has no container.
@@ -633,25 +663,26 @@ class Desktop:
         expect_text("copy_out: source", source)
         here = expect_path("copy_out: target", target)
         expect_integer("copy_out: limit", limit, 1)
-        self._on_machine(
+        return self._on_machine(
             lambda: self._operation("copy_out", f"{source} -> {here}"),
             lambda: self._core.machine("copy_out").copy_out(source, here, limit=limit),
         )
 
-    def logs(self, program: str | None = None) -> str:
+    def logs(self, program: str | Program | None = None) -> str:
         """What the container said of itself (which parts ended and were started again), or a program's last output.
 
         Args:
-            program: As it was started; also `x-server`, `window-manager`, `panel` and `bus`.
+            program: What `start` returned, or a program's name: of several that were started under it, the one that wrote last.
+                Also `x-server`, `window-manager`, `panel`, `bus` and `keep-logs`.
 
         Raises:
+            BackendError: There is no log of it, or the engine does not tell.
             UnsupportedAction: This desktop has no container.
         """
-        if program is not None:
+        if program is not None and not isinstance(program, Program):
             expect_word("logs: program", expect_text("logs: program", program))
-        return self._on_machine(
-            lambda: self._operation("logs", program or ""), lambda: self._core.machine("logs").logs(program)
-        )
+        name = "" if program is None else str(program.log) if isinstance(program, Program) else program
+        return self._on_machine(lambda: self._operation("logs", name), lambda: self._core.machine("logs").logs(program))
 
     def usage(self) -> Usage:
         """What the container uses just now.
@@ -749,7 +780,7 @@ class Desktop:
         expect("operate: operation", operation, Operation)
         expect_callable("operate: work", work)
         self._core.refuse_if_closed()
-        fields = {name: getattr(operation, name) for name in ("target", "size", "cwd", "env", "actions")}
+        fields = {name: getattr(operation, name) for name in ("target", "size", "cwd", "env", "actions", "data")}
         return self._operate(lambda: self._operation(operation.type, **fields), work)
 
     def review(self, call: Call) -> tuple[SafetyCheck, ...]:
@@ -868,6 +899,7 @@ class Desktop:
         cwd: str | None = None,
         env: tuple[tuple[str, str], ...] = (),
         actions: tuple[Action, ...] = (),
+        data: bytes | None = None,
     ) -> Operation:
         return Operation(
             type,
@@ -876,6 +908,7 @@ class Desktop:
             cwd,
             env,
             actions,
+            data,
             call=current_call(),
             desktop=bare(self),
             attempt=ATTEMPT.get() or Attempt(),

@@ -212,8 +212,8 @@ class OutOfBounds(ActionError):
             f"point ({shown(x)}, {shown(y)}) is outside of {width}x{height}: "
             f"x must be 0...{width - 1}, y 0...{height - 1}; take coordinates from the latest screenshot"
         )
-        self.point = (x, y)
-        self.size = (width, height)
+        self.point: tuple[float, float] = (x, y)
+        self.size: tuple[int, int] = (width, height)
 
 
 class Untypable(ActionError):
@@ -230,7 +230,9 @@ class Untypable(ActionError):
             characters: (position, character) pairs.
             hint: What to do next.
         """
-        self.characters = tuple((position, character) for position, character in characters)
+        self.characters: tuple[tuple[int, str], ...] = tuple(
+            (position, character) for position, character in characters
+        )
         shown = ", ".join(f"U+{ord(c):04X} at {position}" for position, c in self.characters[:_SHOWN_CHARACTERS])
         more = len(self.characters) - _SHOWN_CHARACTERS
         tail = f" and {more} more" if more > 0 else ""
@@ -411,7 +413,11 @@ class LaunchFailed(DeskhandError):
         """
         log = f"\n--- last output ---\n{log_tail.rstrip()}" if log_tail.strip() else " (it wrote no output)"
         waited = f" in {seconds:.3g} s" if seconds else ""
-        super().__init__(_with_hint(f"{awaited} did not come up{waited}", hint) + log)
+        if seconds or log_tail.strip():
+            super().__init__(_with_hint(f"{awaited} did not come up{waited}", hint) + log)
+        else:
+            # Nothing was started.
+            super().__init__(_with_hint(f"{awaited} is not available", hint))
         self.awaited = awaited
         self.seconds = seconds
         self.log_tail = log_tail

@@ -13,14 +13,30 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand.errors import DesktopLost
+    from deskhand.programs import Program
 
-__all__ = ["SHARED_MEMORY_ENOUGH", "CommandResult", "Inside", "Outcome", "Session", "Usage", "Where", "outcome_of"]
+__all__ = [
+    "SHARED_MEMORY_ENOUGH",
+    "CommandResult",
+    "Inside",
+    "LeftOutWarning",
+    "Listing",
+    "Outcome",
+    "Session",
+    "Usage",
+    "Where",
+    "outcome_of",
+]
 
 # Bytes of /dev/shm that browsers want: their pages crash when it is full.
 SHARED_MEMORY_ENOUGH = 256 << 20
 
 Outcome: TypeAlias = Literal["success", "error", "timeout", "cancelled"]
 Where: TypeAlias = Literal["desktop", "host"]
+
+
+class LeftOutWarning(UserWarning):
+    """Something is not in a copy as it is in the tree that was copied; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,20 @@ def outcome_of(exit_code: int | None, *, timed_out: bool = False) -> Outcome:
     if timed_out:
         return "timeout"
     return "cancelled" if exit_code is None else "error" if exit_code else "success"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is in a directory.
+
+    Attributes:
+        names: Paths below it, sorted, two levels deep, those of directories with a slash at the end. Without those whose name
+            begins with a dot, and what is below them.
+        more: There are more than are listed.
+    """
+
+    names: tuple[str, ...]
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +173,23 @@ class Inside(Protocol):
         """See `Desktop.read_file`."""
         ...
 
-    def write_file(self, path: str, data: bytes) -> None:
+    def view_file(self, path: str, *, limit: int) -> bytes | Listing:
+        """See `Desktop.view_file`."""
+        ...
+
+    def write_file(self, path: str, data: bytes, *, new: bool = False) -> None:
         """See `Desktop.write_file`."""
         ...
 
-    def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """See `Desktop.copy_in`."""
         ...
 
-    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> tuple[str, ...]:
         """See `Desktop.copy_out`."""
         ...
 
-    def logs(self, program: str | None) -> str:
+    def logs(self, program: str | Program | None) -> str:
         """See `Desktop.logs`."""
         ...
 

@@ -130,6 +130,9 @@ class Observation(Screenshot):
             missed points of it, or the whole. Where an application answers no pings and runs where its threads cannot be seen,
             it is given 0.05 s, and nothing is known. Over VNC also whether a text, or a character of it that was on no key
             before, changed nothing on the screen: it may be lost, unless what is typed there is not shown.
+        may_change: Whether the command that a terminal runs still slept for a time (`sleep`, or a program's own) 0.3 s after
+            the last change: it goes on by itself, and the screen may change later. Only where the terminal's processes can be
+            seen, and not where that was so before the actions.
     """
 
     settled: bool
@@ -141,6 +144,7 @@ class Observation(Screenshot):
     clipboard_lost: tuple[str, ...] = ()
     pointer_moved: bool = False
     unanswered: bool = False
+    may_change: bool = False
 
     @property
     def changed(self) -> bool:

@@ -64,11 +64,11 @@ class Call:
         safety_checks: Iterable[SafetyCheck] = (),
     ) -> None:
         """See the attributes."""
-        self.provider = provider
-        self.call_id = call_id
-        self.agent = agent
-        self.turn = turn
-        self.safety_checks = tuple(safety_checks)
+        self.provider: str = provider
+        self.call_id: str = call_id
+        self.agent: str = agent
+        self.turn: str = turn
+        self.safety_checks: tuple[SafetyCheck, ...] = tuple(safety_checks)
         self._acknowledged: tuple[SafetyCheck, ...] = ()
 
     def __repr__(self) -> str:
@@ -134,6 +134,7 @@ class Operation:
         cwd: Where a command runs, when that was asked for.
         env: What is added to the command's environment: names and values.
         actions: What a `perform` does. A policy is asked about each of them.
+        data: What a `write_file` writes.
         call: Whose call it is.
         desktop: The same desktop without interceptors: an interceptor looks through it without being asked about that look.
         attempt: The call under way, for an interceptor that waits: whoever stops the call ends the wait.
@@ -145,6 +146,7 @@ class Operation:
     cwd: str | None = None
     env: tuple[tuple[str, str], ...] = ()
     actions: tuple[Action, ...] = ()
+    data: bytes | None = field(default=None, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
     desktop: Desktop | None = field(default=None, compare=False, repr=False)
     attempt: Attempt = field(default_factory=Attempt, compare=False, repr=False)

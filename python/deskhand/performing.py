@@ -251,6 +251,7 @@ class Performance:
             clipboard_lost=tuple(self._lost),
             pointer_moved=self._pointer_moved,
             unanswered=self._unanswered,
+            may_change=verdict.may_change,
         )
 
     def _send_action(self, action: Action, events: Sequence[Step]) -> bool:

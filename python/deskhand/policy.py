@@ -254,7 +254,7 @@ class ClassPolicy:
         if verdicts.get(ActionClass.SAFETY_CHECK, Decision("ask")).verdict == "allow":
             raise ActionError("safety checks cannot be allowed beforehand: they are asked about each time")
         self._verdicts = verdicts
-        self.environment = frozenset(expect_texts("ClassPolicy: environment", environment))
+        self.environment: frozenset[str] = frozenset(expect_texts("ClassPolicy: environment", environment))
 
     def before(self, action: Deed, context: Context) -> Decision:
         """See `Policy.before`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,9 @@ class Program:
     Attributes:
         pid: Its process id.
         window: The window that came up; None over VNC, which tells nothing of windows.
-        log: The file that its output goes to.
+        log: The file with what it writes, on the machine where it runs: the first 32 KiB and at least the last 64 KiB, with a
+            line between them that says how much is missing. When it and all that it has started have ended, it is kept until
+            32 others have.
     """
 
     pid: int
@@ -101,14 +104,23 @@ def start_program(
     with contextlib.suppress(TimeoutError):
         watch.until(over, timeout, "its window")
     if backend.has_windows and window is None:
-        ended = "" if status is None else f"it ended with status {status}"
+        ended = "" if status is None else _how(status)
         if status == 0:
             ended += " and showed no window; Desktop.shell runs commands"
-        raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, keeper.tail(argv[0]), ended)
+        raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, keeper.tail(argv[0], pid), ended)
     if window is not None and backend.has_window_manager():
         window = _await_focus(backend, watch, window)
     watch.settle(_DRAWN, window=None if window is None else window.id)
-    return Program(pid, window, keeper.log_of(argv[0]))
+    return Program(pid, window, keeper.log_of(argv[0], pid))
+
+
+def _how(status: int) -> str:
+    """How a program ended; in a container, as a shell tells, 128 and a signal's number stand for that signal."""
+    number = -status if status < 0 else status - 128
+    name = signal.Signals(number).name if number in set(signal.Signals) else ""
+    if status < 0:
+        return f"it was ended by {name or f'signal {number}'}"
+    return f"it ended with status {status}" + (f" (as {name} ends a program)" if name else "")
 
 
 def _await_focus(backend: Backend, watch: Watch, window: Window) -> Window:

@@ -103,7 +103,7 @@ class Roster:
         self.warm = warm
         self.states: dict[int, State] = {}
         self.queue: deque[int] = deque()
-        self.failures = 0
+        self.failures: int = 0
         self._parallel = parallel
         self._period = period
         # Ready ones, longest idle first, with the time of their last sign of life.

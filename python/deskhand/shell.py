@@ -45,6 +45,8 @@ _CLOSE_LIMIT = 15.0
 _CLOSE_SLICE = 0.1
 # A trap on EXIT may take so long when a session is closed.
 _FAREWELL = 1.0
+# Of what a shell says that does not begin, so much is told.
+_SHOWN = 500
 _STOPPED = ("timeout", "cancelled")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -253,8 +255,10 @@ class Shell:
                 lost = True
                 tried = self._try(data, began + limit)
                 if tried.ended and not tried.begun and tried.outcome not in _STOPPED:
+                    said = "" if (running := self._running) is None else "".join(running.take()[:3]).strip()
                     self._end()
-                    raise ShellError("bash", f"it ended with status {tried.code} before the command")
+                    reason = f"it ended with status {tried.code} before the command"
+                    raise ShellError("bash", f"{reason}: {said[-_SHOWN:]}" if said else reason)
             running = self._running
             if tried.ended or self._once:
                 self._end(leave=self._once and tried.outcome not in _STOPPED)

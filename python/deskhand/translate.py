@@ -64,10 +64,11 @@ _DRAG_END = 4
 # Spread out, as notches of a wheel turned by hand are.
 _NOTCH_PACE = 0.01
 
-_CLICKS: dict[type[act.Action], tuple[Button, int]] = {
+# Those without a button have one of their own.
+_CLICKS: dict[type[act.Action], tuple[Button | None, int]] = {
     act.LeftClick: (Button.LEFT, 1),
-    act.DoubleClick: (Button.LEFT, 2),
-    act.TripleClick: (Button.LEFT, 3),
+    act.DoubleClick: (None, 2),
+    act.TripleClick: (None, 3),
     act.MiddleClick: (Button.MIDDLE, 1),
     act.RightClick: (Button.RIGHT, 1),
     act.BackClick: (Button.BACK, 1),
@@ -124,7 +125,8 @@ def _body(action: act.Action, size: Size, pointer: Point, *, dragging: bool) -> 
 
 def _in_place(action: act.Action) -> Sequence[Step]:
     if type(action) in _CLICKS:
-        return _clicks(*_CLICKS[type(action)])
+        button, count = _CLICKS[type(action)]
+        return _clicks(button or _button(action), count)
     match action:
         case act.LeftMouseDown() | act.MouseDown():
             return [ButtonDown(_button(action))]
@@ -138,8 +140,8 @@ def _in_place(action: act.Action) -> Sequence[Step]:
             return _keys_and_time(action)
 
 
-def _button(action: act.LeftMouseDown | act.LeftMouseUp | act.MouseDown | act.MouseUp) -> Button:
-    return Button[action.button.upper()] if isinstance(action, act.MouseDown | act.MouseUp) else Button.LEFT
+def _button(action: act.Action) -> Button:
+    return Button[getattr(action, "button", "left").upper()]
 
 
 def _keys_and_time(action: act.Action) -> Sequence[Step]:

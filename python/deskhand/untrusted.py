@@ -70,11 +70,11 @@ class PinnedSocket:
         Raises:
             ConnectFailed: It is absent, not a socket, somebody else's, or nobody listens.
         """
-        self.path = Path(path)
-        self.doubt = ""
+        self.path: Path = Path(path)
+        self.doubt: str = ""
         """Why the process that listens could not be looked at; empty if it was, or need not be."""
         try:
-            self.descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            self.descriptor: int = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise self._refused(error.strerror or str(error)) from error
         try:

@@ -52,7 +52,7 @@ class Watch:
         self._seen = self._screen.generation
         self._epoch = self._screen.epoch
         self._mark: int | None = None
-        self.before = self._seen
+        self.before: int = self._seen
 
     def check_stop(self) -> None:
         """Raise `Interrupted` if a stop was asked for."""
@@ -64,6 +64,8 @@ class Watch:
         self._mark = self._backend.mark(limit)
         self._backend.take_stock()
         self.before = self._screen.generation
+        if self._mark is None:
+            self._screen.keep()
         if self._screen.epoch != self._epoch:
             self._epoch = self._screen.epoch
             self._ambient.forget()

@@ -551,7 +551,7 @@ def test_a_missing_proxy_names_the_command_that_builds_it(engine: Engine, monkey
     before = left(engine)
     for module in (proxy, confinement):
         monkeypatch.setattr(module, "PROXY_IMAGE", "deskhand/nothing-of-that-name")
-    with pytest.raises(deskhand.LaunchFailed, match="it is not here: deskhand image build"):
+    with pytest.raises(deskhand.LaunchFailed, match="does not exist: build it with `deskhand image build`"):
         deskhand.launch("docker", network=["listed.test"])
     assert left(engine) == before
 

@@ -14,7 +14,9 @@ import pytest
 import deskhand
 from containers.helpers import containers, left, own_name
 from deskhand.launch import docker as launching
+from deskhand.launch.confinement import _origin
 from deskhand.launch.docker import Limits, Mount
+from deskhand.launch.image import recorded_packages
 from faults.helpers import in_namespace
 
 if TYPE_CHECKING:
@@ -53,10 +55,18 @@ def test_limits_are_positive() -> None:
 
 
 def test_a_missing_image_names_the_command_that_builds_it(engine: Engine, runtime: Path) -> None:
-    with pytest.raises(deskhand.LaunchFailed, match="deskhand image build nothing"):
-        deskhand.launch("docker", image="deskhand/nothing")
-    with pytest.raises(deskhand.LaunchFailed, match="docker pull somebody/elses"):
+    with pytest.raises(deskhand.LaunchFailed) as told:
         deskhand.launch("docker", image="somebody/elses")
+    assert str(told.value) == (
+        "the image somebody/elses is not available: it does not exist: build it, or get it with `docker pull somebody/elses`"
+    )
+    with pytest.raises(deskhand.LaunchFailed, match=r"does not exist: .*builds deskhand/minimal and deskhand/desktop"):
+        deskhand.launch("docker", image="deskhand/nothing")
+    with pytest.raises(deskhand.LaunchFailed, match="does not exist: build it, or get it"):
+        recorded_packages("somebody/elses")
+    assert _origin("deskhand/desktop:latest") == "build it with `deskhand image build desktop`"
+    with pytest.raises(deskhand.ActionError, match="'Some Body' is no name of an image"):
+        deskhand.launch("docker", image="Some Body")
     assert left(engine, runtime) == []
 
 

@@ -13,6 +13,7 @@ from conftest import need
 from containers.helpers import own_name
 from deskhand import Desktop, LeftClick, Operation, PolicyDenied, PressKeys, Secret, Type
 from deskhand.policy import ActionClass, ClassPolicy
+from deskhand.providers.editors import TextEditor
 from faults.helpers import listen
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ CALLS: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
     "shell": (True, lambda d, _: d.shell("touch /tmp/by-a-shell")),
     "open_shell": (True, lambda d, _: d.open_shell()),
     "read_file": (False, lambda d, _: d.read_file("/etc/passwd")),
+    "view_file": (False, lambda d, _: d.view_file("/etc/passwd")),
     "write_file": (True, lambda d, _: d.write_file("/tmp/written", "x")),
     "copy_in": (True, lambda d, here: d.copy_in(here / "given", "/tmp/copied")),
     "copy_out": (True, lambda d, here: d.copy_out("/etc/hostname", here / "taken")),
@@ -53,6 +55,11 @@ MORE: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
     "a command here": (True, lambda d, here: d.shell(f"touch {here}/by-the-host", where="host")),
     "a shell here": (False, lambda d, _: d.open_shell(where="host")),
     "the clipboard's setter": (True, lambda d, _: setattr(d, "clipboard", "set")),
+    "a new file": (True, lambda d, _: d.write_file("/tmp/new", "x", new=True)),
+    "an editor's view": (False, lambda d, _: TextEditor(d).view("/etc/passwd")),
+    "an editor's new file": (True, lambda d, _: TextEditor(d).create("/tmp/edited", "x\n")),
+    "an editor's replacement": (True, lambda d, _: TextEditor(d).replace("/tmp/written", "x", "another")),
+    "an editor's insertion": (True, lambda d, _: TextEditor(d).insert("/tmp/written", 0, "more")),
 }
 # These end something, tell about the object itself, or belong to those who made the desktop.
 NOT_JUDGED = {

@@ -58,6 +58,8 @@ FIXTURES = Path(__file__).parents[2] / "rust/rfb/tests/fixtures"
 
 RAW, COPY, RRE, CORRE, HEXTILE, ZLIB, TIGHT, ULTRA, ZRLE = 0, 1, 2, 4, 5, 6, 7, 9, 16
 LAST, SIZE_CHANGE, LAYOUT, CURSOR, CURSOR_ALPHA, X_CURSOR, NAME = -224, -223, -308, -239, -314, -240, -307
+# Pseudo-encodings that are never offered.
+QEMU_KEY, VMWARE_CURSOR, VMWARE_MODE = -258, 0x574D5664, 0x574D5669
 BELL = b"\x02"
 
 
@@ -127,7 +129,7 @@ FLAWS: dict[str, Iterable[bytes]] = {
     "CVE-2019-15693-Tight-gradient-wider-than-2048": [one((0, 0, 4096, 8), TIGHT, b"\x40\x02" + compact(BOMB[:200]))],
     "CVE-2019-15693-Tight-gradient-with-too-much": [one(WHOLE, TIGHT, b"\x40\x02" + compact(BOMB))],
     "CVE-2019-15694-ZRLE-length-with-the-sign-bit": [one(WHOLE, ZRLE, u32(0x80000001) + bytes(64))],
-    "CVE-2019-15695-XCursor-65535x1": [one((0, 0, 65535, 1), X_CURSOR, bytes(64))],
+    "CVE-2019-15695-XCursor-65535x65535": [one((0, 0, 65535, 65535), X_CURSOR, bytes(64))],
     "CVE-2017-5581-RRE-subrectangle-outside": [one(WHOLE, RRE, u32(1) + bytes(8) + u16(W - 1, 0, 200, 200))],
     "TigerVNC-378-Hextile-subrectangle-outside-its-tile": [one((0, 0, 4, 4), HEXTILE, b"\x0a\0\0\0\0\x01\xff\xff")],
     "TigerVNC-2132-Tight-2048x65535": [one((0, 0, 2048, 65535), TIGHT, b"\x00" + compact(BOMB))],
@@ -143,7 +145,7 @@ FLAWS: dict[str, Iterable[bytes]] = {
     "LibVNC-CVE-2014-6051-size-that-overflows": [one((0, 0, 65535, 65535), SIZE_CHANGE)],
     "LibVNC-CVE-2020-14405-TextChat-of-2^31-1": [b"\x0b\0\0\0" + u32(0x7FFFFFFF)],
     "RealVNC-CVE-2008-4770-encoding-out-of-range": [one((0, 0, 1, 1), -1)],
-    "RealVNC-CVE-2008-4770-encoding-never-offered": [one((0, 0, 8, 8), 0x574D5664, bytes(64))],
+    "RealVNC-CVE-2008-4770-encoding-never-offered": [one((0, 0, 8, 8), VMWARE_MODE, bytes(64))],
     "asyncvnc-1.3-Zlib-bomb": [one(WHOLE, ZLIB, counted(BOMB))],
     "vncdotool-1.4-ZRLE-bomb": [one(WHOLE, ZRLE, counted(BOMB))],
     "vncdotool-1.4-ZRLE-run-without-end": [
@@ -194,7 +196,7 @@ WHY = {
     "CVE-2019-15693-Tight-gradient-wider-than-2048": "the rectangle 4096x8+0+0 is not inside 640x480",
     "CVE-2019-15693-Tight-gradient-with-too-much": "Tight data: gives more bytes than its rectangle has",
     "CVE-2019-15694-ZRLE-length-with-the-sign-bit": "bytes of a ZRLE rectangle: 2147483649",
-    "CVE-2019-15695-XCursor-65535x1": "expected one that was offered",
+    "CVE-2019-15695-XCursor-65535x65535": "bytes of a rectangle that was not asked for: 1073725446",
     "CVE-2017-5581-RRE-subrectangle-outside": "expected one that was offered",
     "TigerVNC-378-Hextile-subrectangle-outside-its-tile": "a rectangle within a hextile 16x16+15+15 is not inside 4x4",
     "TigerVNC-2132-Tight-2048x65535": "the rectangle 2048x65535+0+0 is not inside 640x480",
@@ -299,6 +301,14 @@ HARMLESS: dict[str, Iterable[bytes]] = {
     "cursor-without-pixels": [one((0, 0, 0, 0), CURSOR), one((0, 0, 0, 0), CURSOR_ALPHA, bytes(4))],
     "cursor-of-513x2": [one((0, 0, 513, 2), CURSOR, bytes(513 * 2 * 4 + 65 * 2))],
     "cursor-of-16-MiB": [one((0, 0, 2000, 2000), CURSOR), *pieces(bytes(1 << 20), 15), bytes(16_500_000 - (15 << 20))],
+    "pseudo-encodings-never-offered": [
+        update(
+            rectangle((0, 0, 0, 0), QEMU_KEY),
+            rectangle((0, 0, 65535, 1), X_CURSOR, bytes(6 + 2 * 8192)),
+            rectangle((0, 0, 0, 0), NAME, counted(b"a name")),
+            rectangle((2, 2, 8, 8), VMWARE_CURSOR, b"\1\0" + bytes(256)),
+        )
+    ],
     "cut-text-of-8-MiB": [cut_text(8 << 20), *pieces(b"x" * (1 << 20), 8)],
     "cut-text-with-control-characters": [cut_text(8, b"\x1b[31m\0\xff\n")],
     "a-million-bells": pieces(BELL * 10_000, 100),
@@ -318,6 +328,14 @@ def test_what_is_odd_and_does_no_harm(name: str) -> None:
         assert desktop.screenshot().size == ((800, 600) if "sizes" in name else SIZE)
     server.join(5)
     assert not server.is_alive()
+
+
+def test_what_was_skipped_is_told() -> None:
+    server = attacked([*HARMLESS["pseudo-encodings-never-offered"]] * 2)
+    with deskhand.connect(server.url) as desktop:
+        desktop.screenshot()
+        (told,) = [note for note in desktop.status if "not asked for" in note]
+        assert told.endswith("which are skipped: -258 (2), -240 (2), -307 (2), 1464686180 (2)")
 
 
 def test_a_clipboard_that_was_too_long_is_told() -> None:

@@ -361,8 +361,9 @@ def test_do(shell: Shell, up: dict[str, Any]) -> None:
 
 def test_clicks(shell: Shell, up: dict[str, Any]) -> None:
     need("xev", "x11-utils")
-    log = Path(up["directory"]) / "xev.log"
-    x, y, *_ = shell.json("start", "xev", "-geometry", "300x300+50+50", "-event", "button")["window"]["rect"]
+    started = shell.json("start", "xev", "-geometry", "300x300+50+50", "-event", "button")
+    x, y, *_ = started["window"]["rect"]
+    log = Path(up["directory"]) / f"xev-{started['pid']}.log"
     for arguments in (
         ["--count", "2"],
         ["--button", "right", "--modifiers", "ctrl+shift"],
@@ -376,7 +377,7 @@ def test_clicks(shell: Shell, up: dict[str, Any]) -> None:
     def presses() -> list[tuple[str, ...]]:
         return [found.groups()[1:] for found in pattern.finditer(log.read_text()) if found[1] == "ButtonPress"]
 
-    # xev writes to a file in blocks, and ends with the last one.
+    # xev writes to a pipe in blocks, and ends with the last one.
     shell("windows", "--close", str(shell.json("windows")[0]["id"]))
     eventually(lambda: len(presses()) == 6, "the clicks")
     left, right, back = ("20", "30", "0x10", "1"), ("20", "30", "0x15", "3"), ("20", "30", "0x10", "8")

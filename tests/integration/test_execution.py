@@ -17,6 +17,7 @@ from deskhand.execution import (
     Function,
     FunctionCallStrategy,
     RequestFunctionCall,
+    failed,
 )
 from deskhand.execution.turns import turns_of
 from integration.apps import until
@@ -120,3 +121,18 @@ def test_from_a_models_stream_to_the_desktop(desktop: Desktop, received: Path) -
     assert received.read_text() == expected, "the last one was given what the one before it returned"
     assert results[0].result is not None
     assert results[0].result.picture.data.startswith(b"\x89PNG")
+
+
+def test_what_is_for_a_failure_is_put_in_and_nothing_else(desktop: Desktop, received: Path) -> None:
+    """A text goes to where a click should have led: when that fails, another one is typed, and the text never."""
+    outside = RequestFunctionCall("left_mouse_click", {"xy": [5000, 10]}, call_id="click")
+    name, instead = type_("name", "name"), type_("instead", "instead", dependencies=["click"])
+    unneeded = type_("unneeded", "unneeded", dependencies=["instead"])
+    executor = Executor(desktops=desktop)
+    conditional = FunctionCallStrategy.CONDITIONAL
+    calls = [outside, name, instead, unneeded]
+    asyncio.run(executor.execute(calls, conditional, when={"instead": failed, "unneeded": failed}))
+    assert [call.status for call in calls] == [FAILURE, CANCELLED, SUCCESS, CANCELLED]
+    asyncio.run(executor.execute([type_("end", "END")]))
+    assert until(lambda: received.read_text().endswith("END"))
+    assert received.read_text() == "insteadEND"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 import deskhand
 from conftest import need
-
-if TYPE_CHECKING:
-    import pytest
+from deskhand.launch.environment import Home
 
 _WRITES = """
 import sys
@@ -91,3 +92,40 @@ def test_what_the_session_bus_starts_is_on_the_desktop(tmp_path: Path) -> None:
     with deskhand.launch(home=template) as desktop:
         ask(desktop, "dbus-send", "--session", "--print-reply", "--dest=org.example.Own", "/", "a.b.c")
         assert said.read_text() == f"{desktop.display} {desktop.home} {desktop.xauthority}\n"
+
+
+def test_a_dirty_template_is_copied_but_for_what_is_no_file(tmp_path: Path) -> None:
+    """What is in a home that somebody has used: sockets, pipes, links that lead anywhere, odd names."""
+    template, place = tmp_path / "template", tmp_path / "place"
+    (template / "deep").mkdir(parents=True)
+    place.mkdir()
+    (template / "file").write_text("kept")
+    (template / "link").symlink_to("/etc/passwd")
+    (template / "dangling").symlink_to("/nowhere")
+    (template / "odd\udcff\n").write_text("kept too")
+    os.mkfifo(template / "deep" / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(template / "socket"))
+    with pytest.warns(deskhand.LeftOutWarning) as warned:
+        Home(place, template).fill()
+    assert "'deep/pipe' (a named pipe)" in str(warned[0].message)
+    assert "'socket' (a socket)" in str(warned[0].message)
+    home = place / "home"
+    assert sorted(path.name for path in home.rglob("*")) == ["dangling", "deep", "file", "link", "odd\udcff\n"]
+    assert (home / "link").readlink() == Path("/etc/passwd")
+
+
+def test_a_template_that_cannot_be_copied_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(deskhand.ActionError, match="home: there is no directory"):
+        Home(tmp_path, tmp_path / "absent").fill()
+    template, place = tmp_path / "template", tmp_path / "place"
+    template.mkdir()
+    place.mkdir()
+    (template / "file").write_text("x")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(deskhand.BackendError, match=r"home: cannot copy .*template/file.*No space left"):
+        Home(place, template).fill()

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 import deskhand
-from conformance.fake import ELSEWHERE, FakeServer, serve, update
+from conformance.fake import ELSEWHERE, FakeServer, rectangle, serve, update
 from conformance.servers import need, xvnc
 from deskhand.backends.vnc_recording import PIXELS, record, replay
 from deskhand.backends.vnc_target import parse_target
@@ -144,6 +144,16 @@ def test_a_recording_ends_with_its_time_or_its_server(tmp_path: Path) -> None:
     said = ran("record", "--rfb", leaves.url, "-o", str(file))
     assert "the server closed the connection" in said
     assert replay(file.read_bytes()).updates >= 1
+
+
+def test_what_was_skipped_is_told(tmp_path: Path) -> None:
+    parser = deskhand._native.VncParser((64, 48))
+    unasked = update(rectangle((0, 0, 0, 0), -258), rectangle((0, 0, 0, 0), -258))
+    file = tmp_path / "session.rfb"
+    file.write_bytes(parser.header + parser.head(unasked, 0.5) + unasked)
+    assert replay(file.read_bytes()).skipped == {-258: 2}
+    assert "rectangles: none, 2 of -258 skipped" in ran("replay", str(file))
+    assert json.loads(ran("replay", str(file), "--json"))["skipped"] == {"-258": 2}
 
 
 def test_real_time_is_as_slow_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

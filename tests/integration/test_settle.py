@@ -90,6 +90,14 @@ def test_a_movement_that_the_action_began_ends_at_the_timeout(desktop: deskhand.
     assert again.busy
 
 
+def test_what_appears_and_goes_again_has_changed_nothing(desktop: deskhand.Desktop) -> None:
+    start_stage(desktop)
+    for _ in range(5):
+        seen = desktop.perform(KeyPress(("f",)))
+        assert (seen.settled, seen.reason, seen.rects) == (True, Reason.QUIET, ())
+    assert desktop.perform(KeyPress(("a",))).changed
+
+
 def test_a_busy_window_is_waited_for(desktop: deskhand.Desktop) -> None:
     program = desktop.start("mousepad")
     desktop.perform(Type("a"))
@@ -113,15 +121,16 @@ def test_a_window_that_stays_busy_is_named_at_the_timeout(desktop: deskhand.Desk
 
 
 SLEEPER = """
-import pathlib, sys, time, tkinter
+import pathlib, subprocess, sys, time, tkinter
 def sleep(event):
     pathlib.Path(sys.argv[1]).touch()
-    time.sleep(1.5)
+    time.sleep(1.0)
 root = tkinter.Tk()
 text = tkinter.Text(root, insertofftime=0)
 text.pack()
 text.focus_force()
 root.bind("<F9>", sleep)
+root.bind("<F10>", lambda event: subprocess.run(["sleep", "1"]))
 root.mainloop()
 """
 
@@ -137,8 +146,22 @@ def test_a_key_that_nobody_has_read_is_not_answered(desktop: deskhand.Desktop, t
     seen = desktop.perform(KeyPress(("b",)), settle=deskhand.Settle(timeout=0.4))
     assert (seen.settled, seen.reason, seen.changed) == (False, Reason.WINDOW_BUSY, False)
     seen = desktop.perform(KeyPress(("c",)))
-    assert (seen.settled, seen.changed) == (True, True)
+    assert (seen.settled, seen.changed, seen.reason) == (True, True, Reason.QUIET)
     assert desktop.perform(KeyPress(("F6",))).reason is Reason.UNCHANGED
+
+
+def test_a_handler_that_sleeps_is_waited_for(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    """What made it sleep was read, and so may have been what came right behind that."""
+    with window_expected(desktop):
+        desktop.start([sys.executable, "-c", SLEEPER, str(tmp_path / "asleep")])
+    assert desktop.perform(Type("a")).reason is Reason.QUIET
+    # By a timer, and by waiting for a child.
+    for way in (KeyPress(("F9",)), KeyPress(("F10",))):
+        seen = desktop.perform(way, settle=deskhand.Settle(timeout=0.4))
+        assert (seen.settled, seen.reason) == (False, Reason.WINDOW_BUSY)
+        desktop.perform(way, settle=False)
+        seen = desktop.perform(KeyPress(("b",)))
+        assert (seen.settled, seen.changed, seen.reason) == (True, True, Reason.QUIET)
 
 
 FORGE = """
@@ -192,6 +215,91 @@ def test_a_command_of_many_short_processes_is_waited_out(desktop: deskhand.Deskt
         seen = desktop.perform(KeyPress(["enter"]), settle=deskhand.Settle(timeout=PATIENCE))
         assert seen.reason is Reason.QUIET
         done.unlink()
+
+
+def test_a_command_that_sleeps_between_its_lines_is_waited_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    with window_expected(desktop):
+        desktop.start(["xterm", "-e", "bash", "--norc"])
+    desktop.perform(Type("PS1='$ '"), KeyPress(["enter"]))
+    script = f"{sys.executable} -c 'import time\nfor i in range(6): time.sleep(0.12); print(i, flush=True)'"
+    for command in ("for i in $(seq 6); do sleep 0.12; echo $i; done", script):
+        desktop.perform(Type(f"{command}; touch {done}"))
+        seen = desktop.perform(KeyPress(["enter"]), settle=deskhand.Settle(timeout=PATIENCE))
+        assert (seen.reason, seen.may_change) == (Reason.QUIET, False)
+        done.unlink()
+    desktop.perform(Type("sleep 600"))
+    seen = desktop.perform(KeyPress(["enter"]))
+    assert (seen.settled, seen.may_change) == (True, True)
+    # It does so on its own account now.
+    assert not desktop.perform(Type("x")).may_change
+    # In the background nobody waits for it.
+    assert not desktop.perform(KeyPress(["ctrl+c"])).may_change
+    assert not desktop.perform(Type("sleep 600 &"), KeyPress(["enter"])).may_change
+
+
+DIALOG = """
+import sys, gi
+gi.require_version("Gtk", "3.0")
+from gi.repository import Gtk
+window, box, label = Gtk.Window(), Gtk.Box(orientation=Gtk.Orientation.VERTICAL), Gtk.Label(label="0")
+button, entry = Gtk.Button(label="_Add", use_underline=True), Gtk.Entry(activates_default=True)
+def count(_):
+    label.set_text(str(int(label.get_text()) + 1))
+    open(sys.argv[1], "w").write(label.get_text())
+button.connect("clicked", count)
+for part in (label, entry, button):
+    box.add(part)
+button.set_can_default(True)
+window.add(box)
+window.set_default(button)
+window.show_all()
+Gtk.main()
+"""
+
+
+# As window managers and their like do: nobody can see who has started what they start.
+LAUNCHER = """
+import os, signal, sys
+from Xlib import X, XK, display
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+server = display.Display()
+key, mode = server.keysym_to_keycode(XK.XK_Return), X.GrabModeAsync
+server.screen().root.grab_key(key, X.Mod1Mask, False, mode, mode)
+server.sync()
+print(flush=True)
+while True:
+    if server.next_event().type == X.KeyPress and not os.fork():
+        if not os.fork():
+            os.execv(sys.argv[1], sys.argv[1:])
+        os._exit(0)
+"""
+
+
+def test_a_program_that_a_hot_key_starts_is_waited_for(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    with window_expected(desktop):
+        desktop.start(["xterm", "+bc"])
+    program = ["/usr/bin/python3", "-c", DIALOG, str(tmp_path / "count")]
+    argv = [sys.executable, "-c", LAUNCHER, *program]
+    with subprocess.Popen(argv, env=dict(desktop._core.environment), stdout=subprocess.PIPE) as launcher:
+        assert launcher.stdout is not None
+        try:
+            assert launcher.stdout.readline()
+            for count in range(2, 5):
+                seen = desktop.perform(KeyPress(("alt+Return",)))
+                assert (seen.settled, seen.reason) == (True, Reason.QUIET)
+                assert len(desktop.windows()) == count
+        finally:
+            launcher.kill()
+
+
+def test_a_button_that_a_key_presses_is_waited_for(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    """GTK shows it pressed at once, and does what it is for 0.25 s later, by a timer."""
+    desktop.start(["/usr/bin/python3", "-c", DIALOG, str(tmp_path / "count")])
+    for count, keys in enumerate(["Return", "alt+a", "KP_Enter", "Tab space", "Return"], 1):
+        seen = desktop.perform(*(KeyPress((key,)) for key in keys.split()))
+        assert (seen.settled, seen.reason) == (True, Reason.QUIET)
+        assert (tmp_path / "count").read_text() == str(count), keys
 
 
 def test_an_animation_that_slows_down_is_waited_out(desktop: deskhand.Desktop) -> None:

@@ -1,4 +1,4 @@
-"""Write the README's table of providers anew."""
+"""Write the README's tables of providers anew."""
 
 from providers.table import write
 

@@ -215,3 +215,56 @@ def results(draw: st.DrawFn) -> Result:
         denied=draw(st.booleans()),
         acknowledged=draw(st.sampled_from([(), call.safety])),
     )
+
+
+# --- what an observer sees ---
+
+
+def clicks(button: int, at: str, count: int = 1) -> list[str]:
+    return [f"{sign}{button}@{at}" for _ in range(count) for sign in "+-"]
+
+
+def keys(names: str) -> list[str]:
+    return [f"{sign}{name}" for name in names.split() for sign in "+-"]
+
+
+CLEARED = ["+Control_L", "+a", "-a", "-Control_L", *keys("BackSpace")]
+DRAGGED = ["+1@10,20", "-1@500,700"]
+
+PERFORMED: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("click", {"x": 100, "y": 200, "intent": "to see"}, clicks(1, "100,200")),
+    ("double_click", {"x": 200, "y": 300}, clicks(1, "200,300", 2)),
+    ("triple_click", {"x": 300, "y": 400}, clicks(1, "300,400", 3)),
+    ("middle_click", {"x": 400, "y": 500}, clicks(2, "400,500")),
+    ("right_click", {"x": 999, "y": 999}, clicks(3, "999,999")),
+    ("mouse_down", {"x": 0, "y": 0}, ["+1@0,0"]),
+    ("mouse_up", {"x": 505, "y": 600}, ["-1@505,600"]),
+    ("move", {"x": 700, "y": 1}, []),
+    ("type", {"text": "ab c"}, keys("a b space c")),
+    ("type", {"text": "a", "press_enter": True}, keys("a Return")),
+    ("drag_and_drop", {"start_x": 10, "start_y": 20, "end_x": 500, "end_y": 700}, DRAGGED),
+    ("wait", {"seconds": 0}, []),
+    ("press_key", {"key": "enter"}, keys("Return")),
+    ("key_down", {"key": "shift"}, ["+Shift_L"]),
+    ("key_up", {"key": "shift"}, ["-Shift_L"]),
+    ("hotkey", {"keys": ["control", "a"]}, ["+Control_L", "+a", "-a", "-Control_L"]),
+    ("take_screenshot", {}, []),
+    ("scroll", {"x": 500, "y": 400, "direction": "down"}, clicks(5, "500,400", 3)),
+    ("scroll", {"x": 5, "y": 4, "direction": "left", "magnitude_in_pixels": 200}, clicks(6, "5,4", 2)),
+    ("scroll", {"x": 5, "y": 4, "direction": "up", "magnitude_in_wheel_clicks": 4}, clicks(4, "5,4", 4)),
+    ("click_at", {"x": 10, "y": 2}, clicks(1, "10,2")),
+    ("hover_at", {"x": 3, "y": 4}, []),
+    (
+        "type_text_at",
+        {"x": 600, "y": 6, "text": "w", "press_enter": False, "clear_before_typing": True},
+        [*clicks(1, "600,6"), *CLEARED, *keys("w")],
+    ),
+    ("type_text_at", {"x": 600, "y": 900, "text": "w"}, [*clicks(1, "600,900"), *CLEARED, *keys("w Return")]),
+    ("key_combination", {"keys": "Control+A"}, ["+Control_L", "+a", "-a", "-Control_L"]),
+    ("scroll_document", {"direction": "up"}, clicks(4, "500,500", 8)),
+    ("scroll_at", {"x": 7, "y": 8, "direction": "right", "magnitude": 100}, clicks(7, "7,8")),
+    ("drag_and_drop", {"x": 10, "y": 20, "destination_x": 500, "destination_y": 700}, DRAGGED),
+]
+"""What an observer sees of each function that a desktop without a browser can carry out."""
+
+LONG_PRESS = ("long_press", {"x": 300, "y": 300, "seconds": 0}, clicks(1, "300,300"))

@@ -13,6 +13,7 @@ from deskhand.errors import UnsupportedAction
 from deskhand.providers import agent_framework, anthropic, bedrock, cua, google, inspect_ai, mcp, openai, osworld
 from deskhand.providers.bedrock import agentcore
 from deskhand.providers.common import Call
+from providers import ended
 from providers.strategies import EXAMPLES, VIEWPORT
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _BEYOND: Mapping[str, Action] = {
     "left_mouse_click, `modifiers`": a.LeftClick((400, 300), modifiers=["ctrl"]),
     "left_mouse_click where the pointer is": a.LeftClick(),
     "drag, several points": a.Drag([(10, 10), (90, 10), (90, 90)]),
+    "left_mouse_double_click, another `button`": a.DoubleClick((400, 300), button="right"),
     "keypress, `repeat`": a.KeyPress(["Tab"], repeat=4),
     "mouse_down, any button": a.MouseDown("right", (5, 5)),
     "key_down": a.PressKeys(["shift"]),
@@ -117,7 +119,8 @@ def printed() -> str:
 
 
 def write() -> None:
-    """Put the table into the README."""
-    before, begin, rest = README.read_text().partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    README.write_text(before + begin + table() + end + after)
+    """Put the tables into the README."""
+    for begin, made, end in ((_BEGIN, table(), _END), (ended.BEGIN, ended.table(), ended.END)):
+        before, begun, rest = README.read_text().partition(begin)
+        _, ending, after = rest.partition(end)
+        README.write_text(before + begun + made + ending + after)

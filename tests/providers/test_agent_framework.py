@@ -12,10 +12,8 @@ import pytest
 from agent_framework import (
     Agent,
     AgentExecutor,
-    BaseChatClient,
     ChatResponse,
     Content,
-    FunctionInvocationLayer,
     Message,
     WorkflowBuilder,
 )
@@ -29,12 +27,13 @@ from deskhand.guard import Guard
 from deskhand.providers import agent_framework as af
 from deskhand.providers.common import picture_of_url
 from deskhand.providers.seat import AsyncSeat, Seat
+from providers.agent_framework_helpers import Scripted
 from providers.helpers import Bash, load_example
 from providers.openai_helpers import ACTIONS
 from providers.screen import at_rest, observed, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from integration.observer import Observer
@@ -144,28 +143,6 @@ def test_whatever_sits_at_a_desktop_is_taken(watched: tuple[Desktop, Observer], 
 
 
 # --- the package's agents and workflows ---
-
-
-class Scripted(FunctionInvocationLayer, BaseChatClient):  # type: ignore[type-arg]
-    """A model that says what it was told to; `seen` are the messages it was sent."""
-
-    def __init__(self, *says: Sequence[Content]) -> None:
-        super().__init__()
-        self.says = list(says)
-        self.seen: list[list[Message]] = []
-
-    @staticmethod
-    def get_computer_tool() -> dict[str, Any]:
-        return {"type": "computer"}
-
-    def _inner_get_response(self, *, messages: Sequence[Message], stream: bool, **_: Any) -> Any:  # type: ignore[override]
-        assert not stream
-
-        async def said() -> ChatResponse:  # type: ignore[type-arg]
-            self.seen.append(list(messages))
-            return ChatResponse(messages=[Message("assistant", list(self.says.pop(0)))])
-
-        return said()
 
 
 def asked(*actions: dict[str, Any], number: int = 1, checks: tuple[str, ...] = ()) -> Content:

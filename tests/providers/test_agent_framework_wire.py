@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import subprocess
 import sys
@@ -14,14 +15,17 @@ from agent_framework import Content
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import deskhand
 from deskhand import actions as a
 from deskhand.errors import ActionError, UnsupportedAction
 from deskhand.geometry import Size, Viewport
 from deskhand.inside import CommandResult, outcome_of
 from deskhand.providers import agent_framework as af
 from deskhand.providers import anthropic, google
+from deskhand.providers.agent_framework.fields import DEFAULT_SIZE
 from deskhand.providers.common import Browse, Call, Finish, Picture, Result, SafetyCheck, ShellAnswer, ShellCall
 from deskhand.redaction import Secret
+from deskhand.sizes import picture_size
 from faults.scale import MUTATED_PAYLOADS
 from providers.google_helpers import CURRENT, LEGACY
 from providers.sayable import LATEST, SAYABLE, THIRD, TOOLSET
@@ -204,7 +208,9 @@ def test_the_units_are_milliseconds_and_pixels_down_and_right() -> None:
         (content("click", coordinate=(1280, 0)), "outside"),
         (content("click", coordinate=(1, 2, 3)), "pair"),
         (content("click", text="ctrl"), "takes no text"),
-        (content("double_click", button="right"), "button is one of left"),
+        (content("double_click", button="wheel"), "button is one of left"),
+        (content("click", repeat=2), "takes no repeat"),
+        (content("type", text="x", additional_properties={"modifiers": ["ctrl"]}), "takes no modifiers"),
         (content("move"), "coordinate missing"),
         (content("drag", coordinate=(1, 2)), "end_coordinate missing"),
         (content("drag", end_coordinate=(3, 4), path=[[1, 2], [5, 6]]), "at that end"),
@@ -411,9 +417,26 @@ def test_tools_are_declared_as_each_provider_has_them() -> None:
         assert (back.display_width, back.display_height) == sized
         assert back.environment == ("browser" if provider in ("openai", "google") else None)
     with pytest.raises(ActionError, match="display_width"):
-        af.tool_to("anthropic", af.ComputerUseTool())
+        af.tool_to("anthropic", af.ComputerUseTool(display_width=1024))
     with pytest.raises(ActionError, match="providers are"):
         af.tool_to("mistral", tool)
+
+
+def test_a_tool_without_a_size_is_declared_as_a_desktop_without_one_is_shown() -> None:
+    tool = af.ComputerUseTool(environment="linux")
+    sizes = {"display_width_px": 1280, "display_height_px": 800}
+    for provider in ("anthropic", "bedrock", "bedrock_agents"):
+        back = af.tool_from(provider, af.tool_to(provider, tool))
+        assert (back.display_width, back.display_height) == tuple(sizes.values())
+    assert af.tool_to("anthropic", tool) == {
+        "type": "computer_20251124", "name": "computer", **sizes, "enable_zoom": True,
+    }  # fmt: skip
+    assert af.tool_to("openai", tool, preview=True) == {
+        "type": "computer_use_preview", "display_width": 1280, "display_height": 800, "environment": "linux",
+    }  # fmt: skip
+    launched = inspect.signature(deskhand.launch).parameters["size"].default
+    for limits in ("anthropic", "anthropic-high", "openai"):
+        assert picture_size(limits, Size(*launched)) == DEFAULT_SIZE
 
 
 # --- the package's contents ---
@@ -491,7 +514,8 @@ def test_a_shells_result_says_how_it_ended() -> None:
 
     assert told(CommandResult("a\n", "", 0), CommandResult("b\n", "", 0)) == ("a\nb\n", None, 0, "success")
     assert told(CommandResult("", "bad", 3, "error")) == (None, "bad", 3, "error")
-    assert told(CommandResult("", "bad", 3, "error"), CommandResult("", "", 0)) == (None, "bad", 0, "error")
+    assert told(CommandResult("", "bad", 3, "error"), CommandResult("", "", 0)) == (None, "bad", 3, "error")
+    assert told(CommandResult("", "", 4), CommandResult("", "", None, "timeout")) == (None, None, 4, "error")
     assert told(CommandResult("x", "", None, "timeout")) == ("x", None, None, "timeout")
     assert told(CommandResult("x", "", None, "cancelled")) == ("x", None, None, "cancelled")
     assert told(error="no shell") == (None, "no shell", None, "error")
@@ -534,11 +558,8 @@ def test_commands_of_each_provider_are_contents_and_come_back(provider: str) -> 
             call_id=made.call_id, stdout="out", exit_code=code, outcome="error" if code else "success"
         )
         back = af.shell_result_from(provider, af.shell_result_to(provider, result, made), made)
-        assert back.outcome == result.outcome
-        text = back.stdout or back.stderr
-        assert text is not None
-        assert text.text.startswith("out")
-        assert back.exit_code == (code if provider == "openai" else None)
+        assert (back.outcome, back.stdout, back.stderr) == (result.outcome, af.TextContent("out"), None)
+        assert back.exit_code == (code if provider == "openai" else code or None)
 
 
 def test_a_restart_goes_to_those_who_have_one() -> None:

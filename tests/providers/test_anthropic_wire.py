@@ -358,7 +358,8 @@ def test_commands_refused(given: dict[str, Any]) -> None:
         (CommandResult("a\n", "", 0), "a", False),
         (CommandResult("a\n", "b\n", 0), "a\nb", False),
         (CommandResult("", "", 0), "(no output)", False),
-        (CommandResult("", "no\n", 2), "no\n(exit code 2)", True),
+        (CommandResult("", "no\n", 2), "no\n(exit code 2)", False),
+        (CommandResult("a", "", 0, background="b\n"), "a\n(what earlier jobs wrote before this command:)\nb", False),
         (CommandResult("a", "", 0, truncated=True), "a\n(more was written than is kept)", False),
     ],
 )

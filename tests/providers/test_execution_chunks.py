@@ -9,6 +9,7 @@ import pytest
 from google.genai import types as google
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+from deskhand import ActionError
 from deskhand.execution import Accumulator, Conversation, ExecutionStatus, Executor, StreamChunk
 
 
@@ -55,7 +56,16 @@ def google_stream() -> list[google.GenerateContentResponse]:
     ]
 
 
-@pytest.mark.parametrize("stream", [openai_stream(), google_stream()], ids=["OpenAI", "Google"])
+def as_json(stream: list[Any]) -> list[dict[str, Any]]:
+    """The chunks as the services send them, without an SDK: Google's names are in camel case."""
+    return [chunk.model_dump(mode="json", by_alias=True, exclude_none=True) for chunk in stream]
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [openai_stream(), google_stream(), as_json(openai_stream()), as_json(google_stream())],
+    ids=["OpenAI", "Google", "OpenAI's JSON", "Google's JSON"],
+)
 def test_a_stream_of_the_sdks_own_objects(stream: list[Any]) -> None:
     response = Accumulator("a")
     told = [*(response.feed(chunk) for chunk in stream), response.end()]
@@ -81,11 +91,13 @@ def test_gemini_content_is_what_the_sdk_calls_text() -> None:
     assert response.reasoning_content == "I should look"
 
 
-def test_googles_arguments_in_parts() -> None:
-    def part(call: dict[str, Any]) -> google.GenerateContentResponse:
-        return google_chunk([{"functionCall": call}])
+@pytest.mark.parametrize("is_json", [False, True], ids=["SDK", "JSON"])
+def test_googles_arguments_in_parts(is_json: bool) -> None:  # noqa: FBT001 # of the table
+    def part(call: dict[str, Any]) -> Any:
+        chunk = google_chunk([{"functionCall": call}])
+        return as_json([chunk])[0] if is_json else chunk
 
-    def piece(path: str, **value: Any) -> google.GenerateContentResponse:
+    def piece(path: str, **value: Any) -> Any:
         return part({"partialArgs": [{"jsonPath": path, **value}], "willContinue": True})
 
     response = Accumulator()
@@ -133,8 +145,10 @@ def test_a_whole_completion_of_openais() -> None:
     assert result.function_calls[0].result == 4
 
 
-def test_googles_answers_in_a_conversation() -> None:
-    turns = [google_stream(), [google_chunk([{"text": "Done"}], "STOP")]]
+@pytest.mark.parametrize("is_json", [False, True], ids=["SDK", "JSON"])
+def test_googles_answers_in_a_conversation(is_json: bool) -> None:  # noqa: FBT001 # of the table
+    turns: list[list[Any]] = [google_stream(), [google_chunk([{"text": "Done"}], "STOP")]]
+    turns = [as_json(turn) for turn in turns] if is_json else turns
 
     async def ask(_: object) -> Any:
         async def chunks() -> Any:
@@ -147,3 +161,22 @@ def test_googles_answers_in_a_conversation() -> None:
     result = asyncio.run(Conversation(ask, executor).respond())
     assert [call.result for call in result.function_calls] == ["TEST", 1]
     assert (result.content, result.reasoning_content) == ("Done", "I should look")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "double", "input": {"x": 2}}]},
+        {"output": [{"type": "function_call", "call_id": "c", "name": "double", "arguments": "{}"}]},
+        ["a chunk", "another"],
+    ],
+    ids=["Anthropic", "Responses", "texts"],
+)
+def test_an_answer_of_another_format_is_not_taken_for_an_empty_one(answer: Any) -> None:
+    with pytest.raises(ActionError, match="chat completions or Google's"):
+        asyncio.run(Conversation(lambda _: answer, Executor()).respond())
+
+
+def test_chunks_of_nothing_but_usage_are_of_the_format() -> None:
+    usage = {"usageMetadata": {"totalTokenCount": 7}}
+    assert asyncio.run(Conversation(lambda _: [usage], Executor()).respond()).content == ""

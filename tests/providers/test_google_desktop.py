@@ -1,4 +1,4 @@
-"""Google's functions on a real desktop, called through google-genai's own client and ADK's own runner.
+"""Google's functions on a real desktop, called through google-genai's own client.
 
 Only the model is scripted. What arrives is told by an observer that knows nothing of the driver; a screen of 1000x1000 makes
 its points those of the grid.
@@ -19,13 +19,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from google import genai
-from google.adk.agents import LlmAgent
-from google.adk.models import BaseLlm, LlmResponse
-from google.adk.runners import InMemoryRunner
-from google.adk.tools.computer_use.computer_use_toolset import ComputerUseToolset
 from google.genai import types
 from PIL import Image
-from pydantic import Field
 
 import deskhand
 from deskhand import AsyncDesktop
@@ -38,14 +33,11 @@ from integration.apps import environment_of
 from integration.observer import Observer
 
 from . import web
-from .google_helpers import CURRENT, GRID, LEGACY, SAFETY
+from .google_helpers import CURRENT, GRID, LEGACY, LONG_PRESS, PERFORMED, SAFETY, clicks
+from .screen import told
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
-
-    from google.adk.models import LlmRequest
-
-pytestmark = pytest.mark.filterwarnings(r"ignore:\[EXPERIMENTAL\]:UserWarning")
+    from collections.abc import Iterator
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -70,67 +62,6 @@ def watched(desktop: deskhand.Desktop, observer: Observer) -> Observer:
     desktop.release_all()
     observer.events()
     return observer
-
-
-def happened(observer: Observer) -> list[str]:
-    """The buttons and keys since the last time: `+1@5,6` for a press of the left button, `-a` for a release of a."""
-    seen = []
-    for event in observer.events():
-        if event["kind"] == "button":
-            seen.append(f"{'+' if event['down'] else '-'}{event['button']}@{event['at'][0]},{event['at'][1]}")
-        elif event["kind"] == "key":
-            seen.append(f"{'+' if event['down'] else '-'}{event['name']}")
-    return seen
-
-
-def clicks(button: int, at: str, count: int = 1) -> list[str]:
-    return [f"{sign}{button}@{at}" for _ in range(count) for sign in "+-"]
-
-
-def keys(names: str) -> list[str]:
-    return [f"{sign}{name}" for name in names.split() for sign in "+-"]
-
-
-CLEARED = ["+Control_L", "+a", "-a", "-Control_L", *keys("BackSpace")]
-DRAGGED = ["+1@10,20", "-1@500,700"]
-
-PERFORMED: list[tuple[str, dict[str, Any], list[str]]] = [
-    ("click", {"x": 100, "y": 200, "intent": "to see"}, clicks(1, "100,200")),
-    ("double_click", {"x": 200, "y": 300}, clicks(1, "200,300", 2)),
-    ("triple_click", {"x": 300, "y": 400}, clicks(1, "300,400", 3)),
-    ("middle_click", {"x": 400, "y": 500}, clicks(2, "400,500")),
-    ("right_click", {"x": 999, "y": 999}, clicks(3, "999,999")),
-    ("mouse_down", {"x": 0, "y": 0}, ["+1@0,0"]),
-    ("mouse_up", {"x": 505, "y": 600}, ["-1@505,600"]),
-    ("move", {"x": 700, "y": 1}, []),
-    ("type", {"text": "ab c"}, keys("a b space c")),
-    ("type", {"text": "a", "press_enter": True}, keys("a Return")),
-    ("drag_and_drop", {"start_x": 10, "start_y": 20, "end_x": 500, "end_y": 700}, DRAGGED),
-    ("wait", {"seconds": 0}, []),
-    ("press_key", {"key": "enter"}, keys("Return")),
-    ("key_down", {"key": "shift"}, ["+Shift_L"]),
-    ("key_up", {"key": "shift"}, ["-Shift_L"]),
-    ("hotkey", {"keys": ["control", "a"]}, ["+Control_L", "+a", "-a", "-Control_L"]),
-    ("take_screenshot", {}, []),
-    ("scroll", {"x": 500, "y": 400, "direction": "down"}, clicks(5, "500,400", 3)),
-    ("scroll", {"x": 5, "y": 4, "direction": "left", "magnitude_in_pixels": 200}, clicks(6, "5,4", 2)),
-    ("scroll", {"x": 5, "y": 4, "direction": "up", "magnitude_in_wheel_clicks": 4}, clicks(4, "5,4", 4)),
-    ("click_at", {"x": 10, "y": 2}, clicks(1, "10,2")),
-    ("hover_at", {"x": 3, "y": 4}, []),
-    (
-        "type_text_at",
-        {"x": 600, "y": 6, "text": "w", "press_enter": False, "clear_before_typing": True},
-        [*clicks(1, "600,6"), *CLEARED, *keys("w")],
-    ),
-    ("type_text_at", {"x": 600, "y": 900, "text": "w"}, [*clicks(1, "600,900"), *CLEARED, *keys("w Return")]),
-    ("key_combination", {"keys": "Control+A"}, ["+Control_L", "+a", "-a", "-Control_L"]),
-    ("scroll_document", {"direction": "up"}, clicks(4, "500,500", 8)),
-    ("scroll_at", {"x": 7, "y": 8, "direction": "right", "magnitude": 100}, clicks(7, "7,8")),
-    ("drag_and_drop", {"x": 10, "y": 20, "destination_x": 500, "destination_y": 700}, DRAGGED),
-]
-"""What an observer sees of each function that a desktop without a browser can carry out."""
-
-LONG_PRESS = ("long_press", {"x": 300, "y": 300, "seconds": 0}, clicks(1, "300,300"))
 
 
 def test_every_function_is_carried_out_somewhere_here() -> None:
@@ -217,7 +148,7 @@ def test_every_function_arrives_through_the_client(
         gemini.plan([call(name, args, "7")])
         converse(gemini, seat)
         (answer,) = gemini.answers()
-        assert happened(watched) == expected, name
+        assert told(watched) == expected, name
         assert (answer["name"], answer["id"], answer["response"]) == (name, "7", {"url": ""})
         assert picture_of(answer).size == (1000, 1000)
     assert desktop.pointer == (300, 300)
@@ -233,7 +164,7 @@ def test_what_is_sent_is_what_google_knows(desktop: deskhand.Desktop, watched: O
     assert third["contents"][3]["parts"][1]["thoughtSignature"] == "c2lnbmVk"
     assert gemini.answers()[0]["response"] == {"url": "https://example.org/now"}
     assert [content.role for content in contents] == ["user", "model", "user", "model", "user", "model"]
-    assert happened(watched) == []
+    assert told(watched) == []
 
 
 def test_parallel_calls_are_answered_one_by_one_and_stop_at_the_first_failure(
@@ -255,7 +186,7 @@ def test_parallel_calls_are_answered_one_by_one_and_stop_at_the_first_failure(
     assert "1000x1000" in answers[1]["response"]["error"]
     assert "an earlier call" in answers[2]["response"]["error"]
     assert all(picture_of(answer).size == (1000, 1000) for answer in answers)
-    assert happened(watched) == clicks(1, "1,1")
+    assert told(watched) == clicks(1, "1,1")
 
 
 @pytest.mark.parametrize(
@@ -281,7 +212,7 @@ def test_what_cannot_be_done_is_answered_and_not_raised(
     assert reason in answer["response"]["error"]
     assert (answer["name"], answer["id"]) == (asked["functionCall"]["name"], "9")
     assert picture_of(answer).size == (1000, 1000)
-    assert happened(watched) == []
+    assert told(watched) == []
 
 
 def test_what_google_wants_confirmed_is_refused_without_anybody_who_confirms(
@@ -296,7 +227,7 @@ def test_what_google_wants_confirmed_is_refused_without_anybody_who_confirms(
     assert "safety_acknowledgement" not in denied
     assert "denied" not in unexecuted
     assert "an earlier call" in unexecuted["error"]
-    assert happened(watched) == []
+    assert told(watched) == []
 
 
 def test_what_somebody_confirms_is_done_and_acknowledged(
@@ -319,7 +250,7 @@ def test_what_somebody_confirms_is_done_and_acknowledged(
     assert denied["denied"] == "true"
     assert "safety_acknowledgement" not in denied
     assert len(asked) == 2
-    assert happened(watched) == clicks(1, "1,1")
+    assert told(watched) == clicks(1, "1,1")
 
 
 def test_a_policy_judges_where_a_browser_is_sent(desktop: deskhand.Desktop, watched: Observer) -> None:
@@ -336,14 +267,14 @@ def test_a_policy_judges_where_a_browser_is_sent(desktop: deskhand.Desktop, watc
         assert "error" in google.run(seat, {"name": "navigate", "args": {"url": url}})["response"]
     # What is none to open is refused before anybody is asked.
     assert [deed for deed in judged if deed[0] == "navigate"] == [("navigate", "https://example.org/a")]
-    assert happened(watched) == []
+    assert told(watched) == []
 
 
 def test_pictures_of_any_size_have_the_same_grid(desktop: deskhand.Desktop, watched: Observer, gemini: Gemini) -> None:
     gemini.plan([call("click", {"x": 999, "y": 500})])
     converse(gemini, Seat(desktop, size=(640, 400)))
     assert picture_of(gemini.answers()[0]).size == (640, 400)
-    assert happened(watched) == clicks(1, "999,500")
+    assert told(watched) == clicks(1, "999,500")
 
 
 def test_only_the_last_pictures_are_sent_again(desktop: deskhand.Desktop, watched: Observer, gemini: Gemini) -> None:
@@ -357,7 +288,7 @@ def test_only_the_last_pictures_are_sent_again(desktop: deskhand.Desktop, watche
     assert signatures.count(b"signed") == 5
     google.thin(contents, keep=0)
     assert not any(response.parts for response in responses)
-    assert happened(watched) == []
+    assert told(watched) == []
 
 
 def test_the_interactions_api(desktop: deskhand.Desktop, watched: Observer, gemini: Gemini) -> None:
@@ -387,7 +318,7 @@ def test_the_interactions_api(desktop: deskhand.Desktop, watched: Observer, gemi
     assert "is_error" not in done
     assert (failed["call_id"], failed["is_error"]) == ("2", True)
     assert "nokey" in json.loads(failed["result"][0]["text"])["error"]
-    assert happened(watched) == clicks(1, "30,40")
+    assert told(watched) == clicks(1, "30,40")
 
 
 # --- the facade, of both kinds of desktop ---
@@ -407,7 +338,7 @@ def test_everything_that_is_a_desktop_will_do(desktop: deskhand.Desktop, watched
     for answer in answers:
         assert answer["response"] == {"url": ""}
         assert types.FunctionResponse.model_validate(answer).parts
-    assert happened(watched) == clicks(1, "2,3", 6)
+    assert told(watched) == clicks(1, "2,3", 6)
 
 
 def test_a_wait_can_be_cancelled(desktop: deskhand.Desktop) -> None:
@@ -471,154 +402,6 @@ def test_a_browser_is_driven_by_what_a_model_calls(tmp_path: Path, monkeypatch: 
             assert google.run(seat, {"name": name, "args": args})["response"] == {"url": ""}
             assert web.title(desktop, title).startswith(title)
     site.close()
-
-
-# --- ADK, through its runner ---
-
-
-class Scripted(BaseLlm):
-    """A model that says what it was told to say."""
-
-    turns: list[list[types.Part]]
-    seen: list[Any] = Field(default_factory=list)
-
-    async def generate_content_async(
-        self,
-        llm_request: LlmRequest,
-        stream: bool = False,  # noqa: ARG002, FBT001, FBT002 # ADK's signature
-    ) -> AsyncGenerator[LlmResponse, None]:
-        self.seen.append(llm_request)
-        parts = self.turns.pop(0) if self.turns else [types.Part(text="done")]
-        yield LlmResponse(content=types.Content(role="model", parts=parts))
-
-
-def adk_call(name: str, args: dict[str, Any]) -> types.Part:
-    return types.Part(function_call=types.FunctionCall(name=name, args=dict(args)))
-
-
-class Agent:
-    """An agent with a desktop, as ADK runs it."""
-
-    def __init__(
-        self, computer: Any, *turns: list[types.Part], model: str = "gemini-3.5-flash", **options: Any
-    ) -> None:
-        self.model = Scripted(model=model, turns=list(turns))
-        self.toolset = ComputerUseToolset(computer=computer, **options)
-        self._runner = InMemoryRunner(
-            agent=LlmAgent(name="agent", model=self.model, tools=[self.toolset]), app_name="test"
-        )
-        self._session: str | None = None
-
-    async def say(self, message: types.Part) -> list[types.Part]:
-        """Send a message, and get all parts of what came of it."""
-        if self._session is None:
-            session = await self._runner.session_service.create_session(app_name="test", user_id="u")
-            self._session = session.id
-        content = types.Content(role="user", parts=[message])
-        events = self._runner.run_async(user_id="u", session_id=self._session, new_message=content)
-        return [part async for event in events if event.content for part in event.content.parts or []]
-
-    async def close(self) -> None:
-        await self._runner.close()
-
-
-def responses_of(parts: list[types.Part]) -> list[types.FunctionResponse]:
-    return [part.function_response for part in parts if part.function_response]
-
-
-def test_every_function_arrives_through_adk(desktop: deskhand.Desktop, watched: Observer) -> None:
-    async def run() -> None:
-        for name, args, expected in PERFORMED:
-            if "magnitude_in_wheel_clicks" in args:
-                continue  # ADK drops what it has no parameter for, and it knows only browsers, for which pixels are sent.
-            agent = Agent(google.adk_computer(desktop, settle=False), [adk_call(name, args)])
-            (response,) = responses_of(await agent.say(types.Part(text="go")))
-            await agent.close()
-            assert happened(watched) == expected, name
-            assert (response.name, response.response) == (name, {"url": ""})
-            assert response.parts
-            blob = response.parts[0].inline_data
-            assert blob
-            assert blob.mime_type == "image/png"
-            assert (blob.data or b"").startswith(PNG)
-
-    asyncio.run(run())
-
-
-def test_adk_finds_all_there_is(desktop: deskhand.Desktop) -> None:
-    async def run() -> None:
-        agent = Agent(google.adk_computer(desktop))
-        assert agent.toolset._unimplemented_modern_actions() == []
-        names = {tool.name for tool in await agent.toolset.get_tools()}
-        # `wait_5_seconds` is made of `wait` by ADK's own Gemini model, and `long_press` is a phone's.
-        assert wire.FUNCTIONS - names == {"wait_5_seconds", "long_press"}
-        await agent.close()
-
-    asyncio.run(run())
-
-
-def test_adk_is_told_what_cannot_be_done_and_goes_on(desktop: deskhand.Desktop, watched: Observer) -> None:
-    async def run() -> None:
-        turn = [
-            adk_call("press_key", {"key": "nokey"}),
-            adk_call("go_back", {}),
-            adk_call("click", {"x": 1000, "y": 5}),
-        ]
-        agent = Agent(google.adk_computer(desktop, url=lambda: "about:this"), turn)
-        parts = await agent.say(types.Part(text="go"))
-        await agent.close()
-        assert parts[-1].text == "done"
-        unknown, browserless, moved = responses_of(parts)
-        assert unknown.response
-        assert "nokey" in unknown.response["error"]
-        assert unknown.response["url"] == "about:this"
-        assert browserless.response
-        assert "no browser is open" in browserless.response["error"]
-        assert all(response.parts for response in (unknown, browserless, moved))
-        # That a point outside is moved to the edge is ADK's rule.
-        assert happened(watched) == clicks(1, "999,5")
-
-    asyncio.run(run())
-
-
-def test_adk_asks_before_what_google_wants_confirmed(desktop: deskhand.Desktop, watched: Observer) -> None:
-    async def run() -> None:
-        for confirmed in (False, True):
-            args = {"x": 8, "y": 9, "safety_decision": SAFETY}
-            agent = Agent(google.adk_computer(desktop), [adk_call("click", args)])
-            parts = await agent.say(types.Part(text="go"))
-            asked = next(
-                p.function_call for p in parts if p.function_call and "confirmation" in (p.function_call.name or "")
-            )
-            assert "CAPTCHA" in str(asked.args)
-            assert happened(watched) == []
-            reply = types.FunctionResponse(name=asked.name, id=asked.id, response={"confirmed": confirmed})
-            (response,) = responses_of(await agent.say(types.Part(function_response=reply)))
-            await agent.close()
-            assert response.response
-            assert response.response.get("safety_acknowledgement") == ("true" if confirmed else None)
-            assert happened(watched) == (clicks(1, "8,9") if confirmed else [])
-
-    asyncio.run(run())
-
-
-def test_adks_pixels_are_those_that_it_was_told(desktop: deskhand.Desktop, watched: Observer) -> None:
-    """A point is where it was meant to be, also when the screen has become another one since."""
-
-    async def run() -> None:
-        computer = google.adk_computer(desktop)
-        agent = Agent(computer, [adk_call("click", {"x": 500, "y": 250})])
-        await agent.toolset.get_tools()
-        assert await computer.screen_size() == (1000, 1000)
-        desktop.resize((800, 600))
-        try:
-            await agent.say(types.Part(text="go"))
-            assert happened(watched) == clicks(1, "400,150")
-        finally:
-            desktop.resize((1000, 1000))
-        await agent.close()
-
-    asyncio.run(run())
 
 
 # --- the example ---

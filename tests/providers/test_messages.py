@@ -149,6 +149,8 @@ def test_calls_without_an_output() -> None:
     history: list[m.AgentMessage] = [m.user("x"), CALL, other, failed]
     assert m.unanswered(history) == [CALL, other], "the same id of another kind is another call"
     assert m.unanswered([*history, m.computer_call_output("c1", PICTURE)]) == [other]
+    assert m.unanswered([*history, m.function_call_output("c1", "saved")]) == [CALL]
+    assert m.unanswered([CALL, m.function_call_output("c1", "it failed")]) == [], "as Cua's agent answers what failed"
 
 
 OUTPUT = m.computer_call_output("c1", PICTURE)
@@ -166,7 +168,8 @@ SECOND, SECOND_OUTPUT = m.computer_call("c2", {"type": "wait"}), m.computer_call
         ([CALL, m.user("y"), OUTPUT], ["before the output of c1", "answers no call"]),
         ([CALL, SECOND, OUTPUT, m.assistant("y")], ["before the output of c2"]),
         ([CALL, OUTPUT, CALL, OUTPUT], ["used before"]),
-        ([CALL, m.function_call_output("c1", "x")], ["answers a computer_call"]),
+        ([CALL, m.function_call_output("c1", "it failed"), m.assistant("y")], []),
+        ([m.function_call("c1", "f", {}), OUTPUT], ["answers a function_call"]),
     ],
 )
 def test_the_order_of_a_history(history: list[m.AgentMessage], problems: list[str]) -> None:

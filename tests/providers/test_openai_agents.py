@@ -234,6 +234,22 @@ def test_what_nobody_confirmed_is_neither_acknowledged_nor_done(stage: Watched, 
     assert stage.events() == []
 
 
+@pytest.mark.parametrize("make", [openai.computer, openai.sync_computer])
+@pytest.mark.parametrize("actions", [(CLICK,), (LOOK,)], ids=["click", "screenshot"])
+def test_a_tool_without_a_handler_carries_out_nothing_that_wants_one(
+    stage: Watched, make: Any, actions: tuple[Any, ...]
+) -> None:
+    stage.events()
+    with pytest.raises(UserError, match="not acknowledged"):
+        converse(ComputerTool(computer=make(stage.desktop)), [call(*actions, checks=(WARNED,))])
+    assert stage.events() == []
+    # What a handler of the user's own has acknowledged is done, and what wants none.
+    for handler, checks in ((lambda _: True, (WARNED,)), (None, ())):
+        tool = ComputerTool(computer=make(stage.desktop), on_safety_check=handler)
+        converse(tool, [call(*actions, checks=checks)])
+        assert stage.events() == (CLICKED if actions == (CLICK,) else [])
+
+
 # --- the ends ---
 
 

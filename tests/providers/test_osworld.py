@@ -210,8 +210,8 @@ one_key = keys.map(lambda names: names[:1])
 said_by_computer_13 = st.one_of(
     st.builds(a.Move, points),
     st.builds(a.LeftClick, st.none() | points),
-    st.builds(a.DoubleClick, st.none() | points),
-    st.builds(a.TripleClick, st.none() | points),
+    st.builds(a.DoubleClick, st.none() | points, button=buttons),
+    st.builds(a.TripleClick, st.none() | points, button=buttons),
     st.builds(a.RightClick, st.none() | points),
     st.builds(a.MiddleClick, st.none() | points),
     st.builds(a.MouseDown, buttons),
@@ -228,8 +228,8 @@ said_by_computer_13 = st.one_of(
 said_by_source = st.one_of(
     st.builds(a.Move, points),
     st.builds(a.LeftClick, st.none() | points),
-    st.builds(a.DoubleClick, st.none() | points),
-    st.builds(a.TripleClick, st.none() | points),
+    st.builds(a.DoubleClick, st.none() | points, button=buttons),
+    st.builds(a.TripleClick, st.none() | points, button=buttons),
     st.builds(a.RightClick, st.none() | points),
     st.builds(a.MiddleClick, st.none() | points),
     st.builds(a.MouseDown, buttons, st.none() | points),

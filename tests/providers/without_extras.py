@@ -35,7 +35,8 @@ ASKS: dict[str, list[Callable[[Desktop], Any]]] = {
         anthropic.tool,
         anthropic.bash,
     ],
-    "google": [google.adk_computer],
+    "google": [lambda desktop: google.answer(desktop, None)],  # type: ignore[arg-type] # it is not looked at
+    "google-adk": [google.adk_computer],
     "agent-framework": [
         agent_framework.shell_executor,
         lambda desktop: agent_framework.respond(desktop, None),

@@ -28,6 +28,11 @@ FORMS: list[tuple[Action, dict[str, Any]]] = [
     ),
     (act.DoubleClick((1, 2)), {"type": "left_mouse_double_click", "xy": [1, 2]}),
     (act.TripleClick((1, 2)), {"type": "left_mouse_triple_click", "xy": [1, 2]}),
+    (
+        act.DoubleClick((1, 2), button="right"),
+        {"type": "left_mouse_double_click", "xy": [1, 2], "button": "right"},
+    ),
+    (act.TripleClick(button="middle"), {"type": "left_mouse_triple_click", "xy": None, "button": "middle"}),
     (act.MiddleClick((1, 2)), {"type": "middle_click", "xy": [1, 2]}),
     (act.RightClick((1, 2)), {"type": "right_click", "xy": [1, 2]}),
     (act.BackClick((1, 2)), {"type": "back_click", "xy": [1, 2]}),
@@ -251,3 +256,19 @@ def test_a_place_by_another_name_is_not_ignored(kind: str, place: dict[str, obje
     rest = {"scroll": {"dy": 1}}.get(kind, {})
     with pytest.raises(ActionError, match=r"xy"):
         Action.from_dict({"type": kind, **rest, **place})
+
+
+@pytest.mark.parametrize(
+    ("plain", "lost"),
+    [
+        ({"type": "left_mouse_click", "xy": [1, 2], "button": "right"}, "button"),
+        ({"type": "keypress", "keys": ["a"], "modifiers": ["ctrl"]}, "modifiers"),
+        ({"type": "left_mouse_click", "xy": [1, 2], "repeat": 3}, "repeat"),
+        ({"type": "screenshot", "region": [0, 0, 5, 5]}, "region"),
+        ({"type": "type", "text": "x", "xy": [1, 2], "duration": 3}, "duration, xy"),
+    ],
+)
+def test_what_another_action_takes_is_refused(plain: dict[str, Any], lost: str) -> None:
+    with pytest.raises(ActionError, match=f"takes no {lost}"):
+        Action.from_dict(plain)
+    assert Action.from_dict({**plain, **dict.fromkeys(lost.split(", ")), "cost": 5}).type == plain["type"]

@@ -7,14 +7,19 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from openai.types.chat import ChatCompletionMessageParam
+from pydantic import TypeAdapter
 
 import virtual_time
-from deskhand import ActionError, BadPlan
+from deskhand import ActionError, BadPlan, Desktop
+from deskhand.backends.memory import MemoryBackend
 from deskhand.execution import (
     Agent,
     AgentCapability,
     AgentSwitch,
     AgentSwitchTrigger,
+    Compaction,
+    CompactionStrategy,
     Completion,
     Conversation,
     ExecutionResult,
@@ -33,7 +38,9 @@ from deskhand.execution import (
     Switchboard,
     SwitchContext,
     Turn,
+    estimate_tokens,
 )
+from deskhand.providers.seat import Seat
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -335,6 +342,33 @@ def test_who_can_do_what_is_needed_takes_over() -> None:
     assert decided(board, "a", done("unknown")) is None
 
 
+def test_who_can_call_functions_can_call_any() -> None:
+    """`FUNCTION_CALLING` names no functions: it is for those that nobody has by name."""
+    general = AgentCapability.FUNCTION_CALLING
+    weaker = AgentCapability("function_calling", "Calls them too", performance_score=0.5)
+    offline = AgentCapability("function_calling", "Calls them", [], {"online": False}, 1.0)
+    board = Switchboard([Agent("talker"), Agent("b", (weaker,)), Agent("c", (general,)), Agent("d", (BROWSING,))])
+    assert decided(board, "talker", done("search")) == (
+        "CAPABILITY_BASED",
+        "c",
+        "it can call functions, as search is",
+    )
+    assert decided(board, "talker", done("open")) == ("CAPABILITY_BASED", "d", "open is what it can do"), "by its name"
+    assert decided(board, "c", done("search")) is None, "it can do that itself"
+    assert decided(board, "b", done("search")) is None, "well enough"
+    assert decided(board, "c", done("open")) == ("CAPABILITY_BASED", "d", "open is what it can do")
+    assert decided(board, "d", done("open"), done("search")) == (
+        "CAPABILITY_BASED",
+        "c",
+        "it can call functions, as search is",
+    )
+    assert decided(Switchboard([Agent("a"), Agent("b", (offline,))]), "a", done("search")) is None, "not as required"
+    named = AgentCapability("function_calling", "Only this one", ["add"])
+    assert decided(Switchboard([Agent("a"), Agent("b", (named,))]), "a", done("search")) is None
+    other = AgentCapability("vision", "Sees")
+    assert decided(Switchboard([Agent("a"), Agent("b", (other,))]), "a", done("search")) is None
+
+
 def test_rules_of_the_callers_and_load() -> None:
     loads = {"a": 3.0, "b": 1.0, "c": 2.0}
     board = Switchboard(
@@ -415,3 +449,84 @@ def test_a_switch_to_nobody_is_told_and_not_made() -> None:
     )
     assert script.asked[1].note == signal.message
     assert not any(isinstance(event, AgentSwitch) for event in events)
+
+
+# --- the conversation itself ---
+
+TASK = {"role": "user", "content": "Count to ten"}
+CHAT: TypeAdapter[Any] = TypeAdapter(list[ChatCompletionMessageParam])
+
+
+def test_every_turn_has_the_whole_conversation() -> None:
+    script = Script(says("Let me see", ("c1", "double", {"x": 2}), ("c2", "double", {"x": -1})), says("It is 4"))
+    talk = Conversation(script, Executor([double]), messages=[TASK])
+    virtual_time.run(talk.respond())
+    first, second = [turn.messages for turn in script.asked]
+    assert first == (TASK,)
+    calls = [
+        {"id": call_id, "type": "function", "function": {"name": "double", "arguments": json.dumps({"x": x})}}
+        for call_id, x in (("c1", 2), ("c2", -1))
+    ]
+    assert second == (
+        TASK,
+        {"role": "assistant", "content": "Let me see", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "content": "4"},
+        {"role": "tool", "tool_call_id": "c2", "content": "double failed: OSError: no"},
+    )
+    assert talk.messages == (*second, {"role": "assistant", "content": "It is 4"})
+    CHAT.validate_python(list(talk.messages))
+
+
+def test_a_conversation_is_kept_below_its_limit() -> None:
+    limit = 1200
+
+    def read(page: int) -> str:
+        return f"page {page}: " + "words " * 300
+
+    turns = [says(f"Page {page}", (f"c{page}", "read", {"page": page})) for page in range(12)]
+    script = Script(*turns, says("Done"))
+    talk = Conversation(script, Executor([read]), messages=[TASK], compaction=Compaction(limit=limit))
+    assert virtual_time.run(talk.respond()).content == "Done"
+    assert len(script.asked) == 13
+    for turn in script.asked:
+        history: list[Any] = list(turn.messages)
+        CHAT.validate_python(history)
+        assert sum(map(estimate_tokens, history)) <= limit
+        assert history[0] == TASK
+        calls = [call["id"] for message in history for call in message.get("tool_calls", ())]
+        assert calls == [message["tool_call_id"] for message in history if message["role"] == "tool"]
+    # The newest is there, and the oldest is not.
+    last = script.asked[-1].messages
+    assert "page 11" in str(last[-1])
+    assert "page 0:" not in str(last)
+
+
+def test_a_summary_may_take_its_time() -> None:
+    async def summarize(messages: list[Any]) -> str:
+        await asyncio.sleep(0)
+        return f"{len(messages)} messages"
+
+    turns = [says(f"Say {number}", (f"c{number}", "double", {"x": number})) for number in range(8)]
+    script = Script(*turns, says("Done"))
+    plan = Compaction(strategy=CompactionStrategy.SUMMARIZE, limit=8, count=lambda _: 1, summarize=summarize)
+    virtual_time.run(Conversation(script, Executor([double]), messages=[TASK], compaction=plan).respond())
+    last: list[Any] = list(script.asked[-1].messages)
+    summaries = [message for message in last if "in short" in str(message["content"])]
+    assert [set(message) for message in summaries] == [{"role", "content"}]
+    CHAT.validate_python(last)
+
+
+def test_a_desktops_picture_is_in_the_conversation() -> None:
+    with Desktop(MemoryBackend()) as desktop:
+        script = Script(says("I look", ("c1", "screenshot", {})), says("Done"))
+        talk = Conversation(script, Executor([], desktops=Seat(desktop, settle=False)), messages=[TASK])
+        asyncio.run(talk.respond())
+    history: list[Any] = list(script.asked[1].messages)
+    assert history[2] == {"role": "tool", "tool_call_id": "c1", "content": "done"}
+    assert history[3]["content"][1]["image_url"]["url"].startswith("data:image/png;base64,")
+    CHAT.validate_python(history)
+
+
+def test_a_compaction_needs_something_to_make_shorter() -> None:
+    with pytest.raises(ActionError, match="messages="):
+        Conversation(Script(), Executor(), compaction=Compaction(limit=5))

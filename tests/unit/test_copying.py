@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import os
+import socket
 import stat
 import tarfile
+import tempfile
 import tracemalloc
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import deskhand
-from deskhand.launch.copying import pack, staged
+from deskhand.launch.copying import LeftOut, pack, spooled, staged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,11 +44,12 @@ def hardlink(name: str, target: str) -> bytes:
     return entry(name, tarfile.LNKTYPE, link=target)
 
 
-def copied(target: Path, parts: Iterable[bytes], *, limit: int = LIMIT, entries: int = 1000) -> None:
+def copied(target: Path, parts: Iterable[bytes], *, limit: int = LIMIT, entries: int = 1000) -> tuple[str, ...]:
     stream = io.BytesIO(b"".join(parts) + bytes(2 * tarfile.BLOCKSIZE))
     with staged(target, "'/home/user/tree'") as staging:
         staging.fill(stream, "tree", limit=limit, entries=entries)
         staging.publish()
+        return staging.left_out.tell(staging.what)
 
 
 def test_a_tree_comes_out_as_it_is(tmp_path: Path) -> None:
@@ -93,13 +97,6 @@ SPARSE.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.spa
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
-        ([TOP, symlink("./tree/link", "/etc")], "may lead out of it"),
-        ([TOP, symlink("./tree/link", "../neighbour")], "may lead out of it"),
-        ([TOP, symlink("./tree/here", "."), symlink("./tree/link", "here/../../neighbour")], "may lead out of it"),
-        (
-            [TOP, directory("./tree/a"), symlink("./tree/a/b", ".."), symlink("./tree/link", "a/b/..")],
-            "may lead out of it",
-        ),
         ([symlink("./tree", "/etc/passwd")], "may lead out of it"),
         ([symlink("./tree", "neighbour")], "may lead out of it"),
         # A directory that becomes a link, and a link that is to be written through.
@@ -112,17 +109,14 @@ SPARSE.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.spa
         ([TOP, hardlink("./tree/a", "/etc/passwd")], "is no path in it"),
         ([TOP, hardlink("./tree/a", "../../etc/passwd")], "is no path in it"),
         ([TOP, hardlink("./tree/a", "./tree/later"), entry("./tree/later")], "is a hard link to no file of it"),
-        ([TOP, symlink("./tree/s", "x"), hardlink("./tree/a", "./tree/s")], "is a hard link to no file of it"),
+        ([TOP, symlink("./tree/s", "x"), hardlink("./tree/s", "./tree/s")], "twice"),
+        ([entry("./tree", tarfile.FIFOTYPE)], "is a named pipe"),
+        ([entry("./tree", tarfile.CHRTYPE)], "is a device"),
         ([TOP, hardlink("./tree/a", "./tree")], "is a hard link to no file of it"),
         ([TOP, entry("./tree/../../evil", data=b"x")], "is no path in it"),
         ([TOP, entry("/tmp/evil", data=b"x")], "is no path in it"),
         ([TOP, entry("./beside", data=b"x")], "is no path in it"),
         ([TOP, entry("./tree//x", data=b"x")], "is no path in it"),
-        ([TOP, entry("./tree/\x1b]0;owned\x07", data=b"x")], "has control characters"),
-        ([TOP, symlink("./tree/a", "b\nc")], "has control characters"),
-        ([TOP, entry("./tree/pipe", tarfile.FIFOTYPE)], "is a named pipe"),
-        ([TOP, entry("./tree/disk", tarfile.BLKTYPE)], "is a device"),
-        ([TOP, entry("./tree/null", tarfile.CHRTYPE)], "is a device"),
         ([TOP, entry("./tree/odd", b"Z")], "is of an unknown kind"),
         ([TOP, entry("./tree/holes", tarfile.GNUTYPE_SPARSE)], "is a file with holes"),
         ([TOP, SPARSE.tobuf(tarfile.PAX_FORMAT)], "(holes|damaged)"),
@@ -139,13 +133,88 @@ SPARSE.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.spa
         ([], "nothing came of it"),
     ],
 )
-def test_what_leads_out_is_odd_or_is_too_much_is_refused(tmp_path: Path, parts: list[bytes], told: str) -> None:
+def test_what_no_tar_writes_or_is_too_much_is_refused(tmp_path: Path, parts: list[bytes], told: str) -> None:
     secret = tmp_path / "neighbour"
     secret.write_text("the caller's own")
     with pytest.raises(deskhand.BackendError, match=told):
         copied(tmp_path / "out", parts)
     assert list(tmp_path.iterdir()) == [secret]
     assert secret.read_text() == "the caller's own"
+
+
+OUT = "a symbolic link that may lead out of it, to"
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ([symlink("./tree/link", "/etc")], [f"'tree/link' ({OUT} '/etc'"]),
+        ([symlink("./tree/link", "../neighbour")], [f"'tree/link' ({OUT} '../neighbour'"]),
+        ([symlink("./tree/here", "."), symlink("./tree/link", "here/../../neighbour")], ["'tree/link'"]),
+        ([directory("./tree/a"), symlink("./tree/a/b", ".."), symlink("./tree/link", "a/b/..")], ["'tree/link'"]),
+        (
+            [entry("./tree/\x1b]0;owned\x07", data=b"x")],
+            ["'tree/\\x1b]0;owned\\x07' (its name has control characters)"],
+        ),
+        # With all that is in it.
+        ([directory("./tree/\n"), entry("./tree/\n/x", data=b"x")], ["'tree/\\n' (", "'tree/\\n/x' ("]),
+        ([symlink("./tree/a", "b\nc")], ["'tree/a' (a symbolic link to a name with control characters)"]),
+        ([entry("./tree/pipe", tarfile.FIFOTYPE)], ["'tree/pipe' (a named pipe)"]),
+        ([entry("./tree/disk", tarfile.BLKTYPE)], ["'tree/disk' (a device)"]),
+        ([entry("./tree/null", tarfile.CHRTYPE)], ["'tree/null' (a device)"]),
+        (
+            [entry("./tree/" + "x" * 200 + "/pipe", tarfile.FIFOTYPE)],
+            ["'tree/" + "x" * 200 + "/pipe' (a named pipe)"],
+        ),
+        (
+            [entry("./tree/" + "x" * 600 + "/pipe", tarfile.FIFOTYPE)],
+            ["'tree/" + "x" * 244 + "..." + "x" * 244 + "/pipe' (a named pipe)"],
+        ),
+        (
+            [entry("./tree/pipe", tarfile.FIFOTYPE), hardlink("./tree/again", "./tree/pipe")],
+            ["'tree/pipe' (a named pipe)", "'tree/again' (another name of what is left out)"],
+        ),
+        ([symlink("./tree/l", "/etc"), hardlink("./tree/m", "./tree/l")], ["'tree/l'", "'tree/m'"]),
+        # Another name of a link leads elsewhere from another place.
+        (
+            [directory("./tree/a"), symlink("./tree/a/l", "../kept"), hardlink("./tree/m", "./tree/a/l")],
+            [f"'tree/m' ({OUT} '../kept'"],
+        ),
+    ],
+)
+def test_what_leads_out_or_is_no_file_is_left_out_and_named(
+    tmp_path: Path, parts: list[bytes], told: list[str]
+) -> None:
+    secret = tmp_path / "neighbour"
+    secret.write_text("the caller's own")
+    with pytest.warns(deskhand.LeftOutWarning, match="'/home/user/tree'") as warned:
+        found = copied(tmp_path / "out", [TOP, *parts, entry("./tree/kept", data=b"kept")])
+    assert len(found) == len(told)
+    for one, beginning in zip(found, told, strict=True):
+        assert one.startswith(beginning)
+        assert one in str(warned[0].message)
+    assert (tmp_path / "out" / "kept").read_text() == "kept"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["neighbour", "out"]
+    left = {path.name for path in (tmp_path / "out").rglob("*")}
+    assert left <= {"kept", "a", "b", "here", "l"}
+    for path in (tmp_path / "out").rglob("*"):
+        assert path.resolve().is_relative_to(tmp_path / "out")
+
+
+def test_many_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    pipes = [entry(f"./tree/{number}", tarfile.FIFOTYPE) for number in range(900)]
+    with pytest.warns(deskhand.LeftOutWarning):
+        found = copied(tmp_path / "out", [TOP, *pipes])
+    assert len(found) == 101
+    assert found[-1] == "800 more"
+
+
+def test_another_name_of_a_link_and_names_that_are_no_utf8(tmp_path: Path) -> None:
+    odd = "\udcff\udcfe"
+    parts = [TOP, symlink("./tree/s", "x"), hardlink("./tree/a", "./tree/s"), entry(f"./tree/{odd}", data=b"odd")]
+    assert copied(tmp_path / "out", parts) == ()
+    assert (tmp_path / "out" / "a").readlink() == Path("x")
+    assert (tmp_path / "out" / odd).read_bytes() == b"odd"
 
 
 def test_a_large_stream_takes_little_memory(tmp_path: Path) -> None:
@@ -194,5 +263,72 @@ def test_what_goes_in_is_no_link_followed_and_nothing_special(tmp_path: Path) ->
         "there/link": (tarfile.SYMTYPE, "/etc/passwd"),
     }
     os.mkfifo(tree / "pipe")
-    with pytest.raises(deskhand.ActionError, match="pipe' is no file, directory or link"):
-        pack(tree, "there", io.BytesIO())
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tree / "socket"))
+    packed = io.BytesIO()
+    left_out = pack(tree, "there", packed)
+    with pytest.warns(deskhand.LeftOutWarning, match="it was copied"):
+        assert left_out.tell("it") == ("'there/pipe' (a named pipe)", "'there/socket' (a socket)")
+    packed.seek(0)
+    with tarfile.open(fileobj=packed) as archive:
+        assert archive.getnames() == ["there", "there/file", "there/link"]
+    with pytest.raises(deskhand.ActionError, match="pipe' is a named pipe, and no file or directory"):
+        pack(tree / "pipe", "there", io.BytesIO())
+
+
+def test_what_goes_while_it_is_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(name)
+    lstat = Path.lstat
+
+    def late(path: Path) -> os.stat_result:
+        if path.name == "b":
+            path.unlink(missing_ok=True)
+        return lstat(path)
+
+    monkeypatch.setattr(Path, "lstat", late)
+    packed = io.BytesIO()
+    left_out = pack(tmp_path, "there", packed)
+    with pytest.warns(deskhand.LeftOutWarning):
+        assert left_out.tell("it") == ("'there/b' (it was removed meanwhile)",)
+    packed.seek(0)
+    with tarfile.open(fileobj=packed) as archive:
+        assert archive.getnames() == ["there", "there/a", "there/c"]
+
+
+def test_a_full_disk_is_not_what_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(bytes(1 << 20))
+    with (
+        Path("/dev/full").open("wb", buffering=0) as full,
+        pytest.raises(deskhand.BackendError, match=r"cannot write to .*TMPDIR"),
+    ):
+        pack(tmp_path / "file", "there", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with (
+        pytest.raises(deskhand.BackendError, match=r"cannot write to .*absent.*TMPDIR"),
+        spooled(tmp_path / "file", "there"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("said", "known", "named"),
+    [
+        (b"", True, ()),
+        (b"tar: ./tree/s: socket ignored\n", True, ("'tree/s' (a socket)",)),
+        (b"tar: ./tree/x: y: file changed as we read it", True, ("'tree/x: y' (it changed while it was copied)",)),
+        (b"tar: ./t/x: File removed before we read it\n", True, ("'t/x' (it was removed meanwhile)",)),
+        (
+            b"tar: ./t/x: File shrank by 5 bytes; padding with zeros\n",
+            True,
+            ("'t/x' (it became shorter while it was copied)",),
+        ),
+        (b"tar: ./t: Cannot open: Permission denied\n", False, ()),
+    ],
+)
+def test_what_tar_says_of_a_tree(said: bytes, known: bool, named: tuple[str, ...]) -> None:  # noqa: FBT001
+    left_out = LeftOut()
+    assert left_out.note_said(said) is known
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert left_out.tell("it") == named

@@ -124,6 +124,10 @@ def test_round_trip(error: DeskhandError, failed_at: int | None, through: object
             LaunchFailed("Xvfb", 2.0, "", "apt-get install xvfb"),
             "Xvfb did not come up in 2 s: apt-get install xvfb (it wrote no output)",
         ),
+        (
+            LaunchFailed("the image x", 0.0, "", "it does not exist: docker pull x"),
+            "the image x is not available: it does not exist: docker pull x",
+        ),
         (LaunchFailed("Xvfb", 0.0, "x\n"), "Xvfb did not come up\n--- last output ---\nx"),
         (LaunchFailed("Xvfb", 2.0, "x\n"), "Xvfb did not come up in 2 s\n--- last output ---\nx"),
         (DesktopLost("oom", "killed"), "desktop lost (oom): killed: launch or connect again"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import inspect
 import itertools
 import threading
@@ -73,7 +74,11 @@ class Inside:
         self.done.append(path)
         return b"content"
 
-    def write_file(self, path: str, data: bytes) -> None:
+    def view_file(self, path: str, **_: object) -> bytes:
+        self.done.append(path)
+        return b"content"
+
+    def write_file(self, path: str, data: bytes, **_: object) -> None:
         self.done.append(f"{path} {data!r}")
 
     def copy_in(self, source: object, target: str) -> None:
@@ -171,9 +176,17 @@ def test_every_action_has_a_class() -> None:
 
 
 def _sample(kind: type[Action]) -> Action:
-    known = {"xy": [1, 1], "keys": ["a"], "duration": 1, "text": "a", "region": [0, 0, 5, 5], "button": "left"}
-    path = {"xy": [[1, 1], [2, 2]]} if kind is deskhand.Drag else {}
-    return Action.from_dict({"type": kind.type, **known, **path})
+    known: dict[str, Any] = {
+        "xy": [1, 1],
+        "keys": ["a"],
+        "duration": 1,
+        "text": "a",
+        "region": [0, 0, 5, 5],
+        "button": "left",
+    }
+    known["xy"] = [[1, 1], [2, 2]] if kind is deskhand.Drag else known["xy"]
+    taken = {spec.metadata["key"] or spec.name for spec in dataclasses.fields(kind)}
+    return Action.from_dict({"type": kind.type, **{key: value for key, value in known.items() if key in taken}})
 
 
 def test_what_is_not_known_is_asked_about() -> None:

@@ -184,6 +184,32 @@ def test_a_clock_that_runs_on_after_a_single_change_is_no_animation() -> None:
     assert reason(m, 0.061) is Reason.QUIET
 
 
+def test_a_command_that_sleeps_is_waited_for_a_while_and_named() -> None:
+    m = machine()
+    m.changed(0.01, [WORD])
+    for at in (0.06, 0.2, 0.3):
+        assert m.wants_look(at)
+        m.looked(at, Activity.SLEEPING)
+        assert m.verdict(at) is None
+    m.changed(0.31, [WORD])
+    m.looked(0.59, Activity.SLEEPING)
+    assert m.verdict(0.59) is None
+    m.looked(0.62, Activity.SLEEPING)
+    verdict = m.verdict(0.62)
+    assert verdict is not None
+    assert (verdict.settled, verdict.reason, verdict.may_change) == (True, Reason.QUIET, True)
+
+
+def test_a_command_that_has_ended_is_not_named() -> None:
+    m = machine()
+    m.looked(0.1, Activity.SLEEPING)
+    assert m.verdict(0.1) is None
+    m.looked(0.13, Activity.RESTING)
+    verdict = m.verdict(0.13)
+    assert verdict is not None
+    assert (verdict.reason, verdict.may_change) == (Reason.UNCHANGED, False)
+
+
 def test_what_ticks_for_ever_is_not_waited_for() -> None:
     m = machine()
     m.changed(0.09, [WORD])

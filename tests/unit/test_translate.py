@@ -64,6 +64,8 @@ TABLE: list[tuple[Action, str]] = [
     (act.LeftClick((1279, 799)), "@1279,799 1"),
     (act.DoubleClick((5, 6)), "@5,6 1 ~0.05 1"),
     (act.TripleClick(), "1 ~0.05 1 ~0.05 1"),
+    (act.DoubleClick((5, 6), button="right"), "@5,6 3 ~0.05 3"),
+    (act.TripleClick(button="back"), "8 ~0.05 8 ~0.05 8"),
     (act.MiddleClick((5, 6)), "@5,6 2"),
     (act.RightClick((5, 6)), "@5,6 3"),
     (act.BackClick((5, 6)), "@5,6 8"),

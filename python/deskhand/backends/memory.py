@@ -41,7 +41,7 @@ class MemoryBackend:
     has_windows = False
     tells_focus = True
     tells_pointer = True
-    lag = Lag()
+    lag: Lag = Lag()
     can_paste = True
 
     def __init__(self, size: tuple[int, int] = (1280, 800), *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,11 +51,11 @@ class MemoryBackend:
             size: Width and height in pixels.
             clock: Where the times of changes come from, in seconds; give the desktop the same one.
         """
-        self.screen = Screen(*size)
+        self.screen: Screen = Screen(*size)
         self.events: list[Event] = []
         self.on_event: Callable[[Event], None] = lambda _event: None
         self.on_wait: Callable[[float], None] = time.sleep
-        self.closed = False
+        self.closed: bool = False
         self._clock = clock
         self._clipboard: str | None = None
         self._before: str | None = None

@@ -79,7 +79,7 @@ class VncBackend:
         self._before = ""
         self._ends: Ends | None = None
         self._vnc = self._connect(timeout, None)
-        self.screen = self._vnc.screen
+        self.screen: _native.Screen = self._vnc.screen
         share(self)
 
     def descriptors(self) -> list[int]:
@@ -184,6 +184,9 @@ class VncBackend:
             )
         if not self.can_paste:
             notes.append("the server's clipboard takes only Latin-1 text, and nothing tells when it is pasted")
+        if skipped := self._vnc.skipped:
+            kinds = ", ".join(f"{number} ({count})" for number, count in skipped)
+            notes.append(f"the server sends pseudo-encodings that were not asked for, which are skipped: {kinds}")
         return notes
 
     def begin(self) -> None:

@@ -44,6 +44,7 @@ class Decoded:
         received: Bytes.
         updates: Complete updates.
         rectangles: How many of each encoding they had.
+        skipped: How many of them were skipped because they had not been asked for, by their encodings' numbers.
         decoding: Seconds in the parser and its decoders.
         closed: Whether the server ended it.
     """
@@ -53,6 +54,7 @@ class Decoded:
     received: int
     updates: int
     rectangles: dict[str, int]
+    skipped: dict[int, int]
     decoding: float
     closed: bool = False
 
@@ -74,7 +76,16 @@ class _Meter:
     def decoded(self, *, closed: bool = False) -> Decoded:
         parser = self._parser
         counts = dict(parser.rectangles)
-        return Decoded(parser.screen, self._seconds, self._received, parser.updates, counts, self._decoding, closed)
+        return Decoded(
+            parser.screen,
+            self._seconds,
+            self._received,
+            parser.updates,
+            counts,
+            dict(parser.skipped),
+            self._decoding,
+            closed,
+        )
 
 
 def record(

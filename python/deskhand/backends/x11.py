@@ -142,7 +142,7 @@ class X11Backend:
     has_windows = True
     tells_focus = True
     tells_pointer = True
-    lag = Lag()
+    lag: Lag = Lag()
     can_paste = True
 
     def __init__(
@@ -180,31 +180,34 @@ class X11Backend:
             self._x11 = _native.X11(
                 display, (name, data), view_only=view_only, own=own, driver=driver, method=method, socket=descriptor
             )
-        self.screen = self._x11.screen
+        self.screen: _native.Screen = self._x11.screen
         # The method that is the native one as it is, as those below.
-        self.descriptors = self._x11.sockets
+        self.descriptors: Callable[[], list[int]] = self._x11.sockets
         share(self)
         # The methods that are the native ones as they are.
-        self.begin = self._x11.begin
-        self.end = self._x11.end
-        self.round_trip = self._x11.look
-        self.wait = self._x11.wait
-        self.answered = self._x11.answered
-        self.activate = self._x11.activate
-        self.close_window = self._x11.close_window
-        self.focused_classes = self._x11.focused_classes
-        self.has_window_manager = self._x11.has_window_manager
-        self.read_clipboard = self._x11.read_clipboard
-        self.write_clipboard = self._x11.write_clipboard
-        self.lend_clipboard = self._x11.lend_clipboard
-        self.return_clipboard = self._x11.return_clipboard
-        self.wait_pasted = self._x11.wait_pasted
-        self.clipboard_answered = self._x11.clipboard_answered
-        self.allow = self._x11.allow
-        self.interrupt = self._x11.interrupt
-        self.clear_interrupt = self._x11.clear_interrupt
-        self.pressed = self._x11.pressed
+        self.begin: Callable[[], None] = self._x11.begin
+        self.end: Callable[[], None] = self._x11.end
+        self.round_trip: Callable[[], None] = self._x11.look
+        self.wait: Callable[[float], bool] = self._x11.wait
+        self.answered: Callable[[int], bool] = self._x11.answered
+        self.activate: Callable[[int], None] = self._x11.activate
+        self.close_window: Callable[[int], None] = self._x11.close_window
+        self.focused_classes: Callable[[], list[str]] = self._x11.focused_classes
+        self.has_window_manager: Callable[[], bool] = self._x11.has_window_manager
+        self.read_clipboard: Callable[[float], str | None] = self._x11.read_clipboard
+        self.write_clipboard: Callable[[str, float], None] = self._x11.write_clipboard
+        self.return_clipboard: Callable[[float], None] = self._x11.return_clipboard
+        self.wait_pasted: Callable[[float], None] = self._x11.wait_pasted
+        self.clipboard_answered: Callable[[float], int] = self._x11.clipboard_answered
+        self.allow: Callable[[float | None], None] = self._x11.allow
+        self.interrupt: Callable[[], None] = self._x11.interrupt
+        self.clear_interrupt: Callable[[], None] = self._x11.clear_interrupt
+        self.pressed: Callable[[], tuple[list[int], list[int]]] = self._x11.pressed
         self._throttle: Throttled | None = None
+
+    def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
+        """See `Backend.lend_clipboard`."""
+        return self._x11.lend_clipboard(text, with_primary, timeout)
 
     def watch_throttle(self, throttle: Throttled) -> None:
         """Let this tell from now on whether the display's programs stand still for want of processor time."""

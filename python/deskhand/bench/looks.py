@@ -61,7 +61,7 @@ NOTHING, LINE, QUARTER, EVERYTHING = (
 )
 LATER = "everything changed, a second later"
 SCROLLED = "text scrolled by a line"
-CASES = {
+CASES: dict[str, tuple[str, ...]] = {
     "page": (NOTHING, LINE, QUARTER, EVERYTHING),
     "terminal": (NOTHING, LINE, SCROLLED),
     "photo": (QUARTER, EVERYTHING),

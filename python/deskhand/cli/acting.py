@@ -13,16 +13,7 @@ import click
 from deskhand.actions import (
     BUTTONS,
     Action,
-    BackClick,
-    DoubleClick,
-    ForwardClick,
     KeyPress,
-    LeftClick,
-    MiddleClick,
-    MouseDown,
-    MouseUp,
-    RightClick,
-    TripleClick,
     Type,
 )
 from deskhand.cli.common import (
@@ -44,6 +35,7 @@ from deskhand.cli.common import (
 from deskhand.entry import connect
 from deskhand.errors import BackendError, DeskhandError
 from deskhand.formats import Format
+from deskhand.providers.common import a_click
 from deskhand.settle import Settle
 from deskhand.sizes import MODELS
 
@@ -58,14 +50,6 @@ __all__ = ["COMMANDS"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_SINGLE: dict[str, type[LeftClick | MiddleClick | RightClick | BackClick | ForwardClick]] = {
-    "left": LeftClick,
-    "middle": MiddleClick,
-    "right": RightClick,
-    "back": BackClick,
-    "forward": ForwardClick,
-}
-_LEFT = {1: LeftClick, 2: DoubleClick, 3: TripleClick}
 _WINDOW_LIMIT = 5.0
 
 
@@ -317,16 +301,6 @@ def key(
     _act(presses, desktop=desktop, output=output, timeout=timeout, as_json=as_json)
 
 
-def _clicks(xy: tuple[int, int], button: str, count: int, modifiers: Sequence[str]) -> list[Action]:
-    if button == "left":
-        return [_LEFT[count](xy, modifiers=modifiers)]
-    if count == 1:
-        return [_SINGLE[button](xy, modifiers=modifiers)]
-    # Parts of a gesture follow one another at once, so these count as a double or triple click too.
-    once: list[Action] = [MouseDown(button, xy, modifiers=modifiers), MouseUp(button, xy, modifiers=modifiers)]
-    return once * count
-
-
 @click.command(
     "click",
     epilog=examples(
@@ -355,7 +329,7 @@ def click_(
     as_json: bool,
 ) -> None:
     """Click on the pixel X Y of the screen, counted from 0 at the top left."""
-    actions = _clicks((x, y), button, count, modifiers)
+    actions = [a_click(button, count, (x, y), modifiers=modifiers)]
     _act(actions, desktop=desktop, output=output, timeout=timeout, as_json=as_json)
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -44,6 +44,15 @@ __all__ = [
 ]
 
 _SHOWN_RECTS = 8
+# What an observation tells only where it is so.
+_NOTES = ("pasted", "unanswered", "may_change")
+_Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
+
+
+class _Option(Protocol):
+    """Gives a command an option."""
+
+    def __call__(self, command: _Command, /) -> _Command: ...
 
 
 def examples(*lines: str) -> str:
@@ -73,7 +82,7 @@ def numbers(form: str, separator: str, count: int, least: int = 0) -> Callable[[
     return convert
 
 
-desktop_option = click.option(
+desktop_option: _Option = click.option(
     "-d",
     "--desktop",
     envvar="DESKHAND_DESKTOP",
@@ -82,7 +91,7 @@ desktop_option = click.option(
     " DESKHAND_DESKTOP, or the only one that runs.",
 )
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+json_option: _Option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 def chosen(desktop: str | None) -> str:
@@ -164,7 +173,7 @@ def describe(seen: Observation) -> str:
     else:
         what = f"changed {count} places, the largest {_places([max(seen.rects, key=lambda r: r.width * r.height)])}"
     rest = "" if seen.settled else f", not settled ({seen.reason})"
-    notes = "".join(f", {note}" for note in ("pasted", "unanswered") if getattr(seen, note))
+    notes = "".join(f", {note.replace('_', ' ')}" for note in _NOTES if getattr(seen, note))
     if seen.clipboard_lost:
         notes += f", and the clipboard has lost {clean(', '.join(seen.clipboard_lost))}"
     return f"{what}{rest}{notes}, {seen.elapsed.total * 1000:.0f} ms"
@@ -181,7 +190,7 @@ def explain(seen: Observation) -> str:
         ("elapsed", f"{elapsed.total * 1000:.1f} ms: {parts}"),
         ("cursor", f"{seen.cursor.x},{seen.cursor.y}"),
     ]
-    lines += [(note, "yes") for note in ("pasted", "unanswered") if getattr(seen, note)]
+    lines += [(note.replace("_", " "), "yes") for note in _NOTES if getattr(seen, note)]
     if seen.clipboard_lost:
         lines.append(("lost", f"of the clipboard: {clean(', '.join(seen.clipboard_lost))}"))
     return "\n".join(f"{name:<8} {value}" for name, value in lines)
@@ -206,6 +215,7 @@ def observation_data(seen: Observation, file: str | None) -> dict[str, Any]:
         "pasted": seen.pasted,
         "clipboard_lost": list(seen.clipboard_lost),
         "unanswered": seen.unanswered,
+        "may_change": seen.may_change,
         "file": file,
     }
 

@@ -159,10 +159,10 @@ class Course:
 
     def __init__(self, keys: int, done: int) -> None:
         self.keys = keys
-        self.done = done
+        self.done: int = done
         self.under_way: dict[str, float] = {}
         self.results: Counter[str] = Counter()
-        self.retried = 0
+        self.retried: int = 0
         self.others = 0
 
     def hear(self, news: News) -> None:

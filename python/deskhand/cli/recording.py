@@ -176,13 +176,15 @@ def _report(decoded: Decoded, file: str, more: dict[str, Any], end: str, *, as_j
             "bytes": decoded.received,
             "updates": decoded.updates,
             "rectangles": decoded.rectangles,
+            "skipped": {str(number): count for number, count in decoded.skipped.items()},
         }
         show_json(data | more)
         return
     kinds = ", ".join(f"{count} {name}" for name, count in decoded.rectangles.items()) or "none"
+    skipped = "".join(f", {count} of {number} skipped" for number, count in decoded.skipped.items())
     click.echo(
         f"{file}: {width}x{height}, {decoded.seconds:.1f} s, {decoded.received} bytes, {decoded.updates} updates; "
-        f"rectangles: {kinds}{end}"
+        f"rectangles: {kinds}{skipped}{end}"
     )
 
 

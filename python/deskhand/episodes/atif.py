@@ -122,6 +122,9 @@ def _calls(turn: Turn) -> list[dict[str, Any]]:
         return [_call(name, type="shell", command=event.get("command"))]
     if turn.kind == "start":
         return [_call(name, type="start", argv=event.get("argv"))]
+    if turn.kind in {"read_file", "write_file"}:
+        given = {key: event[key] for key in ("path", "text", "base64") if event.get(key) is not None}
+        return [_call(name, type=turn.kind, **given)]
     return [_call(name, type="screenshot")] if turn.kind == "look" else []
 
 

@@ -96,12 +96,12 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         """
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ActionError(f"render_mode is 'rgb_array' or None, not {render_mode!r}")
-        self.task = task if isinstance(task, Task) else _one(task)
+        self.task: Task = task if isinstance(task, Task) else _one(task)
         self.render_mode = render_mode
-        self.limits = limits or self.task.limits
+        self.limits: Limits = limits or self.task.limits
         width, height = self._size = size or self.task.screen
-        self.observation_space = spaces.Box(0, 255, (height, width, 3), np.uint8)
-        self.action_space = cast("spaces.Space[dict[str, Any]]", action_space(self._size))
+        self.observation_space: spaces.Box[np.uint8] = spaces.Box(0, 255, (height, width, 3), np.uint8)
+        self.action_space: spaces.Space[dict[str, Any]] = cast("spaces.Space[dict[str, Any]]", action_space(self._size))
         self._clock = clock
         self._given = pool
         self._make: Callable[[], Pool] = partial(

@@ -85,7 +85,7 @@ class FrameStore:
         Args:
             directory: The folder.
         """
-        self.directory = Path(directory)
+        self.directory: Path = Path(directory)
         self._lock = threading.RLock()
         self._writer: sqlite3.Connection | None = None
         self._readers: dict[Path, sqlite3.Connection] = {}
@@ -355,7 +355,7 @@ class Roll:
         self._hashes = np.empty((0, _DIGEST), np.uint8)
         self._numbers: Numbers = np.empty(0, np.uint32)
         self._name = ""
-        self.stored = 0
+        self.stored: int = 0
 
     def add(self, rgb: NDArray[np.uint8], *, keep: bool = True) -> str:
         """The id of a frame, which is stored unless it is there.

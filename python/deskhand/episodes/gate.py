@@ -41,7 +41,7 @@ _SPENDS = 10_000
 _MOST_SPENT = 10**15
 _OVER = "the agent's part is over"
 
-COUNTED = frozenset({"perform", "screenshot", "start", "shell", "host_shell"})
+COUNTED = frozenset({"perform", "screenshot", "start", "shell", "host_shell", "read_file", "write_file"})
 """Operations that are a step or a look, and that are written down."""
 
 
@@ -153,11 +153,13 @@ class Gate:
             over: Called once when this closes by itself.
             clock: Monotonic seconds.
         """
-        self.steps = self.actions = self.looks = 0
+        self.steps: int = 0
+        self.actions: int = 0
+        self.looks: int = 0
         self.programs: list[Program] = []
-        self.seconds = dict.fromkeys(("input", "settle", "observe", "record"), 0.0)
-        self.tokens = {"input": 0, "output": 0}
-        self.cost = 0.0
+        self.seconds: dict[str, float] = dict.fromkeys(("input", "settle", "observe", "record"), 0.0)
+        self.tokens: dict[str, int] = {"input": 0, "output": 0}
+        self.cost: float = 0.0
         self.ended: tuple[Cause, str] | None = None
         self._limits = limits
         self._record = record
@@ -188,7 +190,7 @@ class Gate:
         if what not in COUNTED:
             self._refuse_if_ended()
             return None
-        acts = what != "screenshot" and not (
+        acts = what not in {"screenshot", "read_file"} and not (
             what == "perform" and all(isinstance(action, _ONLY_LOOKS) for action in request)
         )
         if what == "perform" and len(request) > _ACTIONS_PER_CALL:

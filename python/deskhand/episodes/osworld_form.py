@@ -90,6 +90,9 @@ def _action(event: Mapping[str, Any], viewport: Viewport) -> object:
         return {"type": "shell", "command": event.get("command")}
     if event["kind"] == "start":
         return {"type": "start", "argv": event.get("argv")}
+    if event["kind"] in {"read_file", "write_file"}:
+        given = {name: event[name] for name in ("path", "text", "base64") if event.get(name) is not None}
+        return {"type": event["kind"], **given}
     recorded = event.get("actions") or []
     if not recorded:
         return "WAIT"

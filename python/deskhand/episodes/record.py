@@ -9,6 +9,7 @@ the one that he was writing.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 import json
@@ -44,6 +45,7 @@ RESULT = "result.json"
 
 # How events are called that are not called as their operation.
 _KINDS = {"screenshot": "look", "host_shell": "shell"}
+_FILES = frozenset({"read_file", "write_file"})
 _SYNC_PERIOD = 0.5
 _IDLE = 2.0
 _DIGITS = 6
@@ -149,8 +151,8 @@ class Recorder:
         Raises:
             OSError: They cannot be written.
         """
-        self.directory = Path(directory)
-        self.totals = Totals()
+        self.directory: Path = Path(directory)
+        self.totals: Totals = Totals()
         self.error: BaseException | None = None
         self._frames = frames
         self._roll = frames.roll()
@@ -414,6 +416,11 @@ class Recorder:
             self.totals.looks += 1
             shot: Screenshot | None = None if isinstance(answer, BaseException) else answer  # type: ignore[assignment] # it is
             fields = {"frame": self._look(None if shot is None else shot.generation)}
+        elif call.operation.type in _FILES:
+            fields = {"path": call.operation.target}
+            size = len(answer) if isinstance(answer, bytes) else call.operation.size
+            if size is not None:
+                fields["size"] = size
         else:
             self.totals.commands += 1
             fields = self._ran(call, answer)
@@ -422,8 +429,12 @@ class Recorder:
         if self._withheld:
             fields["withheld"] = True
         fields["seconds"] = round(seconds, _DIGITS)
-        actions = {"actions": self._described(call.operation.actions)} if call.operation.type == "perform" else {}
-        self._append(_KINDS.get(call.operation.type, call.operation.type), {**actions, **self.harmless(fields)})
+        whole: dict[str, Any] = {}
+        if call.operation.type == "perform":
+            whole["actions"] = self._described(call.operation.actions)
+        elif call.operation.data is not None:
+            whole = self._written(call.operation.data)
+        self._append(_KINDS.get(call.operation.type, call.operation.type), {**whole, **self.harmless(fields)})
 
     def _performed(self, call: _Call, answer: object) -> dict[str, Any]:
         fields: dict[str, Any] = {"id": f"a{next(self._calls)}", "before": call.frame}
@@ -468,6 +479,14 @@ class Recorder:
             for name in ("exit_code", "outcome", "stdout", "stderr"):
                 fields[name] = getattr(answer, name)
         return fields
+
+    def _written(self, data: bytes) -> dict[str, Any]:
+        """What was written to a file, whole as far as there is room: it is what is done again."""
+        try:
+            name, text = "text", data.decode()
+        except UnicodeDecodeError:
+            name, text = "base64", base64.b64encode(data).decode()
+        return {name: harmless(text, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)}
 
     def _described(self, actions: Iterable[Action]) -> Any:
         plain = [action.to_dict() for action in actions]

@@ -202,7 +202,7 @@ class Run:
         """See `open_run`."""
         self.directory = directory
         self.manifest = manifest
-        self.frames = FrameStore(directory / FRAMES)
+        self.frames: FrameStore = FrameStore(directory / FRAMES)
 
     def __enter__(self) -> Self:
         return self

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Difference", "Replayed", "compare", "replay", "tasks_of"]
 
 _COMPARED = ("valid", "success", "score", "state", "answer")
-_DEEDS = ("perform", "look", "shell", "start")
+_DEEDS = ("perform", "look", "shell", "start", "write_file")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ came of them (see `deskhand.episodes.replay`).
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,8 @@ def _check(recording: Recording, event: Mapping[str, Any], home: object) -> None
             whole = isinstance(argv, list) and bool(argv) and all(isinstance(word, str) for word in argv)
         case "shell":
             whole = isinstance(event.get("command"), str | None)
+        case "write_file":
+            whole = isinstance(event.get("path"), str) and len(_content(event) or b"") == event.get("size")
         case "answer":
             whole = isinstance(event.get("text"), str)
         case _:
@@ -170,6 +173,18 @@ def _repeat(episode: Episode, event: Mapping[str, Any]) -> str | None:
             env = {} if home is None else {"HOME": home}
             cwd = event.get("cwd") or home
             episode.desktop.shell(event["command"], where=where, cwd=cwd, env={**env, **event.get("env", {})})
+        case "write_file":
+            episode.desktop.write_file(event["path"], _content(event) or b"")
         case "answer":
             return str(event["text"])
     return None
+
+
+def _content(event: Mapping[str, Any]) -> bytes | None:
+    """What was written to a file; None where the event does not have it."""
+    try:
+        if isinstance(event.get("text"), str):
+            return str(event["text"]).encode()
+        return base64.b64decode(event["base64"], validate=True)
+    except (KeyError, TypeError, ValueError):
+        return None

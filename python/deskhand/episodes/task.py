@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import random
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.stage import Stage
 
-__all__ = ["Grade", "Limits", "Resources", "Task", "instance_seed"]
+__all__ = ["Grade", "Level", "Limits", "Resources", "Task", "instance_seed"]
+
+Level: TypeAlias = Literal[1, 2, 3]
+"""1 (one application, a few steps), 2, 3 (several applications, or many steps)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Task(ABC):
 
     Attributes:
         name: Its name: lower-case letters, digits and hyphens.
-        level: 1 (one application, a few steps), 2, 3 (several applications, or many steps).
+        level: How much there is to do; see `Level`.
         tags: What it is about: `text`, `spreadsheet`, `files`, `terminal`, `browser`, `drawing`, `settings`, `multi`.
         limits: When the agent has had enough.
         resources: What its desktop is given.
@@ -87,7 +90,7 @@ class Task(ABC):
     """
 
     name: ClassVar[str]
-    level: ClassVar[Literal[1, 2, 3]] = 1
+    level: ClassVar[Level] = 1
     tags: ClassVar[tuple[str, ...]] = ()
     limits: ClassVar[Limits] = Limits()
     resources: ClassVar[Resources] = Resources()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Turn", "first_frame", "turns"]
 
-_DEEDS = ("perform", "shell", "start", "look")
+_DEEDS = ("perform", "shell", "start", "look", "read_file", "write_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Turn:
         wall: When it was over, in seconds since 1970.
         notes: What the agent said since the turn before.
         spent: What it used since then, one entry a request: `input`, `output`, `cost`.
-        event: The recorded call: a `perform`, `shell`, `start` or `look`; the `answer` at the end; None where nothing came of
-            what was said.
+        event: The recorded call: a `perform`, `shell`, `start`, `look`, `read_file` or `write_file`; the `answer` at the end;
+            None where nothing came of what was said.
         frame: What the screen showed afterwards; None where that is not kept.
     """
 

@@ -91,8 +91,8 @@ class Worker:
             EpisodeError: A task, the agent or the ledger is wrong.
         """
         self.plan = plan
-        self.name = name or worker_name()
-        self.stop = stop or Stop()
+        self.name: str = name or worker_name()
+        self.stop: Stop = stop or Stop()
         self._tell = tell
         self._tasks = {task.name: task for task in find_tasks(plan.tasks)}
         self._agent: Agent = find_agent(plan.agent, host=plan.host)

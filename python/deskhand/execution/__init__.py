@@ -2,11 +2,11 @@
 
 - `types`: calls, results, events and chunks, by the names that agent runtimes know them by;
 - `executor`: an `Executor` carries out batches: SEQUENTIAL, PARALLEL, CONDITIONAL or PIPELINE (`schedule` has the rules),
-  with timeouts, repetitions (`retries`), cancellation and events, on functions and desktops (`functions`);
+  with conditions, timeouts, repetitions (`retries`), cancellation and events, on functions and desktops (`functions`);
 - `requests`: calls as others carry them, made requests of;
 - `streaming`: responses that come in chunks, in OpenAI's format or Google's, put together;
 - `conversation`: asking models until they have nothing to call any more, with switches of agents (`switching`);
-- `compaction`: histories made shorter.
+- `compaction`: histories made shorter, of every format that `histories` reads; `remembered` makes messages of a turn.
 
     >>> executor = Executor([search], desktops=desktop)
     >>> await executor.execute([RequestFunctionCall("computer", {"action": "left_mouse_click", "xy": [10, 20]})])
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from deskhand.execution.compaction import Compacted, Compaction, compact, compact_async, estimate_tokens
 from deskhand.execution.conversation import Ask, Conversation, Turn
-from deskhand.execution.executor import ExecutionEvent, Executor, Run
+from deskhand.execution.executor import ExecutionEvent, Executor, Run, When, failed, succeeded
 from deskhand.execution.functions import Function
 from deskhand.execution.requests import request_of
 from deskhand.execution.retries import Backoff
@@ -83,9 +83,12 @@ __all__ = [
     "Switchboard",
     "ToolCallStreamChunk",
     "Turn",
+    "When",
     "compact",
     "compact_async",
     "estimate_tokens",
+    "failed",
     "overall_status",
     "request_of",
+    "succeeded",
 ]

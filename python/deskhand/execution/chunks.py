@@ -1,7 +1,8 @@
 """What a streamed chunk says, in OpenAI's format or in Google's. Pure.
 
 The formats are those of `ChatCompletionChunk` and of `GenerateContentResponse`. A chunk is known by its form (`choices` or
-`candidates`), and may be an SDK's object or the same as dictionaries; whole answers (`ChatCompletion`) are read as one chunk.
+`candidates`), and may be an SDK's object or the same as dictionaries, as JSON has them: Google's names are read as its REST
+interface writes them too (`functionCall`). Whole answers (`ChatCompletion`) are read as one chunk.
 Of several choices or candidates the first is read. This module owns the reading of both formats and of thinking tags. What
 must never appear here: an import of an SDK, what is kept from one chunk to the next except of text.
 
@@ -11,18 +12,30 @@ own closing tag is thinking; tags in there, and closing tags without an opening 
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CallDelta", "Delta", "Partial", "ThinkingTags", "gemini_text", "inside_thinking", "read", "split_thinking"]
+__all__ = [
+    "CallDelta",
+    "Delta",
+    "Partial",
+    "ThinkingTags",
+    "gemini_text",
+    "inside_thinking",
+    "is_of_a_format",
+    "read",
+    "split_thinking",
+]
 
 _TAGS = ("think", "thinking", "thought", "reason", "reasoning")
 _OPENING = re.compile(rf"<({'|'.join(_TAGS)})>", re.IGNORECASE)
 _LONGEST = max(map(len, _TAGS)) + len("</>")
 # Names that mean that a candidate goes on, or say nothing.
+_NAMES = ("choices", "candidates", "usage", "usageMetadata", "usage_metadata")
 _NOT_THE_END = ("FINISH_REASON_UNSPECIFIED", "CONTINUATION")
 
 
@@ -89,6 +102,11 @@ def read(chunk: object) -> Delta:
     return Delta()
 
 
+def is_of_a_format(chunk: object) -> bool:
+    """Whether a chunk is of either format, if only of usage."""
+    return any(name in chunk if isinstance(chunk, Mapping) else hasattr(chunk, name) for name in _NAMES)
+
+
 def gemini_text(chunk: object) -> str | None:
     """The text of a chunk in Google's format, without thoughts; None where it has none, or another format."""
     candidates = _of(chunk, "candidates")
@@ -96,8 +114,17 @@ def gemini_text(chunk: object) -> str | None:
 
 
 def _of(value: object, name: str) -> Any:
-    """A field of an SDK's object, or of the same as a dictionary."""
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    """A field of an SDK's object, or of the same as a dictionary, where it may be called as in Google's JSON."""
+    if not isinstance(value, Mapping):
+        return getattr(value, name, None)
+    found = value.get(name)
+    return value.get(_camel(name)) if found is None and "_" in name else found
+
+
+@functools.cache
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
 
 
 def _read_choice(choice: object) -> Delta:

@@ -1,4 +1,6 @@
-"""A conversation that has become too long, made shorter: messages of `deskhand.providers.messages`. Pure.
+"""A conversation that has become too long, made shorter: messages of any format that `histories` reads. Pure.
+
+Cua's messages (`deskhand.providers.messages`), those of chat completions, Anthropic's, Amazon's Converse and Google's contents.
 
     >>> shorter = compact(history, CompactionStrategy.TRUNCATE, limit=100_000)
     >>> shorter.messages, shorter.tokens, shorter.fits
@@ -6,9 +8,9 @@
 Under every strategy:
 
 - A history that fits stays as it is, except that a window is kept in any case.
-- **Old screenshots go first**, the oldest one first, as many as are needed; each leaves a tiny picture in its place, so that
-  the message stays what it is. The newest `keep_pictures` stay. Only if that is not enough, messages go.
-- **A call and its output stay or go together**, and with them the thoughts right before the call.
+- **Old screenshots go first**, the oldest one first, as many as are needed; each leaves a tiny picture or a text in its place,
+  so that the message stays what it is. The newest `keep_pictures` stay. Only if that is not enough, messages go.
+- **A call and its output stay or go together**, and with them the thoughts right before the call; so do all calls of a message.
 - What stays in any case: messages of the system and the developer, the first of the user (what it is all about), calls that
   have no output yet, and the newest message with all that belongs to it.
 - What stays, stays in its order. The history that was given is not changed.
@@ -37,10 +39,34 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from deskhand.errors import ActionError, shown
+from deskhand.execution.histories import (
+    Message,
+    Path,
+    count_pictures,
+    has_calls,
+    is_instruction,
+    is_picture,
+    is_reasoning,
+    is_task,
+    pairs_of,
+    plain_of,
+    saying,
+    texts_of,
+    with_text,
+    without_pictures,
+)
 from deskhand.execution.types import CompactionStrategy
-from deskhand.providers.messages import AgentMessage, count_images, without_images
 
-__all__ = ["Compacted", "Compaction", "Summarize", "compact", "compact_async", "default_priority", "estimate_tokens"]
+__all__ = [
+    "Compacted",
+    "Compaction",
+    "Summarize",
+    "compact",
+    "compact_async",
+    "compacted",
+    "default_priority",
+    "estimate_tokens",
+]
 
 PICTURE_TOKENS = 1500
 """What a picture is taken for: about what the providers count for a screen of 1280x800."""
@@ -50,7 +76,7 @@ LEFT_OUT = (
 )
 """One grey pixel: providers refuse a picture that is none."""
 
-Summarize: TypeAlias = Callable[[list[AgentMessage]], str | Awaitable[str]]
+Summarize: TypeAlias = Callable[[list[Any]], str | Awaitable[str]]
 """Says in a few words what messages say in many. They have no pictures."""
 
 _LETTERS_A_TOKEN = 4
@@ -59,8 +85,6 @@ _LEFT_OUT_TOKENS = 20
 # Less of a text says nothing any more.
 _SHORTEST = 200
 _SUMMARY = "What happened before, in short:\n"
-_OUTPUTS = ("computer_call_output", "function_call_output")
-_CALLS = ("computer_call", "function_call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +100,7 @@ class Compacted:
         summarized: How many messages a summary stands for.
     """
 
-    messages: list[AgentMessage]
+    messages: list[Any]
     tokens: int
     fits: bool
     pictures_removed: int = 0
@@ -84,32 +108,36 @@ class Compacted:
     summarized: int = 0
 
 
-def estimate_tokens(message: AgentMessage) -> int:
+def estimate_tokens(message: Message) -> int:
     """About how many tokens a message is: a quarter of its letters, and 1500 for each picture."""
     seen = 0
 
     def without_urls(value: Any) -> Any:
         nonlocal seen
+        if is_picture(value) and "image_url" not in value:
+            seen += PICTURE_TOKENS
+            return None
         if isinstance(value, Mapping):
             url = value.get("image_url")
-            if isinstance(url, str):
+            if isinstance(url, str | Mapping):
                 seen += _LEFT_OUT_TOKENS if "omitted_bytes" in value else PICTURE_TOKENS
             return {key: without_urls(item) for key, item in value.items() if key != "image_url"}
         if isinstance(value, list | tuple):
             return [without_urls(item) for item in value]
         return value
 
-    text = json.dumps(without_urls(message), ensure_ascii=False, default=repr)
+    text = json.dumps(without_urls(plain_of(message)), ensure_ascii=False, default=repr)
     return -(-len(text) // _LETTERS_A_TOKEN) + _OVERHEAD + seen
 
 
-def default_priority(message: AgentMessage) -> float:
+def default_priority(message: Message) -> float:
     """What the user said: 3; what the agent said, and summaries: 2; calls and outputs: 1; thoughts, and all else: 0."""
-    plain = cast("Mapping[str, Any]", message)
-    kind, role = plain.get("type", "message"), plain.get("role")
-    if kind == "message":
-        return 2.0 if role == "assistant" or "summarized" in plain else 3.0
-    return 1.0 if kind in _CALLS or kind in _OUTPUTS else 0.0
+    plain = plain_of(message)
+    if has_calls(plain):
+        return 1.0
+    if plain.get("type", "message") != "message":
+        return 0.0
+    return 2.0 if plain.get("role") in ("assistant", "model") or _is_summary(plain) else 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +161,9 @@ class Compaction:
     limit: int
     window: int = 20
     keep_pictures: int = 1
-    priority: Callable[[AgentMessage], float] = default_priority
+    priority: Callable[[Any], float] = default_priority
     summarize: Summarize | None = None
-    count: Callable[[AgentMessage], int] = estimate_tokens
+    count: Callable[[Any], int] = estimate_tokens
 
     def __post_init__(self) -> None:
         """Validate."""
@@ -147,7 +175,7 @@ class Compaction:
 
 
 def compact(
-    messages: Sequence[AgentMessage],
+    messages: Sequence[Message],
     strategy: CompactionStrategy = CompactionStrategy.TRUNCATE,
     *,
     limit: int,
@@ -182,14 +210,18 @@ def compact(
 
 
 async def compact_async(
-    messages: Sequence[AgentMessage],
+    messages: Sequence[Message],
     strategy: CompactionStrategy = CompactionStrategy.TRUNCATE,
     *,
     limit: int,
     **options: Any,
 ) -> Compacted:
     """As `compact`, with a `summarize` that may be a coroutine."""
-    plan = Compaction(strategy=strategy, limit=limit, **options)
+    return await compacted(messages, Compaction(strategy=strategy, limit=limit, **options))
+
+
+async def compacted(messages: Sequence[Message], plan: Compaction) -> Compacted:
+    """As `compact_async`, by a plan that was made before."""
     steps = _steps(messages, plan)
     try:
         asked = next(steps)
@@ -206,7 +238,7 @@ async def compact_async(
 class _History:
     """A history on its way to be shorter: which of its messages belong together, which must stay, and which are gone."""
 
-    def __init__(self, messages: Sequence[AgentMessage], plan: Compaction) -> None:
+    def __init__(self, messages: Sequence[Message], plan: Compaction) -> None:
         self.plan = plan
         before = [plan.count(message) for message in messages]
         self.messages, self.pictures_removed = _without_old_pictures(messages, sum(before), plan)
@@ -241,7 +273,7 @@ class _History:
         return Compacted(rest, self.tokens, self.fits, self.pictures_removed, len(gone))
 
 
-def _steps(messages: Sequence[AgentMessage], plan: Compaction) -> Generator[list[AgentMessage], str, Compacted]:
+def _steps(messages: Sequence[Message], plan: Compaction) -> Generator[list[Any], str, Compacted]:
     """Make a history shorter; yields what is to be summarized, and is sent the summary."""
     history = _History(messages, plan)
     free = history.free()
@@ -271,26 +303,24 @@ def _slide(history: _History, free: Sequence[int]) -> None:
             history.drop(unit)
 
 
-def _summarize(history: _History, free: Sequence[int]) -> Generator[list[AgentMessage], str, Compacted]:
+def _summarize(history: _History, free: Sequence[int]) -> Generator[list[Any], str, Compacted]:
     plan = history.plan
     for unit in free:
         if history.tokens * 2 <= plan.limit:
             break
         history.drop(unit)
     gone = history.gone()
-    if all("summarized" in history.messages[index] for index in gone):
+    if all(_is_summary(plain_of(history.messages[index])) for index in gone):
         # A summary of nothing but a summary says no more, and costs a question.
         tokens = sum(history.costs)
         return Compacted(history.messages, tokens, tokens <= plan.limit, history.pictures_removed)
-    bare = without_images([history.messages[index] for index in gone], placeholder=LEFT_OUT)
+    bare = without_pictures([history.messages[index] for index in gone], keep=0, placeholder=LEFT_OUT)
     text = yield bare
-    before = sum(cast("Mapping[str, Any]", history.messages[index]).get("summarized", 1) for index in gone)
+    before = sum(_stands_for(plain_of(history.messages[index])) for index in gone)
     removed = set(gone)
     place = _place_of_summary(history.messages, removed)
     messages = [message for index, message in enumerate(history.messages[:place]) if index not in removed]
-    summary = cast(
-        "AgentMessage", {"type": "message", "role": "user", "content": _SUMMARY + text, "summarized": before}
-    )
+    summary = saying(_SUMMARY + text, history.messages, summarized=before)
     room = plan.limit - history.tokens
     if plan.count(summary) > room:
         summary = _shortened(summary, room, plan)
@@ -300,18 +330,23 @@ def _summarize(history: _History, free: Sequence[int]) -> Generator[list[AgentMe
     return Compacted(whole, tokens, tokens <= plan.limit, history.pictures_removed, len(gone), before)
 
 
-def _place_of_summary(messages: Sequence[AgentMessage], removed: set[int]) -> int:
+def _is_summary(plain: Mapping[str, Any]) -> bool:
+    texts = texts_of(plain)
+    return "summarized" in plain or (len(texts) == 1 and texts[0][1].startswith(_SUMMARY))
+
+
+def _stands_for(plain: Mapping[str, Any]) -> int:
+    number = plain.get("summarized", 1)
+    return number if isinstance(number, int) else 1
+
+
+def _place_of_summary(messages: Sequence[Message], removed: set[int]) -> int:
     """Before which message a summary stands: the first that is removed, or one earlier that parts no call and output."""
-    waiting: set[object] = set()
-    place = 0
-    for index in range(min(removed) + 1):
-        if not waiting:
-            place = index
-        plain = cast("Mapping[str, Any]", messages[index])
-        if plain.get("type") in _CALLS and plain.get("status") != "failed":
-            waiting.add(plain.get("call_id"))
-        elif plain.get("type") in _OUTPUTS:
-            waiting.discard(plain.get("call_id"))
+    pairs = pairs_of(messages)
+    place = min(removed)
+    spans = [*pairs.answers, *((call, len(messages)) for call in pairs.open)]
+    while within := [call for call, output in spans if call < place <= output]:
+        place = min(within)
     return place
 
 
@@ -330,19 +365,27 @@ def _cut(shorter: Compacted, plan: Compaction) -> Compacted:
     return dataclasses.replace(shorter, messages=messages, tokens=tokens, fits=tokens <= plan.limit)
 
 
-def _shortened(message: AgentMessage, room: int, plan: Compaction) -> AgentMessage:
-    """A message with its text cut so that it has some number of tokens, where it can be; what is no plain text stays."""
-    plain = cast("dict[str, Any]", message)
-    field = "output" if plain.get("type") == "function_call_output" else "content"
-    text = plain.get(field)
-    if not isinstance(text, str) or plain.get("role") in ("system", "developer"):
+def _shortened(message: Message, room: int, plan: Compaction) -> Message:
+    """A message with its longest texts cut so that it has some number of tokens, where it can be."""
+    plain = plain_of(message)
+    if is_instruction(plain):
         return message
-    keep = _largest(
-        lambda length: plan.count(cast("AgentMessage", {**plain, field: _middle_out(text, length)})) <= room,
-        min(_SHORTEST, len(text)),
-        len(text),
-    )
-    return message if keep == len(text) else cast("AgentMessage", {**plain, field: _middle_out(text, keep)})
+    for path, text in sorted(texts_of(plain), key=lambda found: -len(found[1])):
+        if plan.count(message) <= room:
+            break
+        keep = _fitting(plain, path, text, room, plan)
+        if keep < len(text):
+            message = plain = with_text(plain, path, _middle_out(text, keep))
+    return message
+
+
+def _fitting(plain: Mapping[str, Any], path: Path, text: str, room: int, plan: Compaction) -> int:
+    """How many letters of one of a message's texts may stay."""
+
+    def fits(length: int) -> bool:
+        return plan.count(with_text(plain, path, _middle_out(text, length))) <= room
+
+    return _largest(fits, min(_SHORTEST, len(text)), len(text))
 
 
 def _middle_out(text: str, keep: int) -> str:
@@ -361,64 +404,52 @@ def _largest(fits: Callable[[int], bool], least: int, most: int) -> int:
 # --- what belongs together ---
 
 
-def _without_old_pictures(
-    messages: Sequence[AgentMessage], tokens: int, plan: Compaction
-) -> tuple[list[AgentMessage], int]:
+def _without_old_pictures(messages: Sequence[Message], tokens: int, plan: Compaction) -> tuple[list[Any], int]:
     """The history with as many pictures as fit, and how many are gone."""
-    there = count_images(messages)
+    there = count_pictures(messages)
     if tokens <= plan.limit or there <= plan.keep_pictures:
         return list(messages), 0
 
     def fits(keep: int) -> bool:
-        return sum(map(plan.count, without_images(messages, keep=keep, placeholder=LEFT_OUT))) <= plan.limit
+        return sum(map(plan.count, without_pictures(messages, keep=keep, placeholder=LEFT_OUT))) <= plan.limit
 
     keep = _largest(fits, plan.keep_pictures, there - 1)
-    return without_images(messages, keep=keep, placeholder=LEFT_OUT), there - keep
+    return without_pictures(messages, keep=keep, placeholder=LEFT_OUT), there - keep
 
 
-def _units(messages: Sequence[AgentMessage]) -> list[list[int]]:
+def _units(messages: Sequence[Message]) -> list[list[int]]:
     """Which messages stay or go together, each as its numbers, in the order of their first."""
-    units: list[list[int]] = []
-    open_calls: dict[tuple[object, object], list[int]] = {}
-    thoughts: list[int] | None = None
-    for index, message in enumerate(messages):
-        plain = cast("Mapping[str, Any]", message)
-        kind, call_id = plain.get("type", "message"), plain.get("call_id")
-        call = open_calls.pop((kind, call_id), None) if kind in _OUTPUTS else None
-        if call is not None:
-            call.append(index)
-            thoughts = None
-            continue
+    first = list(range(len(messages)))
+
+    def together(index: int) -> int:
+        while first[index] != index:
+            index = first[index]
+        return index
+
+    for call, output in pairs_of(messages).answers:
+        one, other = sorted((together(call), together(output)))
+        first[other] = one
+    for index, message in enumerate(messages[1:], 1):
         # Thoughts belong to what comes of them; of several in a row, all do.
-        unit = (
-            thoughts
-            if thoughts is not None and (kind in (*_CALLS, "reasoning") or plain.get("role") == "assistant")
-            else []
-        )
-        if not unit:
-            units.append(unit)
-        unit.append(index)
-        thoughts = unit if kind == "reasoning" else None
-        if kind in _CALLS:
-            open_calls[f"{kind}_output", call_id] = unit
-    return units
+        plain = plain_of(message)
+        follows = is_reasoning(plain) or plain.get("role") == "assistant" or _begins(plain)
+        if is_reasoning(plain_of(messages[index - 1])) and follows:
+            one, other = sorted((together(index - 1), together(index)))
+            first[other] = one
+    units: dict[int, list[int]] = {}
+    for index in range(len(messages)):
+        units.setdefault(together(index), []).append(index)
+    return list(units.values())
 
 
-def _staying(messages: Sequence[AgentMessage]) -> set[int]:
+def _begins(plain: Mapping[str, Any]) -> bool:
+    """Whether a message is a call, and not an output."""
+    return has_calls(plain) and not str(plain.get("type")).endswith("_output")
+
+
+def _staying(messages: Sequence[Message]) -> set[int]:
     """The messages that must stay; whatever is in a unit with one of them does too."""
-    staying = {len(messages) - 1}
-    unanswered: dict[tuple[object, object], int] = {}
-    has_task = False
-    for index, message in enumerate(messages):
-        plain = cast("Mapping[str, Any]", message)
-        kind, role = plain.get("type", "message"), plain.get("role")
-        if kind == "message" and role in ("system", "developer"):
-            staying.add(index)
-        elif kind == "message" and role == "user" and not has_task and "summarized" not in plain:
-            has_task = True
-            staying.add(index)
-        elif kind in _CALLS and plain.get("status") != "failed":
-            unanswered[f"{kind}_output", plain.get("call_id")] = index
-        elif kind in _OUTPUTS:
-            unanswered.pop((kind, plain.get("call_id")), None)
-    return staying | set(unanswered.values())
+    plains = [plain_of(message) for message in messages]
+    staying = {len(messages) - 1, *(index for index, plain in enumerate(plains) if is_instruction(plain))}
+    task = next((index for index, plain in enumerate(plains) if is_task(plain) and not _is_summary(plain)), None)
+    return staying | pairs_of(messages).open | (set() if task is None else {task})

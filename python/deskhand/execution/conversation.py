@@ -1,10 +1,14 @@
 """A conversation between agents and their functions: ask, carry out, ask again, until an answer has no calls. No I/O.
 
     >>> async def ask(turn):
-    ...     return await client.chat.completions.create(messages=history(turn), tools=tools, stream=True)
-    >>> talk = Conversation(ask, Executor([search]), agent_id="researcher")
+    ...     return await client.chat.completions.create(messages=turn.messages, tools=tools, stream=True)
+    >>> talk = Conversation(ask, Executor([search]), agent_id="researcher", messages=[{"role": "user", "content": "..."}],
+    ...                     compaction=Compaction(limit=100_000))
     >>> async for event in talk.stream():
     ...     print(event)
+
+Where `messages` are given, every turn has the whole conversation, as messages of chat completions; a `Compaction` keeps them
+below its limit. Otherwise the history is the caller's, and a turn has what is new.
 
 The events of a turn: a `StreamChunk` for each chunk and one for the end of the response; among them a `FunctionDetection`
 after the first that has a call; then `FunctionCallsExtracted`, each call's `FunctionExecutionStart` and
@@ -19,10 +23,13 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deskhand.errors import ActionError, shown
+from deskhand.execution.chunks import is_of_a_format
+from deskhand.execution.compaction import Compaction, compacted
+from deskhand.execution.remembered import messages_of
 from deskhand.execution.streaming import Accumulator
 from deskhand.execution.switching import Switchboard
 from deskhand.execution.types import (
@@ -44,9 +51,10 @@ from deskhand.execution.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
     from deskhand.execution.executor import Executor
+    from deskhand.execution.histories import Message
 
 __all__ = ["Ask", "Conversation", "Turn"]
 
@@ -62,6 +70,7 @@ class Turn:
         said: What was said with them, without what was thought.
         switch: The switch that was made after them.
         note: What else the agent should know: why a switch was not made.
+        messages: The whole conversation, where it is kept here.
     """
 
     agent_id: str
@@ -70,6 +79,7 @@ class Turn:
     said: str = ""
     switch: AgentSwitch | None = None
     note: str = ""
+    messages: tuple[Message, ...] = ()
 
 
 Ask: TypeAlias = Callable[[Turn], Any]
@@ -87,10 +97,15 @@ class _Heard:
     history: list[Any] = field(default_factory=list)
     agent_id: str = ""
     reinvoked: bool = False
+    messages: tuple[Message, ...] = ()
 
 
 class Conversation:
-    """Agents that are asked until they have nothing to call any more."""
+    """Agents that are asked until they have nothing to call any more.
+
+    Attributes:
+        messages: The conversation as it has become, where it is kept here.
+    """
 
     def __init__(
         self,
@@ -101,6 +116,8 @@ class Conversation:
         strategy: FunctionCallStrategy = FunctionCallStrategy.SEQUENTIAL,
         switchboard: Switchboard | None = None,
         max_turns: int = 50,
+        messages: Sequence[Message] | None = None,
+        compaction: Compaction | None = None,
     ) -> None:
         """Prepare it.
 
@@ -112,10 +129,14 @@ class Conversation:
             switchboard: Decides who has the word after calls.
             max_turns: How often models are asked at most. After that the conversation ends where it is: the calls of the
                 last response are carried out, and nobody is asked about what came of them.
+            messages: What was said before, as messages of chat completions; given, every turn has the whole conversation.
+            compaction: Makes those messages shorter before a model is asked, where they are longer than its limit.
 
         Raises:
-            ActionError: `max_turns` is less than 1.
+            ActionError: `max_turns` is less than 1, or there is a compaction and nothing that it could make shorter.
         """
+        if compaction is not None and messages is None:
+            raise ActionError("a compaction needs the conversation: give messages=, if only []")
         if max_turns < 1:
             raise ActionError(f"max_turns is 1 or more, not {shown(max_turns)}")
         self._ask = ask
@@ -124,11 +145,15 @@ class Conversation:
         self._strategy = strategy
         self._switchboard = switchboard or Switchboard()
         self._max_turns = max_turns
+        self._messages = messages
+        self.messages: tuple[Message, ...] = tuple(messages or ())
+        self._compaction = compaction
 
     async def stream(self) -> AsyncIterator[StreamEvent]:
         """All that happens, as it does; closing the stream (`contextlib.aclosing`) cancels what runs.
 
         Raises:
+            ActionError: A response is of no format that is read.
             BadPlan: A response has two different calls of one id, or one of an id that was used before.
         """
         async with contextlib.aclosing(self._events(_Heard())) as events:
@@ -139,6 +164,7 @@ class Conversation:
         """The answer, when there is one.
 
         Raises:
+            ActionError: As of `stream`.
             BadPlan: As of `stream`.
         """
         heard = _Heard()
@@ -158,7 +184,8 @@ class Conversation:
         )
 
     async def _events(self, heard: _Heard) -> AsyncGenerator[StreamEvent, None]:
-        turn = Turn(self._agent_id)
+        heard.messages = tuple(self._messages or ())
+        turn = Turn(self._agent_id, messages=await self._shorter(heard))
         while True:
             heard.agent_id = turn.agent_id
             heard.reinvoked = turn.number > 0
@@ -170,6 +197,7 @@ class Conversation:
             heard.thought += response.reasoning_content
             calls = response.calls()
             if not calls:
+                self._keep(heard, response, calls)
                 break
             infos = [FunctionCallInfo(call.name, call.id) for call in calls]
             yield _noted(FunctionCallsExtracted(function_calls=infos, agent_id=turn.agent_id), heard)
@@ -177,9 +205,10 @@ class Conversation:
             async with self._executor.run(calls, self._strategy, agent_id=turn.agent_id) as run:
                 async for done in run:
                     yield _noted(done, heard)
+            self._keep(heard, response, calls)
             if turn.number + 1 >= self._max_turns:
                 break
-            turn = self._next(turn, calls, response)
+            turn = replace(self._next(turn, calls, response), messages=await self._shorter(heard))
             if turn.switch is not None:
                 yield _noted(turn.switch, heard)
             message = turn.note or f"{turn.agent_id or 'the agent'} is asked again, with {_count(calls)} carried out"
@@ -193,18 +222,34 @@ class Conversation:
             execution_history=list(heard.history),
         )
 
+    def _keep(self, heard: _Heard, response: Accumulator, calls: list[RequestFunctionCall]) -> None:
+        if self._messages is not None:
+            heard.messages += tuple(messages_of(response.content, calls))
+            self.messages = heard.messages
+
+    async def _shorter(self, heard: _Heard) -> tuple[Message, ...]:
+        if self._compaction is not None:
+            heard.messages = tuple((await compacted(heard.messages, self._compaction)).messages)
+        return heard.messages
+
     async def _listen(self, turn: Turn, response: Accumulator, heard: _Heard) -> AsyncGenerator[StreamEvent, None]:
         """A response's chunks, and where the first call was seen."""
         detected = False
+        known: bool | None = None
         async with contextlib.aclosing(_chunks(self._ask(turn))) as chunks:
             async for chunk in chunks:
                 heard.response = chunk
+                known = known or is_of_a_format(chunk)
                 told = response.feed(chunk)
                 yield told
                 if told.function_calls_detected and not detected:
                     detected = True
                     message = f"{turn.agent_id or 'the agent'} calls functions"
                     yield FunctionDetection(message=message, agent_id=turn.agent_id)
+        if known is False:
+            raise ActionError(
+                f"a response is of OpenAI's chat completions or Google's, which {shown(heard.response)} is not"
+            )
         yield response.end()
 
     def _next(self, turn: Turn, calls: list[RequestFunctionCall], response: Accumulator) -> Turn:

@@ -16,6 +16,13 @@ have ended: pictures would fill the memory. Such a call is answered with how it 
 **Timeouts** count from when a call has begun, for each try anew; not while it waits for its turn on a desktop. What becomes
 of a call that takes too long is said in `functions`. Its status is FAILURE.
 
+**Conditions.** With CONDITIONAL, `when` has predicates by the ids of calls. Each is asked once, when all that its call depends
+on has ended, and is told what came of that; only True lets the call begin. It is asked on the event loop, and must not wait. So
+a call can be made after a failure:
+
+    >>> calls = [save, RequestFunctionCall("restore", {}, call_id="undo", dependencies=[save.id])]
+    >>> await executor.execute(calls, FunctionCallStrategy.CONDITIONAL, when={"undo": failed})
+
 **Events.** Each call of a batch has one `FunctionExecutionComplete`. Before it there is one `FunctionExecutionStart` if the
 call began: not if it was cancelled before, was answered already, or names a function that there is not. All events are in
 `Run.events`, also those that nobody was there to receive.
@@ -31,8 +38,9 @@ import asyncio
 import contextlib
 import random as randomness
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from deskhand._native import Interrupted
 from deskhand.errors import ActionError, BadPlan, DeskhandError, shown
@@ -49,16 +57,29 @@ from deskhand.execution.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Sequence
     from types import TracebackType
 
     from deskhand.execution.functions import AnyDesktop, Function, Functions
     from deskhand.execution.schedule import Lane
 
-__all__ = ["ExecutionEvent", "Executor", "Run"]
+__all__ = ["ExecutionEvent", "Executor", "Run", "When", "failed", "succeeded"]
 
 ExecutionEvent = FunctionExecutionStart | FunctionExecutionComplete
 """What is told of a batch."""
+
+When: TypeAlias = Callable[[Mapping[str, ExecutionResult]], bool]
+"""Told what came of the calls that a call depends on, by their ids, it says whether the call is made."""
+
+
+def failed(results: Mapping[str, ExecutionResult]) -> bool:
+    """A condition: one of the calls that a call depends on did not succeed."""
+    return not succeeded(results)
+
+
+def succeeded(results: Mapping[str, ExecutionResult]) -> bool:
+    """A condition: all calls that a call depends on have succeeded, as where there is no condition."""
+    return all(result.status is ExecutionStatus.SUCCESS for result in results.values())
 
 
 @dataclass(slots=True)
@@ -132,6 +153,7 @@ class Executor:
         strategy: FunctionCallStrategy = FunctionCallStrategy.SEQUENTIAL,
         *,
         agent_id: str = "",
+        when: Mapping[str, When] | None = None,
     ) -> Run:
         """A batch of calls, which begins with its `async with` block and has ended after it.
 
@@ -139,11 +161,12 @@ class Executor:
             calls: The calls; each gets its `status`, `result`, `error` and `retry_count`.
             strategy: How they are carried out.
             agent_id: For whom, where a call does not say.
+            when: With CONDITIONAL, predicates by the ids of calls, which say whether these are made; see above.
 
         Raises:
             BadPlan: The batch cannot be carried out as it is; none of it was.
         """
-        return Run(self, calls, strategy, agent_id)
+        return Run(self, calls, strategy, agent_id, when or {})
 
     async def execute(
         self,
@@ -151,6 +174,7 @@ class Executor:
         strategy: FunctionCallStrategy = FunctionCallStrategy.SEQUENTIAL,
         *,
         agent_id: str = "",
+        when: Mapping[str, When] | None = None,
     ) -> list[ExecutionResult]:
         """Carry out a batch of calls.
 
@@ -160,7 +184,7 @@ class Executor:
         Raises:
             BadPlan: As of `run`.
         """
-        async with self.run(calls, strategy, agent_id=agent_id) as run:
+        async with self.run(calls, strategy, agent_id=agent_id, when=when) as run:
             return await run.wait()
 
     async def stream(
@@ -169,13 +193,14 @@ class Executor:
         strategy: FunctionCallStrategy = FunctionCallStrategy.SEQUENTIAL,
         *,
         agent_id: str = "",
+        when: Mapping[str, When] | None = None,
     ) -> AsyncIterator[ExecutionEvent]:
         """Carry out a batch of calls and tell of it; closing the stream (`contextlib.aclosing`) cancels what is left.
 
         Raises:
             BadPlan: As of `run`.
         """
-        async with self.run(calls, strategy, agent_id=agent_id) as run:
+        async with self.run(calls, strategy, agent_id=agent_id, when=when) as run:
             async for event in run:
                 yield event
 
@@ -219,7 +244,12 @@ class Run:
     """
 
     def __init__(
-        self, executor: Executor, calls: Sequence[RequestFunctionCall], strategy: FunctionCallStrategy, agent_id: str
+        self,
+        executor: Executor,
+        calls: Sequence[RequestFunctionCall],
+        strategy: FunctionCallStrategy,
+        agent_id: str,
+        when: Mapping[str, When],
     ) -> None:
         """Plan it.
 
@@ -230,6 +260,10 @@ class Run:
         self._executor = executor
         self._given = list(calls)
         self._agent_id = agent_id
+        self._when = dict(when)
+        for name, condition in self._when.items():
+            if not callable(condition):
+                raise BadPlan(f"the condition of {shown(name)} is a function, not {shown(condition)}", (str(name),))
         # Calls of one id are one call, and share what comes of it.
         self._same: dict[str, list[RequestFunctionCall]] = {}
         for call in self._given:
@@ -240,7 +274,10 @@ class Run:
             known=executor._known(calls),  # noqa: SLF001 # the executor's other half
             lane=executor._lane,  # noqa: SLF001
             width=executor._parallel,  # noqa: SLF001
+            conditional=self._when.keys(),
         )
+        # Those that were not to be made: that is no failure of the batch.
+        self._unwanted: set[str] = set()
         self._results: dict[str, ExecutionResult] = {}
         self._begun = 0
         self._tasks: dict[asyncio.Task[ExecutionResult], RequestFunctionCall] = {}
@@ -255,8 +292,13 @@ class Run:
 
     @property
     def status(self) -> ExecutionStatus:
-        """How the batch stands: PARTIAL when some calls succeeded and some did not."""
-        return overall_status(list(self._schedule.statuses().values()))
+        """How the batch stands: PARTIAL when some calls succeeded and some did not.
+
+        Those whose condition was not met do not count, unless there are no others.
+        """
+        statuses = self._schedule.statuses()
+        counted = [status for name, status in statuses.items() if name not in self._unwanted]
+        return overall_status(counted or list(statuses.values()))
 
     def cancel(self, reason: str = "it was cancelled") -> None:
         """Begin no call any more, and stop those under way; from the event loop's own thread. Again is harmless.
@@ -325,10 +367,10 @@ class Run:
     async def _drive_to_the_end(self) -> None:
         cancelled: asyncio.CancelledError | None = None
         while True:
-            for call, reason in self._schedule.take_cancelled():
-                self._end(
-                    call, ExecutionResult(ExecutionStatus.CANCELLED, error=f"{call.name} was not called: {reason}")
-                )
+            self._end_cancelled()
+            while (undecided := self._schedule.take_undecided()) is not None:
+                self._decide(undecided)
+                self._end_cancelled()
             while (following := self._schedule.start_next()) is not None:
                 self._tasks[asyncio.create_task(self._carry_out(following))] = following
             if not self._tasks:
@@ -348,6 +390,30 @@ class Run:
                 self._end(call, result)
         if cancelled is not None:
             raise cancelled
+
+    def _end_cancelled(self) -> None:
+        for call, reason in self._schedule.take_cancelled():
+            self._end(call, ExecutionResult(ExecutionStatus.CANCELLED, error=f"{call.name} was not called: {reason}"))
+
+    def _decide(self, call: RequestFunctionCall) -> None:
+        """Ask the condition of a call; what it raises, or returns besides True and False, is a no."""
+        kept = self._executor._kept  # noqa: SLF001 # the executor's other half
+        results: dict[str, ExecutionResult] = {}
+        for needed in call.dependencies:
+            result = self._results[needed] if needed in self._results else kept[needed].result
+            assert result is not None  # noqa: S101 # it has ended, here or before
+            results[needed] = result
+        refusal = None
+        try:
+            met = self._when[call.id](results)
+            if not isinstance(met, bool):
+                refusal = f"its condition is neither True nor False: {shown(met)}"
+            elif not met:
+                refusal = "its condition was not met"
+                self._unwanted.add(call.id)
+        except Exception as error:  # noqa: BLE001 # the caller's code
+            refusal = f"its condition failed: {type(error).__name__}: {error}"
+        self._schedule.decide(call, refusal)
 
     def _tell(self, event: ExecutionEvent) -> None:
         self.events.append(event)

@@ -6,14 +6,16 @@ This module owns the rules. What must never appear here: a function, a clock, an
 
 **PARALLEL.** All at once (as many as the executor has room for; they begin in the order given).
 
-**CONDITIONAL.** Each as soon as all that it depends on has succeeded; what can run together does.
+**CONDITIONAL.** Each as soon as all that it depends on has succeeded; what can run together does. A call with a condition of
+its own waits until all that it depends on has ended, however: then whoever asked for it says whether it is made
+(`take_undecided`, `decide`), and what it depends on does not take it along.
 
 **PIPELINE.** One at a time, in the order given, each with what the one before returned (see `flow`). One that fails leaves
 nothing to go on with: the rest is cancelled.
 
-**Dependencies** mean the same everywhere: a call begins when all of them have succeeded, and is cancelled, with the reason,
-when one has not. They may name calls of the same batch, and calls that were carried out before. Where calls run in the order
-given they can only point back; PARALLEL, where nothing waits, takes none.
+**Dependencies** mean the same everywhere, but for a call with a condition: a call begins when all of them have succeeded, and
+is cancelled, with the reason, when one has not. They may name calls of the same batch, and calls that were carried out before.
+Where calls run in the order given they can only point back; PARALLEL, where nothing waits, takes none.
 
 **Lanes.** Calls of one lane (a desktop) never run together, under any strategy; those that are ready take turns in the order
 given. A call that puts something in (a click, a text) and fails takes those after it with it that put something into the same
@@ -151,6 +153,7 @@ class Schedule:
         known: Mapping[str, ExecutionStatus] | None = None,
         lane: Callable[[RequestFunctionCall], Lane | None] = lambda _call: None,
         width: int | None = None,
+        conditional: Collection[str] = (),
     ) -> None:
         """Plan a batch.
 
@@ -160,6 +163,7 @@ class Schedule:
             known: How calls of before ended, by their id.
             lane: What a call needs for itself.
             width: How many may run together; None for any number.
+            conditional: Ids of the calls that have a condition of their own.
 
         Raises:
             BadPlan: The batch cannot be carried out as it is; the error says why, and names the calls.
@@ -175,11 +179,15 @@ class Schedule:
                 raise BadPlan(
                     f"two calls have the id {call.id!r} and are not the same", (call.id,), "give each its own"
                 )
-        self.calls = list(by_id.values())
+        self.calls: list[RequestFunctionCall] = list(by_id.values())
         # Not by comparing calls: what they returned may be anything, and some of it cannot be compared.
         self._place = {call.id: number for number, call in enumerate(self.calls)}
         self._check_dependencies()
+        self._check_conditions(conditional)
         self._by_id = by_id
+        # Of those that wait for nothing any more, whose condition is to be decided.
+        self._conditional = frozenset(conditional)
+        self._undecided: deque[RequestFunctionCall] = deque()
         self._needed_by: dict[str, list[RequestFunctionCall]] = {}
         for call in self.calls:
             for needed in call.dependencies:
@@ -207,6 +215,8 @@ class Schedule:
             if call.status not in (ExecutionStatus.PENDING, ExecutionStatus.SUCCESS):
                 self._take_along(call)
         for call in self.calls:
+            if call.id in self._conditional:
+                continue
             for needed in call.dependencies:
                 status = self._known.get(needed)
                 if needed not in by_id and status is not ExecutionStatus.SUCCESS:
@@ -266,13 +276,25 @@ class Schedule:
         if lane is not None:
             self._busy.discard(lane.of)
         self._status[call.id] = result.status
-        if result.status is not ExecutionStatus.SUCCESS:
+        succeeded = result.status is ExecutionStatus.SUCCESS
+        self._ended(call, succeeded=succeeded)
+        if not succeeded:
             self._take_along(call)
-            return
-        for dependent in self._needed_by.get(call.id, ()):
-            self._unmet[dependent.id] -= 1
-            if not self._unmet[dependent.id] and dependent.id in self._pending:
-                self._make_ready(dependent)
+
+    def take_undecided(self) -> RequestFunctionCall | None:
+        """A call whose condition is to be decided now, since all that it depends on has ended; None where there is none."""
+        while self._undecided:
+            call = self._undecided.popleft()
+            if call.id in self._pending:
+                return call
+        return None
+
+    def decide(self, call: RequestFunctionCall, refusal: str | None) -> None:
+        """Let a call begin whose condition was asked, or cancel it for a reason."""
+        if refusal is None:
+            self._make_ready(call)
+        else:
+            self._drop(call, refusal)
 
     def cancel(self, reason: str) -> None:
         """No call begins any more; those under way are the caller's to end."""
@@ -291,7 +313,21 @@ class Schedule:
             if lane is not None and not lane.looks:
                 self._acting.setdefault(lane.of, []).append(place)
             if call.id in self._pending and not self._unmet[call.id]:
-                self._make_ready(call)
+                self._wait_no_more(call)
+
+    def _ended(self, call: RequestFunctionCall, *, succeeded: bool) -> None:
+        """Those that depend on a call that has ended, or never will begin, wait for one less."""
+        for dependent in self._needed_by.get(call.id, ()):
+            if succeeded or dependent.id in self._conditional:
+                self._unmet[dependent.id] -= 1
+                if not self._unmet[dependent.id] and dependent.id in self._pending:
+                    self._wait_no_more(dependent)
+
+    def _wait_no_more(self, call: RequestFunctionCall) -> None:
+        if call.id in self._conditional:
+            self._undecided.append(call)
+        else:
+            self._make_ready(call)
 
     def _make_ready(self, call: RequestFunctionCall) -> None:
         lane = self._lanes[call.id]
@@ -305,6 +341,7 @@ class Schedule:
             if self._pending.pop(dropped.id, None) is not None:
                 self._status[dropped.id] = ExecutionStatus.CANCELLED
                 self._cancelled.append((dropped, why))
+                self._ended(dropped, succeeded=False)
                 todo += self._dependents(dropped)
 
     def _take_along(self, failed: RequestFunctionCall) -> None:
@@ -322,17 +359,37 @@ class Schedule:
             return
         # None of them runs: the lane was the failed one's. They need not be looked at again.
         acting = self._acting[lane.of]
-        following = acting[bisect_right(acting, place) :]
-        del acting[len(acting) - len(following) :]
+        behind = bisect_right(acting, place)
+        # What was to be done after a failure is not what it should have brought about.
+        following = [self.calls[each] for each in acting[behind:]]
+        acting[behind:] = [self._place[each.id] for each in following if self._asks_about(each, failed)]
         for each in following:
+            if self._asks_about(each, failed):
+                continue
             self._drop(
-                self.calls[each],
+                each,
                 f"{failed.id} ({failed.name}), which was to act on {lane.name} before it, did not succeed",
             )
 
+    def _asks_about(self, call: RequestFunctionCall, failed: RequestFunctionCall) -> bool:
+        return call.id in self._conditional and failed.id in call.dependencies
+
     def _dependents(self, failed: RequestFunctionCall) -> list[tuple[RequestFunctionCall, str]]:
         why = f"it depends on {failed.id} ({failed.name}), which did not succeed"
-        return [(call, why) for call in self._needed_by.get(failed.id, ())]
+        return [(call, why) for call in self._needed_by.get(failed.id, ()) if call.id not in self._conditional]
+
+    def _check_conditions(self, conditional: Collection[str]) -> None:
+        if conditional and self.strategy is not FunctionCallStrategy.CONDITIONAL:
+            raise BadPlan(
+                f"calls have conditions with CONDITIONAL, and not with {self.strategy.name}", tuple(conditional)
+            )
+        unknown = [name for name in conditional if name not in self._place]
+        if unknown:
+            raise BadPlan(
+                f"there are conditions for {', '.join(map(shown, unknown))}, which are not in this batch",
+                tuple(map(str, unknown)),
+                "name calls by their id",
+            )
 
     def _check_dependencies(self) -> None:
         dependencies = {call.id: call.dependencies for call in self.calls}

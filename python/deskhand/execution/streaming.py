@@ -68,7 +68,7 @@ class Accumulator:
         """
         self.agent_id = agent_id
         self.finish: str | None = None
-        self.ended = False
+        self.ended: bool = False
         self._reinvoked = reinvoked
         self._new_id = new_id
         self._tags = ThinkingTags()

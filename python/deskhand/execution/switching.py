@@ -5,7 +5,9 @@ They are asked in this order, and the first that names another agent wins:
 1. EXPLICIT: a call returned an `AgentSwitch`, or `Switchboard.request` was called.
 2. ERROR_RECOVERY: a call did not succeed, and there is an agent for that.
 3. CAPABILITY_BASED: a call named a function that belongs to a capability of others and to none of the agent's own. Of those
-   that have it, and whose requirements the context meets, the one with the best score takes over; of equals the first.
+   that have it, and whose requirements the context meets, the one with the best score takes over; of equals the first. A
+   capability `FUNCTION_CALLING` that names no functions is for every function that nobody has by its name: who has it keeps the
+   word there, and takes it over from who has not.
 4. CONTEXT_BASED, 5. CUSTOM: rules of the caller's.
 6. LOAD_BALANCING: there is an agent with less load than this one. Capabilities are not looked at.
 
@@ -19,12 +21,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deskhand.errors import ActionError, shown
-from deskhand.execution.types import AgentSwitch, AgentSwitchTrigger, SwitchContext
+from deskhand.execution.types import AgentCapability, AgentSwitch, AgentSwitchTrigger, SwitchContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from deskhand.execution.types import AgentCapability, RequestFunctionCall
+    from deskhand.execution.types import RequestFunctionCall
 
 __all__ = ["Agent", "SwitchRule", "Switchboard"]
 
@@ -47,11 +49,18 @@ class Agent:
     capabilities: tuple[AgentCapability, ...] = ()
 
     def score(self, function: str, context: Mapping[str, Any]) -> float | None:
-        """How well it does what needs a function; None where it does not."""
+        """How well it does what needs a function, by a capability that names it; None where it has none."""
+        return self._best(context, lambda capability: function in capability.function_names)
+
+    def general_score(self, context: Mapping[str, Any]) -> float | None:
+        """How well it calls functions of any name, by a `FUNCTION_CALLING` that names none; None where it has none."""
+        return self._best(context, _is_general)
+
+    def _best(self, context: Mapping[str, Any], fits: Callable[[AgentCapability], bool]) -> float | None:
         scores = [
             capability.performance_score
             for capability in self.capabilities
-            if function in capability.function_names
+            if fits(capability)
             and all(
                 name in context and context[name] == value for name, value in capability.context_requirements.items()
             )
@@ -97,7 +106,7 @@ class Switchboard:
         for trigger in rules or {}:
             if trigger not in _WITH_RULES:
                 raise ActionError(f"rules are for {', '.join(kind.name for kind in _WITH_RULES)}, not {shown(trigger)}")
-        self.context = dict(context or {})
+        self.context: dict[str, Any] = dict(context or {})
         self._recovery = recovery
         self._load = load
         self._rules = dict(rules or {})
@@ -155,10 +164,13 @@ class Switchboard:
         for call in calls:
             if own is not None and own.score(call.name, self.context) is not None:
                 continue
-            scores = {name: agent.score(call.name, self.context) for name, agent in self.agents.items()}
-            able = {name: score for name, score in scores.items() if score is not None}
-            if able:
-                return max(able, key=lambda name: able[name]), f"{call.name} is what it can do"
+            named = _best_of({name: agent.score(call.name, self.context) for name, agent in self.agents.items()})
+            if named is not None:
+                return named, f"{call.name} is what it can do"
+            if own is None or own.general_score(self.context) is None:
+                general = _best_of({name: agent.general_score(self.context) for name, agent in self.agents.items()})
+                if general is not None:
+                    return general, f"it can call functions, as {call.name} is"
         return None
 
     def _by_rule(self, trigger: AgentSwitchTrigger, current: str, context: SwitchContext) -> tuple[str, str] | None:
@@ -174,6 +186,16 @@ class Switchboard:
         if current in loads and loads[least] >= loads[current]:
             return None
         return least, f"its load is {loads[least]:g}"
+
+
+def _best_of(scores: Mapping[str, float | None]) -> str | None:
+    """Who has the best score; of equals the first."""
+    able = {name: score for name, score in scores.items() if score is not None}
+    return max(able, key=lambda name: able[name]) if able else None
+
+
+def _is_general(capability: AgentCapability) -> bool:
+    return capability.name == AgentCapability.FUNCTION_CALLING.name and not capability.function_names
 
 
 def _asked_for(context: SwitchContext) -> tuple[str, str] | None:

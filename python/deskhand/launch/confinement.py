@@ -6,6 +6,7 @@ here: what the container is for.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,16 @@ from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launch.leftovers import asked_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from deskhand.launch.engine import Engine
 
-__all__ = ["PROXY_IMAGE", "confined", "create"]
+__all__ = ["PROXY_IMAGE", "STAGES", "confined", "create", "made_from"]
 
 PROXY_IMAGE = "deskhand/proxy"
+STAGES = ("minimal", "desktop")
+"""The images of desktops that `deskhand image build` builds, each as `deskhand/` and its name."""
 
 _LOG_BYTES = "1m"
 
@@ -85,7 +88,7 @@ def create(
         ActionError: There is a container of that name.
     """
     try:
-        with asked_for(engine, directory, name), engine.translated(f"the container {name}"):
+        with made_from(engine, image), asked_for(engine, directory, name), engine.translated(f"the container {name}"):
             made: str = engine.api.create_container(
                 image,
                 name=name,
@@ -97,9 +100,6 @@ def create(
             )["Id"]
     except LaunchFailed as error:
         cause = error.__cause__
-        if isinstance(cause, engine.errors.ImageNotFound):
-            hint = f"it is not here: {_origin(image)}"
-            raise LaunchFailed(f"the image {image}", 0.0, "", hint) from error
         if getattr(cause, "status_code", None) == 409:
             message = f"there is a container named {name!r} already; choose another name, or `deskhand down {name}`"
             raise ActionError(message) from error
@@ -107,12 +107,37 @@ def create(
     return made
 
 
+@contextlib.contextmanager
+def made_from(engine: Engine, image: str) -> Iterator[None]:
+    """Around what needs an image.
+
+    Raises:
+        LaunchFailed: The engine has none of that name; names the command that brings it.
+        ActionError: It is no name of an image.
+    """
+    try:
+        yield
+    except LaunchFailed as error:
+        cause = error.__cause__
+        if isinstance(cause, engine.errors.ImageNotFound):
+            where = "" if engine.is_local else f" at {engine.address.url}"
+            hint = f"it does not exist{where}: {_origin(image)}"
+            raise LaunchFailed(f"the image {image}", 0.0, "", hint) from error
+        if "invalid reference format" in str(cause):
+            raise ActionError(f"{image!r} is no name of an image: {cause}") from error
+        raise
+
+
 def _origin(image: str) -> str:
-    if image == PROXY_IMAGE:
-        return "deskhand image build"
-    if image.startswith("deskhand/"):
-        return f"deskhand image build {image.removeprefix('deskhand/').partition(':')[0]}"
-    return f"docker pull {image}"
+    name = image.removesuffix(":latest")
+    if name == PROXY_IMAGE:
+        return "build it with `deskhand image build`"
+    if name in {f"deskhand/{stage}" for stage in STAGES}:
+        return f"build it with `deskhand image build {name.removeprefix('deskhand/')}`"
+    if name.startswith("deskhand/"):
+        known = " and ".join(f"deskhand/{stage}" for stage in STAGES)
+        return f"`deskhand image build` builds {known}; `docker images` lists what there is"
+    return f"build it, or get it with `docker pull {image}`"
 
 
 def _seccomp() -> str:

@@ -14,26 +14,27 @@ import secrets
 import socket
 import ssl
 import struct
-import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from deskhand.errors import ActionError, BackendError, DesktopLost, LaunchFailed, ShellError
+from deskhand.errors import ActionError, BackendError, DesktopLost, LaunchFailed, ShellError, shown
 from deskhand.inside import Usage
 from deskhand.launch import cgroup, registry
-from deskhand.launch.copying import pack, staged
+from deskhand.launch.copying import spooled, staged
 from deskhand.launch.notes import notes
-from deskhand.launch.processes import Guard
+from deskhand.launch.processes import Guard, log_name
 from deskhand.launch.throttle import Throttle
+from deskhand.launch.viewing import LONGEST_LISTING, VIEW, viewed
+from deskhand.programs import Program
 from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from deskhand.inside import Session
+    from deskhand.inside import Listing, Session
     from deskhand.launch.berth import Berth
     from deskhand.launch.engine import Engine
 
@@ -46,6 +47,11 @@ _KILLED = 137
 # Of a command that did not end by itself.
 _BY_SIGNAL = 128
 _NO_START = "check that the container runs, has the program, and has room for processes (Limits.processes)"
+# By what `start-program` says.
+_START_HINTS = {
+    "not found": "check that the image has it, and that it is on PATH",
+    "not executable": "it may not be executed: check its rights, and that it is a program",
+}
 _REFUSED = b"OCI runtime exec failed"
 # Who reads it may have had enough, and closes its standard input: it ends then, where the engine would let it wait for ever.
 # What the kernel makes as it is read (/proc, /sys) says that it is empty, and tar believes that.
@@ -62,10 +68,28 @@ exit "$code"
 """
 # A file is there whole or not at all, and keeps its rights; a link leads to it. `head` knows where it ends: the engine cannot
 # close one direction only.
-_WRITE = """file=$(readlink -m -- "$1") && mkdir -p -- "${file%/*}/" && part=$(mktemp -- "${file%/*}/.part-XXXXXXXXXX") || exit
+# Its third argument: "new" for a file that must not be there, at a path without links.
+_WRITE = """file=$(readlink -m -- "$1") || exit
+if [ "$3" = new ]; then
+  if [ "$file" != "$1" ]; then echo "it leads through a link to $file" >&2; exit 1; fi
+  if [ -e "$file" ]; then echo 'File exists' >&2; exit 1; fi
+fi
+if [ -e "$file" ] && [ ! -f "$file" ]; then
+  stat -c '%N is a %F' -- "$file" >&2
+  exit 1
+fi
+mkdir -p -- "${file%/*}/" && part=$(mktemp -- "${file%/*}/.part-XXXXXXXXXX") || exit
 trap 'rm -f -- "$part"' EXIT
 head -c "$2" >"$part" || exit
+if [ "$3" = new ]; then chmod =rw -- "$part" && ln -T -- "$part" "$file"; exit; fi
 if [ -e "$file" ]; then chmod --reference="$file" -- "$part"; else chmod =rw -- "$part"; fi && mv -fT -- "$part" "$file"
+"""
+# Opening a pipe that nobody writes to, it would wait for ever.
+_READ = """if [ -p "$2" ]; then
+  stat -Lc '%N is a %F' -- "$2" >&2
+  exit 1
+fi
+exec head -c "$1" -- "$2"
 """
 _OUT, _ERR = 1, 2
 _FRAME = struct.Struct(">BxxxL")
@@ -106,7 +130,9 @@ class Exec:
 
         Raises:
             ShellError: It could not be started.
+            ActionError: A word, a variable or the directory is no UTF-8; the engine would put something else in its place.
         """
+        _check_text(*argv, cwd or "", *(env or {}), *(env or {}).values())
         self._api = container.engine.api
         self._errors = container.engine.errors
         self._buffer = b""
@@ -121,7 +147,7 @@ class Exec:
             stream = self._api.exec_start(self.id, socket=True)
         except (self._errors.APIError, self._errors.DockerException, OSError) as error:
             reason = str(getattr(error, "explanation", "") or error)
-            raise ShellError(argv[0], reason, _NO_START) from error
+            raise ShellError(argv[0], reason, _hint(reason)) from error
         self._stream = stream
         self._socket = getattr(stream, "_sock", stream)
         self._socket.setblocking(False)  # noqa: FBT003 # the socket's own method
@@ -208,7 +234,8 @@ class Exec:
         # It has an exit code then too, and the reason in place of its output. Of one that ended at once, the engine may have no
         # number yet.
         if not self._started and output.startswith(_REFUSED):
-            raise ShellError(self._program, output.decode("utf-8", "replace").strip(), _NO_START)
+            reason = output.decode("utf-8", "replace").strip()
+            raise ShellError(self._program, reason, _hint(reason))
 
     def await_exit(self, timeout: float) -> int:
         """Its exit code, once its streams have ended.
@@ -320,7 +347,7 @@ class Container:
         """Speak to a container; nothing is done yet."""
         self.engine = engine
         self.id = identifier
-        self.name = f"{name}:{berth.number}" if berth.shared else name
+        self.name: str = f"{name}:{berth.number}" if berth.shared else name
         self.berth = berth
         self.shared_memory = shared_memory
         self.keeper: str | None = None
@@ -439,29 +466,47 @@ class Container:
                     f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit, or use copy_out"
                 )
 
-        code, _, errors = self.run(["head", "-c", str(limit + 1), "--", _checked(path)], take=take)
+        code, _, errors = self.run(["sh", "-c", _READ, "sh", str(limit + 1), _checked(path)], take=take)
         if code != 0:
             raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors)}")
         return bytes(data)
 
-    def write_file(self, path: str, data: bytes) -> None:
+    def view_file(self, path: str, *, limit: int) -> bytes | Listing:
+        """See `Desktop.view_file`."""
+        data = bytearray()
+
+        def take(piece: bytes) -> None:
+            data.extend(piece)
+            if len(data) > max(limit, LONGEST_LISTING):
+                raise BackendError(f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit")
+
+        argv = ["bash", "-c", VIEW, "bash", _checked(path), str(limit + 1), str(LONGEST_LISTING)]
+        code, _, errors = self.run(argv, take=take)
+        found = viewed(code, bytes(data), path, self.name)
+        if found is None:
+            raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors)}")
+        if isinstance(found, bytes) and len(found) > limit:
+            raise BackendError(f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit")
+        return found
+
+    def write_file(self, path: str, data: bytes, *, new: bool = False) -> None:
         """See `Desktop.write_file`."""
-        code, _, errors = self.run(["sh", "-c", _WRITE, "sh", _checked(path), str(len(data))], stdin=data)
+        argv = ["sh", "-c", _WRITE, "sh", _checked(path), str(len(data)), "new" if new else ""]
+        code, _, errors = self.run(argv, stdin=data)
         if code != 0:
             raise BackendError(f"cannot write {path!r} in {self.name}: {_words(errors)}")
 
-    def copy_in(self, source: str | os.PathLike[str], target: str) -> None:
+    def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """See `Desktop.copy_in`."""
         directory, name = posixpath.split(_checked(target).rstrip("/"))
-        with tempfile.TemporaryFile() as spool:
-            pack(Path(source), name, spool)
-            spool.seek(0)
+        with spooled(Path(source), name) as (spool, left_out):
             script = 'mkdir -p -- "$1" && tar -x --no-same-owner --no-same-permissions -C "$1" -f -'
             code, _, errors = self.run(["sh", "-c", script, "sh", directory], stdin=spool)
         if code != 0:
             raise BackendError(f"cannot copy to {target!r} in {self.name}: {_words(errors)}")
+        return left_out.tell(repr(str(source)))
 
-    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> None:
+    def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> tuple[str, ...]:
         """See `Desktop.copy_out`."""
         directory, name = posixpath.split(_checked(source).rstrip("/"))
         if name in {"", ".", ".."}:
@@ -480,11 +525,14 @@ class Container:
                     if command.ended and command.exit_code():
                         raise output.failed() from None
                     raise
-                if command.await_exit(_HELPER_LIMIT) != 0:
+                # With 1 it has written all, and says what changed meanwhile.
+                code = command.await_exit(_HELPER_LIMIT)
+                if code > 1 or not (staging.left_out.note_said(output.errors) or code == 0):
                     raise output.failed()
             finally:
                 command.close()
             staging.publish()
+            return staging.left_out.tell(staging.what)
 
     # --- what it says of itself ---
 
@@ -499,7 +547,7 @@ class Container:
         """See `Desktop.home`."""
         return self.berth.home
 
-    def logs(self, program: str | None) -> str:
+    def logs(self, program: str | Program | None) -> str:
         """See `Desktop.logs`."""
         if program is None and not self.berth.shared:
             try:
@@ -508,12 +556,20 @@ class Container:
             except (self.engine.errors.DockerException, OSError) as error:
                 raise BackendError(f"the Docker engine tells nothing of {self.name}: {error}") from error
         else:
-            text = self.run(["tail", "-c", str(_LOG_TAIL), "--", str(self.log_of(program or "desktop"))])[1]
+            code, text, errors = self.run([f"{LIBRARY}/show-log", self._log_prefix_of(program), str(_LOG_TAIL)])
+            if code != 0:
+                hint = "of the desktop's parts they are x-server, window-manager, bus, panel and keep-logs"
+                raise BackendError(f"no log of {shown(program)} in {self.name}: {_words(errors)}; {hint}")
         return text.decode("utf-8", "replace")
 
-    def log_of(self, program: str) -> Path:
-        """The file in the container that a program's output is appended to."""
-        return Path(f"{self.berth.runtime}/logs/{posixpath.basename(program)}.log")
+    def _log_prefix_of(self, program: str | Program | None) -> str:
+        if isinstance(program, Program):
+            return str(program.log).removesuffix(".log")
+        return self.log_prefix(program or "desktop")
+
+    def log_prefix(self, program: str) -> str:
+        """What the logs in the container of that program begin with; its process id comes next."""
+        return f"{self.berth.runtime}/logs/{log_name(program)}"
 
     def last_words(self) -> str:
         """Its log, as far as it is to be had."""
@@ -689,26 +745,29 @@ class ContainerPrograms:
     ) -> tuple[int, int]:
         """Start a program; see `Guard.spawn`. Its process id is the container's own."""
         where = self._container.where(None if cwd is None else str(cwd))
-        log = self.log_of(argv[0])
+        log = self._container.log_prefix(argv[0])
         environment = {**self._container.berth.environment, **env}
-        command = Exec(self._container, [f"{LIBRARY}/start-program", str(log), *argv], env=environment, cwd=where)
+        command = Exec(self._container, [f"{LIBRARY}/start-program", log, *argv], env=environment, cwd=where)
         line = _first_line(command)
         if not line.isdigit():
             if not line or line.startswith(_REFUSED):
                 self._container.raise_if_dying()
-            hint = "check that the image has it, and that it is on PATH"
-            raise ShellError(argv[0], line.decode("utf-8", "replace") or "it did not start", hint)
+            reason = line.decode("utf-8", "replace")
+            raise ShellError(argv[0], reason or "nothing was heard of it", _hint(reason))
         pid = int(line)
         self._running[pid] = command.id
         return pid, 0
 
-    def log_of(self, program: str) -> Path:
-        """The file in the container that the program's output is appended to."""
-        return self._container.log_of(program)
+    def log_of(self, program: str, pid: int) -> Path:
+        """The file in the container with the beginning and the end of what that program writes."""
+        return Path(f"{self._container.log_prefix(program)}-{pid}.log")
 
-    def tail(self, program: str) -> str:
-        """The last lines of it."""
-        return self._container.logs(program)
+    def tail(self, program: str, pid: int) -> str:
+        """The last lines of it; empty where it is not to be had."""
+        try:
+            return self._container.logs(Program(pid, None, self.log_of(program, pid)))
+        except (BackendError, ShellError, TimeoutError):
+            return ""
 
     def exit_status(self, pid: int) -> int | None:
         """How a program ended (128 and more: a signal), None while it runs."""
@@ -764,6 +823,24 @@ class ContainerPrograms:
             self._own_guard.close()
 
 
+def _hint(reason: str) -> str:
+    """What to do where the engine could not start a command."""
+    if "chdir" in reason or "Cwd" in reason:
+        return "check the directory that it starts in"
+    if "argument list too long" in reason:
+        return "its arguments and its environment are too long: shorten them, or use a file"
+    return _START_HINTS.get(reason, _NO_START)
+
+
+def _check_text(*texts: str) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            hint = "in a container only shell and open_shell can name it, in their commands"
+            raise ActionError(f"{shown(text)} is no UTF-8, which the Docker engine cannot be given: {hint}") from None
+
+
 def _checked(path: str) -> str:
     if not path.startswith("/") or "\0" in path:
         raise ActionError(f"{path!r} is no absolute path")
@@ -781,7 +858,7 @@ class _Output:
         self._command = command
         self._what = what
         self._waiting = b""
-        self._errors = b""
+        self.errors = b""
 
     def read(self, size: int, /) -> bytes:
         """Up to `size` bytes; none at the end."""
@@ -792,7 +869,7 @@ class _Output:
                 if kind == _OUT:
                     self._waiting += data
                 else:
-                    self._errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(self._errors))]
+                    self.errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(self.errors))]
             if time.monotonic() > deadline:
                 raise TimeoutError(f"copying {self._what}: nothing came for {_HELPER_LIMIT:g} s")
         taken, self._waiting = self._waiting[:size], self._waiting[size:]
@@ -800,4 +877,4 @@ class _Output:
 
     def failed(self) -> BackendError:
         """The command's own words."""
-        return BackendError(f"cannot copy {self._what}: {_words(self._errors)}")
+        return BackendError(f"cannot copy {self._what}: {_words(self.errors)}")

@@ -5,12 +5,16 @@ This module owns what they see of ours. What must never appear here: a process.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from deskhand.errors import ActionError, BackendError
+from deskhand.launch.copying import LeftOut, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,18 +60,49 @@ class Home:
         return {"HOME": str(self.path), "TMPDIR": str(self.directory / "tmp"), **where}
 
     def fill(self) -> None:
-        """Make both."""
+        """Make both. Sockets, named pipes and devices of the template are left out, with a warning.
+
+        Raises:
+            ActionError: There is no template.
+            BackendError: It cannot be copied.
+        """
         (self.directory / "tmp").mkdir(mode=0o700)
         if self.template is None:
             self.path.mkdir(mode=0o700)
             _show_installed(self.path)
         else:
-            shutil.copytree(self.template, self.path, symlinks=True)
+            _copy(self.template, self.path)
         # The session bus looks here first.
         services = self.directory / "dbus-1" / "services"
         services.mkdir(parents=True)
         for name in _KEYRINGS:
             (services / f"{name}.service").write_text(f"[D-BUS Service]\nName={name}\nExec=/bin/false\n")
+
+
+def _copy(template: Path, home: Path) -> None:
+    left_out = LeftOut()
+
+    def special(folder: str, names: list[str]) -> list[str]:
+        found = []
+        for name in names:
+            path = Path(folder, name)
+            with contextlib.suppress(OSError):
+                if kind := kind_of(path.lstat().st_mode):
+                    left_out.note(str(path.relative_to(template)), kind)
+                    found.append(name)
+        return found
+
+    try:
+        shutil.copytree(template, home, symlinks=True, ignore=special)
+    except shutil.Error as error:
+        # One of what may be many, with source, target and reason.
+        where, _, reason = error.args[0][0]
+        raise BackendError(f"home: cannot copy {where}: {reason}") from error
+    except FileNotFoundError as error:
+        raise ActionError(f"home: there is no directory {str(template)!r} to copy") from error
+    except OSError as error:
+        raise BackendError(f"home: cannot copy {str(template)!r}: {error}") from error
+    left_out.tell(f"home={str(template)!r}")
 
 
 def _show_installed(home: Path) -> None:

@@ -3,11 +3,13 @@
 It reads one JSON object a line from standard input and writes the same to standard output:
 
 - `{"op": "spawn", "id": 1, "argv": [...], "env": {...}, "cwd": ..., "log": path}` answers `{"id": 1, "pid": 42}` or
-  `{"id": 1, "error": "..."}`. With `"x_server": 99` the program is the X server of display :99: it tells that it is ready with
+  `{"id": 1, "error": "...", "errno": 2}`. What the program writes comes through a pipe, and its beginning and end are kept in
+  `path-42.log` (see `Log`). With `"x_server": 99` it is the X server of display :99: it tells that it is ready with
   `{"id": 1, "ready": true}`, is ended after all others, and its lock and socket are removed should it not do that itself. With
   `"streams": [path, path, path]` its standard streams are these FIFOs, open at the driver's end, not nothing and the log.
 - `{"op": "renew", "id": 1, "grace": 0.25}`: end every program but the X server, then let that begin anew, without clients and
   with what its cookie file says by now; answers `{"id": 1, "ready": true}`, or `{"id": 1, "ready": false}` when there is none.
+- `{"op": "flush", "id": 1}` answers `{"id": 1, "flushed": true}` when all that programs have written by now is in their logs.
 - `{"op": "detach", "socket": path}`: from now on the end of standard input ends nothing; requests come to that socket.
 - `{"op": "at_end", "argv": [...], "env": {...}, "limit": 10}`: run this when whoever asks for it vanishes without
   `{"op": "bye"}`, with `DESKHAND_DRIVER` set to its process id; the driver's own is waited for so many seconds.
@@ -27,6 +29,7 @@ import ctypes
 import fcntl
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -47,9 +50,17 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE = 1.0
 LAST_GRACE = 2.0
+# Bytes of a log: the beginning and the end that are kept when it has grown too long, and how long it may grow.
+HEAD, TAIL, MOST = 32 << 10, 64 << 10, 256 << 10
+# As much as a pipe holds.
+PIECE = 64 << 10
+# Of programs that have ended, and all that they started, so many logs are kept.
+ENDED_KEPT = 32
 
-libc = ctypes.CDLL(None, use_errno=True)
+libc: ctypes.CDLL = ctypes.CDLL(None, use_errno=True)
 _PID = os.getpid()
+# Two for each program are ours: a thousand of them are more than a process has by default.
+_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 def _die_with_guard() -> None:
@@ -57,6 +68,7 @@ def _die_with_guard() -> None:
     # Who died before that call sends no signal (prctl(2)).
     if os.getppid() != _PID:
         os._exit(1)
+    resource.setrlimit(resource.RLIMIT_NOFILE, _FILES)
     # We ignore them, a program must not: a shell cannot even trap what was ignored when it began.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -68,19 +80,84 @@ def _start_x_server() -> None:
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
-def _open_streams(opened: contextlib.ExitStack, request: Request) -> list[int]:
-    """What a program gets as its standard streams."""
+class Log:
+    """What a program and all that it has started write: its beginning and its end, in a file of a bounded size.
+
+    It comes through a pipe. Whatever befalls the file, the pipe is read, and the program goes on.
+    """
+
+    def __init__(self, pipe: int, path: str) -> None:
+        self.pipe = pipe
+        self.path = path
+        self.file: int | None = None
+        self.size = 0
+        # How long the line is that says how much was left out, and how much that was.
+        self.gap = 0
+        self.lost = 0
+        with contextlib.suppress(OSError):
+            # Whatever is there was left by another program, or leads elsewhere.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+            self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def take(self) -> int | None:
+        """Keep what there is; 0 at the end, None when there is nothing now."""
+        try:
+            data = os.read(self.pipe, PIECE)
+        except BlockingIOError:
+            return None
+        # Where there is no room on the disk, what does not go there is lost.
+        with contextlib.suppress(OSError):
+            self._keep(data)
+        return len(data)
+
+    def _keep(self, data: bytes) -> None:
+        if self.file is None:
+            return
+        if self.size + len(data) > MOST:
+            # Who reads the end of it meanwhile finds it at every moment.
+            end = os.pread(self.file, TAIL, self.size - TAIL)
+            self.lost += self.size - HEAD - self.gap - len(end)
+            line = f"\n[... {self.lost} bytes left out ...]\n".encode()
+            os.pwrite(self.file, line + end, HEAD)
+            self.gap, self.size = len(line), HEAD + len(line) + len(end)
+            os.ftruncate(self.file, self.size)
+        self.size += os.pwrite(self.file, data, self.size)
+
+    def drain(self) -> bool:
+        """Keep what had been written when this began; False at the end."""
+        for _ in range(1 + MOST // PIECE):
+            if (taken := self.take()) is None:
+                return True
+            if taken == 0:
+                return False
+        return True
+
+    def close(self) -> None:
+        os.close(self.pipe)
+        if self.file is not None:
+            os.close(self.file)
+
+
+def _open_streams(
+    opened: contextlib.ExitStack, undo: contextlib.ExitStack, request: Request
+) -> tuple[list[int], int | None]:
+    """What a program gets as its standard streams, and the pipe from which its log comes, which stays open."""
     if (paths := request.get("streams")) is None:
-        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        opened.callback(os.close, log)
-        return [subprocess.DEVNULL, log, log]
+        if "log" not in request:
+            raise ValueError("neither streams nor a log")
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+        undo.callback(os.close, reading)
+        opened.callback(os.close, writing)
+        os.set_blocking(reading, False)
+        return [subprocess.DEVNULL, writing, writing], reading
     found = []
     for path, way in zip(paths, (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY), strict=True):
         # Opened without waiting: a driver that was killed meanwhile would never open its end.
         found.append(os.open(path, way | os.O_NONBLOCK | os.O_CLOEXEC))
         opened.callback(os.close, found[-1])
         os.set_blocking(found[-1], True)
-    return found
+    return found, None
 
 
 def _descendants() -> list[int]:
@@ -172,21 +249,25 @@ def remove_tree(path: str) -> None:
 
 class Guard:
     def __init__(self) -> None:
-        self.selector = selectors.DefaultSelector()
+        self.selector: selectors.DefaultSelector = selectors.DefaultSelector()
         self.last: dict[int, int] = {}
         self.directories: list[str] = []
         self.locks: list[int] = []
         # By the descriptor that asks: 0 is the driver, others are clients of the socket.
         self.at_end: dict[int, list[Request]] = {}
-        self.pids = {0: os.getppid()}
-        self.detached = False
-        self.driver_left = False
+        self.pids: dict[int, int] = {0: os.getppid()}
+        self.detached: bool = False
+        self.driver_left: bool = False
         self.clients: dict[int, socket.socket] = {}
-        self.over = False
+        self.over: bool = False
         self.buffers: dict[int, bytes] = {}
         self.x_server: tuple[int, int] | None = None
-        self.x_server_ready = False
+        self.x_server_ready: bool = False
         self.listener: socket.socket | None = None
+        # By process id: the same may be another program's when what an earlier one has started still writes.
+        self.logs: dict[int, Log] = {}
+        self.open_logs: set[Log] = set()
+        self.ended_logs: list[str] = []
 
     def say(self, to: int, **message: object) -> None:
         with contextlib.suppress(OSError):
@@ -194,30 +275,57 @@ class Guard:
 
     def spawn(self, request: Request, answer_to: int) -> None:
         try:
-            with contextlib.ExitStack() as opened:
-                streams = _open_streams(opened, request)
-                process = subprocess.Popen(
-                    request["argv"],
-                    env=request["env"],
-                    cwd=request.get("cwd"),
-                    stdin=streams[0],
-                    stdout=streams[1],
-                    stderr=streams[2],
-                    preexec_fn=_start_x_server if request.get("x_server") else _die_with_guard,
-                    start_new_session=True,
-                )
+            with contextlib.ExitStack() as undo:
+                with contextlib.ExitStack() as opened:
+                    streams, pipe = _open_streams(opened, undo, request)
+                    process = subprocess.Popen(
+                        request["argv"],
+                        env=request["env"],
+                        cwd=request.get("cwd"),
+                        stdin=streams[0],
+                        stdout=streams[1],
+                        stderr=streams[2],
+                        preexec_fn=_start_x_server if request.get("x_server") else _die_with_guard,
+                        start_new_session=True,
+                    )
+                undo.pop_all()
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             place = request.get("cwd")
             # Python names the directory where that is what could not be entered.
             wrong_place = isinstance(error, OSError) and place is not None and error.filename == place
-            self.say(answer_to, id=request["id"], error=str(error), wrong_place=wrong_place)
+            reason = getattr(error, "errno", None)
+            self.say(answer_to, id=request["id"], errno=reason, wrong_place=wrong_place, error=str(error))
             return
         # Reaped by pid below, together with the orphans that nobody else waits for.
         process.returncode = 0
+        if pipe is not None:
+            log = self.logs[process.pid] = Log(pipe, f"{request['log']}-{process.pid}.log")
+            self.open_logs.add(log)
+            self.selector.register(pipe, selectors.EVENT_READ, log)
         if (number := request.get("x_server")) is not None:
             self.last[process.pid] = number
             self.x_server = (request["id"], answer_to)
         self.say(answer_to, id=request["id"], pid=process.pid)
+
+    def keep(self, log: Log | str) -> None:
+        """Take what is there, if it is a log; another of the same round may have ended it."""
+        if isinstance(log, Log) and log in self.open_logs and log.take() == 0:
+            self.part_from(log)
+
+    def part_from(self, log: Log) -> None:
+        """Nobody can write to it any more."""
+        self.open_logs.remove(log)
+        self.selector.unregister(log.pipe)
+        log.close()
+        self.ended_logs.append(log.path)
+        while len(self.ended_logs) > ENDED_KEPT:
+            with contextlib.suppress(OSError):
+                os.unlink(self.ended_logs.pop(0))
+
+    def drain_logs(self) -> None:
+        for log in list(self.open_logs):
+            if not log.drain():
+                self.part_from(log)
 
     def renew(self, request: Request, answer_to: int) -> None:
         self.finish(request["grace"], lambda: [pid for pid in _descendants() if pid not in self.last])
@@ -257,6 +365,9 @@ class Guard:
             self.listener, self.detached = listener, True
             self.selector.register(self.listener, selectors.EVENT_READ, "listener")
             self.say(answer_to, id=request["id"], pid=os.getpid())
+        elif op == "flush":
+            self.drain_logs()
+            self.say(answer_to, id=request["id"], flushed=True)
         elif op == "bye":
             self.at_end.pop(0 if answer_to == 1 else answer_to, None)
 
@@ -289,6 +400,10 @@ class Guard:
             if pid == 0:
                 return
             self.clean_up_after(pid)
+            # Who is told that it has ended finds in its log why.
+            log = self.logs.pop(pid, None)
+            if log in self.open_logs and not log.drain():
+                self.part_from(log)
             for to in (1, *self.clients):
                 self.say(to, exit=pid, status=os.waitstatus_to_exitcode(status))
 
@@ -305,6 +420,7 @@ class Guard:
 
     def run(self) -> None:
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES[1], _FILES[1]))
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -345,6 +461,7 @@ class Guard:
                     self.accept()
                 elif key.data == "client" and not self.read(fd, fd):
                     self.part(fd)
+                self.keep(key.data)
         self.end()
 
     def accept(self) -> None:
@@ -397,6 +514,7 @@ class Guard:
 
     def is_running(self, pid: int) -> bool:
         """Whether a child of ours has not ended, or has and nobody knows yet."""
+        self.drain_logs()
         self.reap()
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, 0)
@@ -422,6 +540,8 @@ class Guard:
                     except PermissionError:
                         beyond.add(pid)
                     signalled.add(pid)
+            # Who says a lot as it ends must not wait for us.
+            self.drain_logs()
             self.reap()
             if remaining():
                 time.sleep(0.002)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from deskhand.errors import ActionError, AuthFailed, ConnectFailed, LaunchFailed
 from deskhand.launch import registry
+from deskhand.launch.confinement import STAGES, made_from
 from deskhand.launch.docker import launch_docker
 from deskhand.launch.engine import ROOM_HINT, connect_engine
 from deskhand.launch.leftovers import own_labels, remove_container
@@ -38,7 +39,6 @@ __all__ = [
     "recorded_packages",
 ]
 
-STAGES = ("minimal", "desktop")
 BASE = "debian:bookworm-slim"
 # A line for each package; the image with all applications has 16 kB of them.
 _LONGEST_RECORD = 4 << 20
@@ -133,7 +133,8 @@ def _recorded(engine: Engine, image: str) -> dict[str, str]:
     directory = registry.private_directory()
     made = ""
     try:
-        with registry.hold(directory), engine.translated(f"the record of packages in {image}"):
+        what = f"the record of packages in {image}"
+        with registry.hold(directory), made_from(engine, image), engine.translated(what):
             made = engine.api.create_container(image, labels=own_labels(directory), command=["none"])["Id"]
             pieces, _ = engine.api.get_archive(made, _PACKAGES)
             packed = bytearray()
@@ -141,7 +142,7 @@ def _recorded(engine: Engine, image: str) -> dict[str, str]:
                 packed += piece
                 if len(packed) > _LONGEST_RECORD:
                     hint = "use an image of `deskhand image build`, or one made from it"
-                    raise LaunchFailed(f"the record of packages in {image}", 0.0, "", f"it is too long: {hint}")
+                    raise LaunchFailed(what, 0.0, "", f"it is too long: {hint}")
             with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
                 file = archive.extractfile(posixpath.basename(_PACKAGES))
                 lines = (file.read() if file is not None else b"").decode().splitlines()

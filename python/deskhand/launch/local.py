@@ -23,7 +23,7 @@ from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launch import registry
 from deskhand.launch.display import check_display
 from deskhand.launch.environment import Home, program_environment
-from deskhand.launch.processes import Guard, tail
+from deskhand.launch.processes import Guard
 from deskhand.probes import Expected, unstarted
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ _FAMILY_WILD = 65535
 _COOKIE_BYTES = 16
 # Time enough to remove a lock or shared memory; what somebody has not saved is lost in any case.
 _RENEW_GRACE = 0.25
-# Of a desktop's directory when it is renewed: the guard's lock and the logs that are being written, and the cookie.
-_KEPT = {".guard", "guard.log", "Xvfb.log", "xauthority"}
+# Of a desktop's directory when it is renewed, besides the X server's log: the guard's lock and what it says, and the cookie.
+_KEPT = {".guard", "guard.log", "xauthority"}
 # Above those that people give to displays of their own.
 _FIRST_NUMBER, _NUMBERS = 100, 9900
 _SOCKET_DIRECTORY = Path("/tmp/.X11-unix")  # noqa: S108 # where X11 clients look, on every system
@@ -170,9 +170,9 @@ class _Session:
         _write_cookies(server.xauthority, server.display.removeprefix(":"))
         request = self.guard.renew(_RENEW_GRACE)
         if not self.guard.is_ready(request, server.pid, self.timeout):
-            log = tail(self.guard.log_of("Xvfb"))
+            log = self.guard.tail("Xvfb", server.pid)
             raise LaunchFailed("the X server, begun anew,", time.monotonic() - begun, log)
-        _empty(self.guard.directory)
+        _empty(self.guard.directory, {*_KEPT, self.guard.log_of("Xvfb", server.pid).name})
         if self.home is not None:
             self.home.fill()
         return self._on(server)
@@ -216,7 +216,7 @@ class _Session:
             raise
 
 
-def _empty(directory: Path) -> None:
+def _empty(directory: Path, kept: set[str]) -> None:
     """Remove what programs left in a desktop's directory; all of them have ended."""
     for root, directories, _files in os.walk(directory):
         for name in directories:
@@ -225,7 +225,7 @@ def _empty(directory: Path) -> None:
                 # As the guard does in the end: a read-only directory cannot be emptied.
                 path.chmod(0o700)
     for path in directory.iterdir():
-        if path.name in _KEPT:
+        if path.name in kept:
             continue
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -314,7 +314,7 @@ def _start_server(guard: Guard, xvfb: str, screen: str, dpi: int, timeout: float
         pid, request = guard.spawn(argv, env=dict(os.environ), x_server=number)
         if guard.is_ready(request, pid, timeout):
             break
-        log = tail(guard.log_of(xvfb))
+        log = guard.tail(xvfb, pid)
         # Another server took the number since we looked.
         if guard.exit_status(pid) is None or "already active" not in log or time.monotonic() - begun >= timeout:
             raise LaunchFailed("the X server", time.monotonic() - begun, log)
@@ -346,7 +346,7 @@ def _await_bus(guard: Guard, pid: int, timeout: float) -> None:
     while not (guard.directory / "bus").exists():
         waited = time.monotonic() - begun
         if guard.exit_status(pid) is not None or waited >= timeout:
-            raise LaunchFailed("the session bus", waited, tail(guard.log_of("dbus-daemon")))
+            raise LaunchFailed("the session bus", waited, guard.tail("dbus-daemon", pid))
         # It was started first and needs a few milliseconds; it can tell nobody when.
         time.sleep(0.001)
 
@@ -371,5 +371,5 @@ def _await_manager(guard: Guard, backend: X11Backend, manager: str, pid: int, ti
     while missing := unstarted(backend, expected):
         waited = time.monotonic() - begun
         if guard.exit_status(pid) is not None or waited >= timeout:
-            raise LaunchFailed(missing, waited, tail(guard.log_of(manager)))
+            raise LaunchFailed(missing, waited, guard.tail(manager, pid))
         backend.wait(0.05)

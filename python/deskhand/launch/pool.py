@@ -108,15 +108,15 @@ class _Keeper:
         clock: Callable[[], float],
         most: int | None,
     ) -> None:
-        self.owner = Owner()
+        self.owner: Owner = Owner()
         self.launch = launch
         self.reset = reset
         self.roster = roster
         self.clock = clock
         self.most_waiting = most
-        self.status = PoolStatus(roster.size)
+        self.status: PoolStatus = PoolStatus(roster.size)
         self.failure: BaseException | None = None
-        self.over = threading.Event()
+        self.over: threading.Event = threading.Event()
         self.guard: Guard | None = None
         self.inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._to_check: queue.SimpleQueue[tuple[int, Desktop] | None] = queue.SimpleQueue()
@@ -127,7 +127,7 @@ class _Keeper:
         self._failed = self._lost = 0
         self._trouble = ""
         self._threads: list[threading.Thread] = []
-        self.thread = threading.Thread(target=self._run, name="deskhand-pool", daemon=True)
+        self.thread: threading.Thread = threading.Thread(target=self._run, name="deskhand-pool", daemon=True)
         self.thread.start()
 
     # --- in any thread ---
@@ -562,7 +562,7 @@ class Pool:
             raise ActionError("the desktops of a pool cannot all have one name: leave `name` out")
         if screen is not None:
             options["size"] = expect_size("Pool: screen", screen, LARGEST_SCREEN)
-        self.label = f"pool-{secrets.token_hex(8)}"
+        self.label: str = f"pool-{secrets.token_hex(8)}"
         if reaper is not None:
             options["label"] = self.label
         function = self._function(launch, displays, options)
@@ -666,7 +666,7 @@ class AsyncPool:
         **options: Any,
     ) -> None:
         """As `Pool`. `pool` is one whose desktops and queue may be shared with threads."""
-        self.pool = Pool(
+        self.pool: Pool = Pool(
             launch,
             size=size,
             warm=warm,

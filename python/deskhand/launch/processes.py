@@ -6,9 +6,11 @@ This module owns the guard process and what it tells. What must never appear her
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -21,17 +23,32 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 from deskhand.errors import BackendError, ShellError
 from deskhand.forks import share
 from deskhand.launch import registry
+from deskhand.untrusted import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Guard", "Programs", "tail"]
+__all__ = ["Guard", "Programs", "log_name", "tail"]
 
 _SCRIPT = Path(__file__).with_name("guard.py")
 _NOT_FOUND = "check that it is installed and on PATH"
+_NO_ROOM = "there is no room for more processes, files or memory: end something first"
+_HINTS = {
+    errno.EACCES: "it may not be executed: check its rights, and those of the directories that lead to it",
+    errno.EPERM: "it may not be executed: check its rights, and those of the directories that lead to it",
+    errno.ENOEXEC: "it is no program that this machine can run: check its first line, and for which processor it is",
+    errno.E2BIG: "its arguments and its environment are too long together: shorten them, or use a file",
+    errno.EAGAIN: _NO_ROOM,
+    errno.EMFILE: _NO_ROOM,
+    errno.ENFILE: _NO_ROOM,
+    errno.ENOMEM: _NO_ROOM,
+}
 _ANSWER_LIMIT = 10.0
 _END_LIMIT = 15.0
 _LOG_TAIL = 4000
+_LARGEST_LOG = 1 << 20
+_ODD = re.compile(r"[^A-Za-z0-9._+-]")
+_LONGEST_NAME = 48
 
 
 class Programs(Protocol):
@@ -43,12 +60,12 @@ class Programs(Protocol):
         """Start a program; returns its process id first."""
         ...
 
-    def log_of(self, program: str) -> Path:
-        """The file that the program's output is appended to."""
+    def log_of(self, program: str, pid: int) -> Path:
+        """The file with the beginning and the end of what that program, started as `program`, writes."""
         ...
 
-    def tail(self, program: str) -> str:
-        """The last lines of it."""
+    def tail(self, program: str, pid: int) -> str:
+        """The last lines of it; empty where it is not to be had."""
         ...
 
     def exit_status(self, pid: int) -> int | None:
@@ -220,7 +237,7 @@ class Guard:
             op="spawn",
             argv=list(argv),
             env=dict(env),
-            log=os.fspath(self.log_of(argv[0])),
+            log=os.fspath(self.directory / log_name(argv[0])),
             cwd=os.fspath(cwd) if cwd is not None else os.getcwd(),  # noqa: PTH109 # the guard takes text
             x_server=x_server,
             streams=streams,
@@ -230,14 +247,15 @@ class Guard:
             raise BackendError("the guard process of this desktop does not answer")
         kind, value = answer
         if kind == "error":
-            wrong_place = self._answer(request, ("wrong_place",), 0)
-            hint = "check the directory that it starts in" if wrong_place == ("wrong_place", True) else _NOT_FOUND
+            found = [self._answer(request, (key,), 0) for key in ("wrong_place", "errno")]
+            wrong_place, reason = (None if each is None else each[1] for each in found)
+            hint = "check the directory that it starts in" if wrong_place else _unstarted_hint(argv[0], env, reason)
             raise ShellError(argv[0], value, hint)
         return value, request
 
-    def log_of(self, program: str) -> Path:
-        """The file that the program's output is appended to."""
-        return self.directory / f"{Path(program).name}.log"
+    def log_of(self, program: str, pid: int) -> Path:
+        """The file with the beginning and the end of what that program, started as `program`, writes."""
+        return self.directory / f"{log_name(program)}-{pid}.log"
 
     def renew(self, grace: float) -> int:
         """End every program but the X server, those that have not after `grace` seconds by SIGKILL; let that begin anew.
@@ -247,9 +265,12 @@ class Guard:
         """
         return self._tell(op="renew", grace=grace)
 
-    def tail(self, program: str) -> str:
+    def tail(self, program: str, pid: int) -> str:
         """The last lines of a program's output."""
-        return tail(self.log_of(program))
+        with contextlib.suppress(BackendError):
+            # What it has written by now may still be in its pipe.
+            self._answer(self._tell(op="flush"), ("flushed",), _ANSWER_LIMIT)
+        return tail(self.log_of(program, pid))
 
     def belongs(self, pid: int, program: int, startup_id: str) -> bool:
         """Whether a process is `program`, was started by it, is in its session, or was given its startup id."""
@@ -349,13 +370,23 @@ class Guard:
         self._process = None
 
 
+def log_name(program: str) -> str:
+    """What the log of a program begins with: names may be long, and have any characters."""
+    return _ODD.sub("_", program.rstrip("/").rpartition("/")[2])[:_LONGEST_NAME] or "program"
+
+
+def _unstarted_hint(program: str, env: Mapping[str, str], reason: int | None) -> str:
+    """What to do about a program that could not be started, by the number of the system's error."""
+    there = shutil.which(program, path=env.get("PATH"))
+    if reason == errno.ENOENT and there is not None:
+        return f"{there} is there: what its first line names, or the loader that it needs, is not"
+    return _HINTS.get(reason or 0, _NOT_FOUND)
+
+
 def tail(path: str | os.PathLike[str]) -> str:
     """The last lines of a log; empty when there is none."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError:
-        return ""
-    return data[-_LOG_TAIL:].decode("utf-8", "replace")
+    # The program that writes it may put anything in its place.
+    return read_regular(path, _LARGEST_LOG)[-_LOG_TAIL:].decode("utf-8", "replace")
 
 
 def _descends(pid: int, ancestor: int) -> bool:

@@ -23,6 +23,7 @@ from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 __all__ = ["Tunnel"]
 
@@ -83,7 +84,7 @@ class Tunnel:
         self._directory = registry.private_directory()
         self._lease: IO[bytes] | None = registry.hold(self._directory)
         # As short as can be: the path of a socket has 107 bytes.
-        self.socket = self._directory / "engine"
+        self.socket: Path = self._directory / "engine"
         try:
             self.revive()
         except BaseException:

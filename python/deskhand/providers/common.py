@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from deskhand import actions as act
 from deskhand.actions import Action
-from deskhand.errors import ActionError, shown
+from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.formats import base64, data_url
 from deskhand.geometry import Point
 from deskhand.operations import SafetyCheck
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Browse",
     "Call",
+    "EditAnswer",
+    "EditCall",
     "Finish",
     "Picture",
     "Result",
@@ -32,6 +35,7 @@ __all__ = [
     "ShellAnswer",
     "ShellCall",
     "Step",
+    "a_click",
     "a_command",
     "a_list",
     "a_mapping",
@@ -39,9 +43,13 @@ __all__ = [
     "a_point",
     "a_string",
     "an_integer",
+    "clicked",
     "length_of",
+    "one_picture",
     "picture_of_base64",
     "picture_of_url",
+    "refuse_more",
+    "refuse_more_of_a_command",
     "the_rest",
     "timeout_of",
     "variables_of",
@@ -99,6 +107,30 @@ class Finish:
 
 
 Step: TypeAlias = Action | Browse | Finish
+
+_CLICKS: Mapping[str, type[Action]] = {
+    "left": act.LeftClick,
+    "middle": act.MiddleClick,
+    "right": act.RightClick,
+    "back": act.BackClick,
+    "forward": act.ForwardClick,
+}
+_BUTTONS = {made: button for button, made in _CLICKS.items()}
+_SEVERAL: Mapping[int, type[act.DoubleClick | act.TripleClick]] = {2: act.DoubleClick, 3: act.TripleClick}
+
+
+def a_click(button: str, count: int = 1, xy: tuple[int, int] | None = None, *, modifiers: Sequence[str] = ()) -> Action:
+    """The action that clicks a button (one of `deskhand.actions.BUTTONS`) once, twice or three times."""
+    fields: dict[str, Any] = {"xy": xy, "modifiers": modifiers}
+    return _CLICKS[button](**fields) if count == 1 else _SEVERAL[count](button=button, **fields)
+
+
+def clicked(step: object) -> tuple[str, int] | None:
+    """The button of a click and how often it is clicked, the inverse of `a_click`; None of anything else."""
+    if isinstance(step, act.DoubleClick | act.TripleClick):
+        return step.button, 2 if isinstance(step, act.DoubleClick) else 3
+    button = _BUTTONS.get(type(step))  # type: ignore[arg-type] # of any type
+    return None if button is None else (button, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +247,54 @@ class ShellAnswer:
     outputs: tuple[CommandResult, ...] = ()
     error: str | None = None
     denied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditCall:
+    """What a provider asks of a text editor.
+
+    Attributes:
+        command: `view`, `create`, `str_replace`, `insert` or `undo_edit`.
+        path: The file or directory, as the model wrote it.
+        id: What the answer must name.
+        name: The tool that was called, where the provider has several of the kind.
+        text: What to write: all of a new file, what replaces `old`, or what is inserted.
+        old: What is replaced; it must be in the file once.
+        line: After which line to insert, 0 for the beginning.
+        lines: Which lines to view, the first and the last, counted from 1; the last is -1 for the end.
+        extra: What came with it that nobody here knows.
+    """
+
+    command: str
+    path: str
+    id: str | None = None
+    name: str | None = None
+    text: str = ""
+    old: str | None = None
+    line: int | None = None
+    lines: tuple[int, int] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditAnswer:
+    """What came of an edit or a view.
+
+    Attributes:
+        id: Of which call.
+        name: The tool that was called.
+        text: What the model reads: what was viewed or done, or what went wrong.
+        failed: It went wrong, and nothing was changed.
+        denied: It went wrong because the policy, or nobody, allowed it.
+        extra: What its call had.
+    """
+
+    text: str
+    id: str | None = None
+    name: str | None = None
+    failed: bool = False
+    denied: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 # --- reading payloads: they come from models and over wires, and may hold anything ---
@@ -352,6 +432,69 @@ def length_of(characters: object) -> int | None:
 def the_rest(payload: Mapping[str, Any], *known: str) -> dict[str, Any]:
     """What a payload has besides what is known of it."""
     return {key: value for key, value in payload.items() if key not in known}
+
+
+# What an action's fields are called, by any provider.
+_FIELDS = frozenset(
+    """
+    x y xy coordinate coordinates point pos position path region url
+    start_xy start_x start_y startX startY start_coordinate
+    end_x end_y endX endY end_coordinate destination_x destination_y
+    button clicks click_count clickCount num_clicks repeat presses keys key modifiers modifier
+    text press_enter clear_before_typing duration seconds ms
+    scroll_x scroll_y scroll_amount scroll_direction scroll_distance scroll_unit distance_xy dx dy deltaX deltaY
+    direction magnitude magnitude_in_pixels magnitude_in_wheel_clicks
+    """.split()  # noqa: SIM905 # a list of so many words
+)
+
+
+def refuse_more(where: str, action: str, rest: Mapping[str, Any]) -> None:
+    """Let pass what a payload has besides what its action takes, unless that says how the action is to be done.
+
+    What is done must not be less than what was said. Names that no provider has for a field of an action pass, and so does
+    what is null, false or empty.
+
+    Args:
+        where: Whose payload it is, for the error.
+        action: What the payload calls its action.
+        rest: What is left of it.
+
+    Raises:
+        UnsupportedAction: The action has no such field.
+    """
+    lost = [name for name in rest if name in _FIELDS and (rest[name] or type(rest[name]) in (int, float))]
+    if lost:
+        raise UnsupportedAction(
+            where, action, f"with {', '.join(sorted(lost))}: leave that out, or do it by another action"
+        )
+
+
+# The same of a command: where it runs, as whom, with what, for how long.
+_OF_COMMANDS = frozenset(
+    """
+    cwd workdir working_directory directory env environment user shell stdin timeout timeout_ms timeout_seconds commands args
+    """.split()  # noqa: SIM905 # as above
+)
+
+
+def refuse_more_of_a_command(where: str, rest: Mapping[str, Any]) -> None:
+    """As `refuse_more`, of what a payload has besides a command."""
+    lost = [name for name in rest if name in _OF_COMMANDS and rest[name]]
+    if lost:
+        raise UnsupportedAction(
+            where, "a command", f"with {', '.join(sorted(lost))}: write it as a part of the command"
+        )
+
+
+def one_picture(pictures: Sequence[Picture]) -> Picture | None:
+    """The picture of a result, if it has one.
+
+    Raises:
+        ActionError: It has several, of which a `Result` could have one only.
+    """
+    if len(pictures) > 1:
+        raise ActionError(f"a result has one picture, not {len(pictures)}")
+    return pictures[0] if pictures else None
 
 
 def picture_of_base64(text: object, media_type: str = "image/png") -> Picture:

@@ -447,6 +447,13 @@ def unanswered(messages: Iterable[AgentMessage]) -> list[ComputerCallMessage | F
     """The calls that have no output yet, in their order; those that failed need none."""
     history = [cast("Mapping[str, Any]", message) for message in messages]
     answered = {(message["type"], message.get("call_id")) for message in history if message.get("type") in _OUTPUTS}
+    functions = {message.get("call_id") for message in history if message.get("type") == "function_call"}
+    # Why a computer's call failed is told in a function's output, unless a function was called by that id.
+    answered |= {
+        ("computer_call_output", call_id)
+        for kind, call_id in answered
+        if kind == "function_call_output" and call_id not in functions
+    }
     return [
         cast("ComputerCallMessage | FunctionCallMessage", message)
         for message in history
@@ -460,7 +467,7 @@ def order_problems(messages: Iterable[AgentMessage]) -> list[str]:
     """What is wrong with the order of a history, in words; nothing where calls and outputs alternate as they should.
 
     Every output follows a call of its kind with its id, every call has one output, before anything is said and before the next
-    call that is no part of the same turn, and no id is used twice.
+    call that is no part of the same turn, and no id is used twice. A computer's call that failed has a function's output.
     """
     problems: list[str] = []
     waiting: dict[str, str] = {}
@@ -474,7 +481,7 @@ def order_problems(messages: Iterable[AgentMessage]) -> list[str]:
             call = waiting.pop(call_id, None)
             if call is None:
                 problems.append(f"messages[{index}]: {kind} {call_id} answers no call before it")
-            elif f"{call}_output" != kind:
+            elif f"{call}_output" != kind and (call, kind) != ("computer_call", "function_call_output"):
                 problems.append(f"messages[{index}]: {kind} {call_id} answers a {call}")
             continue
         # A turn's calls may stand together, with thoughts and words between them; then come all their outputs.

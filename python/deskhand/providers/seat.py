@@ -189,7 +189,7 @@ class AsyncSeat:
 
     def __init__(self, desktop: Desktop | AsyncDesktop | Seat, **options: Any) -> None:
         """As `Seat`, at either kind of desktop."""
-        self.seat = Seat.of(desktop.desktop if isinstance(desktop, AsyncDesktop) else desktop, **options)
+        self.seat: Seat = Seat.of(desktop.desktop if isinstance(desktop, AsyncDesktop) else desktop, **options)
         if isinstance(desktop, AsyncDesktop) and desktop.desktop is self.seat.desktop:
             self._there = desktop
         else:

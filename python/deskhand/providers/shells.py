@@ -14,6 +14,7 @@ from deskhand.aio import AsyncShell
 from deskhand.errors import DeskhandError, DesktopLost, PolicyDenied, UnsupportedAction
 from deskhand.operations import Call, calling
 from deskhand.providers.common import ShellAnswer
+from deskhand.providers.outcomes import how_it_ended
 from deskhand.providers.seat import DESKTOPS, AnyDesktop, AsyncSeat
 from deskhand.shell import Shell, in_subshell
 
@@ -69,7 +70,7 @@ def carry_out_shell(
                 _restart(shell)
         for command in call.commands:
             outputs.append(run_command(shell, call, command, provider=provider, timeout=timeout))
-            if outputs[-1].exit_code is None:
+            if how_it_ended(outputs[-1]) in ("timeout", "cancelled"):
                 break
     except DesktopLost:
         raise

@@ -12,16 +12,16 @@ import base64
 import binascii
 import inspect
 import shlex
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as a
 from deskhand._native import __version__
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.common import Picture, a_list, a_number, an_integer
+from deskhand.providers.common import Picture, a_list, a_mapping, a_number, an_integer
+from deskhand.providers.outcomes import notes_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from deskhand.actions import Action
     from deskhand.backends.base import Window
@@ -100,7 +100,7 @@ class Commands:
         function = self.listed().get(name)
         if function is None:
             raise ActionError(f"Unknown command: {shown(command)}")
-        given = params if isinstance(params, Mapping) else {}
+        given = {} if params is None else a_mapping(params, "params")
         known = inspect.signature(function).parameters
         taken = {key: value for key, value in given.items() if key in known and key != "self"}
         try:
@@ -161,9 +161,9 @@ class Commands:
         """Click the middle button."""
         return self._act(a.MiddleClick(_at(x, y)))
 
-    def double_click(self, x: Any = None, y: Any = None) -> dict[str, Any]:
-        """Click the left button twice."""
-        return self._act(a.DoubleClick(_at(x, y)))
+    def double_click(self, x: Any = None, y: Any = None, button: str = "left") -> dict[str, Any]:
+        """Click a button twice."""
+        return self._act(a.DoubleClick(_at(x, y), button=button))
 
     def move_cursor(self, x: Any, y: Any) -> dict[str, Any]:
         """Move the pointer."""
@@ -282,7 +282,10 @@ class Commands:
         seconds = _COMMAND_SECONDS if timeout is None else a_number(timeout, "timeout")
         ended = self.desktop.shell(str(command), timeout=seconds)
         code = -1 if ended.exit_code is None else ended.exit_code
-        return {"stdout": ended.stdout, "stderr": ended.stderr, "return_code": code}
+        stderr = "\n".join(
+            [*([ended.stderr] if ended.stderr else []), *notes_on(ended, ending=ended.exit_code is None)]
+        )
+        return {"stdout": ended.stdout, "stderr": stderr, "return_code": code}
 
     def file_exists(self, path: str) -> dict[str, Any]:
         """Whether there is such a file."""

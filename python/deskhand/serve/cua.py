@@ -13,13 +13,15 @@ import contextlib
 import hmac
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from deskhand.errors import ActionError, DeskhandError, shown
 from deskhand.providers.extras import load
 from deskhand.serve.commands import ALIASES, Commands
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
     from deskhand.aio import AsyncDesktop
 
 __all__ = ["application"]
@@ -32,7 +34,7 @@ _UNKNOWN = "Authentication failed"
 _LOG = logging.getLogger(__name__)
 
 
-def application(desktop: AsyncDesktop, *, api_key: str, programs: bool = False) -> Any:
+def application(desktop: AsyncDesktop, *, api_key: str, programs: bool = False) -> Starlette:
     """The ASGI application that serves a desktop.
 
     Args:
@@ -56,7 +58,8 @@ def application(desktop: AsyncDesktop, *, api_key: str, programs: bool = False) 
         routing.WebSocketRoute("/ws", server.ws),
     ]
     handlers = {load("starlette.exceptions", "cua").HTTPException: server.unknown, Exception: server.failed}
-    return load("starlette.applications", "cua").Starlette(routes=routes, exception_handlers=handlers)
+    made = load("starlette.applications", "cua").Starlette(routes=routes, exception_handlers=handlers)
+    return cast("Starlette", made)
 
 
 class _Server:

@@ -90,7 +90,10 @@ impl Display {
         let grabber = Grabber::new(&server, options.method)?;
         let notes = grabber.reasons().iter().map(|reason| format!("slower capture ({:?}): {reason}", grabber.method()));
         let notes = Mutex::new(notes.collect());
-        let state = State::new(grabber, region, damage);
+        let mut state = State::new(grabber, region, damage);
+        if target.display.starts_with(':') && server.process_of(conn.setup().resource_id_base)?.is_some() {
+            state.work.expect_programs(target.display.clone());
+        }
         let nudge = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| Error::Unsupported(format!("eventfd: {errno}")))?;
         let shared = Arc::new(Shared {
@@ -258,7 +261,7 @@ impl Display {
 
     /// What the application that [`Display::ping`] looked at, and what it started, did just now beyond what it does on its own, as far
     /// as this machine can tell: a toolkit may answer a ping before it has drawn what came before it. A window manager that holds a
-    /// click back is at work too.
+    /// click back is at work too, and so is a button that a key has pressed.
     ///
     /// # Errors
     ///
@@ -267,8 +270,7 @@ impl Display {
     pub fn activity(&self) -> Result<Activity> {
         self.with(|state, shared| {
             state.check_unproved(shared)?;
-            let held_back = state.is_held_back(shared)?;
-            Ok(if held_back { Activity::Computing } else { state.work.activity() })
+            state.activity(shared)
         })
     }
 

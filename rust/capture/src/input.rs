@@ -45,6 +45,8 @@ const CORE_KEYBOARD: xkb::DeviceSpec = 0x100;
 const BUTTONS: std::ops::RangeInclusive<u8> = 1..=9;
 /// `Caps_Lock`, `Shift_Lock`, `ISO_Lock`, and the keys that choose a layout group.
 const LOCK_KEYS: [u32; 9] = [0xffe5, 0xffe6, 0xfe01, 0xfe06, 0xfe08, 0xfe0a, 0xfe0c, 0xfe0e, 0xff7e];
+/// `space`, `Return`, `KP_Space`, `KP_Enter`, `ISO_Enter`; `Alt_L` and `Alt_R`, with which letters do.
+const ACTIVATING_KEYS: [u32; 7] = [0x20, 0xff0d, 0xff80, 0xff8d, 0xfe34, 0xffe9, 0xffea];
 
 /// Keys that were typed, and that their window may not have read yet.
 pub(crate) struct Unread {
@@ -72,6 +74,7 @@ impl State {
         if has_keys {
             self.typed = Some((Instant::now(), before.focus));
         }
+        self.activated = None;
         self.drain(shared)?;
         self.error = None;
         self.held_up = has_keys && self.map.is_none() && !self.await_reading(shared)?;
@@ -86,6 +89,9 @@ impl State {
         }
         let missed = result?;
         server.round_trip()?;
+        if may_activate(events) {
+            self.activated = Some(Instant::now());
+        }
         self.drain(shared)?;
         self.await_releases(shared, events)?;
         let held_up = self.held_up.then(|| Missed::without_holder(Obstacle::Unread));
@@ -565,6 +571,11 @@ fn types(events: &[Event]) -> bool {
     });
     let first = keys.next();
     first.is_some() && first.into_iter().chain(keys).all(|keysym| !LOCK_KEYS.contains(&keysym))
+}
+
+/// True when these events press a key that may press the button of a dialog.
+fn may_activate(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event, Event::Key(keysym, true) if ACTIVATING_KEYS.contains(keysym)))
 }
 
 /// Does `work` while no other client is served; ends that whatever comes of the work.

@@ -20,7 +20,7 @@ use crate::pings::Pings;
 use crate::replies;
 use crate::server::Server;
 use crate::watcher::{Shared, locked};
-use crate::work::{LATELY, Work};
+use crate::work::{Activity, LATELY, Work};
 
 /// The applications' work is looked at after so long a time without news.
 const BREATH: Duration = Duration::from_millis(8);
@@ -30,6 +30,8 @@ const MANY_RECTS: usize = 24;
 const MOST_ROUNDS: usize = 100;
 /// A waiting caller is asked so often whether it wants to stop, whatever the server sends meanwhile.
 const ASK_PERIOD: Duration = Duration::from_millis(50);
+/// A button that a key has pressed does what it is for within this time after its application has seen the key.
+const BUTTON_LIMIT: Duration = Duration::from_millis(350);
 
 /// What the server has told of and nobody has looked at yet.
 #[derive(Default)]
@@ -56,6 +58,8 @@ pub(crate) struct State {
     pub(crate) held_up: bool,
     /// When keys were last sent, and the focus then, as the server told it.
     pub(crate) typed: Option<(Instant, Window)>,
+    /// When keys were last sent that may press a button, or their application was last seen at work on them.
+    pub(crate) activated: Option<Instant>,
     /// A window of ours that is never mapped.
     pub(crate) unmapped: Option<Window>,
     pub(crate) pings: Pings,
@@ -95,6 +99,7 @@ impl State {
             unread: None,
             held_up: false,
             typed: None,
+            activated: None,
             unmapped: None,
             pings: Pings::default(),
             manager: None,
@@ -313,6 +318,21 @@ impl State {
                 }
             }
         }
+    }
+
+    /// What is done behind the window that got the latest input; see `Display::activity`.
+    pub(crate) fn activity(&mut self, shared: &Shared) -> Result<Activity> {
+        if self.is_held_back(shared)? {
+            return Ok(Activity::Computing);
+        }
+        let activity = self.work.activity();
+        let Some(activated) = self.activated else { return Ok(activity) };
+        if activity == Activity::Computing {
+            self.activated = Some(Instant::now());
+        } else if activated.elapsed() < BUTTON_LIMIT && self.work.is_button_down(activated.elapsed()) {
+            return Ok(Activity::Computing);
+        }
+        Ok(activity)
     }
 
     /// Pings `window`, or the one that gets the input; see `Display::ping`.

@@ -4,6 +4,7 @@
 //! rectangle, and the padding byte never counts. Where only padding differs it is still copied, so that the next
 //! comparison of the same rows is a plain `memcmp` again.
 
+use crate::before::Before;
 use crate::frame::{Frame, PIXEL};
 use crate::geometry::{Rect, merge};
 
@@ -22,27 +23,49 @@ const NEAR: u32 = 32;
 /// both.
 pub fn blit(frame: &mut Frame, rect: Rect, src: &[u8], stride: usize) -> Vec<Rect> {
     let mut boxes = Vec::new();
-    write(frame, rect, src, stride, &mut boxes);
+    write(frame, rect, src, stride, &mut boxes, &mut Before::default());
     group(boxes)
 }
 
-/// The same, but only gathers boxes around what changed, for [`group`].
-pub(crate) fn write(frame: &mut Frame, rect: Rect, src: &[u8], stride: usize, boxes: &mut Vec<Rect>) {
+/// The same, but only gathers boxes around what changed, for [`group`], and hands to `before` what is overwritten.
+pub(crate) fn write(
+    frame: &mut Frame,
+    rect: Rect,
+    src: &[u8],
+    stride: usize,
+    boxes: &mut Vec<Rect>,
+    before: &mut Before,
+) {
     assert!(frame.size().rect().contains(rect), "{rect} is not inside the frame of {}", frame.size());
     if rect.is_empty() {
         return;
     }
     let mut band = vec![None; rect.w.div_ceil(TILE_W) as usize];
+    let mut kept = vec![false; if before.is_keeping() { band.len() } else { 0 }];
     let mut rows = src.chunks(stride);
     for top in (rect.y..rect.bottom()).step_by(TILE_H as usize) {
-        for y in top..rect.bottom().min(top + TILE_H) {
+        let bottom = rect.bottom().min(top + TILE_H);
+        kept.fill(false);
+        for y in top..bottom {
             let row = &rows.next().expect("src has a row for each of rect's")[..rect.w as usize * PIXEL];
-            let held = frame.span_mut(rect, y);
-            if *held != *row {
-                write_row(held, row, y, &mut band);
+            if *frame.span(rect, y) != *row {
+                keep_differing(frame, Rect { y, h: bottom - y, ..rect }, row, &mut kept, before);
+                write_row(frame.span_mut(rect, y), row, y, &mut band);
             }
         }
         join_band(&mut band, rect.x, boxes);
+    }
+}
+
+/// Hands the tiles of a band to `before` that differ in its first row, and were not before.
+fn keep_differing(frame: &Frame, band: Rect, row: &[u8], kept: &mut [bool], before: &mut Before) {
+    const TILE: usize = TILE_W as usize * PIXEL;
+    let pairs = frame.span(band, band.y).chunks(TILE).zip(row.chunks(TILE));
+    for (((held, row), kept), left) in pairs.zip(kept).zip((0..).step_by(TILE_W as usize)) {
+        if !*kept && *held != *row {
+            *kept = true;
+            before.keep(frame, Rect { x: band.x + left, w: (held.len() / PIXEL) as u32, ..band });
+        }
     }
 }
 
@@ -66,7 +89,7 @@ fn write_row(held: &mut [u8], row: &[u8], y: u32, band: &mut [Option<Rect>]) {
 }
 
 /// The first and the last pixel that differ in colour.
-fn changed_span(a: &[u8], b: &[u8]) -> Option<(u32, u32)> {
+pub(crate) fn changed_span(a: &[u8], b: &[u8]) -> Option<(u32, u32)> {
     const WORD: usize = 2 * PIXEL;
     // Two pixels at a time, without their padding.
     let differing =

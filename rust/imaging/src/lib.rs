@@ -25,6 +25,7 @@
     reason = "every narrowed number is a coordinate or an index below a frame's own length, checked where it came in"
 )]
 
+mod before;
 mod cursor;
 mod deflate;
 mod diff;

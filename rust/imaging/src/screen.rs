@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use crate::before::Before;
 use crate::cursor::Cursor;
 use crate::diff::{group, write};
 use crate::error::ImagingError;
@@ -74,6 +75,7 @@ pub struct Screen {
     written: Vec<Rect>,
     hashes: Hashes,
     hashed_at: u64,
+    before: Before,
 }
 
 impl Screen {
@@ -90,6 +92,7 @@ impl Screen {
             written: Vec::new(),
             hashes: Hashes::default(),
             hashed_at: 0,
+            before: Before::default(),
         }
     }
 
@@ -143,7 +146,8 @@ impl Screen {
         patch.check(self.size())?;
         self.encoder.stats.patches += 1;
         self.encoder.stats.bytes_compared += patch.rect.area() * PIXEL as u64;
-        write(&mut self.scene.frame, patch.rect, patch.pixels, patch.stride, &mut self.written);
+        let Patch { rect, pixels, stride } = *patch;
+        write(&mut self.scene.frame, rect, pixels, stride, &mut self.written, &mut self.before);
         Ok(())
     }
 
@@ -164,7 +168,8 @@ impl Screen {
             return Err(ImagingError::CopyOutside { src, to, screen });
         }
         let pixels = self.scene.frame.copy_of(src);
-        write(&mut self.scene.frame, target, &pixels, src.w as usize * PIXEL, &mut self.written);
+        let stride = src.w as usize * PIXEL;
+        write(&mut self.scene.frame, target, &pixels, stride, &mut self.written, &mut self.before);
         Ok(self.commit(at))
     }
 
@@ -173,6 +178,7 @@ impl Screen {
             return false;
         }
         self.generation += 1;
+        self.before.note_step();
         for rect in &rects {
             self.scene.touch(*rect, self.generation);
         }
@@ -188,12 +194,19 @@ impl Screen {
         self.epoch += 1;
         self.generation += 1;
         self.written.clear();
+        self.before.end();
         self.size.set(size);
         let scene = Scene::new(size, self.generation);
         self.scene.frame = scene.frame;
         self.scene.changed_at = scene.changed_at;
         self.log.clear();
         self.log.push_back(Change { generation: self.generation, at, rects: vec![size.rect()] });
+    }
+
+    /// From here on keeps what is overwritten, until [`Screen::rest`] or a new size: of a pixel that changes again and is then what it
+    /// is now, [`Screen::changes`] since this generation tells nothing.
+    pub fn keep(&mut self) {
+        self.before.begin(&self.scene.frame, self.generation);
     }
 
     /// What changed after a generation, merged; the whole screen when that is no longer known.
@@ -204,6 +217,9 @@ impl Screen {
         }
         if self.log.front().is_none_or(|oldest| since + 1 < oldest.generation) {
             return merge(vec![self.size().rect()]);
+        }
+        if let Some(boxes) = self.before.changes(&self.scene.frame, since) {
+            return group(boxes);
         }
         merge(self.after(since).flat_map(|change| change.rects.iter().copied()).collect())
     }
@@ -291,8 +307,9 @@ impl Screen {
         self.encoder.install(strip);
     }
 
-    /// Gives back the memory that only encoding needs; the next file takes it again.
+    /// Gives back the memory that only encoding needs, and what [`Screen::keep`] has kept; the next file takes it again.
     pub fn rest(&mut self) {
+        self.before.end();
         self.encoder.rest();
     }
 

@@ -243,6 +243,31 @@ proptest! {
     }
 
     #[test]
+    fn what_is_kept_tells_exactly_what_differs(
+        size in sizes(),
+        first in proptest::collection::vec(steps(), 0..4),
+        steps in proptest::collection::vec(steps(), 1..12),
+    ) {
+        let mut screen = Screen::new(size);
+        for step in &first {
+            perform(&mut screen, step);
+        }
+        let (since, epoch, before) = (screen.generation(), screen.epoch(), screen.frame().clone());
+        screen.keep();
+        for step in &steps {
+            perform(&mut screen, step);
+        }
+        let rects = screen.changes(since);
+        if screen.epoch() == epoch {
+            let found = differing(&before, screen.frame());
+            prop_assert!(found.iter().all(|point| rects.iter().any(|rect| has(*rect, *point))));
+            // Patches of one step may undo each other.
+            let one_by_one = |step: &Step| !matches!(step, Step::Update(places) if places.len() > 1);
+            prop_assert!(!found.is_empty() || rects.is_empty() || !steps.iter().all(one_by_one));
+        }
+    }
+
+    #[test]
     fn changes_cover_every_changed_pixel(
         size in sizes(),
         steps in proptest::collection::vec(steps(), 1..20),

@@ -170,6 +170,26 @@ fn the_log_is_bounded_and_says_everything_when_it_does_not_know() {
 }
 
 #[test]
+fn what_appears_and_goes_again_has_changed_nothing() {
+    let (window, other) = (rect(33, 20, 200, 100), rect(500, 200, 10, 10));
+    let mut screen = Screen::new(SIZE);
+    assert!(paint(&mut screen, window, 1));
+    screen.keep();
+    let since = screen.generation();
+    assert!(paint(&mut screen, window, 2));
+    assert_eq!(screen.changes(since), [window]);
+    assert!(paint(&mut screen, window, 1));
+    assert_eq!(screen.changes(since), []);
+    assert!(paint(&mut screen, other, 1));
+    assert!(paint(&mut screen, rect(40, 30, 5, 5), 3));
+    assert_eq!(screen.changes(since), [rect(40, 30, 5, 5), other]);
+    // Of what was before, only the steps are known.
+    assert_eq!(screen.changes(since - 1), [window, other]);
+    screen.rest();
+    assert_eq!(screen.changes(since), [window, other]);
+}
+
+#[test]
 fn a_resize_changes_everything() {
     let mut screen = Screen::new(SIZE);
     paint(&mut screen, rect(0, 0, 9, 9), 1);

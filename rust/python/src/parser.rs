@@ -97,4 +97,10 @@ impl VncParser {
     fn rectangles(&self) -> Vec<(String, u64)> {
         self.locked().rectangles().iter().map(|(encoding, count)| (format!("{encoding:?}"), *count)).collect()
     }
+
+    /// How many of these were skipped because they had not been asked for, by their encodings' numbers.
+    #[getter]
+    fn skipped(&self) -> Vec<(i32, u64)> {
+        self.locked().skipped().to_vec()
+    }
 }

@@ -191,6 +191,10 @@ impl Screen {
         self.with(py, |screen| tuples(&screen.changes(since)))
     }
 
+    fn keep(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, imaging::Screen::keep)
+    }
+
     fn hashes(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64)>> {
         self.with(py, |screen| screen.hashes().iter().map(|tile| (tile.exact, tile.look)).collect())
     }

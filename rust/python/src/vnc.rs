@@ -83,6 +83,12 @@ impl Vnc {
         .collect())
     }
 
+    /// How many rectangles were skipped because they had not been asked for, by their encodings' numbers.
+    #[getter]
+    fn skipped(&self) -> PyResult<Vec<(i32, u64)>> {
+        Ok(self.mine()?.skipped())
+    }
+
     #[getter]
     fn lag(&self) -> PyResult<(f64, f64, f64, f64)> {
         Ok(self.mine()?.lag().into())

@@ -213,6 +213,7 @@ impl X11 {
             Activity::Unknown => "unknown",
             Activity::Resting => "resting",
             Activity::Ticking => "ticking",
+            Activity::Sleeping => "sleeping",
             Activity::Computing => "computing",
         })
     }

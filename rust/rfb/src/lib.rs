@@ -46,6 +46,7 @@ mod pace;
 mod pixel;
 mod recording;
 mod session;
+mod skipped;
 mod update;
 mod violation;
 

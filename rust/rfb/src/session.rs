@@ -47,7 +47,9 @@ pub struct Session {
     hidden: bool,
     /// Complete updates so far, and their rectangles.
     updates: u64,
-    rectangles: Tally,
+    rectangles: Tally<Encoding>,
+    /// Rectangles of these that were not offered.
+    skipped: Tally<i32>,
     /// Whether updates are asked for, or come by themselves.
     follow: Follow,
     broken: Option<Violation>,
@@ -113,6 +115,7 @@ impl Session {
             hidden: false,
             updates: 0,
             rectangles: Tally::default(),
+            skipped: Tally::default(),
             follow: Follow::No,
             broken: None,
         })
@@ -201,6 +204,12 @@ impl Session {
     #[must_use]
     pub fn rectangles(&self) -> &[(Encoding, u64)] {
         &self.rectangles.0
+    }
+
+    /// How many rectangles of pseudo-encodings these had that were not offered, by the encodings' numbers; they were skipped.
+    #[must_use]
+    pub fn skipped(&self) -> &[(i32, u64)] {
+        &self.skipped.0
     }
 
     /// The screen that is kept current.
@@ -439,13 +448,13 @@ impl Session {
             mouse_buttons,
             set_desktop_size,
             rectangles,
+            skipped,
             drawn,
             drawable: _,
         } = outcome;
         self.updates += 1;
-        for (encoding, count) in rectangles.0 {
-            self.rectangles.add(encoding, count);
-        }
+        self.rectangles.merge(rectangles);
+        self.skipped.merge(skipped);
         let resized = resizes - self.resized.len();
         self.resized.extend(std::iter::repeat_n(at, resized));
         self.learn(Features {

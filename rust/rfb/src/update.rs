@@ -11,6 +11,7 @@ use crate::event::{Event, Leds, Monitor, ResizedBy};
 use crate::input::{Fields, Input};
 use crate::limits::Limits;
 use crate::message::Collected;
+use crate::skipped::Skipped;
 use crate::violation::{Problem, inside, limit, value};
 
 /// An update under way.
@@ -36,22 +37,33 @@ pub(crate) struct Outcome {
     pub mouse_buttons: bool,
     pub set_desktop_size: bool,
     /// The encodings of its rectangles, and how many of each.
-    pub rectangles: Tally,
+    pub rectangles: Tally<Encoding>,
+    /// The same of those that were not offered, by their numbers.
+    pub skipped: Tally<i32>,
     /// The size that a cursor drawn into the picture would have, and the latest rectangle of that size.
     pub drawable: Option<Size>,
     pub drawn: Option<Rect>,
 }
 
 /// How many rectangles of each encoding.
-#[derive(Default)]
-pub(crate) struct Tally(pub Vec<(Encoding, u64)>);
+pub(crate) struct Tally<T>(pub Vec<(T, u64)>);
 
-impl Tally {
-    pub(crate) fn add(&mut self, encoding: Encoding, count: u64) {
+impl<T> Default for Tally<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: PartialEq> Tally<T> {
+    pub(crate) fn add(&mut self, encoding: T, count: u64) {
         match self.0.iter_mut().find(|(known, _)| *known == encoding) {
             Some((_, known)) => *known += count,
             None => self.0.push((encoding, count)),
         }
+    }
+
+    pub(crate) fn merge(&mut self, more: Self) {
+        more.0.into_iter().for_each(|(encoding, count)| self.add(encoding, count));
     }
 }
 
@@ -64,6 +76,7 @@ enum Part {
     Leds,
     NameLength,
     Name(Collected),
+    Skipped(Skipped),
 }
 
 impl Update {
@@ -121,10 +134,16 @@ impl Update {
         let mut side = || u32::from(fields.u16());
         let rect = Rect { x: side(), y: side(), w: side(), h: side() };
         let number = fields.u32() as i32;
-        let encoding = Encoding::of(number)
+        let known = Encoding::of(number)
             .filter(|encoding| encoding.is_of_rectangles())
-            .filter(|encoding| *encoding == Encoding::Raw || offered.contains(encoding))
-            .ok_or_else(|| value("the encoding of a rectangle", number, "one that was offered"))?;
+            .filter(|encoding| *encoding == Encoding::Raw || offered.contains(encoding));
+        let Some(encoding) = known else {
+            let skipped = Skipped::of(number, rect, &painter.pixel)
+                .ok_or_else(|| value("the encoding of a rectangle", number, "one that was offered"))?;
+            self.outcome.skipped.add(number, 1);
+            self.part = Some(Part::Skipped(skipped));
+            return Ok(false);
+        };
         self.reading = Some((encoding, rect));
         self.outcome.rectangles.add(encoding, 1);
         self.part = match encoding {
@@ -205,6 +224,7 @@ impl Part {
                 }
                 outcome.cursor = Some(Shape::Hidden);
             }
+            Self::Skipped(skipped) => return skipped.step(input, limits),
             Self::Layout(rect) => {
                 let Some(event) = layout(*rect, input) else {
                     return Ok(false);

@@ -176,6 +176,12 @@ impl Connection {
         locked(&self.shared.state).features
     }
 
+    /// How many rectangles were skipped because their pseudo-encodings had not been offered, by the encodings' numbers.
+    #[must_use]
+    pub fn skipped(&self) -> Vec<(i32, u64)> {
+        locked(&self.shared.state).skipped.clone()
+    }
+
     /// Whether the server tells which locks are on.
     #[must_use]
     pub fn tells_locks(&self) -> bool {

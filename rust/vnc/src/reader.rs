@@ -196,6 +196,8 @@ fn feed(shared: &Shared, session: &mut Session, bytes: &[u8]) -> Result<()> {
     for event in events {
         state.absorb(event, at);
     }
+    state.skipped.clear();
+    state.skipped.extend_from_slice(session.skipped());
     if session.under_way() {
         state.arriving = at;
     }

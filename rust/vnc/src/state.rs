@@ -40,6 +40,8 @@ pub(crate) struct State {
     pub(crate) told: u64,
     /// Pixels painted since the beginning.
     pub(crate) painted: u64,
+    /// Rectangles that were skipped; see `rfb::Session::skipped`.
+    pub(crate) skipped: Vec<(i32, u64)>,
     probes: VecDeque<Probe>,
     /// Since when the server has owed an answer.
     owed: Option<f64>,
@@ -103,6 +105,7 @@ impl State {
             ticks: 0,
             told: 0,
             painted: 0,
+            skipped: Vec::new(),
             probes: VecDeque::new(),
             owed: None,
             arriving: 0.0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deskhand.actions import KeyPress, Type
 from deskhand.episodes.suite._acting import press, settled, wait_for_window, wait_until, wait_until_gone
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.episodes.stage import Stage
+    from deskhand.episodes.task import Level
 
 __all__ = ["CopyLargest", "DeleteOld", "MakeFolders", "Rename", "SortByKind", "TidyProject"]
 
@@ -114,8 +115,8 @@ def _names(random: random.Random, count: int, extensions: tuple[str, ...]) -> li
 
 
 class _InFiles(Task):
-    tags = ("files",)
-    programs = (_PCMANFM,)
+    tags: ClassVar[tuple[str, ...]] = ("files",)
+    programs: ClassVar[tuple[str, ...]] = (_PCMANFM,)
 
 
 class MakeFolders(_InFiles):
@@ -189,7 +190,7 @@ class CopyLargest(_InFiles):
     """The largest file of a folder, into another one."""
 
     name = "files-copy-largest"
-    level = 2
+    level: ClassVar[Level] = 2
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         names = _names(random, random.randint(9, 15), ("txt", "csv", "pdf", "png"))
@@ -230,8 +231,8 @@ class DeleteOld(_InFiles):
     """The files that were last changed before a year go."""
 
     name = "files-delete-old"
-    level = 2
-    limits = Limits(steps=40)
+    level: ClassVar[Level] = 2
+    limits: ClassVar[Limits] = Limits(steps=40)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         names = _names(random, random.randint(9, 14), ("txt", "csv", "pdf"))
@@ -277,8 +278,8 @@ class SortByKind(_InFiles):
     """Files of two kinds into folders of their own."""
 
     name = "files-sort-by-kind"
-    level = 2
-    limits = Limits(steps=60)
+    level: ClassVar[Level] = 2
+    limits: ClassVar[Limits] = Limits(steps=60)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         kinds = random.sample(list(_KINDS), 3)
@@ -331,8 +332,8 @@ class TidyProject(_InFiles):
     """New folders by year, bills moved into them, a file renamed, and what is left over deleted."""
 
     name = "files-tidy-project"
-    level = 3
-    limits = Limits(steps=100, seconds=600)
+    level: ClassVar[Level] = 3
+    limits: ClassVar[Limits] = Limits(steps=100, seconds=600)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         years = sorted(random.sample(range(2015, 2026), 2))

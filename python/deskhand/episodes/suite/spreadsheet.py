@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deskhand.actions import KeyPress
 from deskhand.episodes.suite._acting import (
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop import Desktop
     from deskhand.episodes.stage import Stage
+    from deskhand.episodes.task import Level
 
 __all__ = ["EnterValues", "ExportCsv", "OrderTotals", "SortRows", "TotalByKind"]
 
@@ -89,9 +90,9 @@ def _save(stage: Stage) -> None:
 
 
 class _InCalc(Task):
-    tags = ("spreadsheet",)
-    programs = ("libreoffice",)
-    resources = Resources(memory=768 << 20, most_memory=2304 << 20)
+    tags: ClassVar[tuple[str, ...]] = ("spreadsheet",)
+    programs: ClassVar[tuple[str, ...]] = ("libreoffice",)
+    resources: ClassVar[Resources] = Resources(memory=768 << 20, most_memory=2304 << 20)
 
     def setup(self, stage: Stage) -> None:
         prepare(stage)
@@ -136,7 +137,7 @@ class TotalByKind(_InCalc):
     """The sum of those rows of a table that are of one kind, and their number."""
 
     name = "sheet-total-by-kind"
-    level = 2
+    level: ClassVar[Level] = 2
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         kinds = random.sample(TOPICS, random.randint(3, 4))
@@ -168,7 +169,7 @@ class SortRows(_InCalc):
     """The rows of a table in the order of one of its columns."""
 
     name = "sheet-sort-rows"
-    level = 2
+    level: ClassVar[Level] = 2
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         count = random.randint(12, 20)
@@ -211,7 +212,7 @@ class ExportCsv(_InCalc):
     """A change of one value, and the table as a file of another format."""
 
     name = "sheet-export-csv"
-    level = 2
+    level: ClassVar[Level] = 2
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         rows = [
@@ -268,8 +269,8 @@ class OrderTotals(_InCalc):
     """Prices from another sheet, an amount for each row, and the total of those of one customer."""
 
     name = "sheet-order-totals"
-    level = 3
-    limits = Limits(steps=60, seconds=600)
+    level: ClassVar[Level] = 3
+    limits: ClassVar[Limits] = Limits(steps=60, seconds=600)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         items = random.sample(ITEMS, random.randint(5, 8))

@@ -9,7 +9,7 @@ import re
 import tarfile
 import zlib
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deskhand.episodes.suite._acting import press, type_text, wait_until
 from deskhand.episodes.suite._applications import open_terminal, prepare
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deskhand.episodes.stage import Stage
+    from deskhand.episodes.task import Level
 
 __all__ = ["BusiestAddress", "CountLines", "FixConfig", "LogReport", "MakeTree", "StopWorker"]
 
@@ -57,8 +58,8 @@ def _log(random: random.Random, addresses: list[str], counts: list[int]) -> str:
 
 
 class _InTerminal(Task):
-    tags = ("terminal",)
-    programs = ("xterm",)
+    tags: ClassVar[tuple[str, ...]] = ("terminal",)
+    programs: ClassVar[tuple[str, ...]] = ("xterm",)
 
 
 class CountLines(_InTerminal):
@@ -145,7 +146,7 @@ class BusiestAddress(_InTerminal):
     """A question about a log, answered in words."""
 
     name = "terminal-busiest-address"
-    level = 2
+    level: ClassVar[Level] = 2
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         addresses = _addresses(random, random.randint(6, 9))
@@ -182,7 +183,7 @@ class StopWorker(_InTerminal):
     """One process of several that look alike, by what its record says."""
 
     name = "terminal-stop-worker"
-    level = 2
+    level: ClassVar[Level] = 2
 
     _WORKER = (
         "#!/bin/bash\n# Works on one queue, until it is ended.\n[ -p ~/.gate ] || mkfifo ~/.gate\nread -r _ <>~/.gate\n"
@@ -234,8 +235,8 @@ class FixConfig(_InTerminal):
     """A program that fails for two reasons, one after the other, both in its configuration."""
 
     name = "terminal-fix-config"
-    level = 3
-    limits = Limits(steps=40, seconds=450)
+    level: ClassVar[Level] = 3
+    limits: ClassVar[Limits] = Limits(steps=40, seconds=450)
 
     _BUILD = """#!/bin/bash
 # Builds the report of a project from its configuration: build.sh FILE
@@ -326,8 +327,8 @@ class LogReport(_InTerminal):
     """A table of what several logs say, and an archive of them."""
 
     name = "terminal-log-report"
-    level = 3
-    limits = Limits(steps=40, seconds=450)
+    level: ClassVar[Level] = 3
+    limits: ClassVar[Limits] = Limits(steps=40, seconds=450)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         addresses = _addresses(random, random.randint(5, 8))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deskhand.actions import KeyPress
 from deskhand.episodes.suite._acting import (
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop import Desktop
     from deskhand.episodes.stage import Stage
+    from deskhand.episodes.task import Level
 
 __all__ = ["DeleteLine", "InsertSorted", "Letters", "MergeFiles", "ReplaceWord", "WriteNote"]
 
@@ -92,8 +93,8 @@ class WriteNote(Task):
     """A few lines into an empty editor, and the file dialog."""
 
     name = "text-write-note"
-    tags = ("text",)
-    programs = (_MOUSEPAD,)
+    tags: ClassVar[tuple[str, ...]] = ("text",)
+    programs: ClassVar[tuple[str, ...]] = (_MOUSEPAD,)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         topic, number = random.choice(TOPICS), random.randint(1, 99)
@@ -126,8 +127,8 @@ class ReplaceWord(Task):
     """One word by another, wherever it is in an open file."""
 
     name = "text-replace-word"
-    tags = ("text",)
-    programs = (_MOUSEPAD,)
+    tags: ClassVar[tuple[str, ...]] = ("text",)
+    programs: ClassVar[tuple[str, ...]] = (_MOUSEPAD,)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         old = f"{random.choice(TOPICS).title()}-{random.randint(10, 99)}"
@@ -168,8 +169,8 @@ class DeleteLine(Task):
     """One line out of a list, by what it says."""
 
     name = "text-delete-line"
-    tags = ("text",)
-    programs = (_FEATHERPAD,)
+    tags: ClassVar[tuple[str, ...]] = ("text",)
+    programs: ClassVar[tuple[str, ...]] = (_FEATHERPAD,)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         names = people(random, random.randint(12, 18))
@@ -205,9 +206,9 @@ class InsertSorted(Task):
     """Several new entries, each at its place in a sorted list."""
 
     name = "text-insert-sorted"
-    level = 2
-    tags = ("text",)
-    programs = (_FEATHERPAD,)
+    level: ClassVar[Level] = 2
+    tags: ClassVar[tuple[str, ...]] = ("text",)
+    programs: ClassVar[tuple[str, ...]] = (_FEATHERPAD,)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         surnames = sorted(random.sample(SURNAMES, random.randint(13, 17)))
@@ -245,9 +246,9 @@ class MergeFiles(Task):
     """Three files into a new one, in an order that is not that of their names."""
 
     name = "text-merge-files"
-    level = 2
-    tags = ("text",)
-    programs = (_MOUSEPAD,)
+    level: ClassVar[Level] = 2
+    tags: ClassVar[tuple[str, ...]] = ("text",)
+    programs: ClassVar[tuple[str, ...]] = (_MOUSEPAD,)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         topics = random.sample(TOPICS, 3)
@@ -295,10 +296,10 @@ class Letters(Task):
     """Letters from a template to those of a list whom a condition is about."""
 
     name = "text-letters"
-    level = 3
-    tags = ("text",)
-    programs = (_MOUSEPAD,)
-    limits = Limits(steps=60, seconds=600)
+    level: ClassVar[Level] = 3
+    tags: ClassVar[tuple[str, ...]] = ("text",)
+    programs: ClassVar[tuple[str, ...]] = (_MOUSEPAD,)
+    limits: ClassVar[Limits] = Limits(steps=60, seconds=600)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         least, owing = random.randint(40, 60) * 10, random.randint(2, 3)

@@ -10,7 +10,8 @@ return what a model asks of a computer, to be answered by the next messages:
     while messages := await agent_framework.respond_async(seat, response):
         response = await agent.run(messages, session=session)
 
-In a workflow, a request's `data` is answered by `answer`. `shell_executor` is for `get_shell_tool(func=...)`.
+In a workflow, a request's `data` is answered by `answer`. `shell_executor` is for `get_shell_tool(func=...)`, and
+`editor_function` a tool for the files of the desktop's machine.
 
 `ComputerUseCallContent` and the other classes here are those of the framework's design for all providers, which its package
 does not have: `run` and `run_shell` carry them out, and `calls_from`, `calls_to` and the like turn them from and to the
@@ -36,6 +37,7 @@ from deskhand.providers.agent_framework.fields import (
     PROVIDERS,
     calls_from,
     calls_to,
+    note_to,
     result_from,
     result_to,
     tool_from,
@@ -84,10 +86,14 @@ from deskhand.providers.agent_framework.wire import (
     encode_call,
     encode_calls,
 )
+from deskhand.providers.anthropic.editing import WITHOUT_UNDO
+from deskhand.providers.editors import TextEditor, editor_of
 from deskhand.providers.extras import load
 
 if TYPE_CHECKING:
-    from agent_framework import Content, Message
+    from typing import Literal
+
+    from agent_framework import Content, FunctionTool, Message
 
     from deskhand.desktop import Desktop
     from deskhand.providers.agent_framework.sdk import ShellExecutor
@@ -109,6 +115,7 @@ __all__ = [
     "ShellResultContent",
     "ShellTool",
     "TextContent",
+    "TextEditor",
     "answer",
     "answer_async",
     "answer_shell_call",
@@ -124,6 +131,7 @@ __all__ = [
     "decode_shell_content",
     "decode_shell_content_result",
     "decode_shell_result",
+    "editor_function",
     "encode",
     "encode_call",
     "encode_call_content",
@@ -132,6 +140,7 @@ __all__ = [
     "encode_shell",
     "encode_shell_call",
     "encode_shell_content",
+    "note_to",
     "respond",
     "respond_async",
     "result_from",
@@ -241,4 +250,29 @@ def shell_executor(shell: AnyShell | Any, *, timeout: float = 120.0) -> ShellExe
         MissingExtra: The package is not installed.
     """
     made: ShellExecutor = _sdk().ShellExecutor(shell, timeout=timeout)
+    return made
+
+
+def editor_function(
+    desktop: TextEditor | AnyDesktop,
+    *,
+    name: str = WITHOUT_UNDO,
+    description: str = "View, create and edit text files on the desktop's machine.",
+    approval_mode: Literal["always_require", "never_require"] = "always_require",
+) -> FunctionTool:
+    """A text editor over the files of the desktop's machine, as a function of an agent's: `view`, `create`, `str_replace`...
+
+    Args:
+        desktop: The desktop, or an editor at it, the same for a whole conversation.
+        name: What the model calls it; by default as Anthropic's models know it.
+        description: What the model is told of it.
+        approval_mode: Whether the framework asks before each call. A desktop with a policy asks besides.
+
+    Raises:
+        MissingExtra: The package is not installed.
+    """
+    sdk = _sdk()
+    made: FunctionTool = sdk.editor_function(
+        editor_of(desktop), name=name, description=description, approval_mode=approval_mode
+    )
     return made

@@ -25,22 +25,34 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, shown
-from deskhand.geometry import Size
-from deskhand.providers.agent_framework.types import ComputerUseTool
-from deskhand.providers.agent_framework.wire import decode, decode_result, encode, encode_calls
+from deskhand.geometry import Size, Viewport
+from deskhand.providers.agent_framework.types import ComputerUseCallContent, ComputerUseTool
+from deskhand.providers.agent_framework.unreadable import FROM, unreadable
+from deskhand.providers.agent_framework.wire import checks_of, decode, decode_result, encode, encode_calls
 from deskhand.providers.anthropic import inputs
 from deskhand.providers.anthropic import wire as anthropic
 from deskhand.providers.bedrock import agents, converse
 from deskhand.providers.common import Call, a_mapping, a_string, an_integer, the_rest
 from deskhand.providers.google import wire as google
+from deskhand.providers.google.functions import args_of
 from deskhand.providers.openai import wire as openai
 
 if TYPE_CHECKING:
-    from deskhand.geometry import Viewport
-    from deskhand.providers.agent_framework.types import ComputerUseCallContent, ComputerUseResultContent
+    from deskhand.providers.agent_framework.types import ComputerUseResultContent
     from deskhand.providers.agent_framework.wire import CallContents
+    from deskhand.providers.common import Result
 
-__all__ = ["PROVIDERS", "calls_from", "calls_to", "result_from", "result_to", "tool_from", "tool_to"]
+__all__ = [
+    "DEFAULT_SIZE",
+    "PROVIDERS",
+    "calls_from",
+    "calls_to",
+    "note_to",
+    "result_from",
+    "result_to",
+    "tool_from",
+    "tool_to",
+]
 
 _CODECS: Mapping[str, Any] = MappingProxyType(
     {"openai": openai, "anthropic": anthropic, "google": google, "bedrock": converse, "bedrock_agents": agents}
@@ -48,10 +60,19 @@ _CODECS: Mapping[str, Any] = MappingProxyType(
 PROVIDERS = tuple(_CODECS)
 """Whose payloads are read and written: `bedrock` is Converse, `bedrock_agents` an input of a `returnControl`."""
 
+DEFAULT_SIZE = Size(1280, 800)
+"""Of a tool's pictures, where it has none: as every provider is shown a desktop that was launched without a size."""
+
 VERSIONED = frozenset({"anthropic", "bedrock", "bedrock_agents"})
 """Where a call is one of a version of Anthropic's tool."""
 
-_FROM = "provider"
+_SEVERAL = 2
+
+# What a tool may be given besides, by the SDKs' own types; a tool's other additional properties are another provider's.
+_SINGLE = frozenset({"allowed_callers", "cache_control", "defer_loading", "display_number", "input_examples", "strict"})
+_TOOLSET = frozenset({"cache_control", "configs"})
+_GOOGLE = frozenset({"disabled_safety_policies", "enable_prompt_injection_detection", "excluded_predefined_functions"})
+_AGENTS = frozenset({"display_number"})
 
 
 def codec_of(provider: str) -> Any:
@@ -73,6 +94,9 @@ def calls_from(
 ) -> list[ComputerUseCallContent]:
     """The contents that ask for what a provider's call asks for: one for each of its actions.
 
+    An action that cannot be read, or points out of the picture, is a content too, whose additional property `unreadable` is the
+    reason. Whatever carries it out refuses it with that.
+
     Args:
         provider: One of `PROVIDERS`.
         payload: Its call, as plain data: a `computer_call`, a `tool_use`, a function call, a `toolUse`, or an input of a
@@ -82,16 +106,36 @@ def calls_from(
         call_id: The contents' id where the payload has none; by default the name of what it calls.
 
     Raises:
-        ActionError: It is malformed, or asks for nothing.
+        ActionError: It is no call, or has no id or name, so that nothing could answer it.
     """
-    codec = codec_of(provider)
-    call: Call = codec.decode(payload, viewport, version) if provider in VERSIONED else codec.decode(payload, viewport)
-    kept = {"of": provider, "name": call.name, "id": call.id, "extra": dict(call.extra)}
-    number = call.id or call_id or call.name
-    contents = encode_calls(replace(call, viewport=viewport, id=number, extra={_FROM: kept}))
+    codec_of(provider)
+    try:
+        contents = _contents(provider, payload, viewport, version, call_id)
+    except ActionError as error:
+        parts = _parts(provider, payload)
+        if len(parts) < _SEVERAL:
+            return [unreadable(provider, payload, version, call_id, error)]
+        options = {"version": version, "call_id": call_id}
+        return [content for part in parts for content in calls_from(provider, part, viewport, **options)]
     for content in contents:
         content.raw_representation = payload
     return contents
+
+
+def _contents(
+    provider: str, payload: object, viewport: Viewport, version: str | None, call_id: str | None
+) -> list[ComputerUseCallContent]:
+    call: Call = _CODECS[provider].decode(payload, viewport, *([version] if provider in VERSIONED else []))
+    kept = {"of": provider, "name": call.name, "id": call.id, "extra": dict(call.extra)}
+    number = call.id or call_id or call.name
+    return encode_calls(replace(call, viewport=viewport, id=number, extra={FROM: kept}))
+
+
+def _parts(provider: str, payload: object) -> list[dict[str, Any]]:
+    """A call of several actions as calls of one each; only OpenAI has them."""
+    if provider != "openai" or not isinstance(payload, Mapping) or not isinstance(payload.get("actions"), list):
+        return []
+    return [{**payload, "actions": [action]} for action in payload["actions"]]
 
 
 def calls_to(
@@ -125,27 +169,91 @@ def result_to(
     viewport: Viewport,
     *,
     version: str | None = None,
+    name: str | None = None,
 ) -> dict[str, Any]:
-    """The provider's answer that tells what a result tells.
+    """The provider's answer that tells what a result tells; of OpenAI's, which is a picture alone, `note_to` has the rest.
 
     Args:
         provider: One of `PROVIDERS`.
         result: What came of the call.
-        contents: What was asked.
+        contents: What was asked. Of a call that could not be carried out the ids are enough.
         viewport: As of `calls_to`.
         version: As of `calls_to`.
+        name: Of the function of Google's that was called, where the contents tell neither that nor what was asked.
 
     Raises:
-        ActionError: A content is malformed, or the result is of another call.
+        ActionError: A content is malformed, or the result is of another call; Google's function has no name.
+        UnsupportedAction: The provider has no place for what the result says.
     """
     codec = codec_of(provider)
-    call = decode(contents, viewport)
-    theirs = replace(decode_result(result, call), call=_theirs(provider, call, version))
+    theirs = _result(provider, result, _asked(contents, viewport), version, name)
     try:
         payload: dict[str, Any] = codec.encode(theirs)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ActionError(f"what a content says of {provider} was not made here, or was changed") from None
     return payload
+
+
+def note_to(
+    provider: str,
+    result: ComputerUseResultContent | Mapping[str, Any],
+    contents: CallContents,
+    viewport: Viewport,
+) -> dict[str, Any] | None:
+    """The message to send after the provider's answer, with what that has no place for; None where all was said.
+
+    Args:
+        provider: One of `PROVIDERS`; only OpenAI's answers have no place for an error, a text or the pointer.
+        result: As of `result_to`.
+        contents: As of `result_to`.
+        viewport: As of `result_to`.
+
+    Raises:
+        ActionError: A content is malformed, or the result is of another call.
+    """
+    codec_of(provider)
+    return openai.note(_result(provider, result, _asked(contents, viewport))) if provider == "openai" else None
+
+
+def _result(
+    provider: str,
+    result: ComputerUseResultContent | Mapping[str, Any],
+    call: Call,
+    version: str | None = None,
+    name: str | None = None,
+) -> Result:
+    theirs = _theirs(provider, call, version)
+    if provider == "google" and theirs.name is None:
+        theirs = replace(theirs, name=name or _function_of(call))
+    return replace(decode_result(result, call), call=theirs)
+
+
+def _asked(contents: CallContents, viewport: Viewport) -> Call:
+    """What was asked, as far as an answer needs it: of a call that cannot be carried out, who it is."""
+    try:
+        return decode(contents, viewport)
+    except ActionError:
+        if isinstance(contents, list | tuple) and not contents:
+            raise
+        first = ComputerUseCallContent.of(contents[0] if isinstance(contents, list | tuple) else contents)
+        more = a_mapping(first.additional_properties, "additional_properties")
+        kept = {FROM: more[FROM]} if FROM in more else {}
+        number = a_string(first.call_id, "call_id")
+        return Call(steps=(), viewport=viewport, id=number, safety=tuple(checks_of(more)), extra=kept)
+
+
+def _function_of(call: Call) -> str:
+    """The function of Google's that asks for what a call asks for.
+
+    Raises:
+        ActionError: There is none.
+    """
+    try:
+        return args_of(None, call.steps, google.on_grid(call.viewport))[0]
+    except ActionError:
+        raise ActionError(
+            f"Google's answer names the function that was called, which {call.id} does not tell: give name="
+        ) from None
 
 
 def result_from(
@@ -157,13 +265,13 @@ def result_from(
         ActionError: As of `result_to`.
     """
     codec = codec_of(provider)
-    call = decode(contents, viewport)
+    call = _asked(contents, viewport)
     return encode(replace(codec.decode_result(payload, _theirs(provider, call, version)), call=call))
 
 
 def _theirs(provider: str, call: Call, version: str | None) -> Call:
     """The call as its provider's package made it, or as one of another provider's."""
-    kept = call.extra.get(_FROM)
+    kept = call.extra.get(FROM)
     if isinstance(kept, Mapping) and kept.get("of") == provider:
         name, number = kept.get("name"), kept.get("id")
         return replace(
@@ -188,7 +296,8 @@ def tool_to(
 
     Args:
         provider: One of `PROVIDERS`.
-        tool: The computer.
+        tool: The computer. Without a size, a provider that must be told one is told `DEFAULT_SIZE`: show it such pictures. Of
+            its additional properties each provider is given those that its SDK's types know.
         version: Of Anthropic's tool; by default the newest of the single ones, which have sizes.
         preview: OpenAI's `computer_use_preview`, which has sizes, and not `computer`.
 
@@ -196,23 +305,22 @@ def tool_to(
         The tool as a request lists it; for `bedrock` arguments of Converse, for `bedrock_agents` the `actionGroups`.
 
     Raises:
-        ActionError: The provider must be told a size that the tool does not have, or has no such version.
+        ActionError: The tool has a width and no height, or the other way round; or the provider has no such version.
     """
     codec_of(provider)
     more = dict(tool.additional_properties)
     if provider == "google":
         # An environment of Google's is a browser, or all of a desktop; which system it has, it is not told.
         made = google.declaration("browser" if tool.environment == "browser" else "desktop")
-        return {"computer_use": {**more, **made["computer_use"]}}
+        return {"computer_use": {**_of(more, _GOOGLE), **made["computer_use"]}}
     if provider == "openai" and not preview:
-        return {**more, "type": openai.COMPUTER}
+        return {"type": openai.COMPUTER}
     if provider == "anthropic" and version == inputs.TOOLSET:
-        return {**more, "type": inputs.TOOLSET}
+        return {**_of(more, _TOOLSET), "type": inputs.TOOLSET}
     size = _size(tool)
     if provider == "openai":
         environment = {"environment": tool.environment or "linux"}
         return {
-            **more,
             "type": openai.PREVIEW,
             "display_width": size.width,
             "display_height": size.height,
@@ -220,17 +328,23 @@ def tool_to(
         }
     if provider == "bedrock_agents":
         groups = agents.declaration(size, version)
-        parameters = {key: str(value) for key, value in more.items()}
+        parameters = {key: str(value) for key, value in _of(more, _AGENTS).items()}
         groups[0]["parentActionGroupSignatureParams"] |= parameters
         return groups
     declared = converse.declaration(size, version or (inputs.LATEST if provider == "anthropic" else None))
     listed = declared["additionalModelRequestFields"]["tools"]
-    listed[0] |= more
+    listed[0] |= _of(more, _SINGLE | ({"enable_zoom"} & listed[0].keys()))
     # The single tools are the same there.
     return dict(listed[0]) if provider == "anthropic" else declared
 
 
+def _of(more: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in more.items() if key in known}
+
+
 def _size(tool: ComputerUseTool) -> Size:
+    if tool.display_width is None and tool.display_height is None:
+        return DEFAULT_SIZE
     if tool.display_width is None or tool.display_height is None:
         raise ActionError(
             "this provider must be told how large the pictures are: give display_width and display_height"

@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework's own classes at a desktop: its `Content`, its messages, and its protocol of a shell.
+"""Microsoft Agent Framework's own classes at a desktop: its `Content`, its messages, its protocol of a shell, its functions.
 
 This module owns what needs the package (agent-framework-core). What must never appear here: a content's fields (see `content`).
 
@@ -8,12 +8,13 @@ This module owns what needs the package (agent-framework-core). What must never 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from agent_framework import Content, FunctionTool, Message
 from agent_framework import tool as function_tool
 
+from deskhand.errors import ActionError
 from deskhand.providers.agent_framework import content as contents
 from deskhand.providers.agent_framework.loop import (
     PROVIDER,
@@ -22,7 +23,10 @@ from deskhand.providers.agent_framework.loop import (
     run_shell_content,
     seat,
 )
+from deskhand.providers.anthropic.editing import SCHEMA, WITH_UNDO, edit_of
 from deskhand.providers.common import ShellCall
+from deskhand.providers.editors import carry_out_edit, with_editor
+from deskhand.providers.outcomes import how_it_ended, notes_on, status_of
 from deskhand.providers.seat import DESKTOPS
 from deskhand.providers.shells import in_thread, run_command, with_shell
 
@@ -32,15 +36,20 @@ if TYPE_CHECKING:
     from deskhand.desktop import Desktop
     from deskhand.geometry import Viewport
     from deskhand.providers.common import Result
+    from deskhand.providers.editors import TextEditor
     from deskhand.providers.seat import AnyDesktop, Seat
     from deskhand.providers.shells import AnyShell
 
-__all__ = ["ShellExecutor", "ShellResult", "answer", "answer_async", "answer_shell_call", "respond", "respond_async"]
-
-TIMED_OUT = 124
-"""The exit code of what was ended at its timeout, as coreutils' `timeout` has it; the protocol wants a number."""
-
-ENDED = 137
+__all__ = [
+    "ShellExecutor",
+    "ShellResult",
+    "answer",
+    "answer_async",
+    "answer_shell_call",
+    "editor_function",
+    "respond",
+    "respond_async",
+]
 
 
 def answer(desktop: Desktop | Seat, call: Content, *, detail: str | None = "original", **options: Any) -> Content:
@@ -109,7 +118,7 @@ class ShellResult:
     Attributes:
         stdout: What it wrote.
         stderr: The same of standard error.
-        exit_code: Its exit code; `TIMED_OUT` and `ENDED` where it was ended.
+        exit_code: Its exit code; 124 where it was ended at its timeout, 137 where it was cancelled.
         duration_ms: Milliseconds.
         truncated: It wrote more than was kept.
         timed_out: It was ended at the timeout.
@@ -184,9 +193,11 @@ class ShellExecutor:
         began = time.monotonic()
         call = ShellCall(commands=(command,), timeout=self._timeout if timeout is None else timeout)
         output = await with_shell(self._shell, lambda shell: run_command(shell, call, command, provider=PROVIDER))
-        code = (TIMED_OUT if output.timed_out else ENDED) if output.exit_code is None else output.exit_code
         took = round(1000 * (time.monotonic() - began))
-        return ShellResult(output.stdout, output.stderr, code, took, output.truncated, output.timed_out)
+        # The protocol has no other place for what there is to say.
+        notes = notes_on(replace(output, truncated=False), ending=how_it_ended(output) == "cancelled")
+        stderr = "\n".join([*([output.stderr] if output.stderr else []), *notes])
+        return ShellResult(output.stdout, stderr, status_of(output), took, output.truncated, output.timed_out)
 
     def as_function(
         self,
@@ -222,3 +233,42 @@ def _told(result: ShellResult) -> Content:
     return Content.from_text(
         result.format_for_model(), additional_properties={name: getattr(result, name) for name in names}
     )
+
+
+# --- the text editor ---
+
+
+def editor_function(
+    editor: TextEditor, *, name: str, description: str, approval_mode: Literal["always_require", "never_require"]
+) -> FunctionTool:
+    """See `deskhand.providers.agent_framework.editor_function`."""
+
+    async def edit(
+        command: str,
+        path: str,
+        *,
+        view_range: list[int] | None = None,
+        file_text: str | None = None,
+        old_str: str | None = None,
+        new_str: str | None = None,
+        insert_line: int | None = None,
+        insert_text: str | None = None,
+    ) -> str:
+        given = {
+            "command": command,
+            "path": path,
+            "view_range": view_range,
+            "file_text": file_text,
+            "old_str": old_str,
+            "new_str": new_str,
+            "insert_line": insert_line,
+            "insert_text": insert_text,
+        }
+        try:
+            call = edit_of(given, id=None, name=WITH_UNDO, extra={})
+        except ActionError as error:
+            return f"Error: {error}"
+        answer = await with_editor(editor, lambda _: carry_out_edit(editor, call, provider=PROVIDER))
+        return f"Error: {answer.text}" if answer.failed else answer.text
+
+    return FunctionTool(name=name, description=description, approval_mode=approval_mode, func=edit, input_model=SCHEMA)

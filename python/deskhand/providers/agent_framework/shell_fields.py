@@ -1,8 +1,9 @@
 """Microsoft Agent Framework's shell contents as each provider's payloads, and back. Pure.
 
 OpenAI has commands and an output for each. Anthropic, and so Amazon, has one command, and one text for all that was written:
-several commands become the lines of one, which is how they are run here; of a text that comes back, what is an error is
-`stderr` and the rest is `stdout`. Google has no shell of its own: a function that takes a `command` is declared by the user.
+several commands become the lines of one, which is how they are run here; of a text that comes back, what is an error of the
+tool is `stderr` and the rest is `stdout`, and how the command ended is read of its last line. Google has no shell of its own:
+a function that takes a `command` is declared by the user.
 
 This module owns which field is which. What must never appear here: an SDK, a shell.
 """
@@ -22,8 +23,9 @@ from deskhand.providers.agent_framework.shells import (
 )
 from deskhand.providers.agent_framework.types import ShellOutcome, ShellResultContent
 from deskhand.providers.anthropic import wire as anthropic
-from deskhand.providers.common import ShellCall, a_list, a_mapping, a_string, the_rest
+from deskhand.providers.common import ShellCall, a_list, a_mapping, a_string, refuse_more_of_a_command, the_rest
 from deskhand.providers.openai import wire_shell as openai
+from deskhand.providers.outcomes import ending_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +45,9 @@ GOOGLE_FUNCTION = "run_shell"
 """What the function is called that Google's models are offered, unless a call came by another name."""
 
 _FROM = "provider"
+_OPENAI = frozenset({"allowed_callers", "environment"})
+_ANTHROPIC = frozenset({"allowed_callers", "cache_control", "defer_loading", "input_examples", "strict"})
+_GOOGLE = frozenset({"behavior", "description", "name", "response", "response_json_schema"})
 _BASH = {"type": "bash_20250124", "name": anthropic.SHELL}
 
 
@@ -51,7 +56,7 @@ def shell_tool_to(provider: str, tool: ShellTool) -> dict[str, Any]:
 
     Args:
         provider: One of `fields.PROVIDERS`.
-        tool: The shell; its additional properties go along.
+        tool: The shell; of its additional properties each provider is given those that its SDK's types know.
 
     Returns:
         The tool as a request lists it; for `bedrock` one of `additionalModelRequestFields.tools`, for `bedrock_agents` one of
@@ -61,19 +66,22 @@ def shell_tool_to(provider: str, tool: ShellTool) -> dict[str, Any]:
     more = dict(tool.additional_properties)
     match provider:
         case "openai":
-            return {"environment": {"type": "local"}, **more, "type": "shell"}
+            return {"environment": {"type": "local"}, **_of(more, _OPENAI), "type": "shell"}
         case "bedrock_agents":
-            parameters = {"type": _BASH["type"], **more}
             return {
                 "actionGroupName": anthropic.SHELL,
                 "parentActionGroupSignature": "ANTHROPIC.Bash",
-                "parentActionGroupSignatureParams": parameters,
+                "parentActionGroupSignatureParams": {"type": _BASH["type"]},
             }
         case "google":
             command = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
             described = {"name": GOOGLE_FUNCTION, "description": "Run a command line in a shell."}
-            return {**described, "parameters_json_schema": command, **more}
-    return {**more, **_BASH}
+            return {**described, "parameters_json_schema": command, **_of(more, _GOOGLE)}
+    return {**_of(more, _ANTHROPIC), **_BASH}
+
+
+def _of(more: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in more.items() if key in known}
 
 
 def shell_call_from(provider: str, payload: object, *, call_id: str | None = None) -> ShellCallContent:
@@ -103,11 +111,15 @@ def shell_call_from(provider: str, payload: object, *, call_id: str | None = Non
 
 def _google_call(payload: object) -> tuple[str, ShellCall]:
     item = a_mapping(payload, "a function call")
-    item = a_mapping(item["function_call"], "a function_call") if "function_call" in item else item
+    for key in ("function_call", "functionCall"):
+        if key in item:
+            item = a_mapping(item[key], key)
+            break
     args = a_mapping(item.get("args"), "the args of a function call")
     number = None if item.get("id") is None else a_string(item["id"], "the id of a function call")
     command = a_string(args.get("command"), "a command")
     rest = the_rest(args, "command")
+    refuse_more_of_a_command("the shell", rest)
     return a_string(item.get("name"), "the name of a function call"), ShellCall(
         commands=(command,), id=number, extra={"args": rest} if rest else {}
     )
@@ -206,9 +218,11 @@ def shell_result_from(
     number, text, failed = _READERS[provider](item)
     if number is not None and number != call.id:
         raise UnsupportedAction(provider, f"the answer of {shown(number)}", f"that of {shown(call.id)} is needed")
-    outcome = ShellOutcome.ERROR if failed else ShellOutcome.SUCCESS
-    texts = {"stderr" if failed else "stdout": text}
-    return ShellResultContent(call_id=call.id or "", outcome=outcome, **texts)  # type: ignore[arg-type] # both are texts
+    said, told, status = ending_in(text)
+    texts: dict[str, Any] = {"stderr" if failed else "stdout": said}
+    # What failed without saying how could not be run.
+    how = ShellOutcome("error" if failed and told == "success" else told)
+    return ShellResultContent(call_id=call.id or "", outcome=how, exit_code=status, **texts)
 
 
 def _anthropic_text(item: Mapping[str, Any]) -> tuple[object, str, bool]:

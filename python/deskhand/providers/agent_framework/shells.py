@@ -2,7 +2,8 @@
 
 This module owns what the fields mean. What must never appear here: a provider's payload (see `fields`), the package, a shell.
 
-A result has one output for all commands of its call; where there were several, the additional property `outputs` has each.
+A result has one output for all commands of its call; where there were several, the additional property `outputs` has each,
+and `outcome` and `exit_code` are those of the first that did not end well.
 Of a call, `timeout_ms`, `max_output_length` (characters, as OpenAI has them), `working_directory` and `env` are additional
 properties.
 """
@@ -25,17 +26,20 @@ from deskhand.providers.common import (
     a_string,
     an_integer,
     length_of,
+    refuse_more_of_a_command,
     the_rest,
     timeout_of,
     variables_of,
 )
+from deskhand.providers.outcomes import failure_of, how_it_ended, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deskhand.inside import Outcome
     from deskhand.providers.agent_framework.types import TextContent
 
-__all__ = ["decode_shell", "decode_shell_result", "encode_shell", "encode_shell_call", "outcome_of"]
+__all__ = ["decode_shell", "decode_shell_result", "encode_shell", "encode_shell_call"]
 
 RESTARTED = "The shell was started anew."
 
@@ -61,6 +65,8 @@ def decode_shell(payload: object) -> ShellCall:
         raise ActionError("the shell is given commands, or the action restart")
     more = a_mapping(content.additional_properties, "additional_properties")
     cwd = more.get("working_directory")
+    rest = the_rest(more, "timeout_ms", "max_output_length", "working_directory", "env")
+    refuse_more_of_a_command("a shell's content", rest)
     return ShellCall(
         commands=commands,
         id=a_string(content.call_id, "call_id"),
@@ -69,7 +75,7 @@ def decode_shell(payload: object) -> ShellCall:
         restart=restart,
         cwd=None if cwd is None else a_command(cwd),
         env=variables_of(more.get("env")),
-        extra=the_rest(more, "timeout_ms", "max_output_length", "working_directory", "env"),
+        extra=rest,
     )
 
 
@@ -105,24 +111,13 @@ def encode_shell_call(call: ShellCall) -> ShellCallContent:
 # --- results ---
 
 
-def outcome_of(answer: ShellAnswer) -> ShellOutcome:
-    """How a call's commands ended, all in all."""
-    last = answer.outputs[-1] if answer.outputs else None
-    if last is not None and last.timed_out:
-        return ShellOutcome.TIMEOUT
-    if last is not None and last.exit_code is None:
-        return ShellOutcome.CANCELLED
-    failed = answer.error is not None or any(output.exit_code for output in answer.outputs)
-    return ShellOutcome.ERROR if failed else ShellOutcome.SUCCESS
-
-
 def encode_shell(answer: ShellAnswer) -> ShellResultContent:
     """The content that tells what came of a call; outputs are cut to the length that was asked for, all together.
 
     Raises:
         ActionError: There is no id to answer to.
     """
-    call = answer.call
+    call, shown_of = answer.call, failure_of(answer) or (answer.outputs[-1] if answer.outputs else None)
     if call.id is None:
         raise ActionError("a shell's result needs the call's id")
     outputs = _cut(answer.outputs, call.limit)
@@ -131,8 +126,8 @@ def encode_shell(answer: ShellAnswer) -> ShellResultContent:
     more: dict[str, Any] = {}
     if len(outputs) > 1:
         more["outputs"] = outputs
-    elif outputs and outputs[0].get("truncated"):
-        more["truncated"] = True
+    elif outputs:
+        more |= {name: outputs[0][name] for name in _BESIDE if name in outputs[0]}
     if answer.error is not None:
         more["error"] = answer.error
         stderr = f"{stderr}\n{answer.error}" if stderr else answer.error
@@ -144,10 +139,14 @@ def encode_shell(answer: ShellAnswer) -> ShellResultContent:
         call_id=call.id,
         stdout=stdout or None,
         stderr=stderr or None,
-        exit_code=answer.outputs[-1].exit_code if answer.outputs else None,
-        outcome=outcome_of(answer),
+        exit_code=None if shown_of is None else shown_of.exit_code,
+        outcome=ShellOutcome(outcome(answer)),
         additional_properties=more,
     )
+
+
+# What is told of an output besides what it wrote and its exit code.
+_BESIDE = ("truncated", "restarted", "background")
 
 
 def _cut(outputs: tuple[CommandResult, ...], limit: int | None) -> list[dict[str, Any]]:
@@ -155,8 +154,13 @@ def _cut(outputs: tuple[CommandResult, ...], limit: int | None) -> list[dict[str
     plain = []
     for output in outputs:
         each: dict[str, Any] = {"stdout": output.stdout, "stderr": output.stderr, "exit_code": output.exit_code}
-        if output.timed_out:
-            each["timed_out"] = True
+        how = how_it_ended(output)
+        if how != command_outcome(output.exit_code):
+            each["outcome"] = how
+        if output.restarted:
+            each["restarted"] = True
+        if output.background:
+            each["background"] = output.background
         truncated = output.truncated
         if left is not None:
             for stream in ("stdout", "stderr"):
@@ -182,35 +186,35 @@ def decode_shell_result(payload: object, call: ShellCall) -> ShellAnswer:
     content = ShellResultContent.of(payload)
     if content.call_id != call.id:
         raise ActionError(f"this is the result of {shown(content.call_id)}, not of {shown(call.id)}")
-    outcome = content.outcome
-    if not isinstance(outcome, ShellOutcome):
-        raise ActionError(f"an outcome is one of {', '.join(ShellOutcome)}, not {shown(outcome)}")
+    told = _outcome(content.outcome)
     more = a_mapping(content.additional_properties, "additional_properties")
     error = None if more.get("error") is None else a_string(more["error"], "error")
     outputs: tuple[CommandResult, ...]
     if more.get("outputs") is not None:
         outputs = tuple(_output(a_mapping(item, "an output")) for item in a_list(more["outputs"], "outputs"))
     else:
-        outputs = _single(content, outcome, error, more)
-        if not outputs and error is None and content.stderr is not None:
-            error = content.stderr.text
+        outputs = _single(content, told, error, more, is_restart=call.restart)
+        if not outputs and error is None and told == "error":
+            error = "the command failed"
     return ShellAnswer(call=call, outputs=outputs, error=error, denied=more.get("denied") is True)
 
 
 def _single(
-    content: ShellResultContent, outcome: ShellOutcome, error: str | None, more: Mapping[str, Any]
+    content: ShellResultContent, told: Outcome, error: str | None, more: Mapping[str, Any], *, is_restart: bool
 ) -> tuple[CommandResult, ...]:
     """The output of one command, or none where none was run."""
-    ended = outcome in (ShellOutcome.TIMEOUT, ShellOutcome.CANCELLED)
-    if content.exit_code is None and not ended:
-        return ()
-    stderr = _text(content.stderr)
+    stdout, stderr = _text(content.stdout), _text(content.stderr)
     if error is not None:
         stderr = "" if stderr == error else stderr.removesuffix(f"\n{error}")
-    exit_code = None if content.exit_code is None else an_integer(content.exit_code, "exit_code")
-    how = command_outcome(exit_code, timed_out=outcome is ShellOutcome.TIMEOUT)
-    cut = more.get("truncated") is True
-    return (CommandResult(_text(content.stdout), stderr, exit_code, how, truncated=cut),)
+    code = None if content.exit_code is None else an_integer(content.exit_code, "exit_code")
+    silent = not (stdout or stderr) or (is_restart and stdout == RESTARTED)
+    if code is None and told in ("success", "error") and silent:
+        return ()
+    # Others may tell an outcome without an exit code, or one that says the contrary: nothing counts as better than it is.
+    if told == "success":
+        code = code or 0
+        told = command_outcome(code)
+    return (_result(stdout, stderr, code, told, more),)
 
 
 def _text(content: TextContent | None) -> str:
@@ -219,10 +223,27 @@ def _text(content: TextContent | None) -> str:
 
 def _output(item: Mapping[str, Any]) -> CommandResult:
     code = None if item.get("exit_code") is None else an_integer(item["exit_code"], "exit_code")
+    texts = a_string(item.get("stdout"), "stdout"), a_string(item.get("stderr"), "stderr")
+    told = command_outcome(code) if item.get("outcome") is None else _outcome(item["outcome"])
+    return _result(*texts, code, told, item)
+
+
+def _result(stdout: str, stderr: str, code: int | None, how: Outcome, more: Mapping[str, Any]) -> CommandResult:
     return CommandResult(
-        a_string(item.get("stdout"), "stdout"),
-        a_string(item.get("stderr"), "stderr"),
+        stdout,
+        stderr,
         code,
-        command_outcome(code, timed_out=item.get("timed_out") is True),
-        truncated=item.get("truncated") is True,
+        how,
+        truncated=more.get("truncated") is True,
+        restarted=more.get("restarted") is True,
+        background=a_string(more.get("background", ""), "background"),
     )
+
+
+def _outcome(value: object) -> Outcome:
+    found: Outcome
+    try:
+        found = ShellOutcome(value).value
+    except ValueError:
+        raise ActionError(f"an outcome is one of {', '.join(ShellOutcome)}, not {shown(value)}") from None
+    return found

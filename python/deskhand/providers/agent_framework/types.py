@@ -103,7 +103,7 @@ class _Plain:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self._names())
 
-    __hash__ = None  # type: ignore[assignment] # they can be changed
+    __hash__: ClassVar[None] = None  # type: ignore[assignment] # they can be changed
 
     def __repr__(self) -> str:
         given = [(name, getattr(self, name)) for name in self._names()]
@@ -131,7 +131,7 @@ class BaseContent(_Plain):
     ) -> None:
         """Take what all contents may have; other arguments are additional properties."""
         self.annotations: list[MutableMapping[str, Any]] | None = None if annotations is None else list(annotations)
-        self.additional_properties = {**(additional_properties or {}), **kwargs}
+        self.additional_properties: dict[str, Any] = {**(additional_properties or {}), **kwargs}
         self.raw_representation = raw_representation
 
     @classmethod
@@ -156,7 +156,7 @@ class TextContent(BaseContent):
             ActionError: It is none.
         """
         super().__init__(**common)
-        self.text = a_string(text, "a text")
+        self.text: str = a_string(text, "a text")
 
 
 class DataContent(BaseContent):
@@ -187,7 +187,7 @@ class DataContent(BaseContent):
         if not isinstance(data, bytes):
             raise ActionError(f"the content is bytes or a data: URI, not {shown(type(data).__name__)}")
         self.data = data
-        self.media_type = a_string(media_type, "media_type")
+        self.media_type: str = a_string(media_type, "media_type")
 
     @property
     def uri(self) -> str:
@@ -201,7 +201,7 @@ class DataContent(BaseContent):
         assert isinstance(other, DataContent)  # noqa: S101 # for mypy, which does not follow type()
         return all(getattr(self, name) == getattr(other, name) for name in ("data", "media_type", *_COMMON))
 
-    __hash__ = None  # type: ignore[assignment] # as all contents
+    __hash__: ClassVar[None] = None  # type: ignore[assignment] # as all contents
 
     def __repr__(self) -> str:
         return f"DataContent({len(self.data)} bytes of {self.media_type})"
@@ -221,9 +221,9 @@ class BaseTool(_Plain):
         self, *, name: str, description: str = "", additional_properties: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
         """Take what all tools have; other arguments are additional properties."""
-        self.name = a_string(name, "a tool's name")
-        self.description = a_string(description, "a tool's description")
-        self.additional_properties = {**(additional_properties or {}), **kwargs}
+        self.name: str = a_string(name, "a tool's name")
+        self.description: str = a_string(description, "a tool's description")
+        self.additional_properties: dict[str, Any] = {**(additional_properties or {}), **kwargs}
 
     @classmethod
     def _names(cls) -> tuple[str, ...]:
@@ -237,7 +237,7 @@ class ComputerUseTool(BaseTool):
     """A computer that a model may use.
 
     Attributes:
-        display_width: Width of the model's pictures in pixels.
+        display_width: Width of the model's pictures in pixels; None for a provider's default, see `fields.DEFAULT_SIZE`.
         display_height: Their height.
         environment: What kind of computer it is: "browser", "mac", "windows", "linux", or another that a provider knows.
     """
@@ -329,9 +329,9 @@ class ComputerUseCallContent(BaseContent):
             **kwargs,
         )
         self.call_id = call_id
-        self.action = _member(ComputerUseAction, action)
-        self.coordinate = _pair(coordinate)
-        self.end_coordinate = _pair(end_coordinate)
+        self.action: ComputerUseAction | str = _member(ComputerUseAction, action)
+        self.coordinate: Any = _pair(coordinate)
+        self.end_coordinate: Any = _pair(end_coordinate)
         self.text = text
         self.key = key
         self.button = button
@@ -383,7 +383,7 @@ class ComputerUseResultContent(BaseContent):
             raise ActionError(f"a screenshot is a DataContent, not {shown(type(screenshot).__name__)}")
         self.call_id = call_id
         self.screenshot = screenshot
-        self.text_output = _text(text_output)
+        self.text_output: TextContent | None = _text(text_output)
         self.error = error
 
 
@@ -439,7 +439,7 @@ class ShellCallContent(BaseContent):
             **kwargs,
         )
         self.call_id = call_id
-        self.action = _member(ShellAction, action)
+        self.action: ShellAction | str = _member(ShellAction, action)
         self.commands = commands
 
 
@@ -492,10 +492,10 @@ class ShellResultContent(BaseContent):
             **kwargs,
         )
         self.call_id = call_id
-        self.stdout = _text(stdout)
-        self.stderr = _text(stderr)
+        self.stdout: TextContent | None = _text(stdout)
+        self.stderr: TextContent | None = _text(stderr)
         self.exit_code = exit_code
-        self.outcome = _member(ShellOutcome, outcome)
+        self.outcome: ShellOutcome | str = _member(ShellOutcome, outcome)
 
 
 # --- fields ---

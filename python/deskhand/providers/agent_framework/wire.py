@@ -13,7 +13,8 @@ This module owns what the fields mean. What must never appear here: a provider's
   `cursor_position`, see `deskhand.actions.ACTIONS`), and those of a browser as Google's functions (`navigate`, `go_back`).
 * Additional properties that have a meaning: `modifiers` (keys held meanwhile), `path` (of a drag with more than two points),
   `scroll_distance` ([x, y] of a scroll along both axes), `region` (of a zoom: [x0, y0, x1, y1], the last two exclusive),
-  `repeat` (of a key), `paste` (of a text), `url` (of `navigate`), `pending_safety_checks` (as OpenAI's). Others are kept.
+  `repeat` (of a key), `paste` (of a text), `url` (of `navigate`), `pending_safety_checks` (as OpenAI's), `unreadable` (why the
+  action cannot be carried out, of a call that could not be read). Others are kept.
 """
 
 from __future__ import annotations
@@ -38,18 +39,21 @@ from deskhand.providers.common import (
     Result,
     SafetyCheck,
     Step,
+    a_click,
     a_list,
     a_mapping,
     a_number,
     a_point,
     a_string,
     an_integer,
+    clicked,
     the_rest,
 )
 from deskhand.providers.openai.wire import decode_check
 from deskhand.translate import DEFAULT_NOTCHES
 
 __all__ = [
+    "UNREADABLE",
     "WHO",
     "CallContents",
     "ScrollUnit",
@@ -63,6 +67,9 @@ __all__ = [
 
 WHO = "Agent Framework's computer content"
 
+UNREADABLE = "unreadable"
+"""The additional property of a content that stands for what could not be read: the reason."""
+
 ScrollUnit: TypeAlias = Literal["pixels", "notches"]
 CallContents: TypeAlias = (
     "ComputerUseCallContent | Mapping[str, Any] | Sequence[ComputerUseCallContent | Mapping[str, Any]]"
@@ -72,14 +79,8 @@ CallContents: TypeAlias = (
 _MILLISECONDS = 1000
 _CHECKS = "pending_safety_checks"
 _REVIEW = "pending_safety_review"
-_CLICKS: dict[str, type[act.Action]] = {
-    "left": act.LeftClick,
-    "middle": act.MiddleClick,
-    "right": act.RightClick,
-    "back": act.BackClick,
-    "forward": act.ForwardClick,
-}
-_BUTTONS = {action: button for button, action in _CLICKS.items()}
+_CLICKS = {"click": 1, "double_click": 2, "triple_click": 3}
+_NAMES = {count: name for name, count in _CLICKS.items()}
 _AXES = {"up": ("vertical", -1), "down": ("vertical", 1), "left": ("horizontal", -1), "right": ("horizontal", 1)}
 _DIRECTIONS = {axis: direction for direction, axis in _AXES.items()}
 _BROWSING = {
@@ -117,6 +118,7 @@ _FIELDS = {
 }
 _KNOWN = {name: tuple(frozenset(part.split()) for part in fields.split("|")) for name, fields in _FIELDS.items()}
 _ALL = frozenset[str]().union(*(fields for fields, _ in _KNOWN.values()))
+_PROPERTIES = frozenset[str]().union(*(properties for _, properties in _KNOWN.values()))
 _REFUSED = {name: sorted(_ALL - fields) for name, (fields, _) in _KNOWN.items()}
 _DRAG = 2
 
@@ -166,12 +168,16 @@ def _name(content: ComputerUseCallContent) -> str:
 
 def _step(content: ComputerUseCallContent, viewport: Viewport, unit: ScrollUnit) -> tuple[Step, dict[str, Any]]:
     """What one content asks for, and its other additional properties."""
+    more = a_mapping(content.additional_properties, "additional_properties")
+    if (why := more.get(UNREADABLE)) is not None:
+        raise ActionError(a_string(why, UNREADABLE))
     name = _name(content)
     fields, properties = _KNOWN[name]
-    more = a_mapping(content.additional_properties, "additional_properties")
-    if refused := [field for field in _REFUSED[name] if getattr(content, field) is not None]:
+    refused = [field for field in _REFUSED[name] if getattr(content, field) is not None]
+    refused += [key for key in _PROPERTIES - properties if more.get(key)]
+    if refused:
         # What is done must not be less than what was said.
-        raise ActionError(f"{name} takes no {', '.join(refused)}")
+        raise ActionError(f"{name} takes no {', '.join(sorted(refused))}")
     given = {field: value for field in fields if (value := getattr(content, field)) is not None}
     given |= {key: more[key] for key in properties if more.get(key) is not None}
     return _read(name, given, viewport, unit), the_rest(more, *properties)
@@ -179,7 +185,7 @@ def _step(content: ComputerUseCallContent, viewport: Viewport, unit: ScrollUnit)
 
 def _read(name: str, given: Mapping[str, Any], viewport: Viewport, unit: ScrollUnit) -> Step:  # noqa: PLR0911 # a table
     match name:
-        case "click" | "double_click" | "triple_click":
+        case _ if name in _CLICKS:
             return _click(name, given, viewport)
         case "drag":
             return _drag(given, viewport)
@@ -237,10 +243,9 @@ def _seconds(value: object) -> float:
 
 def _click(name: str, given: Mapping[str, Any], viewport: Viewport) -> act.Action:
     button = given.get("button", "left")
-    clicks = _CLICKS if name == "click" else {"left": act.DoubleClick if name == "double_click" else act.TripleClick}
-    if not isinstance(button, str) or button not in clicks:
-        raise ActionError(f"{name}: button is one of {', '.join(clicks)}, not {shown(button)}")
-    return clicks[button](_point(given, "coordinate", viewport), modifiers=given.get("modifiers", ()))  # type: ignore[call-arg] # all are clicks
+    if not isinstance(button, str) or button not in act.BUTTONS:
+        raise ActionError(f"{name}: button is one of {', '.join(act.BUTTONS)}, not {shown(button)}")
+    return a_click(button, _CLICKS[name], _point(given, "coordinate", viewport), modifiers=given.get("modifiers", ()))
 
 
 def _drag(given: Mapping[str, Any], viewport: Viewport) -> act.Drag:
@@ -356,13 +361,11 @@ def _written(step: Step, viewport: Viewport) -> tuple[str, dict[str, Any], dict[
 
 
 def _fields(step: act.Action, viewport: Viewport) -> tuple[str, dict[str, Any]]:  # noqa: PLR0911 # a table
+    if (click := clicked(step)) is not None:
+        button, count = click
+        # Of several clicks the left button goes without saying.
+        return _NAMES[count], {**_at(step, viewport), "button": None if count > 1 and button == "left" else button}
     match step:
-        case _ if type(step) in _BUTTONS:
-            return "click", {**_at(step, viewport), "button": _BUTTONS[type(step)]}
-        case act.DoubleClick():
-            return "double_click", _at(step, viewport)
-        case act.TripleClick():
-            return "triple_click", _at(step, viewport)
         case act.MouseDown(button=button) | act.MouseUp(button=button):
             return step.type, {**_at(step, viewport), "button": button}
         case act.Drag():

@@ -1,4 +1,4 @@
-"""The desktop as Claude's computer: the toolset of 2026, the single tools before it, and its shell.
+"""The desktop as Claude's computer: the toolset of 2026, the single tools before it, its shell and its text editor.
 
 With the SDK's own loop, which runs the calls of a turn in order and stops at the first that fails:
 
@@ -12,7 +12,8 @@ With the SDK's own loop, which runs the calls of a turn in order and stops at th
         print(runner.until_done().content[-1].text)
 
 With a loop of your own: `declare` for the request's `tools` (and `betas` for its headers), then `run_turn` for the answer's
-content. For a model that knows only a single tool, give its `version` to each of them.
+content. For a model that knows only a single tool, give its `version` to each of them. `bash` is its shell and `editor` its
+text editor, over the files of a container; `run_turn` takes them as `shell=` and as `editor=TextEditor(desktop)`.
 
 This module owns the names that users call. What must never appear here: a field of the wire, an import of the SDK.
 """
@@ -23,6 +24,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from deskhand.aio import AsyncDesktop
 from deskhand.errors import ActionError
+from deskhand.providers.anthropic.editing import (
+    EDITORS,
+    LATEST_EDITOR,
+    decode_edit,
+    encode_edit,
+)
+from deskhand.providers.anthropic.editing import declaration as declare_editor
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET, VERSIONS, rules_of
 from deskhand.providers.anthropic.loop import (
     SHELL_TIMEOUT,
@@ -30,6 +38,7 @@ from deskhand.providers.anthropic.loop import (
     async_seat,
     run,
     run_async,
+    run_editor,
     run_shell,
     run_turn,
     run_turn_async,
@@ -46,6 +55,7 @@ from deskhand.providers.anthropic.wire import (
     encode_shell,
     tier,
 )
+from deskhand.providers.editors import TextEditor, editor_of
 from deskhand.providers.extras import load
 from deskhand.providers.seat import AsyncSeat
 
@@ -53,27 +63,44 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deskhand.desktop import Desktop
-    from deskhand.providers.anthropic.sdk import AsyncBash, AsyncTool, AsyncToolset, Bash, Tool, Toolset
+    from deskhand.providers.anthropic.sdk import (
+        AsyncBash,
+        AsyncEditor,
+        AsyncTool,
+        AsyncToolset,
+        Bash,
+        Editor,
+        Tool,
+        Toolset,
+    )
     from deskhand.providers.seat import AnyDesktop, Seat
     from deskhand.providers.shells import AnyShell
     from deskhand.sizes import PictureSize
 
 __all__ = [
+    "EDITORS",
     "LATEST",
+    "LATEST_EDITOR",
     "NOT_EXECUTED",
     "TOOLSET",
     "VERSIONS",
+    "TextEditor",
     "bash",
     "betas",
     "declare",
+    "declare_editor",
     "decode",
+    "decode_edit",
     "decode_result",
     "decode_shell",
+    "editor",
     "encode",
     "encode_call",
+    "encode_edit",
     "encode_shell",
     "run",
     "run_async",
+    "run_editor",
     "run_shell",
     "run_turn",
     "run_turn_async",
@@ -236,4 +263,51 @@ def bash(session: AnyShell, *, timeout: float = SHELL_TIMEOUT, is_async: bool = 
     """
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
     made: Bash | AsyncBash = (sdk.AsyncBash if is_async else sdk.Bash)(session, timeout)
+    return made
+
+
+@overload
+def editor(
+    desktop: TextEditor | AnyDesktop,
+    version: str = LATEST_EDITOR,
+    *,
+    max_characters: int | None = None,
+    is_async: Literal[False] = False,
+) -> Editor: ...
+
+
+@overload
+def editor(
+    desktop: TextEditor | AnyDesktop,
+    version: str = LATEST_EDITOR,
+    *,
+    max_characters: int | None = None,
+    is_async: Literal[True],
+) -> AsyncEditor: ...
+
+
+def editor(
+    desktop: TextEditor | AnyDesktop,
+    version: str = LATEST_EDITOR,
+    *,
+    max_characters: int | None = None,
+    is_async: bool = False,
+) -> Editor | AsyncEditor:
+    """The text editor for the SDK's `tool_runner`, over the files of the desktop's machine.
+
+    Args:
+        desktop: The desktop, which who made it closes, or an editor at it.
+        version: One of `EDITORS`; those of 2024 and January 2025 can `undo_edit`.
+        max_characters: How much of a file is shown at once; an editor that is given has its own.
+        is_async: For `AsyncAnthropic`.
+
+    Raises:
+        ActionError: There is no such version.
+        MissingExtra: The SDK is not installed.
+    """
+    declared = declare_editor(version, max_characters=max_characters)
+    sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
+    made: Editor | AsyncEditor = (sdk.AsyncEditor if is_async else sdk.Editor)(
+        editor_of(desktop, max_characters=max_characters), declared
+    )
     return made

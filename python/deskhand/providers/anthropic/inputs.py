@@ -10,8 +10,8 @@ has a tool for each action. The names and meanings are the same. What differs:
 * Modifiers of a click or scroll are in `text`; the first implementation of `computer_20250124` called them `key`, which is
   understood there too.
 * `key` takes one chord; the two first versions were made for xdotool, to which `"Down Down"` are two.
-* A field that an action does not take is refused where another action takes it: what is done must not be less than what was
-  said. Other fields pass, and are given back.
+* A field that an action does not take is refused where another action takes it, or another provider's: what is done must not
+  be less than what was said. Other fields pass, and are given back.
 
 Regions are `[x0, y0, x1, y1]`, x1 and y1 exclusive, in pixels of the full screenshot as all coordinates.
 """
@@ -26,7 +26,7 @@ from deskhand import actions as act
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.geometry import Rect
 from deskhand.keys import chord_names
-from deskhand.providers.common import a_list, a_number, a_string, an_integer
+from deskhand.providers.common import a_list, a_number, a_string, an_integer, refuse_more
 from deskhand.translate import DEFAULT_NOTCHES, DEFAULT_WAIT, PIXELS_PER_NOTCH
 
 if TYPE_CHECKING:
@@ -189,6 +189,7 @@ def read(
     if given and (refused := {name for name in _KNOWN & given.keys() if given[name] is not None}):
         hint = "; go there first, with an action of its own" if refused & {"coordinate", "start_coordinate"} else ""
         raise ActionError(f"{action} takes no {', '.join(sorted(refused))} in {rules.type}{hint}")
+    refuse_more(rules.type, action, given)
     return _actions(action, fields, viewport, rules), given
 
 
@@ -337,7 +338,10 @@ def _written(  # noqa: PLR0911 # a table
 ) -> tuple[str, dict[str, Any]]:
     for name, kind in _CLICKS.items():
         if isinstance(action, kind):
-            return name, {**_at(action.xy, viewport), **_held(action.modifiers)}
+            # It has no button: one that is not the left one is refused by its rules.
+            button = getattr(action, "button", "left")
+            fields = {} if button == "left" else {"button": button}
+            return name, {**_at(action.xy, viewport), **_held(action.modifiers), **fields}
     match action:
         case act.LeftMouseDown() | act.MouseDown(button="left"):
             return "left_mouse_down", {**_at(action.xy, viewport), **_held(action.modifiers)}

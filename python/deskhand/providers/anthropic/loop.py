@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError
 from deskhand.providers.anthropic import wire
+from deskhand.providers.anthropic.editing import decode_edit, encode_edit, is_edit
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET
-from deskhand.providers.common import Call, Result, ShellAnswer, ShellCall, a_list, a_mapping
+from deskhand.providers.common import Call, EditAnswer, Result, ShellAnswer, ShellCall, a_list, a_mapping
+from deskhand.providers.editors import carry_out_edit
 from deskhand.providers.seat import AsyncSeat, Seat
 from deskhand.providers.shells import carry_out_shell, with_seat
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.desktop import Desktop
+    from deskhand.providers.editors import TextEditor
     from deskhand.providers.seat import AnyDesktop
     from deskhand.providers.shells import AnyShell
 
@@ -32,6 +35,7 @@ __all__ = [
     "plain",
     "run",
     "run_async",
+    "run_editor",
     "run_shell",
     "run_turn",
     "run_turn_async",
@@ -98,6 +102,7 @@ def run_turn(
     version: str | None = None,
     pictures: bool | None = None,
     shell: AnyShell | None = None,
+    editor: TextEditor | None = None,
     **options: Any,
 ) -> list[dict[str, Any]]:
     """Carry out what a whole answer of the model asks of the computer: in order, and after a failure nothing more.
@@ -108,17 +113,25 @@ def run_turn(
         version: As of `run`.
         pictures: As of `run`.
         shell: What runs the commands of the `bash` tool, if anything does: a session, or a desktop with a machine of its own.
+        editor: What the text editor's calls are carried out by, if they are; the same for a whole conversation.
         options: As of `run`.
 
     Returns:
-        One `tool_result` for each call of the computer, and of the shell where there is one. Other tools are yours to answer.
+        One `tool_result` for each call of the computer, and of the shell and the text editor where there is one. Other tools
+        are yours to answer.
 
     Raises:
         ActionError: It is no answer of a model.
         DesktopLost: There is no desktop any more.
     """
     at = seat(desktop, **options)
-    blocks = [block for block in _blocks(message) if wire.is_computer(block) or (shell and wire.is_shell(block))]
+    blocks = [
+        block
+        for block in _blocks(message)
+        if wire.is_computer(block)
+        or (shell is not None and wire.is_shell(block))
+        or (editor is not None and is_edit(block))
+    ]
     for block in blocks:
         wire.block_id(block)  # all can be answered, or nothing is done
     answers = []
@@ -128,7 +141,9 @@ def run_turn(
             answer = _not_executed(block) if failed else _run(at, block, version, pictures)
             failed = failed or answer.get("is_error", False)
             answers.append(answer)
-        elif shell is not None:
+        elif editor is not None and is_edit(block):
+            answers.append(run_editor(editor, block))
+        else:
             answers.append(run_shell(shell, block))
     return answers
 
@@ -140,12 +155,13 @@ async def run_turn_async(
     version: str | None = None,
     pictures: bool | None = None,
     shell: AnyShell | None = None,
+    editor: TextEditor | None = None,
     **options: Any,
 ) -> list[dict[str, Any]]:
     """As `run_turn`; cancelling stops it at its next safe point."""
     there = async_seat(desktop, **options)
     return await with_seat(
-        there, shell, lambda at: run_turn(at, message, version=version, pictures=pictures, shell=shell)
+        there, shell, lambda at: run_turn(at, message, version=version, pictures=pictures, shell=shell, editor=editor)
     )
 
 
@@ -159,7 +175,8 @@ def run_shell(session: AnyShell | None, payload: object, *, timeout: float = SHE
         timeout: Seconds for the command.
 
     Returns:
-        The `tool_result`. It is an error after a timeout, and when the command has failed.
+        The `tool_result`. It is an error where the command was ended, at its timeout or by a cancellation, or not run at all;
+        one that ends with another status than 0 is told with what it wrote.
 
     Raises:
         ActionError: It is no `tool_use` that could be answered.
@@ -172,6 +189,29 @@ def run_shell(session: AnyShell | None, payload: object, *, timeout: float = SHE
     except ActionError as error:
         return wire.encode_shell(ShellAnswer(call=ShellCall(commands=(), id=number), error=str(error)))
     return wire.encode_shell(carry_out_shell(session, call, provider=PROVIDER, timeout=timeout))
+
+
+def run_editor(editor: TextEditor | None, payload: object) -> dict[str, Any]:
+    """Carry out one `tool_use` of the text editor, of any version.
+
+    Args:
+        editor: What carries it out, the same for a whole conversation. None refuses.
+        payload: The block, as the SDK's object or as a dictionary.
+
+    Returns:
+        The `tool_result`. What cannot be read, is not allowed or failed is told there.
+
+    Raises:
+        ActionError: It is no `tool_use` that could be answered.
+        DesktopLost: There is no desktop any more.
+    """
+    block = a_mapping(plain(payload), "a tool_use")
+    number = wire.block_id(block)
+    try:
+        call = decode_edit(block)
+    except ActionError as error:
+        return encode_edit(EditAnswer(text=str(error), id=number, failed=True))
+    return encode_edit(carry_out_edit(editor, call, provider=PROVIDER))
 
 
 def carry_out(seat: Seat, call: Call, *, pictures: bool) -> Result:

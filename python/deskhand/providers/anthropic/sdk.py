@@ -1,4 +1,4 @@
-"""The classes that Anthropic's own loop runs: the toolset, the single tools, the shell.
+"""The classes that Anthropic's own loop runs: the toolset, the single tools, the shell, the text editor.
 
 This module owns what needs the SDK. What must never appear here: a field of an input, an action.
 """
@@ -18,7 +18,8 @@ from anthropic.tools.computer import (
 
 from deskhand.errors import ActionError, DesktopLost
 from deskhand.providers.anthropic import wire
-from deskhand.providers.anthropic.loop import carry_out, run, run_shell
+from deskhand.providers.anthropic.loop import carry_out, run, run_editor, run_shell
+from deskhand.providers.editors import with_editor
 from deskhand.providers.shells import with_shell
 
 if TYPE_CHECKING:
@@ -37,10 +38,21 @@ if TYPE_CHECKING:
         BetaToolUnionParam,
     )
 
+    from deskhand.providers.editors import TextEditor
     from deskhand.providers.seat import AsyncSeat, Seat
     from deskhand.providers.shells import AnyShell
 
-__all__ = ["AsyncBash", "AsyncTool", "AsyncToolset", "Bash", "Tool", "Toolset", "ToolsetLost"]
+__all__ = [
+    "AsyncBash",
+    "AsyncEditor",
+    "AsyncTool",
+    "AsyncToolset",
+    "Bash",
+    "Editor",
+    "Tool",
+    "Toolset",
+    "ToolsetLost",
+]
 
 
 class ToolsetLost(DesktopLost, ToolsetUsageError):
@@ -196,6 +208,41 @@ class AsyncBash(BetaAsyncBuiltinFunctionTool):
         """Run one command, or begin a new session."""
         block = _block(wire.SHELL, input)
         return _content(await with_shell(self._session, lambda shell: run_shell(shell, block, timeout=self._timeout)))
+
+
+class Editor(BetaBuiltinFunctionTool):
+    """The text editor for `Anthropic().beta.messages.tool_runner`."""
+
+    def __init__(self, editor: TextEditor, declaration: dict[str, Any]) -> None:
+        """See `deskhand.providers.anthropic.editor`."""
+        self._editor = editor
+        self._declaration = declaration
+
+    def to_dict(self) -> BetaToolUnionParam:
+        """What the request lists."""
+        return cast("BetaToolUnionParam", dict(self._declaration))
+
+    def call(self, input: object) -> BetaToolsetContent:
+        """View or edit a file."""
+        return _content(run_editor(self._editor, _block(self._declaration["name"], input)))
+
+
+class AsyncEditor(BetaAsyncBuiltinFunctionTool):
+    """As `Editor`, for `AsyncAnthropic`."""
+
+    def __init__(self, editor: TextEditor, declaration: dict[str, Any]) -> None:
+        """See `deskhand.providers.anthropic.editor`."""
+        self._editor = editor
+        self._declaration = declaration
+
+    def to_dict(self) -> BetaToolUnionParam:
+        """What the request lists."""
+        return cast("BetaToolUnionParam", dict(self._declaration))
+
+    async def call(self, input: object) -> BetaToolsetContent:
+        """View or edit a file."""
+        block = _block(self._declaration["name"], input)
+        return _content(await with_editor(self._editor, lambda _: run_editor(self._editor, block)))
 
 
 def _block(name: str, input: object) -> dict[str, Any]:

@@ -25,16 +25,18 @@ from deskhand.providers.common import (
     a_list,
     a_mapping,
     a_string,
+    one_picture,
     picture_of_base64,
+    refuse_more_of_a_command,
     the_rest,
 )
+from deskhand.providers.outcomes import notes_on, tool_failed
 from deskhand.sizes import MODELS, Fit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand.geometry import Viewport
-    from deskhand.inside import CommandResult
 
 __all__ = [
     "FAMILY",
@@ -66,6 +68,8 @@ SHELL = "bash"
 
 NOT_EXECUTED = "Not executed: an earlier computer action in this turn failed."
 """What every call is answered that follows one that failed in the same turn, to the letter."""
+
+_NO_PICTURE = "There is no picture."
 
 MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -182,6 +186,8 @@ def said(result: Result) -> list[str]:
         texts.append(f"X={result.cursor.x},Y={result.cursor.y}")
     elif not asks_to_see(call):
         texts.append(described(call.steps, call.viewport, rules_of(call.name)))
+    elif result.picture is None and not result.text:
+        texts.append(_NO_PICTURE)
     return [*texts, result.text] if result.text else texts
 
 
@@ -192,7 +198,7 @@ def outcome_of(call: Call, texts: Sequence[str], picture: Picture | None) -> Res
     if rest and call.steps and isinstance(call.steps[-1], CursorPosition) and (found := _CURSOR.fullmatch(rest[0])):
         cursor = Point(int(found[1]), int(found[2]))
         del rest[0]
-    elif rest and rest[0] == described(call.steps, call.viewport, rules_of(call.name)):
+    elif rest and rest[0] in (described(call.steps, call.viewport, rules_of(call.name)), _NO_PICTURE):
         del rest[0]
     return Result(call=call, picture=picture, cursor=cursor, text="\n".join(rest) or None)
 
@@ -259,7 +265,7 @@ def _content(content: object) -> tuple[list[str], Picture | None]:
     if isinstance(content, str):
         return [content], None
     texts: list[str] = []
-    picture: Picture | None = None
+    pictures: list[Picture] = []
     for each in a_list(content, "a result's content"):
         block = a_mapping(each, "a block of a result")
         if block.get("type") == "text":
@@ -268,10 +274,10 @@ def _content(content: object) -> tuple[list[str], Picture | None]:
             source = a_mapping(block.get("source"), "a picture's source")
             if source.get("type") != "base64":
                 raise ActionError(f"a picture is given in base64, not as {shown(source.get('type'))}")
-            picture = picture_of_base64(source.get("data"), mime_of(source.get("media_type")))
+            pictures.append(picture_of_base64(source.get("data"), mime_of(source.get("media_type"))))
         else:
             raise ActionError(f"a result has texts and a picture, not {shown(block.get('type'))}")
-    return texts, picture
+    return texts, one_picture(pictures)
 
 
 # --- the shell ---
@@ -302,6 +308,7 @@ def commanded(input: object, *, id: str | None, extra: dict[str, Any]) -> ShellC
     """
     given = a_mapping(input, "the shell's input")
     if unknown := the_rest(given, "command", "restart"):
+        refuse_more_of_a_command(SHELL, unknown)
         extra = {**extra, "input": unknown}
     command, restart = given.get("command"), given.get("restart")
     if restart is not None and not isinstance(restart, bool):
@@ -324,21 +331,11 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
 
 
 def lines_of(answer: ShellAnswer) -> tuple[str, bool]:
-    """What the model reads of a shell's answer, never empty, and whether it is of a failure."""
+    """What the model reads of a shell's answer, never empty, and whether it is an error of the tool (`outcomes`)."""
     lines = ["tool has been restarted."] if answer.call.restart and answer.error is None else []
     for output in answer.outputs:
         lines += [text.rstrip("\n") for text in (output.stdout, output.stderr) if text.strip("\n")]
-        lines += _ending(output)
+        lines += notes_on(output)
     if answer.error is not None:
         lines.append(answer.error)
-    failed = answer.error is not None or any(output.timed_out or output.exit_code for output in answer.outputs)
-    return "\n".join(lines) or "(no output)", failed
-
-
-def _ending(output: CommandResult) -> list[str]:
-    lines = ["(more was written than is kept)"] if output.truncated else []
-    if output.timed_out:
-        lines.append("(ended at the timeout, with all that it had started; the session may be a new one)")
-    elif output.exit_code:
-        lines.append(f"(exit code {output.exit_code})")
-    return lines
+    return "\n".join(lines) or "(no output)", tool_failed(answer)

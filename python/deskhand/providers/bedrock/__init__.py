@@ -21,20 +21,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand.providers.anthropic.editing import EDITORS
 from deskhand.providers.anthropic.loop import SIZE
 from deskhand.providers.anthropic.wire import tier
 from deskhand.providers.bedrock import agentcore, agents, converse
 from deskhand.providers.bedrock.converse import (
     VERSION,
     decode,
+    decode_edit,
     decode_result,
     decode_shell,
     encode,
     encode_call,
+    encode_edit,
     encode_shell,
     message_of,
 )
 from deskhand.providers.bedrock.loop import run, run_async
+from deskhand.providers.editors import TextEditor
 from deskhand.providers.seat import AsyncSeat
 
 if TYPE_CHECKING:
@@ -42,17 +46,21 @@ if TYPE_CHECKING:
     from deskhand.sizes import PictureSize
 
 __all__ = [
+    "EDITORS",
     "VERSION",
+    "TextEditor",
     "agentcore",
     "agents",
     "converse",
     "declare",
     "declare_agent",
     "decode",
+    "decode_edit",
     "decode_result",
     "decode_shell",
     "encode",
     "encode_call",
+    "encode_edit",
     "encode_shell",
     "message_of",
     "run",
@@ -67,6 +75,7 @@ def declare(
     *,
     size: PictureSize | None = SIZE,
     shell: bool = False,
+    editor: str | None = None,
 ) -> dict[str, Any]:
     """What is given to `converse` and `converse_stream` besides the messages.
 
@@ -75,6 +84,7 @@ def declare(
         version: Of Anthropic's single tools; `VERSION` by default.
         size: How large the pictures are; the same as for `run`.
         shell: Declare the shell too.
+        editor: Which version of the text editor to declare too, one of `EDITORS`.
 
     Returns:
         `additionalModelRequestFields`, and a `toolConfig` with a tool that does nothing, without which the service refuses
@@ -83,7 +93,7 @@ def declare(
     Raises:
         ActionError: There is no such version.
     """
-    return converse.declaration(AsyncSeat.of(desktop, size=size).viewport.model, version, shell=shell)
+    return converse.declaration(AsyncSeat.of(desktop, size=size).viewport.model, version, shell=shell, editor=editor)
 
 
 def declare_agent(
@@ -92,10 +102,11 @@ def declare_agent(
     *,
     size: PictureSize | None = SIZE,
     shell: bool = False,
+    editor: str | None = None,
 ) -> list[dict[str, Any]]:
     """The `actionGroups` of an agent or inline agent; otherwise as `declare`.
 
     Raises:
         ActionError: There is no such version.
     """
-    return agents.declaration(AsyncSeat.of(desktop, size=size).viewport.model, version, shell=shell)
+    return agents.declaration(AsyncSeat.of(desktop, size=size).viewport.model, version, shell=shell, editor=editor)

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any
 from deskhand import actions as act
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.geometry import Viewport
-from deskhand.providers.common import Call, Picture, Result, a_list, a_mapping, a_string, an_integer, the_rest
+from deskhand.providers.common import (
+    Call,
+    Picture,
+    Result,
+    a_click,
+    a_list,
+    a_mapping,
+    a_string,
+    an_integer,
+    refuse_more,
+    the_rest,
+)
 from deskhand.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 
 if TYPE_CHECKING:
@@ -46,11 +57,9 @@ _FIELDS = {
 KINDS = tuple(_FIELDS)
 """The names of its actions."""
 
-_LEFT: dict[int, type[act.LeftClick | act.DoubleClick | act.TripleClick]] = {
-    1: act.LeftClick,
-    2: act.DoubleClick,
-    3: act.TripleClick,
-}
+_GESTURES = (1, 2, 3)
+"""How many clicks are one action of ours."""
+
 _BUTTONS = ("LEFT", "RIGHT", "MIDDLE")
 
 
@@ -101,7 +110,9 @@ def _fields(kind: str, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], di
     fields = {name: value for name, value in arguments.items() if name in known and value is not None}
     if missing := [name for name in names if not name.endswith("?") and name not in fields]:
         raise ActionError(f"{kind}: {', '.join(missing)} missing")
-    return fields, {name: value for name, value in arguments.items() if name not in fields}
+    rest = {name: value for name, value in arguments.items() if name not in fields}
+    refuse_more(WHERE, kind, rest)
+    return fields, rest
 
 
 def _steps(kind: str, fields: Mapping[str, Any], viewport: Viewport) -> tuple[act.Action, ...]:
@@ -160,12 +171,10 @@ def _button(fields: Mapping[str, Any]) -> str:
 
 
 def _clicks(button: str, count: int, xy: tuple[int, int]) -> tuple[act.Action, ...]:
-    if button == "LEFT" and count in _LEFT:
-        return (_LEFT[count](xy),)
-    if count == 1:
-        return (act.RightClick(xy) if button == "RIGHT" else act.MiddleClick(xy),)
-    # As one gesture, so that nothing is waited for between the clicks.
     name = button.lower()
+    if count in _GESTURES:
+        return (a_click(name, count, xy),)
+    # As one gesture, so that nothing is waited for between the clicks.
     again = (act.MouseDown(name), act.MouseUp(name)) * (count - 1)
     return (act.MouseDown(name, xy), act.MouseUp(name), *again)
 
@@ -213,7 +222,7 @@ def _written(steps: Sequence[Step], viewport: Viewport) -> tuple[str, dict[str, 
 
 def _counted(steps: Sequence[Step], xy: tuple[int, int]) -> dict[str, Any] | None:
     for button in _BUTTONS:
-        for count in {*_LEFT, min(len(steps) // 2, MOST_CLICKS)} - {0}:
+        for count in {*_GESTURES, min(len(steps) // 2, MOST_CLICKS)} - {0}:
             if _clicks(button, count, xy) == tuple(steps):
                 fields: dict[str, Any] = {} if button == "LEFT" else {"button": button}
                 return fields if count == 1 else {**fields, "clickCount": count}
@@ -263,6 +272,9 @@ def encode(result: Result) -> dict[str, Any]:
         outcome = {"status": "FAILED", "error": result.error}
     elif kind == "screenshot" and result.picture is not None:
         outcome["data"] = result.picture.data
+    elif result.text is not None:
+        # There is no other place for words: that the screen has another size now.
+        outcome["error"] = result.text
     session = {} if result.call.id is None else {"sessionId": result.call.id}
     return {"result": {kind: outcome}, **session}
 
@@ -283,7 +295,9 @@ def decode_result(payload: object, call: Call) -> Result:
             data = outcome.get("data")
             if data is not None and not isinstance(data, bytes):
                 raise ActionError(f"a picture's bytes are bytes, not {shown(type(data).__name__)}")
-            return Result(call=call, picture=None if data is None else Picture(data))
+            said = outcome.get("error")
+            text = None if said is None else a_string(said, "an error")
+            return Result(call=call, picture=None if data is None else Picture(data), text=text)
         case "FAILED":
             return Result(call=call, error=a_string(outcome.get("error", ""), "an error"))
         case other:

@@ -13,14 +13,18 @@ This module owns the envelopes of `InvokeAgent` and `InvokeInlineAgent`, which a
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from deskhand.errors import ActionError, shown
+from deskhand.errors import ActionError, UnsupportedAction, shown
+from deskhand.providers.anthropic.editing import EDITORS, edit_of, name_of
 from deskhand.providers.anthropic.inputs import write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, outcome_of, said
 from deskhand.providers.bedrock.converse import flat_actions, image_of, picture_of, single
 from deskhand.providers.common import (
     Call,
+    EditAnswer,
+    EditCall,
     Result,
     SafetyCheck,
     ShellAnswer,
@@ -28,6 +32,7 @@ from deskhand.providers.common import (
     a_list,
     a_mapping,
     a_string,
+    refuse_more_of_a_command,
     the_rest,
 )
 
@@ -40,14 +45,17 @@ __all__ = [
     "MOST_INPUTS",
     "declaration",
     "decode",
+    "decode_edit",
     "decode_result",
     "decode_shell",
     "encode",
     "encode_call",
+    "encode_edit",
     "encode_shell",
     "function_of",
     "inputs_of",
     "is_computer",
+    "is_edit",
     "is_shell",
     "not_ours",
     "reply",
@@ -58,15 +66,17 @@ MOST_INPUTS = 5
 
 _CONFIRM_ONLY = "USER_CONFIRMATION"
 _CONFIRMED = (_CONFIRM_ONLY, "USER_CONFIRMATION_AND_RESULT")
-_LISTS = frozenset({"coordinate", "start_coordinate", "region"})
-_OTHERS = frozenset({"duration", "scroll_amount", "repeat", "restart"})
+_LISTS = frozenset({"coordinate", "start_coordinate", "region", "view_range"})
+_OTHERS = frozenset({"duration", "scroll_amount", "repeat", "restart", "insert_line"})
 
 
-def declaration(size: Size, version: str | None = None, *, shell: bool = False) -> list[dict[str, Any]]:
+def declaration(
+    size: Size, version: str | None = None, *, shell: bool = False, editor: str | None = None
+) -> list[dict[str, Any]]:
     """The `actionGroups` of an agent, for pictures of this size.
 
     Raises:
-        ActionError: There is no such version.
+        ActionError: There is no such version, of the computer or of the text editor.
     """
     sizes = {"display_width_px": str(size.width), "display_height_px": str(size.height), "display_number": "1"}
     computer = {
@@ -79,7 +89,16 @@ def declaration(size: Size, version: str | None = None, *, shell: bool = False) 
         "parentActionGroupSignature": "ANTHROPIC.Bash",
         "parentActionGroupSignatureParams": {"type": "bash_20250124"},
     }
-    return [computer, bash] if shell else [computer]
+    groups = [computer, bash] if shell else [computer]
+    if editor is not None:
+        groups.append(
+            {
+                "actionGroupName": name_of(editor),
+                "parentActionGroupSignature": "ANTHROPIC.TextEditor",
+                "parentActionGroupSignatureParams": {"type": editor},
+            }
+        )
+    return groups
 
 
 # --- calls ---
@@ -120,6 +139,11 @@ def is_computer(function: Mapping[str, Any]) -> bool:
 def is_shell(function: Mapping[str, Any]) -> bool:
     """Whether the inside of an input is a call of the shell."""
     return function.get("function") == SHELL
+
+
+def is_edit(function: Mapping[str, Any]) -> bool:
+    """Whether the inside of an input is a call of the text editor."""
+    return function.get("function") in EDITORS.values()
 
 
 def decode(payload: object, viewport: Viewport, version: str | None = None) -> Call:
@@ -218,7 +242,11 @@ def reply(invocation_id: str, results: Sequence[Mapping[str, Any]]) -> dict[str,
 
 
 def encode(result: Result) -> dict[str, Any]:
-    """The result of a call: what went wrong, in words; else where the pointer is, or the picture, or that all was done."""
+    """The result of a call: what went wrong, in words; else where the pointer is, or the picture, or that all was done.
+
+    Raises:
+        UnsupportedAction: It has a picture and a text.
+    """
     call = result.call
     answer = _named(call.extra, FAMILY)
     if call.safety:
@@ -229,6 +257,10 @@ def encode(result: Result) -> dict[str, Any]:
             answer["responseState"] = "REPROMPT"
         answer["responseBody"] = _text(result.error)
     elif result.picture is not None and result.cursor is None:
+        if result.text is not None:
+            raise UnsupportedAction(
+                "Bedrock's agents", "a picture with a text", "a result has one of them: leave the other out"
+            )
         answer["responseBody"] = {"IMAGES": {"images": [image_of(result.picture)]}}
     elif call.steps:
         answer["responseBody"] = _text("\n".join(said(result)))
@@ -311,6 +343,7 @@ def decode_shell(payload: object) -> ShellCall:
     given, parameters = _parameters(function)
     extra = the_rest(function, "function", "parameters")
     if kept := [parameter for parameter in parameters if parameter["name"] not in ("command", "restart")]:
+        refuse_more_of_a_command(SHELL, {parameter["name"]: parameter["value"] for parameter in kept})
         extra["parameters"] = kept
     known = {name: given[name] for name in ("command", "restart") if name in given}
     return commanded(known, id=None, extra=extra)
@@ -321,3 +354,34 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
     text, failed = lines_of(answer)
     state = {"responseState": "REPROMPT"} if failed else {}
     return {"functionResult": {**_named(answer.call.extra, SHELL), **state, "responseBody": _text(text)}}
+
+
+# --- the text editor ---
+
+
+def decode_edit(payload: object) -> EditCall:
+    """What an input of the action group `ANTHROPIC.TextEditor` asks for.
+
+    Raises:
+        ActionError: It is malformed, or wants to be confirmed.
+        UnsupportedAction: Its tool has no such command.
+    """
+    function = function_of(payload)
+    if not is_edit(function):
+        raise ActionError(f"a call of the text editor names its function, not {shown(function.get('function'))}")
+    if _safety(function):
+        raise ActionError("an edit that the agent wants confirmed is not made: there is nobody to ask")
+    given, parameters = _parameters(function)
+    extra = the_rest(function, "function", "parameters")
+    call = edit_of(given, id=None, name=a_string(function["function"], "a function's name"), extra=extra)
+    unknown = call.extra.get("input", {})
+    if kept := [parameter for parameter in parameters if parameter["name"] in unknown]:
+        extra["parameters"] = kept
+    return replace(call, extra=extra)
+
+
+def encode_edit(answer: EditAnswer) -> dict[str, Any]:
+    """The result of a call of the text editor."""
+    state = {"responseState": "REPROMPT"} if answer.failed else {}
+    named = _named(answer.extra, answer.name or "")
+    return {"functionResult": {**named, **state, "responseBody": _text(answer.text)}}

@@ -12,10 +12,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, shown
+from deskhand.providers.anthropic.editing import EDITORS, edit_of
+from deskhand.providers.anthropic.editing import declaration as editor_declaration
 from deskhand.providers.anthropic.inputs import VERSIONS, read, rules_of, write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, mime_of, outcome_of, said
 from deskhand.providers.common import (
     Call,
+    EditAnswer,
+    EditCall,
     Picture,
     Result,
     ShellAnswer,
@@ -23,6 +27,7 @@ from deskhand.providers.common import (
     a_list,
     a_mapping,
     a_string,
+    one_picture,
     the_rest,
 )
 
@@ -38,14 +43,17 @@ __all__ = [
     "block_id",
     "declaration",
     "decode",
+    "decode_edit",
     "decode_result",
     "decode_shell",
     "encode",
     "encode_call",
+    "encode_edit",
     "encode_shell",
     "flat_actions",
     "image_of",
     "is_computer",
+    "is_edit",
     "is_shell",
     "message_of",
     "picture_of",
@@ -85,17 +93,21 @@ def flat_actions(
     return read(a_string(given.get("action"), "an action"), the_rest(given, "action"), viewport, rules)
 
 
-def declaration(size: Size, version: str | None = None, *, shell: bool = False) -> dict[str, Any]:
+def declaration(
+    size: Size, version: str | None = None, *, shell: bool = False, editor: str | None = None
+) -> dict[str, Any]:
     """What is given to `converse` besides the messages, for pictures of this size.
 
     Raises:
-        ActionError: There is no such version.
+        ActionError: There is no such version, of the computer or of the text editor.
     """
     rules = single(version)
     tool = {"type": rules.type, "name": FAMILY, "display_width_px": size.width, "display_height_px": size.height}
     if "zoom" in rules.actions:
         tool["enable_zoom"] = True
     tools = [tool, *([{"type": "bash_20250124", "name": SHELL}] if shell else [])]
+    if editor is not None:
+        tools.append(editor_declaration(editor))
     nothing = {"name": PLACEHOLDER, "description": "Does nothing.", "inputSchema": {"json": {"type": "object"}}}
     return {
         "toolConfig": {"tools": [{"toolSpec": nothing}]},
@@ -124,6 +136,11 @@ def is_computer(block: Mapping[str, Any]) -> bool:
 def is_shell(block: Mapping[str, Any]) -> bool:
     """Whether the inside of a `toolUse` is a call of the shell."""
     return block.get("name") == SHELL
+
+
+def is_edit(block: Mapping[str, Any]) -> bool:
+    """Whether the inside of a `toolUse` is a call of the text editor."""
+    return block.get("name") in EDITORS.values()
 
 
 def block_id(block: Mapping[str, Any]) -> str:
@@ -218,20 +235,20 @@ def decode_result(payload: object, call: Call) -> Result:
     if block.get("toolUseId") != call.id:
         raise ActionError(f"this is the result of {shown(block.get('toolUseId'))}, not of {shown(call.id)}")
     texts: list[str] = []
-    picture: Picture | None = None
+    pictures: list[Picture] = []
     for each in a_list(block.get("content"), "a result's content"):
         part = a_mapping(each, "a block of a result")
         if list(part) == ["text"]:
             texts.append(a_string(part["text"], "a text"))
         elif list(part) == ["image"]:
-            picture = picture_of(part["image"])
+            pictures.append(picture_of(part["image"]))
         else:
             raise ActionError(f"a block of a result is one text or one image, not {shown(sorted(part))}")
     match block.get("status"):
         case "error":
             return Result(call=call, error="\n".join(texts))
         case "success" | None:
-            return outcome_of(call, texts, picture)
+            return outcome_of(call, texts, one_picture(pictures))
         case other:
             raise ActionError(f"a status is success or error, not {shown(other)}")
 
@@ -255,6 +272,28 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
     """The `toolResult` of a call of the shell."""
     text, failed = lines_of(answer)
     return _tool_result(answer.call.id, [{"text": text}], "error" if failed else "success")
+
+
+# --- the text editor ---
+
+
+def decode_edit(payload: object) -> EditCall:
+    """What a `toolUse` of the text editor asks for.
+
+    Raises:
+        ActionError: It is malformed.
+        UnsupportedAction: Its tool has no such command.
+    """
+    block = tool_of(payload)
+    if not is_edit(block):
+        raise ActionError(f"a call of the text editor names it, not {shown(block.get('name'))}")
+    extra = the_rest(block, "toolUseId", "name", "input")
+    return edit_of(block.get("input"), id=block_id(block), name=a_string(block["name"], "a tool's name"), extra=extra)
+
+
+def encode_edit(answer: EditAnswer) -> dict[str, Any]:
+    """The `toolResult` of a call of the text editor."""
+    return _tool_result(answer.id, [{"text": answer.text}], "error" if answer.failed else "success")
 
 
 # --- streams ---
@@ -283,7 +322,9 @@ def message_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             index, delta = event["contentBlockDelta"]["contentBlockIndex"], event["contentBlockDelta"]["delta"]
             if "text" in delta:
                 blocks.setdefault(index, {"text": ""})["text"] += delta["text"]
-            elif "toolUse" in delta and index in inputs:
+            elif "toolUse" in delta:
+                if index not in inputs:
+                    raise ActionError(f"a part of a toolUse came without its beginning, in block {shown(index)}")
                 inputs[index] += delta["toolUse"]["input"]
     for index, text in inputs.items():
         try:

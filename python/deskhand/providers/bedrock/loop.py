@@ -6,13 +6,15 @@ never appear here: boto3, a field of the wire.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, shown
 from deskhand.providers.anthropic.loop import SHELL_TIMEOUT, SIZE, carry_out
 from deskhand.providers.anthropic.wire import NOT_EXECUTED
 from deskhand.providers.bedrock import agentcore, agents, converse
-from deskhand.providers.common import Call, Result, ShellAnswer, ShellCall, a_list, a_mapping
+from deskhand.providers.common import Call, EditAnswer, Result, ShellAnswer, ShellCall, a_list, a_mapping
+from deskhand.providers.editors import carry_out_edit
 from deskhand.providers.seat import AsyncSeat, Seat
 from deskhand.providers.shells import carry_out_shell, with_seat
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.desktop import Desktop
+    from deskhand.providers.editors import TextEditor
     from deskhand.providers.seat import AnyDesktop
     from deskhand.providers.shells import AnyShell
 
@@ -31,12 +34,22 @@ PROVIDER = "bedrock"
 _NOBODY = "there is no such tool here: use the computer"
 
 
+@dataclass(frozen=True, slots=True)
+class _Tools:
+    """What there is besides the computer, and which version of that was declared."""
+
+    version: str | None
+    shell: AnyShell | None
+    editor: TextEditor | None
+
+
 def run(
     desktop: Desktop | Seat,
     payload: object,
     *,
     version: str | None = None,
     shell: AnyShell | None = None,
+    editor: TextEditor | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Carry out what came from Bedrock.
@@ -49,15 +62,16 @@ def run(
     | one input of it | one result of it |
     | a request of `invoke_browser`, or its action | the response |
 
-    Of a message, calls of other tools than the computer and the shell are left out: they are yours to answer. Of a
-    `returnControl`, where all must be answered at once, the model is told that there is no such tool; answer input by input to
-    carry out more.
+    Of a message, calls of other tools than the computer, the shell and the text editor are left out: they are yours to answer.
+    Of a `returnControl`, where all must be answered at once, the model is told that there is no such tool; answer input by
+    input to carry out more.
 
     Args:
         desktop: The desktop, or a seat at it.
         payload: One of the above.
         version: Which computer tool was declared; see `VERSION`.
         shell: What runs the commands of the `bash` tool, if anything does: a session, or a desktop with a machine of its own.
+        editor: What the text editor's calls are carried out by, if they are; the same for a whole conversation.
         options: Of a `Seat`, where none is given: `size` (by default Anthropic's; `tier(model)` is the most for a model),
             `settle`, `policy`, `ask`.
 
@@ -71,14 +85,15 @@ def run(
     """
     seat = Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
     given = a_mapping(payload, "what comes from Bedrock")
+    tools = _Tools(version, shell, editor)
     if {"output", "content"} & given.keys():
-        return _message(seat, given, version, shell)
+        return _message(seat, given, tools)
     if {"toolUse", "toolUseId"} & given.keys():
-        return _tool(seat, converse.tool_of(given), version, shell)
+        return _tool(seat, converse.tool_of(given), tools)
     if {"returnControl", "invocationInputs"} & given.keys():
-        return _control(seat, given, version, shell)
+        return _control(seat, given, tools)
     if {"functionInvocationInput", "apiInvocationInput"} & given.keys():
-        return _input(seat, given, version, shell)
+        return _input(seat, given, tools)
     if {"action", *agentcore.KINDS} & given.keys():
         return _browser(seat, given)
     raise ActionError(f"this is nothing that Bedrock sends: {shown(sorted(given))}")
@@ -90,63 +105,80 @@ async def run_async(
     *,
     version: str | None = None,
     shell: AnyShell | None = None,
+    editor: TextEditor | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """As `run`; cancelling stops it at its next safe point."""
     there = AsyncSeat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
-    return await with_seat(there, shell, lambda seat: run(seat, payload, version=version, shell=shell))
+    return await with_seat(there, shell, lambda seat: run(seat, payload, version=version, shell=shell, editor=editor))
 
 
 # --- Converse ---
 
 
-def _message(seat: Seat, given: Mapping[str, Any], version: str | None, shell: AnyShell | None) -> dict[str, Any]:
+def _message(seat: Seat, given: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     if "output" in given:
         given = a_mapping(a_mapping(given["output"], "an output").get("message"), "a message")
-    tools = []
+    asked = []
     for block in a_list(given.get("content"), "a message's content"):
         if "toolUse" in a_mapping(block, "a block of a message"):
             tool = converse.tool_of(block)
-            if converse.is_computer(tool) or (shell is not None and converse.is_shell(tool)):
+            if converse.is_computer(tool) or _is_other(tool, tools):
                 converse.block_id(tool)  # all can be answered, or nothing is done
-                tools.append(tool)
+                asked.append(tool)
     answers: list[dict[str, Any]] = []
     failed = False
-    for tool in tools:
+    for tool in asked:
         if failed and converse.is_computer(tool):
-            answers.append(converse.encode(_refused(seat, NOT_EXECUTED, version, number=converse.block_id(tool))))
+            answers.append(converse.encode(_refused(seat, NOT_EXECUTED, tools, number=converse.block_id(tool))))
             continue
-        answers.append(_tool(seat, tool, version, shell))
+        answers.append(_tool(seat, tool, tools))
         failed = failed or (converse.is_computer(tool) and answers[-1]["toolResult"]["status"] == "error")
     return {"role": "user", "content": answers}
 
 
-def _tool(seat: Seat, tool: Mapping[str, Any], version: str | None, shell: AnyShell | None) -> dict[str, Any]:
+def _is_other(tool: Mapping[str, Any], tools: _Tools) -> bool:
+    return (tools.shell is not None and converse.is_shell(tool)) or (
+        tools.editor is not None and converse.is_edit(tool)
+    )
+
+
+def _tool(seat: Seat, tool: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     number = converse.block_id(tool)
-    if shell is not None and converse.is_shell(tool):
+    if tools.shell is not None and converse.is_shell(tool):
         try:
             call = converse.decode_shell(tool)
         except ActionError as error:
             return converse.encode_shell(ShellAnswer(call=ShellCall(commands=(), id=number), error=str(error)))
-        return converse.encode_shell(carry_out_shell(shell, call, provider=PROVIDER, timeout=SHELL_TIMEOUT))
+        return converse.encode_shell(carry_out_shell(tools.shell, call, provider=PROVIDER, timeout=SHELL_TIMEOUT))
+    if tools.editor is not None and converse.is_edit(tool):
+        return _edit(tools.editor, tool, number)
     if not converse.is_computer(tool):
-        return converse.encode(_refused(seat, _NOBODY, version, number=number))
+        return converse.encode(_refused(seat, _NOBODY, tools, number=number))
     try:
-        asked = converse.decode(tool, seat.viewport, version)
+        asked = converse.decode(tool, seat.viewport, tools.version)
     except ActionError as error:
-        return converse.encode(_refused(seat, str(error), version, number=number))
+        return converse.encode(_refused(seat, str(error), tools, number=number))
     return converse.encode(carry_out(seat, asked, pictures=True))
 
 
-def _refused(seat: Seat, why: str, version: str | None, *, number: str | None = None) -> Result:
-    name = converse.single(version).type
+def _edit(editor: TextEditor, tool: Mapping[str, Any], number: str) -> dict[str, Any]:
+    try:
+        call = converse.decode_edit(tool)
+    except ActionError as error:
+        return converse.encode_edit(EditAnswer(text=str(error), id=number, failed=True))
+    return converse.encode_edit(carry_out_edit(editor, call, provider=PROVIDER))
+
+
+def _refused(seat: Seat, why: str, tools: _Tools, *, number: str | None = None) -> Result:
+    name = converse.single(tools.version).type
     return Result(call=Call(steps=(), viewport=seat.viewport, id=number, name=name), error=why)
 
 
 # --- agents ---
 
 
-def _control(seat: Seat, given: Mapping[str, Any], version: str | None, shell: AnyShell | None) -> dict[str, Any]:
+def _control(seat: Seat, given: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     number, members = agents.inputs_of(given)
     refusals = [agents.not_ours(member, NOT_EXECUTED) for member in members]  # all can be answered, or nothing is done
     answers: list[dict[str, Any]] = []
@@ -156,7 +188,7 @@ def _control(seat: Seat, given: Mapping[str, Any], version: str | None, shell: A
         if failed and ours:
             answers.append(refusal)
             continue
-        answers.append(_input(seat, member, version, shell))
+        answers.append(_input(seat, member, tools))
         failed = failed or (ours and _failed(answers[-1]["functionResult"]))
     return agents.reply(number, answers)
 
@@ -165,17 +197,20 @@ def _failed(answer: Mapping[str, Any]) -> bool:
     return "responseState" in answer or answer.get("confirmationState") == "DENY"
 
 
-def _input(seat: Seat, member: Mapping[str, Any], version: str | None, shell: AnyShell | None) -> dict[str, Any]:
+def _input(seat: Seat, member: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     if "functionInvocationInput" not in member:
         return agents.not_ours(member, _NOBODY)
     function = agents.function_of(member)
     try:
         if agents.is_computer(function):
-            asked = agents.decode(member, seat.viewport, version)
-        elif shell is not None and agents.is_shell(function):
+            asked = agents.decode(member, seat.viewport, tools.version)
+        elif tools.shell is not None and agents.is_shell(function):
             return agents.encode_shell(
-                carry_out_shell(shell, agents.decode_shell(member), provider=PROVIDER, timeout=SHELL_TIMEOUT)
+                carry_out_shell(tools.shell, agents.decode_shell(member), provider=PROVIDER, timeout=SHELL_TIMEOUT)
             )
+        elif tools.editor is not None and agents.is_edit(function):
+            edit = agents.decode_edit(member)
+            return agents.encode_edit(carry_out_edit(tools.editor, edit, provider=PROVIDER))
         else:
             return agents.not_ours(member, _NOBODY)
     except ActionError as error:

@@ -9,6 +9,7 @@ The messages around the calls are in `deskhand.providers.messages`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError
@@ -17,8 +18,6 @@ from deskhand.providers.cua.wire import ScrollUnit, decode, decode_result, encod
 from deskhand.providers.seat import AsyncSeat, Seat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from deskhand.desktop import Desktop
     from deskhand.providers.seat import AnyDesktop
 
@@ -64,14 +63,17 @@ def run(
         A `computer_call_output`; where the call failed, a `function_call_output` with the reason.
 
     Raises:
+        ActionError: The message has no `call_id`, so that nothing can answer it.
         DesktopLost: There is no desktop any more.
     """
     seat = Seat.of(desktop, **{"provider": PROVIDER, **options})
     try:
         call = decode(payload, seat.viewport, scroll_unit=scroll_unit)
     except ActionError as error:
-        call_id = payload.get("call_id") if hasattr(payload, "get") else None
-        return encode(seat.unreadable(error, id=call_id if isinstance(call_id, str) else None))
+        call_id = payload.get("call_id") if isinstance(payload, Mapping) else None
+        if not isinstance(call_id, str):
+            raise
+        return encode(seat.unreadable(error, id=call_id))
     return encode(seat.carry_out(call))
 
 

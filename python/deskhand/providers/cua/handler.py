@@ -28,6 +28,7 @@ class ComputerHandler:
     """A desktop as Cua's agents drive it: `ComputerAgent(model=..., tools=[cua.handler(desktop)])`.
 
     What a method cannot do it raises, as the agent's own `ToolError` where that is loaded: the agent then tells it to a model.
+    So it does of arguments that it does not take and that say how something is done; of others it takes no notice.
     Cua's agent acknowledges every safety check before anybody could ask; a policy still judges each action here.
 
     Attributes:
@@ -43,7 +44,7 @@ class ComputerHandler:
             scroll_unit: `pixels`, as loops for OpenAI's models scroll, or `notches`, as the loop for Anthropic's does.
             options: As of `Seat`: size, settle, policy.
         """
-        self.seat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
+        self.seat: AsyncSeat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
         self.scroll_unit = scroll_unit
 
     async def get_environment(self) -> Literal["windows", "mac", "linux", "browser"]:
@@ -59,53 +60,53 @@ class ComputerHandler:
         """The screen as a PNG in base64."""
         return (await self.seat.look()).base64
 
-    async def click(self, x: int, y: int, button: str = "left", **_: Any) -> None:
+    async def click(self, x: int, y: int, button: str = "left", **more: Any) -> None:
         """Click a button: left, right, wheel or middle, back, forward."""
-        await self._act({"type": "click", "x": x, "y": y, "button": button})
+        await self._act({**more, "type": "click", "x": x, "y": y, "button": button})
 
-    async def double_click(self, x: int, y: int, **_: Any) -> None:
-        """Click the left button twice."""
-        await self._act({"type": "double_click", "x": x, "y": y})
+    async def double_click(self, x: int | None = None, y: int | None = None, button: str = "left", **more: Any) -> None:
+        """Click a button twice, at a point or where the pointer is."""
+        await self._act({**more, "type": "double_click", "x": x, "y": y, "button": button})
 
-    async def right_click(self, x: int, y: int, **_: Any) -> None:
+    async def right_click(self, x: int, y: int, **more: Any) -> None:
         """Click the right button."""
-        await self._act({"type": "right_click", "x": x, "y": y})
+        await self._act({**more, "type": "right_click", "x": x, "y": y})
 
-    async def scroll(self, x: int, y: int, scroll_x: int = 0, scroll_y: int = 0, **_: Any) -> None:
+    async def scroll(self, x: int, y: int, scroll_x: int = 0, scroll_y: int = 0, **more: Any) -> None:
         """Scroll, positive right and down, in the unit that was chosen."""
-        await self._act({"type": "scroll", "x": x, "y": y, "scroll_x": scroll_x, "scroll_y": scroll_y})
+        await self._act({**more, "type": "scroll", "x": x, "y": y, "scroll_x": scroll_x, "scroll_y": scroll_y})
 
-    async def type(self, text: str, **_: Any) -> None:
+    async def type(self, text: str, **more: Any) -> None:
         """Type a text."""
-        await self._act({"type": "type", "text": text})
+        await self._act({**more, "type": "type", "text": text})
 
-    async def wait(self, ms: int = 1000, **_: Any) -> None:
+    async def wait(self, ms: int = 1000, **more: Any) -> None:
         """Let so many milliseconds pass."""
-        await self._act({"type": "wait", "ms": ms})
+        await self._act({**more, "type": "wait", "ms": ms})
 
-    async def move(self, x: int, y: int, **_: Any) -> None:
+    async def move(self, x: int, y: int, **more: Any) -> None:
         """Move the pointer."""
-        await self._act({"type": "move", "x": x, "y": y})
+        await self._act({**more, "type": "move", "x": x, "y": y})
 
-    async def keypress(self, keys: list[str] | str, **_: Any) -> None:
+    async def keypress(self, keys: list[str] | str, **more: Any) -> None:
         """Press a chord."""
-        await self._act({"type": "keypress", "keys": keys})
+        await self._act({**more, "type": "keypress", "keys": keys})
 
-    async def drag(self, path: list[Any] | None = None, button: str = "left", **ends: Any) -> None:
+    async def drag(self, path: list[Any] | None = None, button: str = "left", **more: Any) -> None:
         """Drag along a path of points, or from `start_x`, `start_y` to `end_x`, `end_y`."""
-        await self._act({**ends, "type": "drag", "path": path, "button": button})
+        await self._act({**more, "type": "drag", "path": path, "button": button})
 
     async def get_current_url(self) -> str:
         """Empty: a desktop has no URL."""
         return ""
 
-    async def left_mouse_down(self, x: int | None = None, y: int | None = None, **_: Any) -> None:
+    async def left_mouse_down(self, x: int | None = None, y: int | None = None, **more: Any) -> None:
         """Press the left button, at a point or where the pointer is."""
-        await self._act({"type": "left_mouse_down", "x": x, "y": y})
+        await self._act({**more, "type": "left_mouse_down", "x": x, "y": y})
 
-    async def left_mouse_up(self, x: int | None = None, y: int | None = None, **_: Any) -> None:
+    async def left_mouse_up(self, x: int | None = None, y: int | None = None, **more: Any) -> None:
         """Release the left button, at a point or where the pointer is."""
-        await self._act({"type": "left_mouse_up", "x": x, "y": y})
+        await self._act({**more, "type": "left_mouse_up", "x": x, "y": y})
 
     async def terminate(self, status: str = "success", **_: Any) -> dict[str, Any]:
         """What a model calls at its end; nothing is done."""

@@ -14,38 +14,37 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deskhand import actions as a
 from deskhand.errors import ActionError, UnsupportedAction, shown
+from deskhand.geometry import Point
 from deskhand.providers.common import (
     Call,
     Finish,
     Result,
     SafetyCheck,
     Step,
+    a_click,
     a_list,
     a_mapping,
     a_string,
     an_integer,
+    clicked,
     picture_of_url,
+    refuse_more,
     the_rest,
 )
 from deskhand.translate import PIXELS_PER_NOTCH
 
 if TYPE_CHECKING:
-    from deskhand.geometry import Point, Viewport
+    from deskhand.geometry import Viewport
 
 __all__ = ["ScrollUnit", "decode", "decode_action", "decode_result", "encode", "encode_action", "encode_call"]
 
 ScrollUnit: TypeAlias = Literal["pixels", "notches"]
 
-_CLICKS: Mapping[str, type[a.Action]] = {
-    "left": a.LeftClick,
-    "right": a.RightClick,
-    "middle": a.MiddleClick,
-    "wheel": a.MiddleClick,
-    "back": a.BackClick,
-    "forward": a.ForwardClick,
-}
-_BUTTON_OF: Mapping[type[a.Action], str] = {made: name for name, made in _CLICKS.items() if name != "middle"}
-_BUTTONS: Mapping[str, str] = {name: "middle" if name == "wheel" else name for name in _CLICKS}
+_WHERE = "Cua's computer"
+_BUTTONS: Mapping[str, str] = {
+    "left": "left", "right": "right", "middle": "middle", "wheel": "middle", "back": "back", "forward": "forward",
+}  # fmt: skip
+_NAMES: Mapping[str, str] = {button: name for name, button in _BUTTONS.items()}
 # What a model says of the end of its task, and what it means.
 _ENDINGS = {"success": "done", "completed": "done", "failure": "failed", "failed": "failed"}
 
@@ -94,9 +93,11 @@ def decode_action(
     kind = a_string(action.get("type"), "an action's type")
     read = _READERS.get(kind)
     if read is None:
-        raise UnsupportedAction("Cua's computer", kind, f"use one of {', '.join(sorted(_READERS))}")
-    known, step = read(action, viewport, scroll_unit)
-    return (step,), the_rest(action, "type", *known)
+        raise UnsupportedAction(_WHERE, kind, f"use one of {', '.join(sorted(_READERS))}")
+    known, steps = read(action, viewport, scroll_unit)
+    rest = the_rest(action, "type", *known)
+    refuse_more(_WHERE, kind, rest)
+    return steps, rest
 
 
 def encode_call(call: Call, *, scroll_unit: ScrollUnit = "pixels") -> dict[str, Any]:
@@ -106,7 +107,7 @@ def encode_call(call: Call, *, scroll_unit: ScrollUnit = "pixels") -> dict[str, 
         UnsupportedAction: Cua's messages cannot say it.
     """
     if len(call.steps) != 1:
-        raise UnsupportedAction("Cua's computer", "a batch", f"one call has one action, not {len(call.steps)}")
+        raise UnsupportedAction(_WHERE, "a batch", f"one call has one action, not {len(call.steps)}")
     action = encode_action(call.steps[0], call.viewport, scroll_unit=scroll_unit)
     message = {"type": "computer_call", "call_id": call.id or "", "status": "completed", **call.extra}
     message["action"] = {**action, **call.extra.get("action", {})}
@@ -124,12 +125,12 @@ def encode_action(step: Step, viewport: Viewport, *, scroll_unit: ScrollUnit = "
     if isinstance(step, Finish):
         return {"type": "terminate", "status": "success" if step.status == "done" else "failure"}
     if not isinstance(step, a.Action):
-        raise UnsupportedAction("Cua's computer", step.what)
+        raise UnsupportedAction(_WHERE, step.what)
     said = None
     if not (getattr(step, "modifiers", ()) or getattr(step, "repeat", 1) != 1 or getattr(step, "paste", False)):
         said = _say_without_point(step) or _say_with_point(step, viewport, scroll_unit)
     if said is None:
-        raise UnsupportedAction("Cua's computer", step.type)
+        raise UnsupportedAction(_WHERE, step.type)
     return said
 
 
@@ -152,16 +153,15 @@ def _say_with_point(step: a.Action, viewport: Viewport, unit: ScrollUnit) -> dic
     match step:
         case a.LeftMouseDown() | a.LeftMouseUp() | a.Move():
             said = {"type": step.type}
-        case a.DoubleClick() if point:
-            said = {"type": "double_click"}
+        case a.DoubleClick(button=button):
+            said = {"type": "double_click", **_button_of(button)}
         case a.Scroll() if point:
             across, down = _scrolled(step, viewport, unit)
             said = {"type": "scroll", "scroll_x": across, "scroll_y": down}
-        case a.Drag() if len(step.path) > 1:
-            button = {} if step.button == "left" else {"button": "wheel" if step.button == "middle" else step.button}
-            said = {"type": "drag", **button, "path": [_point_of(xy, viewport) for xy in step.path]}
-        case _ if type(step) in _BUTTON_OF and point:
-            said = {"type": "click", "button": _BUTTON_OF[type(step)]}
+        case a.Drag():
+            said = {"type": "drag", **_button_of(step.button), "path": [_point_of(xy, viewport) for xy in step.path]}
+        case _ if point and (click := clicked(step)) is not None and click[1] == 1:
+            said = {"type": "click", "button": _NAMES[click[0]]}
     return said if said is None else {**said, **_point_of(point, viewport)}
 
 
@@ -200,34 +200,45 @@ def decode_result(payload: object, call: Call) -> Result:
 
 # --- one action each: the names of the fields that were read, and what to do ---
 
-_Read: TypeAlias = tuple[tuple[str, ...], Step]
+_Read: TypeAlias = tuple[tuple[str, ...], tuple[Step, ...]]
 
 
 def _click(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
-    made = _CLICKS[_button(action, _CLICKS)]
-    return ("button", "x", "y"), made(_at(action, viewport))  # type: ignore[call-arg] # all clicks take a point
+    return ("button", "x", "y", "keys"), (_clicked(action, _button(action), 1, viewport),)
 
 
 def _double_click(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
-    if _button(action, _CLICKS) != "left":
-        raise UnsupportedAction("deskhand", "a double click of another button", "use two clicks")
-    return ("button", "x", "y"), a.DoubleClick(_at(action, viewport))
+    return ("button", "x", "y", "keys"), (_clicked(action, _button(action), 2, viewport),)
 
 
 def _right_click(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
-    return ("x", "y"), a.RightClick(_at(action, viewport))
+    _must_be("right", action)
+    return ("button", "x", "y", "keys"), (_clicked(action, "right", 1, viewport),)
+
+
+def _clicked(action: Mapping[str, Any], button: str, count: int, viewport: Viewport) -> a.Action:
+    # Of the clicks only a double one may leave its point out, by the messages' schema.
+    at = _at(action, viewport) if count == 1 else _at_or_none(action, viewport)
+    return a_click(button, count, at, modifiers=_held(action))
+
+
+def _held(action: Mapping[str, Any]) -> tuple[str, ...]:
+    # Of OpenAI's models, whose actions Cua hands on as they come: the keys that are held meanwhile.
+    return tuple(a_list(action["keys"], "keys")) if action.get("keys") is not None else ()
 
 
 def _move(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
-    return ("x", "y"), a.Move(_at(action, viewport))
+    return ("x", "y", "keys"), (a.Move(_at(action, viewport), modifiers=_held(action)),)
 
 
 def _left_mouse_down(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
-    return ("x", "y"), a.LeftMouseDown(_at_or_none(action, viewport))
+    _must_be("left", action)
+    return ("button", "x", "y"), (a.LeftMouseDown(_at_or_none(action, viewport)),)
 
 
 def _left_mouse_up(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
-    return ("x", "y"), a.LeftMouseUp(_at_or_none(action, viewport))
+    _must_be("left", action)
+    return ("button", "x", "y"), (a.LeftMouseUp(_at_or_none(action, viewport)),)
 
 
 def _drag(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
@@ -239,43 +250,48 @@ def _drag(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read
     else:
         given = a_list(action.get("path"), "drag: path")
     path = [_path_point(point, viewport) for point in given]
-    if len(path) < 2:
-        raise ActionError(f"drag: a path has at least two points, not {len(path)}")
-    return ("button", "path", *ends), a.Drag(path, _BUTTONS[_button(action, _BUTTONS)])
+    # One point is where it ends; it begins where the pointer is.
+    if not path:
+        raise ActionError("drag: the path has no points")
+    return ("button", "path", "keys", *ends), (a.Drag(path, _button(action), modifiers=_held(action)),)
 
 
 def _keypress(action: Mapping[str, Any], _: Viewport, __: ScrollUnit) -> _Read:
     keys = action.get("keys")
-    return ("keys",), a.KeyPress([keys] if isinstance(keys, str) else a_list(keys, "keypress: keys"))
+    return ("keys",), (a.KeyPress([keys] if isinstance(keys, str) else a_list(keys, "keypress: keys")),)
 
 
-def _type(action: Mapping[str, Any], _: Viewport, __: ScrollUnit) -> _Read:
-    return ("text",), a.Type(a_string(action.get("text"), "type: text"))
+def _type(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
+    # The loop for Gemini hands on where to type.
+    at = _at_or_none(action, viewport)
+    text = a.Type(a_string(action.get("text"), "type: text"))
+    return ("text", "x", "y"), ((text,) if at is None else (a.LeftClick(at), text))
 
 
 def _scroll(action: Mapping[str, Any], viewport: Viewport, unit: ScrollUnit) -> _Read:
-    known = ("x", "y", "scroll_x", "scroll_y")
-    across, down = (an_integer(action.get(name, 0), f"scroll: {name}") for name in known[2:])
-    point = _at(action, viewport)
+    known = ("x", "y", "scroll_x", "scroll_y", "keys")
+    across, down = (an_integer(action.get(name, 0), f"scroll: {name}") for name in known[2:4])
+    distance = viewport.distance_to_screen((across, down))
     if unit == "notches":
-        return known, a.Scroll(point, distance_xy=(across * PIXELS_PER_NOTCH, down * PIXELS_PER_NOTCH))
-    return known, a.Scroll(point, distance_xy=viewport.distance_to_screen((across, down)))
+        distance = Point(across * PIXELS_PER_NOTCH, down * PIXELS_PER_NOTCH)
+    return known, (a.Scroll(_at(action, viewport), distance_xy=distance, modifiers=_held(action)),)
 
 
 def _wait(action: Mapping[str, Any], _: Viewport, __: ScrollUnit) -> _Read:
     ms = action.get("ms")
-    return ("ms",), a.Wait(None if ms is None else an_integer(ms, "wait: ms") / 1000)
+    return ("ms",), (a.Wait(None if ms is None else an_integer(ms, "wait: ms") / 1000),)
 
 
 def _screenshot(_: Mapping[str, Any], __: Viewport, ___: ScrollUnit) -> _Read:
-    return (), a.TakeScreenshot()
+    # The text is a label, which no picture shows.
+    return ("text",), (a.TakeScreenshot(),)
 
 
 def _terminate(action: Mapping[str, Any], _: Viewport, __: ScrollUnit) -> _Read:
     status = action.get("status", "success")
     if not isinstance(status, str) or status not in _ENDINGS:
         raise ActionError(f"terminate: status is success or failure, not {shown(status)}")
-    return ("status",), Finish(_ENDINGS[status])
+    return ("status",), (Finish(_ENDINGS[status]),)
 
 
 _READERS = {
@@ -312,11 +328,20 @@ def _path_point(point: object, viewport: Viewport) -> Point:
     return viewport.to_screen((an_integer(pair[0], "path: x"), an_integer(pair[1], "path: y")))
 
 
-def _button(action: Mapping[str, Any], known: Mapping[str, Any]) -> str:
+def _button(action: Mapping[str, Any]) -> str:
     button = action.get("button") or "left"
-    if not isinstance(button, str) or button not in known:
-        raise ActionError(f"a button is one of {', '.join(known)}, not {shown(button)}")
-    return button
+    if not isinstance(button, str) or button not in _BUTTONS:
+        raise ActionError(f"a button is one of {', '.join(_BUTTONS)}, not {shown(button)}")
+    return _BUTTONS[button]
+
+
+def _must_be(button: str, action: Mapping[str, Any]) -> None:
+    if action.get("button") and _button(action) != button:
+        raise UnsupportedAction(_WHERE, str(action["type"]), f"with another button than the {button} one")
+
+
+def _button_of(button: str) -> dict[str, str]:
+    return {} if button == "left" else {"button": _NAMES[button]}
 
 
 def _point_of(point: tuple[int, int] | None, viewport: Viewport) -> dict[str, int]:

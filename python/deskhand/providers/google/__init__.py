@@ -35,10 +35,13 @@ from deskhand.providers.google.wire import (
 from deskhand.providers.seat import AsyncSeat, Seat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from google.genai.types import Content, GenerateContentResponse
 
     from deskhand.desktop import Desktop
     from deskhand.providers.common import Result
+    from deskhand.providers.google.adk import DeskComputer
     from deskhand.providers.seat import AnyDesktop
 
 PROVIDER = "google"
@@ -173,20 +176,23 @@ def _sdk() -> Any:
     return load("deskhand.providers.google.sdk", "google")
 
 
-def answer(desktop: Desktop | Seat, turn: Any, **options: Any) -> Any:
+def answer(
+    desktop: Desktop | Seat, turn: GenerateContentResponse | Content | Mapping[str, Any], **options: Any
+) -> Content | None:
     """Carry out all function calls of a model's turn.
 
     For loops without functions of their own; those tell by `FUNCTIONS` whose a call is, and give ours to `run`.
 
     Args:
         desktop: The desktop, or the seat at it.
-        turn: What `generate_content` returned, or the `Content` of it.
+        turn: What `generate_content` returned, or the `Content` of it; the SDK's object, or the JSON of it.
         options: See `run`.
 
     Returns:
         The `google.genai.types.Content` to send back, or None where the model called nothing.
 
     Raises:
+        ActionError: The turn is neither.
         MissingExtra: google-genai is not installed.
         DesktopLost: There is no desktop any more.
     """
@@ -195,14 +201,16 @@ def answer(desktop: Desktop | Seat, turn: Any, **options: Any) -> Any:
     return sdk.content_of(run_turn(desktop, calls, **options)) if calls else None
 
 
-async def answer_async(desktop: AnyDesktop, turn: Any, **options: Any) -> Any:
+async def answer_async(
+    desktop: AnyDesktop, turn: GenerateContentResponse | Content | Mapping[str, Any], **options: Any
+) -> Content | None:
     """As `answer`, as a coroutine."""
     sdk = _sdk()
     calls = sdk.calls_of(turn)
     return sdk.content_of(await run_turn_async(desktop, calls, **options)) if calls else None
 
 
-def thin(contents: Iterable[Any], keep: int = 3) -> None:
+def thin(contents: Iterable[object], keep: int = 3) -> None:
     """Drop the pictures of all but the last answers from a conversation, in place; texts and thought signatures stay.
 
     Args:
@@ -212,7 +220,7 @@ def thin(contents: Iterable[Any], keep: int = 3) -> None:
     _sdk().thin(contents, keep)
 
 
-def adk_computer(desktop: AnyDesktop, *, url: Callable[[], str] | None = None, **options: Any) -> Any:
+def adk_computer(desktop: AnyDesktop, *, url: Callable[[], str] | None = None, **options: Any) -> DeskComputer:
     """The desktop as ADK's `ComputerUseToolset` wants it: a `BaseComputer` with every function, those of Gemini 3.5 too.
 
     Who made the desktop closes it. What Google wants confirmed, ADK asks about in its own way, and calls nothing until then. A
@@ -228,4 +236,5 @@ def adk_computer(desktop: AnyDesktop, *, url: Callable[[], str] | None = None, *
         MissingExtra: google-adk is not installed.
     """
     seat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
-    return load("deskhand.providers.google.adk", "google").DeskComputer(seat, url)
+    made: DeskComputer = load("deskhand.providers.google.adk", "google-adk").DeskComputer(seat, url)
+    return made

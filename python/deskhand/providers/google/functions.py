@@ -33,7 +33,7 @@ from deskhand.actions import (
 )
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.geometry import Point, Size, Viewport
-from deskhand.providers.common import Browse, Step, a_list, a_number, a_string
+from deskhand.providers.common import Browse, Step, a_list, a_number, a_string, refuse_more, the_rest
 from deskhand.translate import DEFAULT_NOTCHES, DEFAULT_WAIT
 
 if TYPE_CHECKING:
@@ -88,8 +88,9 @@ def steps_of(
             raise UnsupportedAction("this desktop", name, "it is no phone: open programs from what is on the screen")
         raise ActionError(f"there is no function {shown(name)}: use one of {', '.join(sorted(FUNCTIONS))}")
     given = _Arguments(name, args, viewport, distances or viewport)
-    steps = reader(given)
-    return steps, given.rest()
+    steps, rest = reader(given), given.rest()
+    refuse_more(WHO, name, the_rest(rest, *given.said_otherwise))
+    return steps, rest
 
 
 def args_of(name: str | None, steps: tuple[Step, ...], viewport: Viewport) -> tuple[str, dict[str, Any]]:
@@ -117,6 +118,7 @@ class _Arguments:
         self._viewport = viewport
         self._distances = distances
         self._used: set[str] = set()
+        self.said_otherwise: tuple[str, ...] = ()
 
     def rest(self) -> dict[str, Any]:
         # What is null is not there, as in all of Google's JSON.
@@ -201,6 +203,7 @@ def _scrolled(given: _Arguments) -> tuple[Step, ...]:
     at = given.point()
     if given.has("magnitude_in_wheel_clicks"):
         clicks = given.number("magnitude_in_wheel_clicks")
+        given.said_otherwise = ("magnitude_in_pixels", "magnitude")
         return (Scroll(at, magnitude=clicks, direction=given.direction()),)
     default = DEFAULT_LEGACY_PIXELS if given.name == "scroll_at" else DEFAULT_PIXELS
     length = given.number("magnitude_in_pixels", given.number("magnitude", default))
@@ -291,6 +294,8 @@ class _Steps:
     def plain(self, action: Any) -> Any:
         if getattr(action, "modifiers", ()):
             raise self.fail("no key can be held meanwhile: use key_down and key_up")
+        if isinstance(action, DoubleClick | TripleClick) and action.button != "left":
+            raise self.fail("it clicks the left button")
         return action
 
     def keys(self, kind: type[Any]) -> tuple[str, ...]:

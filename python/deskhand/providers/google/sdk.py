@@ -5,9 +5,13 @@ This module owns what needs the SDK's classes. What must never appear here: a de
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from google.genai import types
+from pydantic import ValidationError
+
+from deskhand.errors import ActionError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,10 +19,22 @@ if TYPE_CHECKING:
 __all__ = ["calls_of", "content_of", "thin"]
 
 
-def calls_of(turn: Any) -> list[types.FunctionCall]:
-    """The function calls of a response, or of its content, in order."""
+def calls_of(turn: types.GenerateContentResponse | types.Content | Mapping[str, Any]) -> list[types.FunctionCall]:
+    """The function calls of a response, or of its content, in order; of either as JSON too.
+
+    Raises:
+        ActionError: It is neither.
+    """
+    if isinstance(turn, Mapping):
+        kind = types.Content if "parts" in turn else types.GenerateContentResponse
+        try:
+            turn = kind.model_validate(turn)
+        except ValidationError as error:
+            raise ActionError(f"a response or a content is needed, which {shown(turn)} is not: {error}") from None
+    if not isinstance(turn, types.Content | types.GenerateContentResponse):
+        raise ActionError(f"a response or a content is needed, not {shown(type(turn).__name__)}")
     candidates = getattr(turn, "candidates", None)
-    content = candidates[0].content if candidates else turn
+    content: object = candidates[0].content if candidates else turn
     return [part.function_call for part in getattr(content, "parts", None) or () if part.function_call]
 
 
@@ -28,7 +44,7 @@ def content_of(answers: Sequence[dict[str, Any]]) -> types.Content:
     return types.Content(role="user", parts=[types.Part(function_response=response) for response in responses])
 
 
-def thin(contents: Iterable[Any], keep: int) -> None:
+def thin(contents: Iterable[object], keep: int) -> None:
     """See `deskhand.providers.google.thin`."""
     for content in reversed(list(contents)):
         responses = [part.function_response for part in getattr(content, "parts", None) or () if part.function_response]

@@ -24,7 +24,9 @@ from deskhand.providers.common import (
     SafetyCheck,
     a_list,
     a_mapping,
+    a_point,
     a_string,
+    one_picture,
     picture_of_base64,
     the_rest,
 )
@@ -33,7 +35,7 @@ from deskhand.providers.google.functions import FUNCTIONS, GRID, WHO, args_of, o
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from deskhand.geometry import Viewport
+    from deskhand.geometry import Point, Viewport
 
 __all__ = [
     "ALLOWED",
@@ -234,7 +236,10 @@ def encode(result: Result, *, url: str = UNKNOWN_URL) -> dict[str, Any]:
     """
     call = result.call
     told = {"error": result.error, "text": result.text, "denied": "true" if result.denied else None}
-    response = {"url": url, **{key: value for key, value in told.items() if value is not None}}
+    response: dict[str, Any] = {"url": url, **{key: value for key, value in told.items() if value is not None}}
+    if result.cursor is not None:
+        at = on_grid(call.viewport).to_model(call.viewport.to_screen(result.cursor))
+        response["cursor"] = [at.x, at.y]
     if call.safety and all(check in result.acknowledged for check in call.safety):
         response["safety_acknowledgement"] = "true"
     if call.extra.get("call", {}).get("type") == "function_call":
@@ -279,9 +284,11 @@ def decode_result(payload: Any, call: Call) -> Result:
     def told(key: str) -> str | None:
         return None if response.get(key) is None else a_string(response[key], key)
 
+    at = response.get("cursor")
     return Result(
         call=call,
         picture=picture,
+        cursor=None if at is None else _from_grid(a_point(at, "cursor"), call.viewport),
         error=told("error"),
         text=told("text"),
         denied=response.get("denied") == "true",
@@ -289,17 +296,24 @@ def decode_result(payload: Any, call: Call) -> Result:
     )
 
 
+def _from_grid(point: Point, viewport: Viewport) -> Point:
+    return viewport.to_model(on_grid(viewport).to_screen(point))
+
+
 def _response_read(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], Picture | None]:
-    picture: Picture | None = None
+    pictures: list[Picture] = []
     parts = found.get("parts")
     for item in () if parts is None else a_list(parts, "the parts of an answer"):
         part = a_mapping(item, "a part of an answer")
         blob = a_mapping(part.get("inline_data", part.get("inlineData")), "the data of an answer")
         media_type = a_string(blob.get("mime_type", blob.get("mimeType")), "a media type")
         data = blob.get("data")
-        picture = Picture(data, media_type) if isinstance(data, bytes) else picture_of_base64(_usual(data), media_type)
+        pictures.append(
+            Picture(data, media_type) if isinstance(data, bytes) else picture_of_base64(_usual(data), media_type)
+        )
     response = found.get("response")
-    return {} if response is None else a_mapping(response, "the response of an answer"), picture
+    told = {} if response is None else a_mapping(response, "the response of an answer")
+    return told, one_picture(pictures)
 
 
 def _usual(base64: object) -> object:
@@ -308,16 +322,17 @@ def _usual(base64: object) -> object:
 
 
 def _interaction_read(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], Picture | None]:
-    picture: Picture | None = None
+    pictures: list[Picture] = []
     response: Mapping[str, Any] = {}
     for item in a_list(found.get("result"), "the result of an answer"):
         content = a_mapping(item, "the content of an answer")
         if content.get("type") == "image":
-            picture = picture_of_base64(content.get("data"), a_string(content.get("mime_type"), "a media type"))
+            media_type = a_string(content.get("mime_type"), "a media type")
+            pictures.append(picture_of_base64(content.get("data"), media_type))
         elif content.get("type") == "text":
             try:
                 read = json.loads(a_string(content.get("text"), "the text of an answer"))
             except (ValueError, RecursionError):
                 raise ActionError("the text of an answer is a JSON object, which this is not") from None
             response = a_mapping(read, "the text of an answer")
-    return response, picture
+    return response, one_picture(pictures)

@@ -23,7 +23,9 @@ from deskhand.providers.common import (
     a_mapping,
     a_point,
     a_string,
+    one_picture,
     picture_of_url,
+    refuse_more,
 )
 
 if TYPE_CHECKING:
@@ -94,6 +96,7 @@ def _one(payload: Mapping[str, Any], viewport: Viewport) -> tuple[tuple[Step, ..
         url = a_string(given.pop("text", None), "text") if name == "navigate" else None
         if refused := [key for key in _ARGUMENTS if key in given]:
             raise ActionError(f"{name} takes no {', '.join(refused)}")
+        refuse_more(_RULES.type, name, given)
         return (Browse("open") if url is None else Browse("navigate", url) if url else Browse("search"),), given
     at, enter = given.pop("coordinate", None), given.pop("press_enter", False)
     if not isinstance(enter, bool):
@@ -158,14 +161,14 @@ def decode_result(payload: object, call: Call) -> Result:
         ActionError: They are malformed.
     """
     texts: list[str] = []
-    picture = None
+    pictures = []
     for each in a_list(payload, "a result"):
         part = a_mapping(each, "a part of a result")
         if part.get("type") == "image":
-            picture = picture_of_url(part.get("image"))
+            pictures.append(picture_of_url(part.get("image")))
         else:
             texts.append(a_string(part.get("text"), "a text"))
-    return replace(_told(call, texts), picture=picture)
+    return replace(_told(call, texts), picture=one_picture(pictures))
 
 
 def _told(call: Call, texts: Sequence[str]) -> Result:

@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 from deskhand.actions import Action, CursorPosition
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.geometry import Point
-from deskhand.providers.common import Call, Result, a_list, a_mapping, a_string, picture_of_base64, the_rest
+from deskhand.providers.common import (
+    Call,
+    Result,
+    a_list,
+    a_mapping,
+    a_string,
+    one_picture,
+    picture_of_base64,
+    the_rest,
+)
 from deskhand.providers.mcp.wire import TOOL
 from deskhand.providers.mcp.wire import tools as all_tools
 from deskhand.providers.plain import decode_tool, encode_plain
@@ -159,14 +168,14 @@ def decode_result(payload: object, call: Call) -> Result:
     status = message.get("status", "success")
     if status not in ("success", "error"):
         raise ActionError(f"a ToolMessage's status is success or error, not {shown(status)}")
-    texts, picture = [], None
+    texts, pictures = [], []
     content = message.get("content")
     for block in [_text(content)] if isinstance(content, str) else a_list(content, "a ToolMessage's content"):
         item = a_mapping(block, "a block of content")
         if item.get("type") == "text":
             texts.append(a_string(item.get("text"), "text"))
         elif item.get("type") == "image":
-            picture = picture_of_base64(item.get("base64"), a_string(item.get("mime_type"), "mime_type"))
+            pictures.append(picture_of_base64(item.get("base64"), a_string(item.get("mime_type"), "mime_type")))
         else:
             raise ActionError(f"a ToolMessage has texts and a picture, not {shown(item.get('type'))}")
     if status == "error":
@@ -175,7 +184,7 @@ def decode_result(payload: object, call: Call) -> Result:
     if texts and call.steps and isinstance(call.steps[-1], CursorPosition) and (found := _CURSOR.fullmatch(texts[0])):
         cursor = Point(int(found[1]), int(found[2]))
         del texts[0]
-    return Result(call=call, picture=picture, cursor=cursor, text="\n".join(texts) if texts else None)
+    return Result(call=call, picture=one_picture(pictures), cursor=cursor, text="\n".join(texts) if texts else None)
 
 
 # --- the providers' own computer tools ---

@@ -19,6 +19,8 @@ from deskhand.providers.seat import AsyncSeat, Seat
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mcp.server.lowlevel import Server
+
     from deskhand.desktop import Desktop
     from deskhand.providers.seat import AnyDesktop
 
@@ -73,7 +75,7 @@ def server(
     *,
     single: bool = False,
     **options: Any,
-) -> Any:
+) -> Server[Any]:
     """A server of the SDK's, `mcp.server.lowlevel.Server`, whose tools drive a desktop.
 
     Args:

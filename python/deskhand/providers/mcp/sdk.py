@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hmac
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import deskhand
 from deskhand.errors import ActionError
@@ -19,6 +19,9 @@ from deskhand.providers.mcp.wire import tools
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from mcp.server.lowlevel import Server
+    from starlette.applications import Starlette
+
     from deskhand.providers.seat import AsyncSeat
 
 __all__ = ["http_application", "make_server", "serve_stdio"]
@@ -26,7 +29,7 @@ __all__ = ["http_application", "make_server", "serve_stdio"]
 _NAME = "deskhand"
 
 
-def make_server(seat: AsyncSeat, *, single: bool) -> Any:
+def make_server(seat: AsyncSeat, *, single: bool) -> Server[Any]:
     """The server whose tools are a seat's actions.
 
     Raises:
@@ -52,7 +55,7 @@ def make_server(seat: AsyncSeat, *, single: bool) -> Any:
         server.list_tools()(list_tools)
         # What is wrong with the arguments is said by the actions, in words that help a model.
         server.call_tool(validate_input=False)(called)
-        return server
+        return cast("Server[Any]", server)
 
     async def on_list_tools(_: Any, __: Any) -> Any:
         return types.ListToolsResult(tools=listed())
@@ -60,10 +63,13 @@ def make_server(seat: AsyncSeat, *, single: bool) -> Any:
     async def on_call_tool(_: Any, params: Any) -> Any:
         return await called(params.name, params.arguments)
 
-    return lowlevel.Server(_NAME, version=deskhand.__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool)
+    server = lowlevel.Server(
+        _NAME, version=deskhand.__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool
+    )
+    return cast("Server[Any]", server)
 
 
-async def serve_stdio(server: Any) -> None:
+async def serve_stdio(server: Server[Any]) -> None:
     """Serve over standard input and output until the input ends.
 
     Raises:
@@ -74,7 +80,7 @@ async def serve_stdio(server: Any) -> None:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def http_application(server: Any, *, hosts: list[str], key: str) -> Any:
+def http_application(server: Server[Any], *, hosts: list[str], key: str) -> Starlette:
     """The ASGI application that serves over streamable HTTP, at `/mcp`.
 
     Args:
@@ -116,4 +122,5 @@ def http_application(server: Any, *, hosts: list[str], key: str) -> Any:
             return
         await manager.handle_request(scope, receive, send)
 
-    return applications.Starlette(routes=[routing.Mount("/mcp", app=endpoint)], lifespan=lifespan)
+    application = applications.Starlette(routes=[routing.Mount("/mcp", app=endpoint)], lifespan=lifespan)
+    return cast("Starlette", application)

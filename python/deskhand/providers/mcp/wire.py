@@ -10,11 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand.actions import ACTIONS, Action, CursorPosition
 from deskhand.errors import UnsupportedAction
-from deskhand.providers.common import Call, Result, a_list, a_mapping, a_point, a_string, picture_of_base64, the_rest
+from deskhand.providers.common import (
+    Call,
+    Result,
+    a_list,
+    a_mapping,
+    a_point,
+    a_string,
+    one_picture,
+    picture_of_base64,
+    the_rest,
+)
 from deskhand.providers.plain import decode_tool, describe, encode_plain, is_read_only, schema, whole_schema
 
 if TYPE_CHECKING:
-    from deskhand.geometry import Viewport
+    from deskhand.geometry import Point, Viewport
 
 __all__ = ["TOOL", "decode", "decode_result", "encode", "encode_call", "tools"]
 
@@ -31,6 +41,7 @@ _OUTPUT = {
         },
         "changed": {"type": "boolean", "description": "Whether the screen changed."},
         "settled": {"type": "boolean", "description": "Whether it had come to rest when the screenshot was taken."},
+        "may_change": {"type": "boolean", "description": "A command that sleeps goes on by itself: look again later."},
         "cursor": {"type": "array", "items": {"type": "integer"}, "description": "Where the pointer is, as [x, y]."},
     },
 }
@@ -98,9 +109,13 @@ def encode(result: Result) -> dict[str, Any]:
     if result.observation is not None:
         structured["changed"] = result.observation.changed
         structured["settled"] = result.observation.settled
+        if result.observation.may_change:
+            structured["may_change"] = True
     if result.cursor is not None:
         structured["cursor"] = list(result.cursor)
-        content.append({"type": "text", "text": f"X={result.cursor.x},Y={result.cursor.y}"})
+        content.append({"type": "text", "text": _where(result.cursor)})
+    if result.text is not None:
+        content.append({"type": "text", "text": result.text})
     # Who asks where the pointer is need not pay for a picture.
     if result.picture is not None and not isinstance(result.call.steps[-1], CursorPosition):
         content.append({"type": "image", "data": result.picture.base64, "mimeType": result.picture.media_type})
@@ -114,15 +129,21 @@ def decode_result(payload: object, call: Call) -> Result:
         ActionError: It cannot be read.
     """
     result = a_mapping(payload, "a result")
-    texts, picture = [], None
+    texts, pictures = [], []
     for item in a_list(result.get("content"), "a result's content"):
         block = a_mapping(item, "a block of content")
         if block.get("type") == "text":
             texts.append(a_string(block.get("text"), "text"))
         elif block.get("type") == "image":
-            picture = picture_of_base64(block.get("data"), a_string(block.get("mimeType"), "mimeType"))
+            pictures.append(picture_of_base64(block.get("data"), a_string(block.get("mimeType"), "mimeType")))
     if result.get("isError"):
         return Result(call=call, error="\n".join(texts))
     structured = a_mapping(result.get("structuredContent") or {}, "structuredContent")
-    cursor = structured.get("cursor")
-    return Result(call=call, picture=picture, cursor=None if cursor is None else a_point(cursor, "cursor"))
+    cursor = None if structured.get("cursor") is None else a_point(structured["cursor"], "cursor")
+    if cursor is not None and texts and texts[0] == _where(cursor):
+        del texts[0]
+    return Result(call=call, picture=one_picture(pictures), cursor=cursor, text="\n".join(texts) or None)
+
+
+def _where(cursor: Point) -> str:
+    return f"X={cursor.x},Y={cursor.y}"

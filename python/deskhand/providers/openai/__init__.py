@@ -83,7 +83,7 @@ def computer(desktop: AnyDesktop, **options: Any) -> DesktopComputer:
     """The desktop as an `agents.AsyncComputer`; `tool` makes the whole tool of it.
 
     An action that cannot be done is logged and ends its call's actions; the run goes on with a picture of the screen as it
-    is. Only a desktop that is lost ends it.
+    is. Only a desktop that is lost ends it, and a call whose safety checks no handler of the tool has acknowledged.
 
     Args:
         desktop: The desktop, or a seat at it; for one run at a time.

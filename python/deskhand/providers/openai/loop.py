@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from deskhand.errors import ActionError
+from deskhand.errors import ActionError, shown
 from deskhand.providers.common import ShellAnswer, ShellCall
 from deskhand.providers.openai.wire import COMPUTER, PREVIEW, decode, encode, note
 from deskhand.providers.openai.wire_shell import LOCAL, SHELL, decode_shell, encode_shell
@@ -142,7 +142,7 @@ def respond(
         was not carried out as asked comes a message that says so.
 
     Raises:
-        ActionError: As `run`.
+        ActionError: As `run`; or it is no response.
         DesktopLost: There is no desktop any more.
     """
     at = seat(desktop, **options)
@@ -192,7 +192,11 @@ def _calls(response: object) -> Iterator[tuple[Mapping[str, Any], ActionError | 
         if status is not None and status != "completed":
             doubt = ActionError(f"the response is {status}, so nothing of it was done: ask again")
         whole = whole.get("output")
-    for item in whole if isinstance(whole, list | tuple) else ():
+    if not isinstance(whole, list | tuple):
+        raise ActionError(
+            f"a response or its output, a list of items, is needed, not {shown(whole)}: one call is for run"
+        )
+    for item in whole:
         data = plain(item)
         if isinstance(data, Mapping) and data.get("type") in ("computer_call", SHELL, LOCAL):
             yield data, doubt

@@ -11,6 +11,7 @@ This module owns these objects. What must never appear here: a payload's meaning
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,6 +23,7 @@ from agents import (
     ShellCallOutcome,
     ShellCommandOutput,
     ShellResult,
+    UserError,
 )
 
 from deskhand import operations
@@ -125,6 +127,30 @@ class _Hands:
         self._failed = text
 
 
+_WITHIN = "agents.run_internal.tool_actions"
+
+
+def _check_acknowledged() -> None:
+    """Refuse a call whose safety checks nobody acknowledged: without a handler openai-agents warns, and carries it out.
+
+    It tells a computer nothing of the call that it carries out, so that is looked for in the frames that called us.
+
+    Raises:
+        UserError: As that SDK does where a handler says no.
+    """
+    frame = sys._getframe(1)  # noqa: SLF001 # the one way to know
+    while frame is not None:
+        if frame.f_globals.get("__name__") == _WITHIN and "acknowledged_safety_checks" in frame.f_code.co_freevars:
+            known = frame.f_locals
+            pending = {check.id for check in known["action"].tool_call.pending_safety_checks or ()}
+            if pending - {check["id"] for check in known["acknowledged_safety_checks"] or ()}:
+                raise UserError(
+                    "Computer tool safety check was not acknowledged: use deskhand's openai.tool or safety_check"
+                )
+            return
+        frame = frame.f_back  # type: ignore[assignment] # None at the end
+
+
 class _Told:
     """What the preview's tool is told of a computer at a seat."""
 
@@ -148,23 +174,25 @@ class DesktopComputer(_Told, AsyncComputer):
     def __init__(self, desktop: AnyDesktop, **options: Any) -> None:
         """Sit down at a desktop; the options are `Seat`'s."""
         self._there = async_seat(desktop, **options)
-        self.seat = self._there.seat
-        self.hands = _Hands()
+        self.seat: Seat = self._there.seat
+        self.hands: _Hands = _Hands()
 
     async def _act(self, **action: Any) -> None:
+        _check_acknowledged()
         await self._there.run(lambda at: self.hands.act(at, action))
 
     async def screenshot(self) -> str:
         """The screen now, as base64 of a PNG file."""
+        _check_acknowledged()
         return await self._there.run(self.hands.look)
 
     async def click(self, x: int, y: int, button: Button, *, keys: list[str] | None = None) -> None:
         """Click a button, `keys` held."""
         await self._act(type="click", x=x, y=y, button=button, keys=keys)
 
-    async def double_click(self, x: int, y: int, *, keys: list[str] | None = None) -> None:
-        """Click the left button twice, `keys` held."""
-        await self._act(type="double_click", x=x, y=y, keys=keys)
+    async def double_click(self, x: int, y: int, *, button: Button = "left", keys: list[str] | None = None) -> None:
+        """Click a button twice, `keys` held; openai-agents says no button."""
+        await self._act(type="double_click", x=x, y=y, button=button, keys=keys)
 
     async def scroll(self, x: int, y: int, scroll_x: int, scroll_y: int, *, keys: list[str] | None = None) -> None:
         """Turn the wheel by pixels of the picture, positive right and down, `keys` held."""
@@ -196,23 +224,25 @@ class SyncDesktopComputer(_Told, Computer):
 
     def __init__(self, desktop: Desktop | Seat, **options: Any) -> None:
         """Sit down at a desktop; the options are `Seat`'s."""
-        self.seat = seat(desktop, **options)
-        self.hands = _Hands()
+        self.seat: Seat = seat(desktop, **options)
+        self.hands: _Hands = _Hands()
 
     def _act(self, **action: Any) -> None:
+        _check_acknowledged()
         self.hands.act(self.seat, action)
 
     def screenshot(self) -> str:
         """The screen now, as base64 of a PNG file."""
+        _check_acknowledged()
         return self.hands.look(self.seat)
 
     def click(self, x: int, y: int, button: Button, *, keys: list[str] | None = None) -> None:
         """Click a button, `keys` held."""
         self._act(type="click", x=x, y=y, button=button, keys=keys)
 
-    def double_click(self, x: int, y: int, *, keys: list[str] | None = None) -> None:
-        """Click the left button twice, `keys` held."""
-        self._act(type="double_click", x=x, y=y, keys=keys)
+    def double_click(self, x: int, y: int, *, button: Button = "left", keys: list[str] | None = None) -> None:
+        """Click a button twice, `keys` held; openai-agents says no button."""
+        self._act(type="double_click", x=x, y=y, button=button, keys=keys)
 
     def scroll(self, x: int, y: int, scroll_x: int, scroll_y: int, *, keys: list[str] | None = None) -> None:
         """Turn the wheel by pixels of the picture, positive right and down, `keys` held."""

@@ -21,11 +21,14 @@ from deskhand.providers.common import (
     Picture,
     Result,
     SafetyCheck,
+    a_click,
     a_list,
     a_mapping,
     a_string,
     an_integer,
+    clicked,
     picture_of_url,
+    refuse_more,
     the_rest,
 )
 from deskhand.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
@@ -67,14 +70,9 @@ BLANK = Picture(
 """A black PNG file of one pixel, for when nobody may look."""
 
 _WHERE = "OpenAI's computer tool"
-_BUTTONS: dict[str, type[act.Action]] = {
-    "left": act.LeftClick,
-    "wheel": act.MiddleClick,
-    "right": act.RightClick,
-    "back": act.BackClick,
-    "forward": act.ForwardClick,
-}
-_NAMES = {action: button for button, action in _BUTTONS.items()}
+# What OpenAI calls the buttons.
+_BUTTONS = {"left": "left", "wheel": "middle", "right": "right", "back": "back", "forward": "forward"}
+_NAMES = {button: name for name, button in _BUTTONS.items()}
 _SIGNS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
 
@@ -99,10 +97,13 @@ def decode(payload: object, viewport: Viewport) -> Call:
     status = item.get("status")
     if status is not None and status != "completed":
         raise ActionError(f"the call is not complete (status {shown(status)}); nothing of it was done: send it again")
-    batch, name, known = item.get("actions"), COMPUTER, ["actions"]
-    if batch is None:
-        batch, name, known = [item.get("action")], PREVIEW, ["action", "actions"]
-    elif item.get("action") is None:
+    batch, single = item.get("actions"), item.get("action")
+    name, known = COMPUTER, ["actions"]
+    if batch is None or (batch == [] and single is not None):
+        batch, name = [single], PREVIEW
+    elif single is not None and batch != [single]:
+        raise ActionError("a call has actions or an action, and this has both: send either again")
+    if single is None or name == PREVIEW:
         known.append("action")
     steps = a_list(batch, "actions")
     checks = item.get("pending_safety_checks")
@@ -135,8 +136,10 @@ def decode_action(payload: object, viewport: Viewport) -> tuple[act.Action, ...]
     item = a_mapping(payload, "an action")
     kind = item.get("type")
     read = _ACTIONS.get(kind) if isinstance(kind, str) else None
-    if read is None:
+    if read is None or not isinstance(kind, str):
         raise UnsupportedAction(_WHERE, shown(kind), f"there are {', '.join(_ACTIONS)}")
+    if not item.keys() <= _FIELDS[kind]:
+        refuse_more(_WHERE, kind, the_rest(item, *_FIELDS[kind]))
     if kind not in _HOLDING or item.get("keys") is None:
         return (read(item, viewport),)
     names = a_list(item["keys"], "keys")
@@ -255,11 +258,20 @@ def _held(item: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _click(item: Mapping[str, Any], viewport: Viewport) -> act.Action:
+    return _clicked(item, viewport, item.get("button"), 1)
+
+
+def _double_click(item: Mapping[str, Any], viewport: Viewport) -> act.Action:
+    # OpenAI's types have no button here; who sends one means it.
     button = item.get("button")
-    action = _BUTTONS.get(button) if isinstance(button, str) else None
-    if action is None:
-        raise ActionError(f"button is one of {', '.join(_BUTTONS)}, not {shown(button)}")
-    return action(_point(item, viewport), modifiers=_held(item))  # type: ignore[call-arg] # all of them are clicks
+    return _clicked(item, viewport, "left" if button is None else button, 2)
+
+
+def _clicked(item: Mapping[str, Any], viewport: Viewport, name: object, count: int) -> act.Action:
+    button = _BUTTONS.get(name) if isinstance(name, str) else None
+    if button is None:
+        raise ActionError(f"button is one of {', '.join(_BUTTONS)}, not {shown(name)}")
+    return a_click(button, count, _point(item, viewport), modifiers=_held(item))
 
 
 def _drag(item: Mapping[str, Any], viewport: Viewport) -> act.Action:
@@ -277,7 +289,7 @@ def _scroll(item: Mapping[str, Any], viewport: Viewport) -> act.Action:
 
 _ACTIONS: dict[str, Callable[[Mapping[str, Any], Viewport], act.Action]] = {
     "click": _click,
-    "double_click": lambda item, viewport: act.DoubleClick(_point(item, viewport), modifiers=_held(item)),
+    "double_click": _double_click,
     "drag": _drag,
     "keypress": lambda item, _: act.KeyPress(a_list(item.get("keys"), "keys")),
     "move": lambda item, viewport: act.Move(_point(item, viewport), modifiers=_held(item)),
@@ -293,7 +305,7 @@ _FIELDS = {
     kind: frozenset(fields)
     for kind, fields in {
         "click": _POINT | {"button"},
-        "double_click": _POINT,
+        "double_click": _POINT | {"button"},
         "drag": {"type", "path", "keys"},
         "keypress": {"type", "keys"},
         "move": _POINT,
@@ -323,10 +335,10 @@ def _actions(steps: Sequence[Step], viewport: Viewport) -> Iterator[dict[str, An
 def _action(step: Step, viewport: Viewport) -> dict[str, Any]:
     payload: dict[str, Any]
     match step:
-        case act.Action() if type(step) in _NAMES:
-            payload = {"type": "click", "button": _NAMES[type(step)]} | _at(step, viewport)
-        case act.DoubleClick():
+        case act.DoubleClick(button="left"):
             payload = {"type": "double_click"} | _at(step, viewport)
+        case act.Action() if (click := clicked(step)) is not None and click[1] == 1:
+            payload = {"type": "click", "button": _NAMES[click[0]]} | _at(step, viewport)
         case act.Move():
             payload = {"type": "move"} | _at(step, viewport)
         case act.Scroll():
@@ -349,6 +361,8 @@ def _action(step: Step, viewport: Viewport) -> dict[str, Any]:
 
 def _hint(step: Step) -> str:
     match step:
+        case act.DoubleClick():
+            return "its double click is of the left button"
         case act.Wait():
             return "its wait has no duration"
         case act.Drag():

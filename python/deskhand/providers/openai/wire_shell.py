@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, shown
@@ -23,10 +24,12 @@ from deskhand.providers.common import (
     a_string,
     an_integer,
     length_of,
+    refuse_more_of_a_command,
     the_rest,
     timeout_of,
     variables_of,
 )
+from deskhand.providers.outcomes import CANCELLED, REFUSED, failure_of, how_it_ended, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,9 +39,7 @@ __all__ = ["LOCAL", "SHELL", "decode_shell", "decode_shell_result", "encode_shel
 SHELL = "shell_call"
 LOCAL = "local_shell_call"
 
-REFUSED = 126
-"""The exit code of what was not run, as shells have it."""
-
+_CANCELLED = "[the command was cancelled]\n"
 _MILLISECONDS = 1000
 
 
@@ -75,6 +76,7 @@ def _decode_commands(action: Mapping[str, Any], call_id: str, extra: dict[str, A
     if not commands:
         raise ActionError("a shell_call has at least one command")
     if rest := the_rest(action, "commands", "timeout_ms", "max_output_length"):
+        refuse_more_of_a_command(SHELL, rest)
         extra["action"] = rest
     timeout, length = timeout_of(action.get("timeout_ms")), length_of(action.get("max_output_length"))
     return ShellCall(commands=commands, id=call_id, timeout=timeout, limit=length, extra=extra)
@@ -90,6 +92,7 @@ def _decode_exec(action: Mapping[str, Any], call_id: str, extra: dict[str, Any])
         raise ActionError("a command has at least its name")
     cwd = action.get("working_directory")
     if rest := the_rest(action, "type", "command", "env", "timeout_ms", "working_directory", "user"):
+        refuse_more_of_a_command(LOCAL, rest)
         extra["action"] = rest
     return ShellCall(
         commands=(shlex.join(words),),
@@ -115,13 +118,13 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
     call = answer.call
     if call.id is None:
         raise ActionError("a shell_call_output needs the call's id")
+    if call.extra.get("type") == LOCAL:
+        text = json.dumps(_entry(_whole(answer)), ensure_ascii=False)
+        # The SDK's types name the call by `id`, OpenAI's guide and openai-agents by `call_id`.
+        return {"type": "local_shell_call_output", "id": call.id, "call_id": call.id, "output": text}
     entries = [_entry(output) for output in answer.outputs]
     if answer.error is not None:
         entries.append(_entry(CommandResult("", answer.error, REFUSED)))
-    if call.extra.get("type") == LOCAL:
-        text = json.dumps(entries[-1] if entries else _entry(CommandResult("", "", REFUSED)), ensure_ascii=False)
-        # The SDK's types name the call by `id`, OpenAI's guide and openai-agents by `call_id`.
-        return {"type": "local_shell_call_output", "id": call.id, "call_id": call.id, "output": text}
     payload: dict[str, Any] = {"type": "shell_call_output", "call_id": call.id, "output": entries}
     if call.limit is not None:
         left = call.limit
@@ -133,12 +136,20 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
     return payload
 
 
+def _whole(answer: ShellAnswer) -> CommandResult:
+    """What came of a call as one output, which is all that a `local_shell_call` has: how it ended is its first failure's."""
+    first = failure_of(answer) or CommandResult("", "", 0 if answer.error is None else REFUSED)
+    error = "" if answer.error is None else answer.error
+    stdout, stderr = ("".join(getattr(output, stream) for output in answer.outputs) for stream in ("stdout", "stderr"))
+    return replace(first, stdout=stdout, stderr=f"{stderr}\n{error}" if stderr and error else stderr + error)
+
+
 def _entry(output: CommandResult) -> dict[str, Any]:
-    code = REFUSED if output.exit_code is None else output.exit_code
-    outcome = {"type": "timeout"} if output.timed_out else {"type": "exit", "exit_code": code}
+    how = how_it_ended(output)
+    outcome = {"type": "timeout"} if how == "timeout" else {"type": "exit", "exit_code": status_of(output)}
     said = [output.stderr]
-    if output.outcome == "cancelled":
-        said.append("[the command was cancelled]\n")
+    if how == "cancelled":
+        said.append(_CANCELLED)
     if output.restarted:
         said.append("[the shell was restarted: its directory, variables and jobs are lost]\n")
     if output.background:
@@ -206,6 +217,9 @@ def _output(payload: object) -> CommandResult:
     timed_out = outcome.get("type") == "timeout"
     if not timed_out and outcome.get("type") != "exit":
         raise ActionError(f"an outcome is exit or timeout, not {shown(outcome.get('type'))}")
-    texts = a_string(item.get("stdout"), "stdout"), a_string(item.get("stderr"), "stderr")
+    stdout, stderr = a_string(item.get("stdout"), "stdout"), a_string(item.get("stderr"), "stderr")
     code = None if timed_out else an_integer(outcome.get("exit_code"), "exit_code")
-    return CommandResult(*texts, code, outcome_of(code, timed_out=timed_out))
+    if not timed_out and stderr.endswith(_CANCELLED):
+        status = None if code == CANCELLED else code
+        return CommandResult(stdout, stderr.removesuffix(_CANCELLED), status, "cancelled")
+    return CommandResult(stdout, stderr, code, outcome_of(code, timed_out=timed_out))

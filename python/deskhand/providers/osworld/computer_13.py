@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as a
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.common import Finish, Step, a_list, a_mapping, a_number, a_string, an_integer, the_rest
+from deskhand.providers.common import (
+    Finish,
+    Step,
+    a_click,
+    a_list,
+    a_mapping,
+    a_number,
+    a_string,
+    an_integer,
+    clicked,
+    refuse_more,
+    the_rest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,12 +36,8 @@ __all__ = ["clicks", "decode_action", "encode_action", "turns"]
 
 _NAME = "OSWorld's computer_13"
 _BUTTONS = ("left", "right", "middle")
-_CLICKS: Mapping[str, tuple[type[a.Action], ...]] = {
-    "left": (a.LeftClick, a.DoubleClick, a.TripleClick),
-    "right": (a.RightClick,),
-    "middle": (a.MiddleClick,),
-}
 _MOST_CLICKS = 10
+_MOST_AT_ONCE = 3
 
 
 def decode_action(payload: object, viewport: Viewport) -> tuple[tuple[Step, ...], dict[str, Any]]:
@@ -53,7 +61,9 @@ def decode_action(payload: object, viewport: Viewport) -> tuple[tuple[Step, ...]
     given = action.get("parameters")
     parameters = the_rest(action, "action_type", "parameters") if given is None else a_mapping(given, "parameters")
     known, steps = read(parameters, viewport)
-    return steps, the_rest(parameters, *known)
+    rest = the_rest(parameters, *known)
+    refuse_more(_NAME, kind, rest)
+    return steps, rest
 
 
 def encode_action(step: Step, viewport: Viewport) -> dict[str, Any]:
@@ -74,19 +84,18 @@ def encode_action(step: Step, viewport: Viewport) -> dict[str, Any]:
 
 
 def clicks(button: str, count: int, at: Point | None) -> tuple[a.Action, ...]:
-    """So many clicks of a button, two or three of the left one as a double or triple click.
+    """So many clicks of a button, two or three of them as a double or triple click.
 
     Raises:
         ActionError: There is no such button, or there are too many clicks.
     """
-    if button not in _CLICKS:
+    if button not in _BUTTONS:
         raise ActionError(f"a button is one of {', '.join(_BUTTONS)}, not {shown(button)}")
     if not 1 <= count <= _MOST_CLICKS:
         raise ActionError(f"1 to {_MOST_CLICKS} clicks, not {count}")
-    made = _CLICKS[button]
-    if count <= len(made):
-        return (made[count - 1](at),)  # type: ignore[call-arg] # all clicks take a point
-    return tuple(made[0](at) for _ in range(count))  # type: ignore[call-arg] # as above
+    if count <= _MOST_AT_ONCE:
+        return (a_click(button, count, at),)
+    return tuple(a_click(button, 1, at) for _ in range(count))
 
 
 def turns(across: int, up: int, at: Point | None) -> tuple[a.Action, ...]:
@@ -146,7 +155,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Viewport], _Read]] = {
     "MOUSE_DOWN": lambda p, _: (("button",), (a.MouseDown(_button(p)),)),
     "MOUSE_UP": lambda p, _: (("button",), (a.MouseUp(_button(p)),)),
     "RIGHT_CLICK": lambda p, viewport: (("x", "y"), (a.RightClick(_at(p, viewport)),)),
-    "DOUBLE_CLICK": lambda p, viewport: (("x", "y"), (a.DoubleClick(_at(p, viewport)),)),
+    "DOUBLE_CLICK": lambda p, viewport: (("button", "x", "y"), clicks(_button(p), 2, _at(p, viewport))),
     "DRAG_TO": lambda p, viewport: (("x", "y"), (a.Drag([_needed(p, viewport)]),)),
     "SCROLL": _scroll,
     "TYPING": lambda p, _: (("text",), (a.Type(a_string(p.get("text"), "text")),)),
@@ -160,9 +169,6 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Viewport], _Read]] = {
 }
 
 _Said = tuple[str, dict[str, Any]]
-_COUNTS: Mapping[type[a.Action], tuple[str, int]] = {
-    made: (button, count) for button, all_of in _CLICKS.items() for count, made in enumerate(all_of, 1)
-}
 
 
 def _say_keys(step: Step) -> _Said | None:
@@ -184,7 +190,7 @@ def _say_pointer(step: Step, viewport: Viewport) -> _Said | None:
     match step:
         case a.Move():
             said = "MOVE_TO", {}
-        case a.DoubleClick():
+        case a.DoubleClick(button="left"):
             said = "DOUBLE_CLICK", {}
         case a.RightClick():
             said = "RIGHT_CLICK", {}
@@ -196,9 +202,8 @@ def _say_pointer(step: Step, viewport: Viewport) -> _Said | None:
             said, point = ("DRAG_TO", {}), step.path[0]
         case a.Scroll() if point is None and step.distance_xy is None:
             said = "SCROLL", _scrolled(step)
-        case _ if isinstance(step, a.Action) and type(step) in _COUNTS:
-            button, count = _COUNTS[type(step)]
-            said = "CLICK", {"button": button, **({"num_clicks": count} if count > 1 else {})}
+        case _ if (click := clicked(step)) is not None and click[0] in _BUTTONS:
+            said = "CLICK", {"button": click[0], **({"num_clicks": click[1]} if click[1] > 1 else {})}
     if said is None or point is None:
         return said
     x, y = viewport.to_model(point)

@@ -336,8 +336,8 @@ def _say_hold(step: Any, _: Viewport) -> list[str]:
 
 _WRITERS: dict[type, Callable[[Any, Viewport], list[str] | None]] = {
     a.LeftClick: _say("click"),
-    a.DoubleClick: _say("doubleClick"),
-    a.TripleClick: _say("tripleClick"),
+    a.DoubleClick: _say_button("doubleClick"),
+    a.TripleClick: _say_button("tripleClick"),
     a.RightClick: _say("rightClick"),
     a.MiddleClick: _say("middleClick"),
     a.Move: _say("moveTo"),

@@ -1,12 +1,9 @@
 //! What a malicious or broken server may send: each case ends in a violation that names it, whole and byte by byte.
 
-use std::sync::{Arc, Mutex};
-
-use imaging::{Screen, Size};
-use rfb::{Encoding, Event, Limits, PixelFormat, Problem, Session};
+use rfb::{Encoding, Event, PixelFormat, Problem};
 
 use crate::encoders::deflated;
-use crate::wire::{ALL, INDEXED, counted, fed, header, one, pixels, rect, session, update};
+use crate::wire::{ALL, INDEXED, counted, fed, header, one, pixels, raw_only, rect, session, update};
 
 const W: u32 = 64;
 const H: u32 = 48;
@@ -282,14 +279,38 @@ fn what_was_never_offered() {
     for kind in [4, 127, 250, 252, 253, 255] {
         assert_eq!(refused("a message", &[2, kind, 0, 0, 0], "the type of a message"), 1);
     }
-    for encoding in [3, 8, 15, 17, 21, 50, -1, -260 + 1, 0x574d_5664] {
+    for encoding in [3, 8, 15, 17, 21, 50, -1, -305, -309, -312, -313, 0x574d_5669, 0xfffe_0004_u32 as i32] {
         refused("an encoding", &update(&[(rect(0, 0, 1, 1), encoding, vec![0; 9])]), "the encoding of a rectangle");
     }
-    let screen = Arc::new(Mutex::new(Screen::new(Size { w: W, h: H })));
-    let mut session = Session::new(Size { w: W, h: H }, screen, Limits::default(), 0.0).unwrap();
-    session.start(&PixelFormat::BGRX, &[Encoding::Raw]).unwrap();
-    let violation = session.feed(&one(rect(0, 0, 1, 1), Encoding::CopyRect, &[0; 4]), 0.0).unwrap_err();
+    let violation = raw_only(W, H).feed(&one(rect(0, 0, 1, 1), Encoding::CopyRect, &[0; 4]), 0.0).unwrap_err();
     assert!(matches!(violation.problem, Problem::Value { got: 1, .. }), "{violation}");
+}
+
+/// These change what the rest means: a client that skipped them would show something else than the server does.
+#[test]
+fn a_size_or_an_end_that_was_not_offered() {
+    for encoding in [Encoding::DesktopSize, Encoding::ExtendedDesktopSize, Encoding::LastRect] {
+        let (_, violation) = fed(&mut raw_only(W, H), &one(rect(0, 0, 1, 1), encoding, &[0; 4]), &[7]);
+        assert!(violation.unwrap().to_string().contains("one that was offered"), "{encoding:?}");
+    }
+}
+
+#[test]
+fn what_is_skipped_has_a_limit() {
+    let everything = rect(0, 0, 65_535, 65_535);
+    for (encoding, data, words) in [
+        (-239, vec![], "of which at most 16777216"),
+        (-314, vec![0; 4], "of which at most 16777216"),
+        (-314, vec![0, 0, 0, 7], "is 7; expected 0"),
+        (-307, vec![255; 4], "of which at most 16777216"),
+        (0x574d_5664, vec![0, 0], "of which at most 16777216"),
+        (0x574d_5664, vec![1, 0], "of which at most 16777216"),
+        (0x574d_5664, vec![2, 0], "is 2; expected 0 or 1"),
+    ] {
+        let (_, violation) = fed(&mut raw_only(W, H), &update(&[(everything, encoding, data)]), &[5]);
+        let told = violation.unwrap_or_else(|| panic!("{encoding}: not refused")).to_string();
+        assert!(told.contains(words), "{encoding}: {told}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use rfb::client::{self, fence};
 use rfb::{Clipboard, Encoding, Event, Features, Formats, Leds, Monitor, Offered, PixelFormat, ResizedBy};
 
 use crate::encoders::deflated;
-use crate::wire::{INDEXED, counted, fed, header, one, pixels, rect, session, update};
+use crate::wire::{INDEXED, counted, fed, header, one, pixels, raw_only, rect, session, update};
 
 const NOWHERE: Rect = rect(0, 0, 0, 0);
 
@@ -69,6 +69,57 @@ fn extensions_become_known() {
     let features = Features { qemu_key: true, mouse_buttons: true, set_desktop_size: true, ..Features::default() };
     let resized = Event::Resized { size: Size { w: 4, h: 2 }, monitors: vec![], by: ResizedBy::Server };
     assert_eq!(told(&stream).0, [Event::Features(features), resized, nothing_painted()]);
+}
+
+/// Its data is what rfbproto says, or libvncserver writes; pixels after it arrive only where its length is right.
+#[test]
+fn what_was_not_offered_is_skipped_and_counted() {
+    let (cursor, sized) = (rect(1, 1, 9, 2), rect(0, 0, 6, 0));
+    let unasked = [
+        (NOWHERE, -232, vec![]),
+        (cursor, -239, vec![9; 9 * 2 * 4 + 2 * 2]),
+        (cursor, -240, vec![9; 6 + 2 * 2 * 2]),
+        (NOWHERE, -240, vec![]),
+        (NOWHERE, -257, vec![]),
+        (NOWHERE, -258, vec![]),
+        (NOWHERE, -259, vec![]),
+        (NOWHERE, -261, vec![7]),
+        (NOWHERE, -307, counted(&[], b"desk")),
+        (cursor, -314, [&[0; 4][..], &[9; 9 * 2 * 4]].concat()),
+        (NOWHERE, -316, vec![]),
+        (cursor, 0x574d_5664, [&[0, 0][..], &[9; 2 * 9 * 2 * 4]].concat()),
+        (cursor, 0x574d_5664, [&[1, 0][..], &[9; 9 * 2 * 4]].concat()),
+        (NOWHERE, 0x574d_5665, vec![9; 2]),
+        (cursor, 0x574d_5666, vec![]),
+        (NOWHERE, 0x574d_5667, vec![9; 10]),
+        (NOWHERE, 0x574d_5668, vec![9; 4]),
+        (NOWHERE, 0x574d_566a, vec![9; 2]),
+        (rect(7, 0, 0, 0), 0xfffe_0000_u32 as i32, vec![]),
+        (sized, 0xfffe_0001_u32 as i32, vec![9; 6]),
+        (sized, 0xfffe_0002_u32 as i32, vec![9; 6]),
+        (sized, 0xfffe_0003_u32 as i32, vec![9; 6]),
+    ];
+    for (place, number, data) in &unasked {
+        let stream = update(&[(*place, *number, data.clone()), (rect(3, 1, 1, 1), 0, vec![255; 4])]);
+        for pieces in [&[stream.len() + 1][..], &[1]] {
+            let mut session = raw_only(4, 2);
+            let (events, violation) = fed(&mut session, &[&stream[..], &[2]].concat(), pieces);
+            assert_eq!(violation, None, "{number}");
+            let updated = Event::Updated { rects: vec![rect(3, 1, 1, 1)], changed: true, generation: 1 };
+            assert_eq!(events, [updated, Event::Bell], "{number}");
+            assert_eq!(session.skipped(), [(*number, 1)]);
+            assert_eq!(session.rectangles(), [(Encoding::Raw, 1)]);
+            assert_eq!(session.features(), Features::default());
+        }
+    }
+    let mut session = raw_only(4, 2);
+    session.feed(&[update(&[unasked[5].clone(), unasked[5].clone()]), update(&unasked)].concat(), 0.0).unwrap();
+    assert_eq!(session.skipped()[0], (-258, 3));
+    assert_eq!(session.skipped().iter().map(|(_, count)| count).sum::<u64>(), unasked.len() as u64 + 2);
+    // What was offered is not skipped.
+    let mut session = self::session(4, 2, &PixelFormat::BGRX);
+    session.feed(&one(NOWHERE, Encoding::QemuKey, &[]), 0.0).unwrap();
+    assert_eq!((session.skipped(), session.features().qemu_key), (&[][..], true));
 }
 
 #[test]

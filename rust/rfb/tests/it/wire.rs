@@ -53,10 +53,19 @@ pub const INDEXED: PixelFormat = PixelFormat { true_colour: false, ..RGB332 };
 
 /// A session that has offered everything.
 pub fn session(w: u32, h: u32, format: &PixelFormat) -> Session {
+    offering(w, h, format, ALL)
+}
+
+/// A session that has offered nothing but pixels as they are.
+pub fn raw_only(w: u32, h: u32) -> Session {
+    offering(w, h, &PixelFormat::BGRX, &[Encoding::Raw])
+}
+
+fn offering(w: u32, h: u32, format: &PixelFormat, encodings: &[Encoding]) -> Session {
     let size = Size { w, h };
     let screen = Arc::new(Mutex::new(Screen::new(size)));
     let mut session = Session::new(size, screen, Limits::default(), 0.0).unwrap();
-    session.start(format, ALL).unwrap();
+    session.start(format, encodings).unwrap();
     assert!(!session.to_send().is_empty());
     session
 }

@@ -1,0 +1,310 @@
+"""What the messages of a history are, in each of the formats that models are asked with: calls, outputs, pictures, texts. Pure.
+
+Read are Cua's messages and the items of OpenAI's Responses (`type`, `call_id`), chat completions (`tool_calls`, the role
+`tool`), Anthropic's (`tool_use`, `tool_result`), Bedrock's Converse (`toolUse`, `toolResult`) and Google's contents (`parts`);
+as dictionaries, or as an SDK's objects. What nobody here knows of a message stays in it. What must never appear here: what of a
+history is kept.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from deskhand.providers.common import a_mapping
+from deskhand.providers.messages import AgentMessage
+
+__all__ = [
+    "Message",
+    "Pairs",
+    "Path",
+    "count_pictures",
+    "has_calls",
+    "is_instruction",
+    "is_picture",
+    "is_reasoning",
+    "is_task",
+    "pairs_of",
+    "plain_of",
+    "saying",
+    "texts_of",
+    "with_text",
+    "without_pictures",
+]
+
+Message: TypeAlias = AgentMessage | Mapping[str, Any]
+"""A message of any of the formats."""
+
+_Key: TypeAlias = tuple[str, object]
+Path: TypeAlias = tuple[str | int, ...]
+"""Where something is in a message: names and numbers, from the outside in."""
+
+LEFT_OUT_TEXT = "[a picture was left out here]"
+"""What stands in a picture's place, where a format has no room for a note beside one."""
+
+# Where contents are within a message, or within another content.
+_WITHIN = ("content", "output", "parts", "toolResult", "function_response", "functionResponse")
+
+
+def plain_of(message: object) -> Mapping[str, Any]:
+    """A message as a dictionary; an SDK's object is dumped.
+
+    Raises:
+        ActionError: It is neither.
+    """
+    dump = getattr(message, "model_dump", None)
+    return a_mapping(dump(exclude_none=True) if callable(dump) else message, "a message")
+
+
+# --- calls and outputs ---
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Which messages of a history belong together, by their numbers.
+
+    Attributes:
+        answers: Each message with a call, with one that has an output of it.
+        open: The messages with a call that has no output yet; those that failed need none.
+    """
+
+    answers: list[tuple[int, int]]
+    open: set[int]
+
+
+def pairs_of(messages: Sequence[Message]) -> Pairs:
+    """The calls of a history, and their outputs."""
+    answers: list[tuple[int, int]] = []
+    # Google's calls may have no id: those of a name are answered in their order.
+    waiting: dict[_Key, list[tuple[int, bool]]] = defaultdict(list)
+    for index, message in enumerate(messages):
+        plain = plain_of(message)
+        for keys in _outputs(plain):
+            key = next((key for key in keys if _is_id(key[1]) and waiting[key]), None)
+            if key is not None:
+                answers.append((waiting[key].pop(0)[0], index))
+        needed = plain.get("status") != "failed"
+        for key in filter(lambda key: _is_id(key[1]), _calls(plain)):
+            waiting[key].append((index, needed))
+    return Pairs(answers, {index for left in waiting.values() for index, needed in left if needed})
+
+
+def _is_id(value: object) -> bool:
+    # What somebody made up may be anything, and not even hashable.
+    return isinstance(value, str | int)
+
+
+def has_calls(plain: Mapping[str, Any]) -> bool:
+    """Whether a message has a call or an output."""
+    return any(True for _ in _calls(plain)) or any(True for _ in _outputs(plain))
+
+
+def _calls(plain: Mapping[str, Any]) -> Iterator[_Key]:
+    kind = plain.get("type")
+    if isinstance(kind, str) and kind.endswith("_call") and plain.get("call_id") is not None:
+        yield kind, plain["call_id"]
+    for call in _mappings(plain.get("tool_calls")):
+        yield "tool", call.get("id")
+    if isinstance(plain.get("function_call"), Mapping) and plain.get("role") == "assistant":
+        yield "function", plain["function_call"].get("name")
+    for block in _blocks(plain):
+        if block.get("type") == "tool_use":
+            yield "tool_use", block.get("id")
+        elif isinstance(block.get("toolUse"), Mapping):
+            yield "toolUse", block["toolUse"].get("toolUseId")
+        elif (google := _either(block, "functionCall", "function_call")) is not None:
+            yield "google", google.get("id") or google.get("name")
+
+
+def _outputs(plain: Mapping[str, Any]) -> Iterator[tuple[_Key, ...]]:
+    """Of each output, what it may answer, the likeliest first."""
+    kind = plain.get("type")
+    if isinstance(kind, str) and kind.endswith("_call_output"):
+        call_id = plain.get("call_id", plain.get("id"))
+        answered = kind.removesuffix("_output")
+        # Cua tells in a function's output why a computer's call failed.
+        failed = (("computer_call", call_id),) if answered == "function_call" else ()
+        yield (answered, call_id), *failed
+    if plain.get("role") == "tool":
+        yield (("tool", plain.get("tool_call_id")),)
+    if plain.get("role") == "function":
+        yield (("function", plain.get("name")),)
+    for block in _blocks(plain):
+        if block.get("type") == "tool_result":
+            yield (("tool_use", block.get("tool_use_id")),)
+        elif isinstance(block.get("toolResult"), Mapping):
+            yield (("toolUse", block["toolResult"].get("toolUseId")),)
+        elif (told := _either(block, "functionResponse", "function_response")) is not None:
+            yield ("google", told.get("id")), ("google", told.get("name"))
+
+
+def _mappings(items: object) -> list[Mapping[str, Any]]:
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list | tuple) else []
+
+
+def _blocks(plain: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*_mappings(plain.get("content")), *_mappings(plain.get("parts"))]
+
+
+def _either(block: Mapping[str, Any], *names: str) -> Mapping[str, Any] | None:
+    return next((block[name] for name in names if isinstance(block.get(name), Mapping)), None)
+
+
+# --- who says what ---
+
+
+def is_instruction(plain: Mapping[str, Any]) -> bool:
+    """Whether a message is of the system or the developer."""
+    return plain.get("type", "message") == "message" and plain.get("role") in ("system", "developer")
+
+
+def is_task(plain: Mapping[str, Any]) -> bool:
+    """Whether a message is what a user says, and not the output of a call."""
+    return plain.get("type", "message") == "message" and plain.get("role") == "user" and not has_calls(plain)
+
+
+def is_reasoning(plain: Mapping[str, Any]) -> bool:
+    """Whether a message is a thought alone, which belongs to what comes of it."""
+    return plain.get("type") == "reasoning"
+
+
+def saying(text: str, messages: Sequence[Message], **note: Any) -> Message:
+    """A message of a user's, of the format of a history.
+
+    Args:
+        text: What is said.
+        messages: The history.
+        note: Further fields, where the format has room for them.
+    """
+    plains = [plain_of(message) for message in messages]
+    if any("parts" in plain for plain in plains):
+        return {"role": "user", "parts": [{"text": text}]}
+    if any("toolUse" in block or "toolResult" in block for plain in plains for block in _blocks(plain)):
+        return {"role": "user", "content": [{"text": text}]}
+    if all("type" not in plain for plain in plains) or any(
+        has_calls(plain) and "type" not in plain for plain in plains
+    ):
+        return {"role": "user", "content": text}
+    return {"type": "message", "role": "user", "content": text, **note}
+
+
+# --- pictures ---
+
+
+def is_picture(content: object) -> bool:
+    """Whether a content is a picture that is in the message itself, and not left out already."""
+    if not isinstance(content, Mapping) or "omitted_bytes" in content:
+        return False
+    url = content.get("image_url")
+    if isinstance(url, Mapping):
+        url = url.get("url")
+    if isinstance(url, str):
+        return url.startswith("data:")
+    return _data_of(content) is not None
+
+
+def _data_of(content: Mapping[str, Any]) -> object:
+    """The bytes, or the base64, of a picture of Anthropic's, Amazon's or Google's."""
+    for place in (content.get("source") if content.get("type") == "image" else None, _source(content.get("image"))):
+        if isinstance(place, Mapping) and (data := place.get("data", place.get("bytes"))) is not None:
+            return data
+    blob = _either(content, "inline_data", "inlineData")
+    return None if blob is None else blob.get("data")
+
+
+def _source(image: object) -> object:
+    return image.get("source") if isinstance(image, Mapping) else None
+
+
+def count_pictures(messages: Sequence[Message]) -> int:
+    """How many pictures are in a history."""
+    return sum(_count(plain_of(message)) for message in messages)
+
+
+def _count(value: object) -> int:
+    if is_picture(value):
+        return 1
+    if isinstance(value, Mapping):
+        return sum(_count(value[name]) for name in _WITHIN if name in value)
+    return sum(map(_count, value)) if isinstance(value, list | tuple) else 0
+
+
+def without_pictures(messages: Sequence[Message], *, keep: int, placeholder: str) -> list[Message]:
+    """A copy of a history in which the pictures are left out, but for the newest.
+
+    Args:
+        messages: The history; it and its messages stay as they are.
+        keep: How many of the newest pictures stay.
+        placeholder: A data URL that takes a picture's place in Cua's messages; elsewhere there is a text that says so.
+    """
+    left = [keep]
+    copies: list[Message] = []
+    for message in reversed(messages):
+        plain = plain_of(message)
+        bare = _bare(plain, left, placeholder)
+        copies.append(message if bare is plain else bare)
+    return copies[::-1]
+
+
+def _bare(value: Any, left: list[int], placeholder: str) -> Any:
+    """The same without its pictures, the last of them first; the very same where nothing is to change."""
+    if is_picture(value):
+        if left[0] > 0:
+            left[0] -= 1
+            return value
+        return _note_for(value, placeholder)
+    if isinstance(value, Mapping):
+        changed = {
+            name: bare
+            for name in reversed(_WITHIN)
+            if name in value and (bare := _bare(value[name], left, placeholder)) is not value[name]
+        }
+        for name in {"function_response", "functionResponse"} & changed.keys():
+            # A part of Google's function responses is a picture, and never a text.
+            parts = [part for part in _mappings(changed[name].get("parts")) if "text" not in part]
+            changed[name] = {**changed[name], "parts": parts}
+        return {**value, **changed} if changed else value
+    if isinstance(value, list | tuple):
+        items = [_bare(item, left, placeholder) for item in reversed(value)][::-1]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return value
+
+
+def _note_for(content: Mapping[str, Any], placeholder: str) -> dict[str, Any]:
+    if isinstance(content.get("image_url"), str):
+        return {**content, "image_url": placeholder, "omitted_bytes": len(content["image_url"])}
+    return {"type": "text", "text": LEFT_OUT_TEXT} if "type" in content else {"text": LEFT_OUT_TEXT}
+
+
+# --- texts ---
+
+
+def texts_of(plain: Mapping[str, Any]) -> list[tuple[Path, str]]:
+    """The texts of a message that may be cut, each with where it is: what was said and told, and no call."""
+    if is_reasoning(plain):
+        return []
+    return list(_texts(plain, ()))
+
+
+def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, Mapping):
+        for name in (*_WITHIN, "text", "response", "error", "result"):
+            if name in value:
+                yield from _texts(value[name], (*path, name))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*path, index))
+    elif isinstance(value, str):
+        yield path, value
+
+
+def with_text(value: Any, path: Path, text: str) -> Any:
+    """A copy of a message with another text in one place."""
+    if not path:
+        return text
+    step, *rest = path
+    if isinstance(step, int):
+        return [with_text(item, tuple(rest), text) if at == step else item for at, item in enumerate(value)]
+    return {**value, step: with_text(value[step], tuple(rest), text)}

@@ -1,0 +1,68 @@
+"""What a turn of a conversation adds to its history, as messages of chat completions. Pure.
+
+What must never appear here: an import of an SDK, what of a history is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from deskhand.providers.common import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deskhand.execution.types import RequestFunctionCall
+
+__all__ = ["messages_of"]
+
+
+def messages_of(said: str, calls: Sequence[RequestFunctionCall]) -> list[dict[str, Any]]:
+    """What was said and called, and what came of it.
+
+    A desktop's pictures follow the outputs in a message of the user's, because an output is text alone.
+
+    Args:
+        said: The text of the response, without what was thought.
+        calls: Its calls, carried out.
+    """
+    made: dict[str, Any] = {"role": "assistant", "content": said or None}
+    if calls:
+        made["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+            }
+            for call in calls
+        ]
+    outputs = [{"role": "tool", "tool_call_id": call.id, "content": _told(call)} for call in calls]
+    return [made, *outputs, *_shown(calls)]
+
+
+def _told(call: RequestFunctionCall) -> str:
+    if call.error is not None:
+        return call.error
+    result = call.result
+    if isinstance(result, Result):
+        said = [] if result.text is None else [result.text]
+        return "\n".join([*([f"X={result.cursor.x},Y={result.cursor.y}"] if result.cursor else []), *said]) or "done"
+    if isinstance(result, str):
+        return result
+    try:
+        return json.dumps(result, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(result)
+
+
+def _shown(calls: Sequence[RequestFunctionCall]) -> list[dict[str, Any]]:
+    results = [
+        (call, call.result) for call in calls if isinstance(call.result, Result) and call.result.picture is not None
+    ]
+    content: list[dict[str, Any]] = []
+    for call, result in results:
+        assert result.picture is not None  # noqa: S101 # for mypy
+        content.append({"type": "text", "text": f"What {call.name} ({call.id}) shows:"})
+        content.append({"type": "image_url", "image_url": {"url": result.picture.url}})
+    return [{"role": "user", "content": content}] if content else []

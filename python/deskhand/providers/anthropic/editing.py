@@ -1,0 +1,199 @@
+"""Anthropic's text editor: its versions, inputs and answers, which Amazon Bedrock's interfaces carry too. Pure.
+
+This module owns the names and fields. What must never appear here: a desktop, how a file is edited (see
+`deskhand.providers.editors`).
+
+Up to 2025-01 the tool is called `str_replace_editor` and can `undo_edit`; from then on it is `str_replace_based_edit_tool`
+and cannot. The text of an `insert` is `new_str` or, as the newest models write it, `insert_text`: both are understood of each.
+As with the computer, a field that a command does not take is refused where another takes it, and others are given back.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from deskhand.errors import ActionError, UnsupportedAction, shown
+from deskhand.providers.anthropic.wire import block_id
+from deskhand.providers.common import EditAnswer, EditCall, a_list, a_mapping, a_string, an_integer, the_rest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "EDITORS",
+    "LATEST_EDITOR",
+    "SCHEMA",
+    "WITHOUT_UNDO",
+    "WITH_UNDO",
+    "declaration",
+    "decode_edit",
+    "edit_of",
+    "encode_edit",
+    "is_edit",
+    "name_of",
+]
+
+WITH_UNDO, WITHOUT_UNDO = "str_replace_editor", "str_replace_based_edit_tool"
+EDITORS: Mapping[str, str] = MappingProxyType(
+    {
+        "text_editor_20241022": WITH_UNDO,
+        "text_editor_20250124": WITH_UNDO,
+        "text_editor_20250429": WITHOUT_UNDO,
+        "text_editor_20250728": WITHOUT_UNDO,
+    }
+)
+"""The versions, and what the tool is called in each."""
+
+LATEST_EDITOR = "text_editor_20250728"
+"""The newest version, and the only one that is told `max_characters`."""
+
+# Each command's fields; those that end in ? may be missing.
+_FIELDS = {
+    "view": "view_range?",
+    "create": "file_text",
+    "str_replace": "old_str new_str?",
+    "insert": "insert_line insert_text? new_str?",
+    "undo_edit": "",
+}
+_ALL = frozenset(name.rstrip("?") for fields in _FIELDS.values() for name in fields.split())
+
+_LINE = {"type": "integer", "minimum": 0}
+SCHEMA: Mapping[str, Any] = MappingProxyType(
+    {
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "enum": list(_FIELDS), "description": "What to do."},
+            "path": {"type": "string", "description": "The absolute path of the file, or of a directory to view."},
+            "view_range": {
+                "type": "array",
+                "items": {"type": "integer"},
+                "description": "view: the first and the last line of a file, counted from 1; the last is -1 for the end.",
+            },
+            "file_text": {"type": "string", "description": "create: all of the new file."},
+            "old_str": {
+                "type": "string",
+                "description": "str_replace: the text to replace, exactly as it is in the file, once.",
+            },
+            "new_str": {"type": "string", "description": "str_replace: what replaces it; nothing if left out."},
+            "insert_line": {**_LINE, "description": "insert: the line after which to insert, 0 for the beginning."},
+            "insert_text": {"type": "string", "description": "insert: the lines to insert."},
+        },
+        "required": ["command", "path"],
+        "additionalProperties": False,
+    }
+)
+"""The inputs as a JSON schema, for models that do not know the tool; Anthropic's do."""
+
+
+def name_of(version: str) -> str:
+    """What the tool is called in a version.
+
+    Raises:
+        ActionError: There is no such version.
+    """
+    if version not in EDITORS:
+        raise ActionError(f"the versions of the text editor are {', '.join(EDITORS)}, not {shown(version)}")
+    return EDITORS[version]
+
+
+def declaration(version: str = LATEST_EDITOR, *, max_characters: int | None = None) -> dict[str, Any]:
+    """What a request lists as its tool.
+
+    Args:
+        version: Which one.
+        max_characters: Told the model where its version has it: how much of a file is shown at once.
+
+    Raises:
+        ActionError: There is no such version.
+    """
+    declared: dict[str, Any] = {"type": version, "name": name_of(version)}
+    if max_characters is not None and version == LATEST_EDITOR:
+        declared["max_characters"] = max_characters
+    return declared
+
+
+def is_edit(block: Mapping[str, Any]) -> bool:
+    """Whether a block of a message is a call of the text editor, of any version."""
+    return (
+        block.get("type") == "tool_use" and block.get("toolset_name") is None and block.get("name") in EDITORS.values()
+    )
+
+
+def decode_edit(payload: object) -> EditCall:
+    """What a `tool_use` of the text editor asks for.
+
+    Raises:
+        ActionError: It is malformed.
+        UnsupportedAction: Its tool has no such command.
+    """
+    block = a_mapping(payload, "a tool_use")
+    if not is_edit(block):
+        raise ActionError(f"a call of the text editor is a tool_use of {WITHOUT_UNDO}, not {shown(block.get('name'))}")
+    extra = the_rest(block, "type", "id", "name", "input")
+    return edit_of(block.get("input"), id=block_id(block), name=a_string(block["name"], "a tool's name"), extra=extra)
+
+
+def edit_of(input: object, *, name: str, id: str | None, extra: dict[str, Any]) -> EditCall:
+    """The call that the editor's input asks for.
+
+    Args:
+        input: Its input; what nobody here knows of it goes with the call.
+        name: What the tool is called; `WITHOUT_UNDO` takes nothing back.
+        id: The call's id.
+        extra: What is known by nobody of what was around it.
+
+    Raises:
+        ActionError: It is malformed.
+        UnsupportedAction: The tool of that name has no such command.
+    """
+    given = {key: value for key, value in a_mapping(input, "the editor's input").items() if value is not None}
+    command = a_string(given.get("command"), "a command")
+    known = [each for each in _FIELDS if each != "undo_edit" or name != WITHOUT_UNDO]
+    if command not in known:
+        raise UnsupportedAction(name, shown(command), f"use one of {', '.join(known)}")
+    fields = _FIELDS[command].split()
+    _check_fields(command, given, fields)
+    if unknown := the_rest(given, "command", "path", *_ALL):
+        extra = {**extra, "input": unknown}
+    if command == "insert" and ("insert_text" in given) == ("new_str" in given):
+        raise ActionError("insert: give insert_text, and nothing else as its text")
+    texts = [name for name in ("file_text", "insert_text", "new_str") if name in given]
+    return EditCall(
+        command=command,
+        path=a_string(given.get("path"), "a path"),
+        id=id,
+        name=name,
+        text=a_string(given[texts[0]], texts[0]) if texts else "",
+        old=a_string(given["old_str"], "old_str") if "old_str" in given else None,
+        line=an_integer(given["insert_line"], "insert_line") if "insert_line" in given else None,
+        lines=_range(given["view_range"]) if "view_range" in given else None,
+        extra=extra,
+    )
+
+
+def _check_fields(command: str, given: Mapping[str, Any], fields: list[str]) -> None:
+    takes = {name.rstrip("?") for name in fields}
+    missing = [name for name in ("path", *fields) if not name.endswith("?") and name not in given]
+    if missing:
+        raise ActionError(f"{command}: {', '.join(missing)} missing")
+    others = sorted(given.keys() & (_ALL - takes))
+    if others:
+        raise ActionError(f"{command} takes no {', '.join(others)}")
+
+
+def _range(value: object) -> tuple[int, int]:
+    numbers = [an_integer(number, "view_range") for number in a_list(value, "view_range")]
+    if len(numbers) != 2:
+        raise ActionError(f"view_range is [first, last], not {shown(value)}")
+    return numbers[0], numbers[1]
+
+
+def encode_edit(answer: EditAnswer) -> dict[str, Any]:
+    """The `tool_result` of a call of the text editor."""
+    block: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": answer.id,
+        "content": [{"type": "text", "text": answer.text}],
+    }
+    return {**block, "is_error": True} if answer.failed else block

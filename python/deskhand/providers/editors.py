@@ -1,0 +1,285 @@
+"""A text editor over the files of a desktop's machine, for all providers: `TextEditor`.
+
+This module owns what an `EditCall` comes to: what is read and written, on whose behalf, and what can be taken back. What must
+never appear here: a provider's payload, an SDK; how a text is changed (see `edits`).
+
+A view is a `read_file` to a policy, a new file a `write_file`, and an edit both, one after the other. What is judged is what is
+touched: paths are absolute, and what lies behind a link is named and not opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from deskhand.errors import ActionError, DeskhandError, DesktopLost, PolicyDenied, UnsupportedAction, shown
+from deskhand.operations import Call, calling
+from deskhand.providers.common import EditAnswer, EditCall
+from deskhand.providers.edits import Text, inserted, listed, numbered, replaced, text_of
+from deskhand.providers.seat import AsyncSeat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deskhand.desktop import Desktop
+    from deskhand.providers.seat import AnyDesktop, Seat
+
+__all__ = ["COMMANDS", "AnyEditor", "TextEditor", "carry_out_edit", "editor_of", "with_editor"]
+
+COMMANDS = ("view", "create", "str_replace", "insert", "undo_edit")
+
+_LARGEST = 4 << 20
+_MOST_SHOWN = 100_000
+_MOST_KEPT = 32 << 20
+_MOST_EDITS = 200
+_LONGEST_PATH = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """An edit that can be taken back: what was there before, and the hash of what it left."""
+
+    path: str
+    before: bytes
+    left: bytes
+
+
+class TextEditor:
+    """A text editor over the files of a desktop's machine, a container, for one conversation: it remembers its edits.
+
+    Files of up to 4 MiB of UTF-8 are edited. The last 200 edits can be taken back, of files of 32 MiB together.
+
+    Attributes:
+        desktop: The desktop, with the policy that judges what is read and written. Who made it closes it.
+        max_characters: How much of a file is shown at once.
+
+    Example:
+        >>> editor = TextEditor(desktop)
+        >>> anthropic.run_turn(desktop, answer, editor=editor)
+    """
+
+    def __init__(self, desktop: AnyDesktop, *, max_characters: int | None = None) -> None:
+        """Take a desktop.
+
+        Args:
+            desktop: The desktop, or a seat at it.
+            max_characters: How many characters of a file are shown at once; 100,000 by default. What is left out is said.
+
+        Raises:
+            ActionError: `max_characters` is no number above 0.
+        """
+        most = _MOST_SHOWN if max_characters is None else max_characters
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise ActionError(f"max_characters is a number above 0, not {shown(max_characters)}")
+        self.max_characters = most
+        self._there = AsyncSeat.of(desktop)
+        # Two edits of one file at once would lose one of them.
+        self._turn = threading.Lock()
+        self._edits: deque[_Edit] = deque()
+        self._kept = 0
+
+    @property
+    def desktop(self) -> Desktop:
+        """See the class."""
+        return self._there.seat.desktop
+
+    def view(self, path: str, lines: tuple[int, int] | None = None) -> str:
+        """A file's lines with their numbers, or the names in a directory.
+
+        Args:
+            path: An absolute path.
+            lines: The first and the last line, -1 for the end; all by default.
+
+        Raises:
+            ActionError: The path is not absolute, the file is no text, or has no such lines.
+            BackendError: It cannot be read.
+        """
+        place = self._place(path)
+        found = self.desktop.view_file(place, limit=_LARGEST)
+        if not isinstance(found, bytes):
+            if lines is not None:
+                raise ActionError(f"{place} is a directory: view_range is for files")
+            return listed(found, place)
+        return numbered(text_of(found, place), lines, most=self.max_characters)
+
+    def create(self, path: str, text: str) -> str:
+        """Make a new file; directories are made.
+
+        Returns:
+            What was done, as the three below do.
+
+        Raises:
+            ActionError: The path is not absolute, or the text cannot be in a file.
+            BackendError: There is something already, or it cannot be written.
+        """
+        place = self._place(path)
+        if path.endswith("/"):
+            raise ActionError(f"{shown(path)} names a directory: give the name of a file")
+        data = _bytes(text)
+        self.desktop.write_file(place, data, new=True)
+        return f"File created successfully at: {place}"
+
+    def replace(self, path: str, old: str, new: str = "") -> str:
+        """Replace the one place where a text is in a file.
+
+        Raises:
+            ActionError: It is not in it, or more than once; as of `view` besides.
+            BackendError: The file cannot be read or written.
+        """
+        _bytes(old)
+        _bytes(new)
+        return self._edit(path, lambda text, place: replaced(text, old, new, place))
+
+    def insert(self, path: str, line: int, text: str) -> str:
+        """Put lines after a line of a file, 0 for its beginning.
+
+        Raises:
+            ActionError: It has no such line; as of `view` besides.
+            BackendError: The file cannot be read or written.
+        """
+        _bytes(text)
+        return self._edit(path, lambda was, place: inserted(was, line, text, place))
+
+    def undo(self, path: str) -> str:
+        """Take the last edit of a file back, unless somebody else has changed it since.
+
+        Raises:
+            ActionError: Nothing is known to take back, or it has changed.
+            BackendError: The file cannot be read or written.
+        """
+        place = self._place(path)
+        with self._turn:
+            edit = next((edit for edit in reversed(self._edits) if edit.path == place), None)
+            if edit is None:
+                raise ActionError(f"there is no edit of {place} to take back; the creation of a file is not taken back")
+            if _hash(self._read(place)) != edit.left:
+                raise ActionError(
+                    f"{place} has changed since it was edited here: nothing was taken back. View it first"
+                )
+            self.desktop.write_file(place, edit.before)
+            self._edits.remove(edit)
+            self._kept -= len(edit.before)
+        return f"The last edit of {place} was taken back."
+
+    def _edit(self, path: str, change: Callable[[Text, str], tuple[Text, str]]) -> str:
+        place = self._place(path)
+        with self._turn:
+            before = self._read(place)
+            made, said = change(text_of(before, place), place)
+            data = made.data
+            _check_size(len(data))
+            self.desktop.write_file(place, data)
+            self._remember(_Edit(place, before, _hash(data)))
+        return said
+
+    def _remember(self, edit: _Edit) -> None:
+        self._edits.append(edit)
+        self._kept += len(edit.before)
+        while len(self._edits) > _MOST_EDITS or self._kept > _MOST_KEPT:
+            self._kept -= len(self._edits.popleft().before)
+
+    def _read(self, place: str) -> bytes:
+        found = self.desktop.view_file(place, limit=_LARGEST)
+        if not isinstance(found, bytes):
+            raise ActionError(f"{place} is a directory: only view is for those")
+        return found
+
+    def _place(self, path: object) -> str:
+        if not isinstance(path, str) or not path or "\0" in path or len(path) > _LONGEST_PATH:
+            raise ActionError(f"path is the absolute path of a file, not {shown(path)}")
+        _bytes(path)
+        if not path.startswith("/"):
+            home = self.desktop.home
+            said = (
+                ""
+                if home is None
+                else f"; in the home directory it is {posixpath.normpath(posixpath.join(home, path))}"
+            )
+            raise ActionError(f"the path {shown(path)} is not absolute{said}")
+        # Two slashes at the beginning would stay.
+        return "/" + posixpath.normpath(path).lstrip("/")
+
+
+AnyEditor: TypeAlias = "TextEditor | AnyDesktop"
+"""An editor, or a desktop, which gets one of its own."""
+
+
+def editor_of(given: AnyEditor, **options: Any) -> TextEditor:
+    """The editor itself, or a new one at a desktop."""
+    return given if isinstance(given, TextEditor) else TextEditor(given, **options)
+
+
+def carry_out_edit(editor: TextEditor | None, call: EditCall, *, provider: str) -> EditAnswer:
+    """Do what a call asks of an editor.
+
+    Args:
+        editor: Does it; None refuses.
+        call: What was asked.
+        provider: Whose call it is, for the policy and its log.
+
+    Returns:
+        What came of it. What cannot be done, or was not allowed, is told there.
+
+    Raises:
+        DesktopLost: There is no desktop any more.
+    """
+    denied = False
+    try:
+        if editor is None:
+            raise UnsupportedAction("this desktop", call.command, "it was given no text editor")
+        with calling(Call(provider, call.id or "")):
+            said, failed = _carried_out(editor, call), False
+    except DesktopLost:
+        raise
+    except (DeskhandError, TimeoutError) as error:
+        said, failed, denied = str(error), True, isinstance(error, PolicyDenied)
+    return EditAnswer(text=said, id=call.id, name=call.name, failed=failed, denied=denied, extra=call.extra)
+
+
+def _carried_out(editor: TextEditor, call: EditCall) -> str:
+    match call.command:
+        case "view":
+            return editor.view(call.path, call.lines)
+        case "create":
+            return editor.create(call.path, call.text)
+        case "str_replace" if call.old is not None:
+            return editor.replace(call.path, call.old, call.text)
+        case "insert" if call.line is not None:
+            return editor.insert(call.path, call.line, call.text)
+        case "undo_edit":
+            return editor.undo(call.path)
+    raise ActionError(f"{shown(call.command)} is none of {', '.join(COMMANDS)}, or lacks what it needs")
+
+
+async def with_editor(editor: TextEditor, function: Callable[[Seat], Any]) -> Any:
+    """Call a function in the thread of the editor's desktop; cancelling is as of `AsyncSeat.run`."""
+    return await editor._there.run(function)  # noqa: SLF001 # of the same module
+
+
+def _bytes(text: str) -> bytes:
+    """A text as it is written to a file.
+
+    Raises:
+        ActionError: It cannot be.
+    """
+    if "\0" in text:
+        raise ActionError("a text has no zero byte")
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise ActionError("a text has no lone surrogate") from None
+    _check_size(len(data))
+    return data
+
+
+def _check_size(size: int) -> None:
+    if size > _LARGEST:
+        raise ActionError(f"a file that is edited has up to {_LARGEST} bytes, not {size}")
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=32).digest()

@@ -1,0 +1,108 @@
+"""A program of a user, as `tools/check-wheel` shows it to mypy and pyright beside the installed wheel. It is never run.
+
+`assert_type` says what each must know; what is ignored is what each must refuse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, assert_type
+
+import deskhand
+from deskhand import (
+    ActionClass,
+    AsyncDesktop,
+    ClassPolicy,
+    CommandResult,
+    Desktop,
+    Health,
+    LeftClick,
+    Observation,
+    OutOfBounds,
+    Point,
+    Pool,
+    Program,
+    Reason,
+    Rect,
+    Screenshot,
+    Scroll,
+    Size,
+    Type,
+    Untypable,
+    Viewport,
+    Window,
+)
+from deskhand.episodes.task import Grade, Limits, Task
+from deskhand.providers import bedrock
+from deskhand.providers.common import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deskhand.episodes.stage import Stage
+
+
+def on_a_desktop() -> None:
+    with deskhand.launch(size=(1280, 800)) as desktop:
+        assert_type(desktop, Desktop)
+        assert_type(desktop.start("mousepad"), Program)
+        seen = desktop.perform(LeftClick((400, 300)), Type("naïve ☕ text"))
+        assert_type(seen, Observation)
+        assert_type(seen.reason, Reason)
+        assert_type(seen.settled, bool)
+        assert_type(seen.cursor, Point)
+        assert_type(seen.rects, tuple[Rect, ...])
+        shot = desktop.screenshot()
+        assert_type(shot, Screenshot)
+        assert_type(shot.data, bytes)
+        assert_type(shot.viewport, Viewport)
+        assert_type(desktop.size, Size)
+        assert_type(desktop.windows(), list[Window])
+        assert_type(desktop.probe(), Health)
+        assert_type(desktop.shell("ls"), CommandResult)
+        assert_type(desktop.status, tuple[str, ...])
+        desktop.perform("left_click")  # type: ignore[arg-type]
+        desktop.screenshot(format=7)  # type: ignore[arg-type]
+        desktop.click(1, 2)  # type: ignore[attr-defined]
+    LeftClick("400,300")  # type: ignore[arg-type]
+    Scroll((1, 2), direction=3)  # type: ignore[arg-type]
+
+
+def errors() -> None:
+    try:
+        deskhand.connect("vnc://host::5900", policy=ClassPolicy(allow=[ActionClass.INPUT]))
+    except OutOfBounds as error:
+        assert_type(error.point, tuple[float, float])
+    except Untypable as error:
+        assert_type(error.characters, tuple[tuple[int, str], ...])
+
+
+async def in_asyncio(pool: Pool) -> None:
+    async with await AsyncDesktop.launch() as desktop:
+        assert_type(desktop, AsyncDesktop)
+        assert_type(await desktop.perform(LeftClick((1, 2))), Observation)
+        assert_type((await desktop.screenshot()).data, bytes)
+    with pool.acquire() as lent:
+        assert_type(lent, Desktop)
+
+
+def with_a_model(desktop: Desktop) -> None:
+    assert_type(bedrock.decode({"toolUse": {}}, desktop.screenshot().viewport), Call)
+    assert_type(bedrock.run(desktop, {"toolUse": {}}), dict[str, Any])
+    bedrock.run("desktop", {})  # type: ignore[arg-type]
+
+
+class Note(Task):
+    name = "text-note"
+    limits = Limits(steps=10)
+
+    def instruction(self, parameters: Mapping[str, Any]) -> str:
+        return str(parameters)
+
+    def setup(self, stage: Stage) -> None:
+        stage.desktop.start("mousepad")
+
+    def evaluate(self, stage: Stage) -> Grade:
+        return Grade(1.0 if stage.desktop.windows() else 0.0)
+
+    def oracle(self, stage: Stage) -> None:
+        stage.desktop.perform(Type("note"))
