@@ -219,7 +219,8 @@ class Viewport:
         """Validate."""
         for name, count, kind in (("screen", 2, Size), ("model", 2, Size), ("region", 4, Rect)):
             given = getattr(self, name)
-            if given is not None or name != "region":
+            # Our own for each picture.
+            if type(given) is not kind and (given is not None or name != "region"):
                 object.__setattr__(self, name, kind(*_whole(name, given, count)))
         for size in (self.screen, self.model):
             if min(size) < 1:
