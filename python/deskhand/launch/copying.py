@@ -162,7 +162,7 @@ class Staging:
     def __init__(self, what: str, target: Path, parent: int, directory: Path, root: int) -> None:
         """See `staged`."""
         self.what = what
-        self.left_out = LeftOut()
+        self.left_out: LeftOut = LeftOut()
         self._target = target
         self._parent = parent
         self._directory = directory

@@ -90,10 +90,10 @@ class Log:
         self.pipe = pipe
         self.path = path
         self.file: int | None = None
-        self.size = 0
+        self.size: int = 0
         # How long the line is that says how much was left out, and how much that was.
-        self.gap = 0
-        self.lost = 0
+        self.gap: int = 0
+        self.lost: int = 0
         with contextlib.suppress(OSError):
             # Whatever is there was left by another program, or leads elsewhere.
             with contextlib.suppress(FileNotFoundError):
