@@ -62,6 +62,7 @@ check: setup ## Formatting, lints, types (of the sources and of the wheel), stub
 	$(BIN)/ruff format --check python tests tools demo examples
 	$(BIN)/ruff check python tests tools demo examples
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 	tools/check-wheel
 	$(BIN)/python tools/generate_aio.py --check
 	cargo fmt --all --check

@@ -25,13 +25,13 @@ from rich.table import Table
 import deskhand
 from deskhand import Type
 from deskhand.bench.machine import describe
-from deskhand.launch.berth import DEFAULT_IMAGE
-from deskhand.launch.engine import connect_engine
+from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
+from deskhand.launchers.docker.engine import connect_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 __all__ = ["main"]
 

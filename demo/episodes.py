@@ -24,7 +24,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from deskhand.episodes.recording import open_run
+from deskhand.episodes.record.reader import open_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from agent_framework import Agent
 
 import deskhand
 from deskhand.providers import agent_framework
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
 
 TURNS = 50
 

@@ -11,7 +11,7 @@ from google.genai import types
 
 import deskhand
 from deskhand.providers import google
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
 
 
 def main(task: str, client: genai.Client | None = None, model: str = "gemini-3.5-flash") -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import deskhand
 from deskhand.providers import openai
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
 
 MODEL = "gpt-5.4"
 TURNS = 50

@@ -24,7 +24,7 @@ from conformance.shaping import Line
 from containers.remote import Authority, ssh_server, tls_relay
 from deskhand import KeyPress, Settle
 from deskhand.bench.machine import describe
-from deskhand.launch.berth import DEFAULT_IMAGE
+from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -19,19 +19,19 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from deskhand import Desktop, LeftClick
+from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
-from deskhand.episodes import worker as worker_module
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.ledgers import open_ledger
-from deskhand.episodes.plan import Plan
-from deskhand.episodes.task import Limits, Task
-from deskhand.events import ButtonDown
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.run import worker as worker_module
+from deskhand.episodes.run.plan import Plan
+from deskhand.episodes.tasks.task import Limits, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.episodes.agents import Episode
-    from deskhand.episodes.stage import Stage
+    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.tasks.context import Stage
 
 SIZE = (1280, 800)
 

@@ -22,9 +22,9 @@ from Xlib import display as xlib
 
 import deskhand
 from deskhand.bench.machine import describe
-from deskhand.launch.berth import DEFAULT_IMAGE
-from deskhand.launch.engine import connect_engine
-from deskhand.launch.leftovers import LABEL_DIRECTORY, links_to
+from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
+from deskhand.launchers.docker.engine import connect_engine
+from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY, links_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

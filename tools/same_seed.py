@@ -16,15 +16,15 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from deskhand.bench.machine import describe
-from deskhand.episodes.catalogue import find_tasks
-from deskhand.episodes.recording import open_run
-from deskhand.episodes.replay import compare
+from deskhand.episodes.play.replay import compare
+from deskhand.episodes.record.reader import open_run
+from deskhand.episodes.tasks.catalogue import find_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from deskhand.episodes.recording import Run
+    from deskhand.episodes.record.reader import Run
 
 TIMES = ("reset", "setup", "agent", "evaluate", "total", "overhead")
 

@@ -14,6 +14,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from deskhand._core.difference import difference
+from deskhand._core.geometry import Point, Rect, Size, Viewport
+from deskhand._core.observation import Elapsed, Observation, Screenshot
+from deskhand._core.redaction import Secret
+from deskhand._core.settle import Reason, Settle
+from deskhand._core.sizes import Fit
+from deskhand._core.window import Window
 from deskhand._native import __version__
 from deskhand.actions import (
     Action,
@@ -41,11 +48,9 @@ from deskhand.actions import (
     Wait,
     Zoom,
 )
-from deskhand.audit import AuditLog
-from deskhand.backends.base import Window
-from deskhand.desktop import Desktop
-from deskhand.difference import difference
-from deskhand.entry import connect, launch
+from deskhand.desktop.desktop import Desktop
+from deskhand.desktop.health import Health
+from deskhand.desktop.operations import Call, Interceptor, Operation, SafetyCheck, calling
 from deskhand.errors import (
     ActionError,
     AuthFailed,
@@ -72,23 +77,18 @@ from deskhand.errors import (
     UnsupportedAction,
     Untypable,
 )
-from deskhand.geometry import Point, Rect, Size, Viewport
-from deskhand.guard import Guard
-from deskhand.inside import CommandResult, LeftOutWarning, Listing, Usage
-from deskhand.observation import Elapsed, Observation, Screenshot
-from deskhand.operations import Call, Interceptor, Operation, SafetyCheck, calling
-from deskhand.policy import ActionClass, ClassPolicy, Context, Decision, NoPolicyWarning, Policy, RateLimits
-from deskhand.probes import Health
-from deskhand.programs import Program
-from deskhand.redaction import Secret
-from deskhand.settle import Reason, Settle
-from deskhand.shell import Shell
-from deskhand.sizes import Fit
+from deskhand.launchers.targets import connect, launch
+from deskhand.machine.interface import CommandResult, LeftOutWarning, Listing, Usage
+from deskhand.machine.program import Program
+from deskhand.machine.shell import Shell
+from deskhand.policy.audit import AuditLog
+from deskhand.policy.guard import Guard
+from deskhand.policy.rules import ActionClass, ClassPolicy, Context, Decision, NoPolicyWarning, Policy, RateLimits
 
 if TYPE_CHECKING:
-    from deskhand.aio import AsyncDesktop, AsyncShell
-    from deskhand.launch.docker import Limits, Mount
-    from deskhand.launch.pool import AsyncPool, Pool, PoolStatus
+    from deskhand.aio.desktop import AsyncDesktop, AsyncShell
+    from deskhand.launchers.docker.launch import Limits, Mount
+    from deskhand.pool.pool import AsyncPool, Pool, PoolStatus
 
 __all__ = [
     "Action",
@@ -188,13 +188,13 @@ __all__ = [
 
 # Imported when first asked for: asyncio, containers and pools would take a third of the time of `import deskhand`.
 _LATER = {
-    "AsyncDesktop": "deskhand.aio",
-    "AsyncPool": "deskhand.launch.pool",
-    "AsyncShell": "deskhand.aio",
-    "Limits": "deskhand.launch.docker",
-    "Mount": "deskhand.launch.docker",
-    "Pool": "deskhand.launch.pool",
-    "PoolStatus": "deskhand.launch.pool",
+    "AsyncDesktop": "deskhand.aio.desktop",
+    "AsyncPool": "deskhand.pool.pool",
+    "AsyncShell": "deskhand.aio.desktop",
+    "Limits": "deskhand.launchers.docker.launch",
+    "Mount": "deskhand.launchers.docker.launch",
+    "Pool": "deskhand.pool.pool",
+    "PoolStatus": "deskhand.pool.pool",
 }
 
 if not TYPE_CHECKING:  # A type checker would take any name for one of ours.

@@ -3,7 +3,7 @@
 The seventeen normalized actions with their type literals and field names, and what providers send beyond them: modifiers
 held during a pointer action, the button of a double or triple click, key repeat, keys and buttons pressed or released on
 their own, zoom and the cursor's position. This module owns their fields, validation and dictionary form. What must never
-appear here: an event or how an action is carried out (`deskhand.translate`), a provider's spelling
+appear here: an event or how an action is carried out (`deskhand.desktop.translate`), a provider's spelling
 (`deskhand.providers`), and a screen's size: whether a point is on the screen is for `translate` to say.
 
 Every action is frozen, hashable and validated on construction; what is wrong raises `ActionError`. Coordinates
@@ -31,10 +31,10 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from numbers import Real
 from typing import Any, ClassVar, Protocol, SupportsIndex
 
+from deskhand._core.geometry import Rect
+from deskhand._core.keys import is_modifier, parse_keys
+from deskhand._core.redaction import MASK, Secret
 from deskhand.errors import ActionError, Untypable, shown
-from deskhand.geometry import Rect
-from deskhand.keys import is_modifier, parse_keys
-from deskhand.redaction import MASK, Secret
 
 __all__ = [
     "ACTIONS",
@@ -298,7 +298,7 @@ class Action:
 
 
 class CarriesAction(Protocol):
-    """What is not an action itself, but has one, such as the tool calls of `deskhand.tool_calls`."""
+    """What is not an action itself, but has one, such as the tool calls of `deskhand.execution.tool_calls`."""
 
     @property
     def action(self) -> Action:
@@ -456,7 +456,7 @@ class Scroll(Action):
     """Turn the wheel, at ``xy`` or where the pointer is.
 
     * ``distance_xy`` is in screen pixels, positive right and down; it becomes wheel notches of
-      `deskhand.translate.PIXELS_PER_NOTCH` pixels, at least one where it is not zero.
+      `deskhand.desktop.translate.PIXELS_PER_NOTCH` pixels, at least one where it is not zero.
     * ``magnitude`` is in wheel notches along ``direction``; negative is against it. Without a direction it is
       down, or up when negative. It is rounded to whole notches, at least one where it is not zero.
     * Neither: three notches. Both: ``distance_xy`` wins.
@@ -474,7 +474,7 @@ class Scroll(Action):
 
 @dataclass(frozen=True, slots=True)
 class KeyPress(Action):
-    """Press a chord and release it; key names as in `deskhand.keys.parse_keys`.
+    """Press a chord and release it; key names as in `deskhand._core.keys.parse_keys`.
 
     With ``repeat`` (1...100) the modifiers it begins with stay down and the rest is pressed so many times.
     """
@@ -540,7 +540,7 @@ class Type(Action):
 
 @dataclass(frozen=True, slots=True)
 class Wait(Action):
-    """Let ``duration`` seconds pass (0...3600); None: `deskhand.translate.DEFAULT_WAIT`."""
+    """Let ``duration`` seconds pass (0...3600); None: `deskhand.desktop.translate.DEFAULT_WAIT`."""
 
     type: ClassVar[str] = "wait"
     duration: float | None = field(default=None, metadata=_as(_seconds))

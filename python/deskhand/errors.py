@@ -31,9 +31,9 @@ This module owns the classes and the wording of their messages. It imports nothi
 I/O, so that every other module may import it. What must never appear here: a retry, a log call, a decision
 about what an error means to a provider, or a secret (a password, typed text) in a message.
 
-An argument of a wrong type or value is an `ActionError` (`deskhand.arguments` has the checks); a `TypeError` says only that
-Python could not make the call. A message tells what happened, where, and what to do next. Every error pickles and copies with
-its attributes, because episodes send errors between processes.
+An argument of a wrong type or value is an `ActionError` (`deskhand._core.arguments` has the checks); a `TypeError` says only
+that Python could not make the call. A message tells what happened, where, and what to do next. Every error pickles and copies
+with its attributes, because episodes send errors between processes.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from compatibility.declared import agent_framework as design
 from compatibility.table import Raises, Row, World, declared_rows, each
 from deskhand import ActionError
 from deskhand.providers import agent_framework as af
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,7 @@ from deskhand.execution import (
     compact,
     overall_status,
 )
-from deskhand.providers import messages
+from deskhand.providers.cua import messages
 
 SUCCESS, FAILURE, PARTIAL = ExecutionStatus.SUCCESS, ExecutionStatus.FAILURE, ExecutionStatus.PARTIAL
 PENDING, CANCELLED = ExecutionStatus.PENDING, ExecutionStatus.CANCELLED

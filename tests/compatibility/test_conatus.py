@@ -15,11 +15,11 @@ import pytest
 
 from compatibility.declared import conatus
 from compatibility.table import Raises, Row, World, declared_rows, each
-from deskhand import ActionError, AsyncDesktop, BadPlan, Desktop, Guard, tool_calls
+from deskhand import ActionError, AsyncDesktop, BadPlan, Desktop, Guard
 from deskhand.actions import ACTIONS
 from deskhand.backends.memory import MemoryBackend
-from deskhand.execution import Executor, request_of
-from deskhand.tool_calls import (
+from deskhand.execution import Executor, request_of, tool_calls
+from deskhand.execution.tool_calls import (
     AIToolCall,
     ComputerUseAction,
     CUAction,

@@ -13,8 +13,8 @@ from compatibility.declared import cua as declared
 from compatibility.table import Raises, Row, World, declared_rows, each
 from deskhand import ActionError
 from deskhand.providers import cua
-from deskhand.providers import messages as m
-from deskhand.providers.common import Picture, picture_of_url
+from deskhand.providers.cua import messages as m
+from deskhand.providers.values import Picture, picture_of_url
 
 URL = "data:image/png;base64,aGk="
 SHOT = {"type": "computer_screenshot", "image_url": URL}

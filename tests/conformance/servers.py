@@ -25,10 +25,10 @@ import deskhand
 from containers.helpers import minimal_image
 from containers.remote import ssh_server
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop import Desktop
-from deskhand.launch.docker import launch_docker
-from deskhand.launch.local import leave_running
-from deskhand.launch.opening import connect_docker
+from deskhand.desktop.desktop import Desktop
+from deskhand.launchers.docker.connect import connect_docker
+from deskhand.launchers.docker.launch import launch_docker
+from deskhand.launchers.local.launch import leave_running
 
 if TYPE_CHECKING:
     import socket

@@ -18,9 +18,9 @@ from PIL import Image
 import deskhand
 from conformance.servers import LACKS, SIZE, Place, need, serving
 from deskhand import KeyPress, LeftClick, MouseDown, Move, PressKeys, Reason, Rect, Settle, Type
-from deskhand.backends import vnc_login
-from deskhand.backends.vnc import VncBackend
-from deskhand.backends.vnc_keyboard import BUDGET
+from deskhand.backends.vnc import login as vnc_login
+from deskhand.backends.vnc.backend import VncBackend
+from deskhand.backends.vnc.keyboard import BUDGET
 from faults.helpers import until
 from faults.scale import EVIDENCE, PATIENCE
 from integration.observer import Observer
@@ -173,7 +173,7 @@ def test_a_server_that_is_far_is_asked_for_less_and_gives_the_same(
     def far(*how: Any) -> vnc_login.Entered:
         return dataclasses.replace(vnc_login.enter(*how), local=False)
 
-    monkeypatch.setattr("deskhand.backends.vnc.enter", far)
+    monkeypatch.setattr("deskhand.backends.vnc.backend.enter", far)
     with place.connect() as desktop:
         desktop.perform(Move((300, 300)), KeyPress(["a"]))
         assert differing(place, desktop) == ""

@@ -36,9 +36,9 @@ from deskhand import (
     Wait,
     Zoom,
 )
+from deskhand._core.events import PointerMove
 from deskhand.actions import ACTIONS
-from deskhand.clicks import Clicks
-from deskhand.events import PointerMove
+from deskhand.desktop.clicks import Clicks
 from faults.helpers import until
 from integration.observer import Observer
 

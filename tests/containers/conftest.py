@@ -9,14 +9,14 @@ import pytest
 
 import deskhand
 from containers.helpers import Ours, minimal_image
-from deskhand.launch.engine import connect_engine
+from deskhand.launchers.docker.engine import connect_engine
 from faults.scale import TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 # Where no package is cached yet, the first test waits for the build.
 BUILD_LIMIT = max(900, TIMEOUT)

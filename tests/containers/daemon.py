@@ -21,7 +21,7 @@ from faults.helpers import need, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 _START_LIMIT = 60.0
 _STOP_LIMIT = 60.0

@@ -9,13 +9,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deskhand.launch.image import build_image
-from deskhand.launch.leftovers import LABEL_DIRECTORY
+from deskhand.launchers.docker.images import build_image
+from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 # The states in /proc/net of a TCP socket that listens, and of a UDP socket that hears anybody, not one partner only.
 LISTEN, OPEN = "0A", "07"

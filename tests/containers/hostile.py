@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import deskhand
-from deskhand.backends.x11 import X11Backend
-from deskhand.launch import registry
+from deskhand.backends.x11.backend import X11Backend
+from deskhand.machine import runtime_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -307,7 +307,7 @@ class Attacks:
         while directory.exists():
             assert time.monotonic() < end, "its directory stays"
             time.sleep(0.01)
-        registry.private_directory().rmdir()
+        runtime_directory.private_directory().rmdir()
         return launch()
 
 

@@ -16,7 +16,7 @@ from ports import begin_at_a_port
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 PORT = 8000
 _READY_LIMIT = 30.0

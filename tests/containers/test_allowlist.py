@@ -20,16 +20,16 @@ import pytest
 import deskhand
 from containers.helpers import containers, guards, networks, own_name, owned_listeners
 from containers.neighbours import PORT, Neighbour, listening_here, name_server, neighbour
-from deskhand.launch import confinement, proxy
-from deskhand.launch.engine import connect_engine
-from deskhand.launch.leftovers import own_labels, reap
+from deskhand.launchers.docker import confinement, proxy
+from deskhand.launchers.docker.engine import connect_engine
+from deskhand.launchers.docker.leftovers import own_labels, reap
 from faults.helpers import driver, until
 from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 PROBES = Path(__file__).with_name("probes.py")
 DESKHAND = Path(sys.executable).with_name("deskhand")

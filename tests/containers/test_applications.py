@@ -12,14 +12,14 @@ import pytest
 import deskhand
 from containers.neighbours import PORT, neighbour
 from deskhand import KeyPress, LeftClick, Type
-from deskhand.launch.docker import Limits
-from deskhand.launch.image import build_image, examine_container
+from deskhand.launchers.docker.images import build_image, examine_container
+from deskhand.launchers.docker.launch import Limits
 from faults.helpers import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 PROGRAMS = {
     "mousepad": "mousepad",

@@ -13,16 +13,16 @@ import pytest
 
 import deskhand
 from containers.helpers import containers, left, own_name
-from deskhand.launch import docker as launching
-from deskhand.launch.confinement import _origin
-from deskhand.launch.docker import Limits, Mount
-from deskhand.launch.image import recorded_packages
+from deskhand.launchers.docker import launch as launching
+from deskhand.launchers.docker.confinement import _origin
+from deskhand.launchers.docker.images import recorded_packages
+from deskhand.launchers.docker.launch import Limits, Mount
 from faults.helpers import in_namespace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from containers.helpers import containers, own_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 DESKHAND = Path(sys.executable).with_name("deskhand")
 

@@ -14,14 +14,14 @@ import pytest
 
 import deskhand
 from containers.helpers import owned_listeners
-from deskhand.launch.image import examine_container
+from deskhand.launchers.docker.images import examine_container
 from faults.helpers import ROOT, need
 from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 EXAMPLE = ROOT / "examples" / "compose"
 

@@ -12,14 +12,14 @@ import pytest
 
 import deskhand
 from deskhand import Type
-from deskhand.launch import copying
+from deskhand.launchers.docker import copying
 from faults.helpers import crowded, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 
 def test_it_acts_and_looks_through_shared_memory(desktop: deskhand.Desktop) -> None:
@@ -293,7 +293,7 @@ def test_it_serves_rfb_beside_x(contained: Callable[..., deskhand.Desktop], engi
 
 
 def test_the_sdk_is_imported_only_where_it_is_needed() -> None:
-    code = "import sys, deskhand, deskhand.entry; sys.exit('docker' in sys.modules)"
+    code = "import sys, deskhand, deskhand.launchers.targets; sys.exit('docker' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

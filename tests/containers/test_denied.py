@@ -12,7 +12,7 @@ import deskhand
 from conftest import need
 from containers.helpers import own_name
 from deskhand import Desktop, LeftClick, Operation, PolicyDenied, PressKeys, Secret, Type
-from deskhand.policy import ActionClass, ClassPolicy
+from deskhand.policy.rules import ActionClass, ClassPolicy
 from deskhand.providers.editors import TextEditor
 from faults.helpers import listen
 

@@ -11,13 +11,13 @@ import pytest
 import deskhand
 from containers.helpers import containers, owned_listeners
 from deskhand import Limits, PressKeys, Type
-from deskhand.launch.rooms import Rooms
+from deskhand.launchers.docker.shared import Rooms
 from faults.helpers import NOTHING, driver, until, xclient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 LIMIT = 30
 
@@ -166,7 +166,7 @@ def test_what_is_not_possible_is_refused(image: str, engine: Engine) -> None:
 
 
 LAUNCHING = """
-from deskhand.launch.rooms import Rooms
+from deskhand.launchers.docker.shared import Rooms
 rooms = Rooms(2, image=os.environ["IMAGE"])
 desktops = [rooms.launch() for _ in range(2)]
 say(names=[desktop.name for desktop in desktops])

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import ActionError, BackendError, Desktop, Listing
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.gate import Gate
-from deskhand.episodes.record import Recorder
-from deskhand.episodes.replay_agent import repeating
-from deskhand.episodes.task import Limits
+from deskhand.episodes.play.budget import Gate
+from deskhand.episodes.play.replay_agent import repeating
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.recorder import Recorder
+from deskhand.episodes.tasks.task import Limits
 from deskhand.providers.editors import TextEditor
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from agent_framework import Agent, Content
 from anthropic.tools import ToolError
 
 from deskhand import AsyncDesktop, AuditLog, ClassPolicy, Desktop, Guard
-from deskhand.policy import ActionClass
+from deskhand.policy.rules import ActionClass
 from deskhand.providers import agent_framework, anthropic, bedrock
 from deskhand.providers.editors import TextEditor
 from providers.agent_framework_helpers import Scripted
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from deskhand.policy import Context
+    from deskhand.policy.rules import Context
 
 HERE = "/home/user/provided"
 FILE = f"{HERE}/primes.py"

@@ -14,11 +14,11 @@ import deskhand
 from containers.helpers import left
 from containers.relay import Relay, Trouble, relaying
 from deskhand import Type
-from deskhand.launch import container as inside
-from deskhand.launch import docker as launching
-from deskhand.launch import engine as engines
-from deskhand.launch.engine import connect_engine
-from deskhand.launch.image import build_image
+from deskhand.launchers.docker import container as inside
+from deskhand.launchers.docker import engine as engines
+from deskhand.launchers.docker import launch as launching
+from deskhand.launchers.docker.engine import connect_engine
+from deskhand.launchers.docker.images import build_image
 from faults.helpers import until, within
 from faults.scale import EVIDENCE
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 CREATE, START = r"^POST .*/containers/create", r"^POST .*/containers/[^/]+/start"
 TROUBLES = list(product([500, "drop", "lose"], [CREATE, START])) if EVIDENCE else [("lose", CREATE), ("lose", START)]

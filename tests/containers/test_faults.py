@@ -18,16 +18,16 @@ import pytest
 import deskhand
 from containers.helpers import containers, guards
 from deskhand import LeftClick, Reason, Settle, Type
-from deskhand.launch.docker import Limits, Mount
-from deskhand.launch.leftovers import LABEL_DIRECTORY, UNANSWERED, reap
-from deskhand.launch.removal import is_removed
+from deskhand.launchers.docker.launch import Limits, Mount
+from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY, UNANSWERED, reap
+from deskhand.launchers.docker.removal import is_removed
 from faults.helpers import beside_control, driver, until, within
 from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 THE_TENTH = 0.1
 RESTARTS = 20 if EVIDENCE else 3

@@ -10,7 +10,7 @@ from deskhand import KeyPress, Reason, Settle, Type
 from faults.helpers import until, window_expected
 
 if TYPE_CHECKING:
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 PATIENCE = 20.0
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deskhand import Desktop
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 # The engine is asked what became of it.
 LIMIT = 3.0

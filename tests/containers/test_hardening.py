@@ -15,7 +15,7 @@ import pytest
 
 from containers.helpers import owned_listeners
 from containers.neighbours import PORT, Neighbour, neighbour
-from deskhand.launch.image import examine_container
+from deskhand.launchers.docker.images import examine_container
 from faults.helpers import need, until
 from faults.scale import EVIDENCE
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import deskhand
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 SCAN = Path(__file__).with_name("scan.py")
 # What a program that wants out would try: addresses of all kinds, the metadata service, the host, and names.

@@ -13,7 +13,7 @@ from faults.helpers import until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 SECOND = 10**9
 LIMIT = 30

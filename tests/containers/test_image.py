@@ -11,15 +11,15 @@ import pytest
 
 import deskhand
 from containers.helpers import left
-from deskhand.launch import image as images
-from deskhand.launch.image import build_image, check_image, compare_packages, context, recorded_packages
+from deskhand.launchers.docker import images
+from deskhand.launchers.docker.images import build_image, check_image, compare_packages, context, recorded_packages
 from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 PACKAGES = "usr/local/lib/deskhand/packages"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import deskhand
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 # What is right, in Docker's own words; each of the wrong ones differs in what one row is about.
 RIGHT: dict[str, Any] = {

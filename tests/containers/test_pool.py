@@ -14,13 +14,13 @@ import pytest
 import deskhand
 from containers.helpers import containers
 from deskhand import Move, Pool, PressKeys
-from deskhand.launch.leftovers import LABEL_DIRECTORY, links_to
+from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY, links_to
 from faults.conftest import mark, runtime  # noqa: F401 # fixtures
 from faults.helpers import marked, until, within, zombies
 from faults.scale import CONTAINER_CYCLES, EVIDENCE
 
 if TYPE_CHECKING:
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 SMALL = (320, 240)
 REPLACED = 5.0

@@ -18,9 +18,9 @@ import deskhand
 from containers.helpers import containers, own_name
 from containers.remote import Authority, old_engine, ssh_server, tls_breaking, tls_relay
 from deskhand import KeyPress, LeftClick, Type
-from deskhand.launch.docker import Mount
-from deskhand.launch.engine import connect_engine
-from deskhand.launch.leftovers import LABEL_DIRECTORY
+from deskhand.launchers.docker.engine import connect_engine
+from deskhand.launchers.docker.launch import Mount
+from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY
 from faults.helpers import driver, until, within
 from ports import refusing
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from containers.remote import Ssh
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 DESKHAND = Path(sys.executable).with_name("deskhand")
 # The promises are for a machine that has nothing else to do.
@@ -116,7 +116,7 @@ def test_a_broken_line_is_made_anew(ssh: Ssh, image: str, monkeypatch: pytest.Mo
 LAUNCHING = """
 import os
 import deskhand
-from deskhand.launch.leftovers import LABEL_DIRECTORY
+from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY
 desktop = deskhand.launch("docker", image=os.environ["TEST_IMAGE"])
 desktop.perform(PressKeys(["shift"]))
 say(directory=desktop._core.inside.labels[LABEL_DIRECTORY], name=desktop.name)

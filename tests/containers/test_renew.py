@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 
 def test_nothing_is_left(contained: Callable[..., deskhand.Desktop], engine: Engine, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from integration.test_shell import GONE, MESS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 
 @pytest.fixture
@@ -149,9 +149,9 @@ def test_a_killed_driver_leaves_nothing(desktop: deskhand.Desktop, engine: Engin
     del engine
     before = processes(desktop)
     code = f"""
-from deskhand.launch.berth import Berth
-from deskhand.launch.container import Container
-from deskhand.launch.engine import connect_engine
+from deskhand.launchers.docker.display_slot import Berth
+from deskhand.launchers.docker.container import Container
+from deskhand.launchers.docker.engine import connect_engine
 container = Container(connect_engine(), {desktop.name!r}, {desktop.name!r}, Berth(None))
 shell = deskhand.Shell(lambda: container.session(cwd=None, env=None, once=False))
 say(ready=True)

@@ -18,15 +18,15 @@ import pytest
 import deskhand
 from containers import hostile
 from containers.helpers import own_name
-from deskhand.backends.x11 import X11Backend
-from deskhand.launch.confinement import confined
+from deskhand.backends.x11.backend import X11Backend
+from deskhand.launchers.docker.confinement import confined
 from faults.helpers import ROOT, need
 from faults.scale import EVIDENCE, HOSTILE_RESETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 PROGRAM = ROOT / "tests" / "containers" / "hostile.py"
 LIMIT = 1800
@@ -80,7 +80,7 @@ def run(who: str, image: str, engine: Engine, *arguments: str) -> dict[str, Any]
 @pytest.fixture(scope="module")
 def outcomes(image: str) -> Callable[[str], dict[str, str]]:
     """What came of each attack, by who drives."""
-    from deskhand.launch.engine import connect_engine  # noqa: PLC0415
+    from deskhand.launchers.docker.engine import connect_engine  # noqa: PLC0415
 
     @functools.cache
     def told(who: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deskhand.episodes.stage import Stage
+from deskhand.episodes.tasks.context import Stage
 
 if TYPE_CHECKING:
     from pathlib import Path

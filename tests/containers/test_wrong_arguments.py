@@ -8,7 +8,7 @@ import pytest
 
 from containers.helpers import left
 from deskhand import Desktop
-from deskhand.launch.docker import launch_docker
+from deskhand.launchers.docker.launch import launch_docker
 from faults.surface import calls_of, function
 from faults.wrong import Bench, examine
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from deskhand.launch.engine import Engine
+    from deskhand.launchers.docker.engine import Engine
 
 OURS = [call for call in calls_of(Desktop) if "has no container" in (call.call.__doc__ or "")]
 

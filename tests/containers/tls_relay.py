@@ -12,7 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-from deskhand.backends.vnc_login import _relay
+from deskhand.backends.vnc.login import _relay
 
 ENGINE = "/var/run/docker.sock"
 _PIECE = 1000

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand import Pool
-from deskhand.episodes import attempt
-from deskhand.episodes.ledgers import open_ledger
-from deskhand.episodes.plan import Plan
-from deskhand.episodes.worker import Worker, abandon_dead
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.play import attempt
+from deskhand.episodes.run.plan import Plan
+from deskhand.episodes.run.worker import Worker, abandon_dead
 from episodes.plays import QUICK, Places, Press
 from episodes.plays_here import Number
 
 if TYPE_CHECKING:
-    from deskhand.episodes.task import Task
+    from deskhand.episodes.tasks.task import Task
 
 TASKS = ("episodes.plays:Press", "episodes.plays_here:Number")
 

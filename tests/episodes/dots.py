@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import Desktop, LeftClick
+from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
-from deskhand.episodes.task import Grade, Limits, Task
-from deskhand.events import ButtonDown
+from deskhand.episodes.tasks.task import Grade, Limits, Task
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.stage import Stage
+    from deskhand.episodes.tasks.context import Stage
 
 SIZE = (80, 64)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import KeyPress, Type
-from deskhand.episodes.task import Grade, Task
+from deskhand.episodes.tasks.task import Grade, Task
 from episodes.plays import Press
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.stage import Stage
+    from deskhand.episodes.tasks.context import Stage
 
 WORDS = ("alpha", "beta", "gamma", "naïve", "delta", "☕", "lambda", "omega")
 

@@ -6,12 +6,12 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deskhand.episodes.ledgers import open_ledger
+from deskhand.episodes.ledger import open_ledger
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
 
-    from deskhand.episodes.ledger import Key
+    from deskhand.episodes.ledger.ledger import Key
 
 LEASE = 0.5
 

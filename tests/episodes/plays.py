@@ -7,18 +7,18 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from deskhand import Desktop, KeyPress, LeftClick
+from deskhand._core.events import ButtonDown
+from deskhand._core.settle import Settle
 from deskhand.backends.memory import MemoryBackend
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.task import Grade, Limits, Task
-from deskhand.events import ButtonDown
-from deskhand.settle import Settle
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.tasks.task import Grade, Limits, Task
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterator, Mapping
 
-    from deskhand.episodes.stage import Stage
-    from deskhand.operations import Operation
+    from deskhand.desktop.operations import Operation
+    from deskhand.episodes.tasks.context import Stage
 
 KEY = Key("press", "", 0, 0)
 # A desktop in memory answers at once.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import KeyPress, Type
-from deskhand.episodes.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Limits, Task
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.stage import Stage
+    from deskhand.episodes.tasks.context import Stage
 
 # No prompt that anybody could have set, and no history.
 _TERMINAL = "xterm -geometry 60x10+20+20 -e sh"

@@ -9,21 +9,21 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deskhand.episodes import attempt
-from deskhand.episodes.ledger import State
-from deskhand.episodes.task import Task
-from deskhand.episodes.worker import Worker
+from deskhand.episodes.ledger.ledger import State
+from deskhand.episodes.play import attempt
+from deskhand.episodes.run.worker import Worker
+from deskhand.episodes.tasks.task import Task
 from episodes.plays import QUICK, Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from deskhand.episodes.agents import Episode
-    from deskhand.episodes.ledger import Row
-    from deskhand.episodes.plan import Plan, Tell
-    from deskhand.episodes.stage import Stage
-    from deskhand.episodes.work import Stop
+    from deskhand.episodes.ledger.ledger import Row
+    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.play.supervision import Stop
+    from deskhand.episodes.run.plan import Plan, Tell
+    from deskhand.episodes.tasks.context import Stage
 
 SECONDS = "DESKHAND_TEST_EPISODE_SECONDS"
 

@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.bench.machine import describe
-from deskhand.episodes.ledger import Key, State
-from deskhand.episodes.ledgers import open_ledger
-from deskhand.episodes.plan import News, Plan
-from deskhand.episodes.work import Stop
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import Key, State
+from deskhand.episodes.play.supervision import Stop
+from deskhand.episodes.run.plan import News, Plan
 from episodes.ray_plays import SECONDS, in_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from deskhand.episodes.ledger import Row
+    from deskhand.episodes.ledger.ledger import Row
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NODES = 4
@@ -37,7 +37,7 @@ NODES = 4
 def played(nodes: int, options: argparse.Namespace, *, kill_at: int | None = None) -> tuple[Sequence[Row], float]:
     """Play on so many nodes; the rows, and how many seconds after a node was killed its last process was gone."""
     # Its mode of authentication is looked at when it is imported.
-    from deskhand.episodes.engines.ray import RayEngine  # noqa: PLC0415
+    from deskhand.episodes.run.engines.ray import RayEngine  # noqa: PLC0415
     from episodes.ray_cluster import Nodes  # noqa: PLC0415
 
     gone = 0.0

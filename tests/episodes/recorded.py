@@ -10,19 +10,19 @@ import click
 from click.testing import CliRunner
 
 from deskhand import DeskhandError, Desktop, KeyPress, LeftClick, PolicyDenied, Secret, Type
+from deskhand._core.events import ButtonDown, KeyDown
 from deskhand.backends.memory import MemoryBackend
 from deskhand.cli.group import commands
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.record import Recorder
-from deskhand.events import ButtonDown, KeyDown
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from deskhand.episodes.ledger import Key
-    from deskhand.events import Event
-    from deskhand.operations import Operation
+    from deskhand._core.events import Event
+    from deskhand.desktop.operations import Operation
+    from deskhand.episodes.ledger.ledger import Key
 
 SIZE = (320, 200)
 INSTRUCTION = "Click twice, then save."

@@ -12,18 +12,18 @@ from click.testing import CliRunner, Result
 
 from deskhand import Rect
 from deskhand.cli.group import commands
-from deskhand.episodes.admission import AGENTS, FirstFrame, Instance, admit, judge
-from deskhand.episodes.catalogue import instance
-from deskhand.episodes.suite._acting import press, type_text, wait_until
-from deskhand.episodes.task import Grade, Task
-from deskhand.episodes.verdict import RULES, Cause
+from deskhand.episodes.outcome import RULES, Cause
+from deskhand.episodes.play.admission import AGENTS, FirstFrame, Instance, admit, judge
+from deskhand.episodes.tasks.catalogue import instance
+from deskhand.episodes.tasks.suite._acting import press, type_text, wait_until
+from deskhand.episodes.tasks.task import Grade, Task
 from deskhand.errors import EpisodeError
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping, Sequence
 
-    from deskhand.episodes.stage import Stage
+    from deskhand.episodes.tasks.context import Stage
 
 
 class Copy(Task):

@@ -26,13 +26,13 @@ from deskhand import (
     Type,
     Wait,
 )
-from deskhand.episodes.attempt import attempt
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.record import Recorder
-from deskhand.episodes.task import Grade, Limits
-from deskhand.episodes.verdict import RULES, Cause
-from deskhand.episodes.work import Stop
-from deskhand.settle import Settle
+from deskhand._core.settle import Settle
+from deskhand.episodes.outcome import RULES, Cause
+from deskhand.episodes.play.attempt import attempt
+from deskhand.episodes.play.supervision import Stop
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.recorder import Recorder
+from deskhand.episodes.tasks.task import Grade, Limits
 from episodes.plays import ANY_KEY, KEY, QUICK, Kept, Places, Press, backend_of, clicks_on, memory_desktop
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
     from deskhand import Desktop
     from deskhand.backends.memory import MemoryBackend
-    from deskhand.episodes.agents import Episode
-    from deskhand.episodes.stage import Stage
+    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.tasks.context import Stage
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A desktop in memory is at rest at once."""
     for name in ("_STILL", "_LAST"):
-        monkeypatch.setattr(f"deskhand.episodes.attempt.{name}", QUICK)
+        monkeypatch.setattr(f"deskhand.episodes.play.attempt.{name}", QUICK)
 
 
 SOON = Limits(steps=5, seconds=0.3)
@@ -178,8 +178,8 @@ def test_plain_answers_of_an_evaluation_are_grades(value: Any, score: float) -> 
 
 
 def test_phases_that_take_too_long_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.episodes.attempt._SETUP_LIMIT", 0.2)
-    monkeypatch.setattr("deskhand.episodes.attempt._EVALUATE_LIMIT", 0.2)
+    monkeypatch.setattr("deskhand.episodes.play.attempt._SETUP_LIMIT", 0.2)
+    monkeypatch.setattr("deskhand.episodes.play.attempt._EVALUATE_LIMIT", 0.2)
 
     def for_ever() -> None:
         while True:
@@ -192,7 +192,7 @@ def test_phases_that_take_too_long_are_ended(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_screen_that_does_not_come_to_rest_is_no_first_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.episodes.attempt._STILL", Settle(timeout=0.2))
+    monkeypatch.setattr("deskhand.episodes.play.attempt._STILL", Settle(timeout=0.2))
 
     def restless(backend: MemoryBackend) -> None:
         tick = iter(range(10**9))

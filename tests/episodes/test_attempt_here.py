@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import Pool
-from deskhand.episodes.attempt import attempt
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.task import Limits
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.play.attempt import attempt
+from deskhand.episodes.tasks.task import Limits
 from episodes.plays import Kept
 from episodes.plays_here import Number
 from faults.helpers import marked, server_pid, until
@@ -20,7 +20,7 @@ from faults.helpers import marked, server_pid, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.episodes.agents import Episode
+    from deskhand.episodes.play.agents import Episode
 
 KEY = Key("number", "", 0, 0)
 

@@ -10,14 +10,14 @@ import pytest
 import deskhand
 from conftest import need
 from deskhand import BackendError, KeyPress, LeftClick, Type
-from deskhand.episodes.browser import ADDRESS, Page, received, start_browser
-from deskhand.episodes.stage import Stage
+from deskhand.episodes.tasks.browser import ADDRESS, Page, received, start_browser
+from deskhand.episodes.tasks.context import Stage
 from integration.apps import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.operations import Operation
+    from deskhand.desktop.operations import Operation
 
 _FIRST = """<!doctype html><meta charset=utf-8><title>Erste Seite</title><button id=push>Push ☕</button><input id=field>
 <div id=host></div><a id=on href=second.html>on</a><p id=none hidden>none</p>

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from deskhand import Desktop, UnsupportedAction
 from deskhand.backends.memory import MemoryBackend
 from deskhand.cli.group import commands
-from deskhand.episodes import catalogue
-from deskhand.episodes.catalogue import built_in, check_parts, digest, find_tasks, instance
-from deskhand.episodes.folders import load_folder
-from deskhand.episodes.stage import Stage
-from deskhand.episodes.task import Grade, Limits, Resources, Task
+from deskhand.episodes.tasks import catalogue
+from deskhand.episodes.tasks.catalogue import built_in, check_parts, digest, find_tasks, instance
+from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.folders import load_folder
+from deskhand.episodes.tasks.task import Grade, Limits, Resources, Task
 from deskhand.errors import TaskError
 
 if TYPE_CHECKING:

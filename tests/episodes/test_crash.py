@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.episodes.ledger import Key, State
-from deskhand.episodes.ledgers import open_ledger
-from deskhand.episodes.recording import open_run
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import Key, State
+from deskhand.episodes.record.reader import open_run
 from episodes.scale import CRASH_EPISODES, CRASH_KILLS, CRASH_REAL, CRASH_SLOTS, TIMEOUT
 from faults.helpers import MARK, marked, until
 
 if TYPE_CHECKING:
-    from deskhand.episodes.ledger import Ledger
+    from deskhand.episodes.ledger.ledger import Ledger
 
 TESTS = Path(__file__).parents[1]
 _ORPHANS_GONE = 10.0

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 
 import deskhand
 from deskhand import Desktop, LeftClick, Pool
-from deskhand.episodes.env import ACTS, DesktopEnv, DesktopVectorEnv
-from deskhand.episodes.env_actions import action_of, action_space
-from deskhand.episodes.task import Grade, Limits, instance_seed
-from deskhand.episodes.verdict import RULES, Cause
+from deskhand.episodes.environments.gym import ACTS, DesktopEnv, DesktopVectorEnv
+from deskhand.episodes.environments.gym_actions import action_of, action_space
+from deskhand.episodes.outcome import RULES, Cause
+from deskhand.episodes.tasks.task import Grade, Limits, instance_seed
 from deskhand.errors import ActionError, BackendError, DesktopLost, OutOfBounds, TaskError
 from episodes.dots import SIZE, Dots, Painted, Ticking, painted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from deskhand.episodes.stage import Stage
+    from deskhand.episodes.tasks.context import Stage
 
 
 @pytest.fixture

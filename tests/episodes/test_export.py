@@ -15,17 +15,17 @@ import pytest
 from PIL import Image
 
 from deskhand import KeyPress, LeftClick, Type
-from deskhand.episodes.export import export
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.recording import open_run
+from deskhand._core.geometry import Size, Viewport
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.record.export import export
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.reader import open_run
 from deskhand.errors import EpisodeError
-from deskhand.geometry import Size, Viewport
 from deskhand.providers import osworld
 from episodes.recorded import INSTRUCTION, SIZE, cli, make_run, record_attempt
 
 if TYPE_CHECKING:
-    from deskhand.episodes.export import Form
+    from deskhand.episodes.record.export import Form
 
 ONE, TWO = Key("count", "", 0, 0), Key("count", "", 1, 0)
 SCHEMA = json.loads((Path(__file__).parent / "atif-1.8.json").read_text())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.episodes.fleet import Fleet
+from deskhand.episodes.play.pools import Fleet
 from deskhand.errors import EpisodeError
 from episodes.plays import Press, memory_desktop
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from deskhand.inside import CommandResult
+    from deskhand.machine.interface import CommandResult
 
 
 class Here:

@@ -13,16 +13,16 @@ import pytest
 
 import deskhand
 from deskhand.backends.memory import MemoryBackend
-from deskhand.episodes.agents import find_agent
-from deskhand.episodes.attempt import attempt
-from deskhand.episodes.catalogue import built_in, digest, ships
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.ledgers import open_ledger
-from deskhand.episodes.record import Recorder
-from deskhand.episodes.recording import key_of, open_run
-from deskhand.episodes.replay import replay, tasks_of
-from deskhand.episodes.run import begin
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.play.agents import find_agent
+from deskhand.episodes.play.attempt import attempt
+from deskhand.episodes.play.replay import replay, tasks_of
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.reader import key_of, open_run
+from deskhand.episodes.record.recorder import Recorder
+from deskhand.episodes.run.run import begin
+from deskhand.episodes.tasks.catalogue import built_in, digest, ships
 from deskhand.errors import EpisodeError, LedgerError
 from episodes.editing import Again
 from episodes.plays import Places
@@ -36,7 +36,7 @@ KEY = Key(SHIPPED, "", 0, 0)
 EVIL = """
 import os
 open(os.environ["MARKER"], "w").close()
-from deskhand.episodes.task import Task
+from deskhand.episodes.tasks.task import Task
 class Evil(Task):
     name = "evil"
 def act(episode):

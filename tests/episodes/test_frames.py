@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from deskhand.episodes.frames import FrameStore
+from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.errors import EpisodeError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def test_a_resized_screen_is_another_frame(tmp_path: Path) -> None:
 WRITER = """
 import sys
 import numpy as np
-from deskhand.episodes.frames import FrameStore
+from deskhand.episodes.record.frame_store import FrameStore
 store, seed, count = FrameStore(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 roll = store.roll()
 for number in range(count):
@@ -187,7 +187,7 @@ def test_who_is_killed_leaves_whole_frames_only(tmp_path: Path) -> None:
 FILLER = """
 import errno, resource, signal, sys
 import numpy as np
-from deskhand.episodes.frames import FrameStore
+from deskhand.episodes.record.frame_store import FrameStore
 store = FrameStore(sys.argv[1])
 roll = store.roll()
 kept = roll.add(np.zeros((200, 320, 3), np.uint8))
@@ -320,7 +320,7 @@ def test_no_array_of_pixels_is_refused(tmp_path: Path) -> None:
 
 READER = """
 import os, sys
-from deskhand.episodes.frames import FrameStore
+from deskhand.episodes.record.frame_store import FrameStore
 with FrameStore(sys.argv[1]) as store:
     if os.geteuid() == 0:
         # Who may do everything is not held back by the rights of files.

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from deskhand.episodes.ledger import Key, State
-from deskhand.episodes.ledgers import ledger_name, open_ledger
-from deskhand.episodes.ledgers.postgres import Address, PostgresLedger
+from deskhand.episodes.ledger import ledger_name, open_ledger
+from deskhand.episodes.ledger.ledger import Key, State
+from deskhand.episodes.ledger.postgres import Address, PostgresLedger
 from deskhand.errors import LedgerError
 from episodes.postgres_server import PASSWORD, PostgresServer, postgres
 from ports import refusing
@@ -158,7 +158,7 @@ def test_a_connection_that_cannot_be_set_up_is_closed(url: str, monkeypatch: pyt
         return made[-1]
 
     monkeypatch.setattr(psycopg, "connect", kept)
-    monkeypatch.setattr("deskhand.episodes.ledgers.postgres._SETTINGS", {"no_such_setting": "1"})
+    monkeypatch.setattr("deskhand.episodes.ledger.postgres._SETTINGS", {"no_such_setting": "1"})
     with pytest.raises(LedgerError, match="no_such_setting"):
         open_ledger(url)
     assert [connection.closed for connection in made] == [True]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.ledgers import ledger_name, open_ledger
-from deskhand.episodes.ledgers.sqlite import SqliteLedger
+from deskhand.episodes.ledger import ledger_name, open_ledger
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.ledger.sqlite import SqliteLedger
 from deskhand.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ def test_a_lock_that_is_not_given_back_is_told(path: Path) -> None:
 
 FULL = """
 import resource, sys
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.ledgers import open_ledger
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.ledger import open_ledger
 from deskhand.errors import LedgerError
 ledger = open_ledger(sys.argv[1])
 ledger.add(Key("calc-sum", "", seed, 0) for seed in range(50))

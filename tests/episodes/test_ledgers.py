@@ -20,8 +20,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from deskhand.episodes.ledger import Key, Lease, Ledger, Row, State
-from deskhand.episodes.ledgers import ledger_name, open_ledger
+from deskhand.episodes.ledger import ledger_name, open_ledger
+from deskhand.episodes.ledger.ledger import Key, Lease, Ledger, Row, State
 from deskhand.errors import LedgerError
 from episodes.ledger_workers import lease_all, work
 from episodes.postgres_server import PostgresServer, postgres

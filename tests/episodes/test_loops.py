@@ -16,11 +16,11 @@ from google import genai
 from google.genai import types
 from langchain_core.messages import AIMessage
 
-from deskhand.episodes.agents import LOOPS, find_agent
-from deskhand.episodes.attempt import attempt
-from deskhand.episodes.failures import blame
-from deskhand.episodes.task import Limits
-from deskhand.episodes.verdict import Cause
+from deskhand.episodes.outcome import Cause
+from deskhand.episodes.play.agents import LOOPS, find_agent
+from deskhand.episodes.play.attempt import attempt
+from deskhand.episodes.play.failures import blame
+from deskhand.episodes.tasks.task import Limits
 from deskhand.errors import DesktopLost, EpisodeError
 from episodes.plays import KEY, QUICK, Kept, Places, Press
 from providers import anthropic_helpers, bedrock_helpers, openai_helpers
@@ -47,12 +47,12 @@ class Wide(Press):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_STILL", "_LAST"):
-        monkeypatch.setattr(f"deskhand.episodes.attempt.{name}", QUICK)
+        monkeypatch.setattr(f"deskhand.episodes.play.attempt.{name}", QUICK)
 
 
 @pytest.fixture
 def places() -> Places:
-    from deskhand.geometry import Size  # noqa: PLC0415 # only here
+    from deskhand._core.geometry import Size  # noqa: PLC0415 # only here
 
     def widen(backend: Any) -> None:
         backend.resize(Size(1000, 1000))
@@ -61,7 +61,7 @@ def places() -> Places:
 
 
 def loop(name: str, client: Any) -> Any:
-    return importlib.import_module(f"deskhand.episodes.loops.{name}").agent("a-model", client)
+    return importlib.import_module(f"deskhand.episodes.play.loops.{name}").agent("a-model", client)
 
 
 CLICK = openai_helpers.of.Click(type="click", button="left", x=10, y=20)
@@ -273,7 +273,7 @@ def test_the_model_is_that_of_the_name_or_of_the_environment(places: Places, mon
     def client() -> Any:
         return openai.OpenAI(api_key="none", http_client=httpx2.Client(transport=httpx2.MockTransport(answer)))
 
-    from deskhand.episodes.loops.openai import agent  # noqa: PLC0415 # an SDK's
+    from deskhand.episodes.play.loops.openai import agent  # noqa: PLC0415 # an SDK's
 
     attempt(Wide(), KEY, places, agent("first", client()))
     monkeypatch.setenv("DESKHAND_MODEL", "second")

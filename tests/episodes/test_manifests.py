@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from deskhand.cli import group
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.ledgers import ledger_name
-from deskhand.episodes.task import Resources
+from deskhand.episodes.ledger import ledger_name
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.tasks.task import Resources
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PASSWORDS = ("PGPASSWORD", "PGPASSFILE", "DESKHAND_LEDGER")

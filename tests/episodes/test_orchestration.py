@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import PressKeys
-from deskhand.episodes import worker as worker_module
-from deskhand.episodes.attempt import attempt
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.ledgers import open_ledger
-from deskhand.episodes.plan import News, Plan
-from deskhand.episodes.task import Limits
-from deskhand.episodes.worker import Worker
-from deskhand.events import KeyDown, KeyUp
+from deskhand._core.events import KeyDown, KeyUp
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.play.attempt import attempt
+from deskhand.episodes.run import worker as worker_module
+from deskhand.episodes.run.plan import News, Plan
+from deskhand.episodes.run.worker import Worker
+from deskhand.episodes.tasks.task import Limits
 from episodes.plays import KEY, QUICK, Fleet, Kept, Places, Press, backend_of
 from episodes.scale import DESKTOPS_AT_ONCE
 from faults.scale import PATIENCE
 
 if TYPE_CHECKING:
-    from deskhand.episodes.agents import Episode
+    from deskhand.episodes.play.agents import Episode
 
 TOOLS = Path(__file__).parents[2] / "tools"
 # Promised: at most 20 ms of a processor for each step, and 1 % of wall time.
@@ -37,7 +37,7 @@ _LONG = 60.0
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_STILL", "_LAST"):
-        monkeypatch.setattr(f"deskhand.episodes.attempt.{name}", QUICK)
+        monkeypatch.setattr(f"deskhand.episodes.play.attempt.{name}", QUICK)
 
 
 def measured(*arguments: Any) -> dict[str, float]:

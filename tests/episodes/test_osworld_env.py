@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PIL import Image
 
-from deskhand.episodes.osworld_env import OSWorldEnv
+from deskhand.episodes.environments.osworld import OSWorldEnv
 from deskhand.errors import ActionError, TaskError
 from episodes.dots import Dots, painted
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deskhand.episodes.engines import find_engine
-from deskhand.episodes.engines import ray as engine_module
-from deskhand.episodes.ledger import Key, Ledger, State
-from deskhand.episodes.ledgers import open_ledger
-from deskhand.episodes.plan import News, Plan
-from deskhand.episodes.work import Stop
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import Key, Ledger, State
+from deskhand.episodes.play.supervision import Stop
+from deskhand.episodes.run.engines import find_engine
+from deskhand.episodes.run.engines import ray as engine_module
+from deskhand.episodes.run.plan import News, Plan
 from deskhand.errors import EpisodeError
 from episodes.ray_plays import SECONDS, assert_each_once, in_memory, signal_all, with_environment, without_tasks
 
@@ -243,9 +243,9 @@ def test_a_stop_is_heard_while_the_head_does_not_answer(plan: Plan) -> None:
 
 CONNECT = """
 import asyncio, sys
-from deskhand.episodes.engines.ray import RayEngine
-from deskhand.episodes.plan import Plan
-from deskhand.episodes.work import Stop
+from deskhand.episodes.run.engines.ray import RayEngine
+from deskhand.episodes.run.plan import Plan
+from deskhand.episodes.play.supervision import Stop
 plan = Plan(sys.argv[1], sys.argv[1] + "/episodes.sqlite", ("episodes.plays:Press",), "nothing")
 try:
     asyncio.run(RayEngine().run(plan, stop=Stop(), tell=print))

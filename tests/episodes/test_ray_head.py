@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deskhand.episodes.ledger import State
-from deskhand.episodes.ledgers import open_ledger
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import State
 from episodes.ray_plays import SECONDS, with_environment
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pytest
 
 from conformance.packets import FAR, NEAR, NetworkNamespace, PacketLine, Quality
-from deskhand.episodes.ledgers import open_ledger
+from deskhand.episodes.ledger import open_ledger
 from episodes.postgres_server import PostgresServer
 from episodes.ray_plays import SECONDS, assert_each_once, signal_all, with_environment
 

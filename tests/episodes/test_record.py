@@ -32,16 +32,16 @@ from deskhand import (
     UnsupportedAction,
 )
 from deskhand.actions import Action
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.record import Bounds, Recorder
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.recorder import Bounds, Recorder
 from deskhand.errors import EpisodeError
 from episodes.recorded import Painted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.events import Event
-    from deskhand.operations import Operation
+    from deskhand._core.events import Event
+    from deskhand.desktop.operations import Operation
 
 
 def events(directory: Path) -> list[dict[str, Any]]:
@@ -323,8 +323,8 @@ FILLER = """
 import os, resource, signal, sys
 from deskhand import Desktop, LeftClick
 from deskhand.backends.memory import MemoryBackend
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.record import Recorder
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.recorder import Recorder
 store = FrameStore(sys.argv[1] + "/frames")
 full = Recorder(sys.argv[1] + "/attempt-1", store)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -376,8 +376,8 @@ KILLED = """
 import sys
 from deskhand import Desktop, LeftClick
 from deskhand.backends.memory import MemoryBackend
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.record import Recorder
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.recorder import Recorder
 store = FrameStore(sys.argv[1] + "/frames")
 recorder = Recorder(sys.argv[1] + "/attempt-" + sys.argv[2], store)
 backend = MemoryBackend((320, 200))

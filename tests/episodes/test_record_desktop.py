@@ -11,16 +11,16 @@ import numpy as np
 
 from conftest import need
 from deskhand import KeyPress, LeftClick, Scroll, Secret, Settle, Type
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.record import Recorder
-from deskhand.episodes.recording import Recording
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.reader import Recording
+from deskhand.episodes.record.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     import deskhand
-    from deskhand.operations import Operation
+    from deskhand.desktop.operations import Operation
 
 EVIDENCE = os.environ.get("DESKHAND_EVIDENCE") == "1"
 STEPS = 100

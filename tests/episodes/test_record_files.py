@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import Desktop, PolicyDenied, Secret
+from deskhand._core.geometry import Size, Viewport
 from deskhand.backends.memory import MemoryBackend
-from deskhand.episodes.atif import _calls
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.gate import Gate
-from deskhand.episodes.osworld_form import _action
-from deskhand.episodes.record import Recorder
-from deskhand.episodes.replay_agent import repeating
-from deskhand.episodes.task import Limits
-from deskhand.episodes.turns import turns
+from deskhand.episodes.play.budget import Gate
+from deskhand.episodes.play.replay_agent import repeating
+from deskhand.episodes.record.atif import _calls
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.osworld_format import _action
+from deskhand.episodes.record.recorder import Recorder
+from deskhand.episodes.record.transcript_turns import turns
+from deskhand.episodes.tasks.task import Limits
 from deskhand.errors import EpisodeError
-from deskhand.geometry import Size, Viewport
-from deskhand.guard import Guard
-from deskhand.providers.common import EditCall
+from deskhand.policy.guard import Guard
 from deskhand.providers.editors import TextEditor, carry_out_edit
+from deskhand.providers.values import EditCall
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.ledgers import open_ledger
-from deskhand.episodes.recording import Recording, open_run
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.reader import Recording, open_run
 from deskhand.errors import EpisodeError
 from episodes.recorded import INSTRUCTION, make_run, manifest, record_attempt, result_of
 

@@ -11,17 +11,17 @@ import pytest
 
 from conftest import need
 from deskhand import LeftClick, OutOfBounds, Type
-from deskhand.episodes.attempt import attempt
-from deskhand.episodes.catalogue import digest
-from deskhand.episodes.fleet import Fleet
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.record import Recorder
-from deskhand.episodes.recording import Recording, open_run
-from deskhand.episodes.replay import compare, replay, tasks_of
-from deskhand.episodes.sameness import difference, extent, is_caret
+from deskhand._core.events import ButtonDown
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.play.attempt import attempt
+from deskhand.episodes.play.pools import Fleet
+from deskhand.episodes.play.replay import compare, replay, tasks_of
+from deskhand.episodes.record.frame_diff import difference, extent, is_caret
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.reader import Recording, open_run
+from deskhand.episodes.record.recorder import Recorder
+from deskhand.episodes.tasks.catalogue import digest
 from deskhand.errors import EpisodeError, TaskError
-from deskhand.events import ButtonDown
 from episodes.editing import Again, Edit
 from episodes.plays import QUICK, Places
 from episodes.recorded import cli, manifest, result_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deskhand.backends.memory import MemoryBackend
-    from deskhand.episodes.agents import Episode
+    from deskhand.episodes.play.agents import Episode
 
 KEY = Key("press", "", 0, 0)
 PRESS = "episodes.editing:Again"
@@ -41,7 +41,7 @@ EDIT = "episodes.editing:Edit"
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A desktop in memory is at rest at once."""
     for name in ("_STILL", "_LAST"):
-        monkeypatch.setattr(f"deskhand.episodes.attempt.{name}", QUICK)
+        monkeypatch.setattr(f"deskhand.episodes.play.attempt.{name}", QUICK)
 
 
 def clicker(episode: Episode) -> str:

@@ -17,16 +17,16 @@ from click.testing import CliRunner
 from conftest import need
 from deskhand import KeyPress, LeftClick, PolicyDenied, Pool, Type
 from deskhand.cli.group import commands
-from deskhand.episodes.attempt import attempt
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.record import Recorder
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.play.attempt import attempt
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.recorder import Recorder
 from deskhand.episodes.report.page import write_report
 from deskhand.errors import EpisodeError
 from episodes.dots import Dots, painted
 
 if TYPE_CHECKING:
-    from deskhand.episodes.agents import Agent, Episode
+    from deskhand.episodes.play.agents import Agent, Episode
 
 
 def pointing(episode: Episode) -> str:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.report.summary import PHASES, compare, split, summarize
-from deskhand.episodes.verdict import RULES, Cause
 
 
 def result(task: str = "a", seed: int = 0, score: float | None = 1.0, **changes: Any) -> dict[str, Any]:

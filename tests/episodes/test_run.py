@@ -18,9 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 from deskhand.cli.group import commands
-from deskhand.episodes.ledger import Key, State
-from deskhand.episodes.ledgers import open_ledger
-from deskhand.episodes.run import begin, read_manifest
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import Key, State
+from deskhand.episodes.run.run import begin, read_manifest
 from deskhand.errors import EpisodeError
 from episodes.plays_here import Number
 from episodes.recorded import result_of
@@ -29,7 +29,7 @@ from faults.helpers import MARK, in_namespace, marked, until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deskhand.episodes.run import Begun
+    from deskhand.episodes.run.run import Begun
 
 PRESS, NUMBER = "episodes.plays:Press", "episodes.plays_here:Number"
 TESTS = Path(__file__).parents[1]
@@ -368,7 +368,7 @@ _FULL = """
 import subprocess
 out, full = os.environ["OUT"], os.environ["FULL"]
 quick = (
-    "import sys, deskhand.episodes.worker as w; w._LEDGER_PAUSE = 0.05; w._BACKOFF = 0.25; "
+    "import sys, deskhand.episodes.run.worker as w; w._LEDGER_PAUSE = 0.05; w._BACKOFF = 0.25; "
     "from deskhand.cli import main; sys.exit(main())"
 )
 def play(*more):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.episodes.stage import Stage
+from deskhand.episodes.tasks.context import Stage
 from deskhand.errors import BackendError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_what_takes_too_long_is_not_taken_for_what_is_not_there(
     launch: Callable[..., Desktop], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(launch(size=(320, 200)), {}, str(home))
-    monkeypatch.setattr("deskhand.episodes.stage._LIMIT", 0.1)
+    monkeypatch.setattr("deskhand.episodes.tasks.context._LIMIT", 0.1)
     run = Stage._run
     monkeypatch.setattr(Stage, "_run", lambda self, command, *limits: run(self, f"sleep 60; {command}", *limits))
     with pytest.raises(BackendError, match="cannot be listed: timeout"):

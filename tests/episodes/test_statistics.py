@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deskhand.episodes.statistics import clustered, paired, pass_all, pass_any, wilson
+from deskhand.episodes.report.statistics import clustered, paired, pass_all, pass_any, wilson
 
 # Student's t for 95 % and 7 degrees of freedom, as printed in tables.
 T_OF_7 = 2.3646

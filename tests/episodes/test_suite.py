@@ -20,19 +20,19 @@ import pytest
 
 from deskhand import Desktop
 from deskhand.backends.memory import MemoryBackend
-from deskhand.episodes.admission import admit
-from deskhand.episodes.catalogue import built_in, find_tasks, instance
-from deskhand.episodes.stage import Stage
-from deskhand.episodes.suite import files, spreadsheet, terminal, text
-from deskhand.episodes.suite._acting import wait_until
-from deskhand.episodes.suite._ods import cell_name, read_sheets, write_sheets
-from deskhand.episodes.task import Grade
+from deskhand.episodes.play.admission import admit
+from deskhand.episodes.tasks.catalogue import built_in, find_tasks, instance
+from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.suite import files, spreadsheet, terminal, text
+from deskhand.episodes.tasks.suite._acting import wait_until
+from deskhand.episodes.tasks.suite._ods import cell_name, read_sheets, write_sheets
+from deskhand.episodes.tasks.task import Grade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from deskhand.episodes.task import Task
+    from deskhand.episodes.tasks.task import Task
 
 OWN = ("text", "files", "terminal", "spreadsheet")
 # One of each application, and of each way to leave a result: what an application needs shows nowhere else.

@@ -9,17 +9,17 @@ import pytest
 
 import deskhand
 from conftest import need
-from deskhand.episodes.browser import Page
-from deskhand.episodes.catalogue import find_tasks
-from deskhand.episodes.stage import Stage
-from deskhand.episodes.suite._papers import pdf
-from deskhand.episodes.suite.drawing import DrawingLine, DrawingShapes
-from deskhand.episodes.task import Grade
+from deskhand.episodes.tasks.browser import Page
+from deskhand.episodes.tasks.catalogue import find_tasks
+from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.suite._papers import pdf
+from deskhand.episodes.tasks.suite.drawing import DrawingLine, DrawingShapes
+from deskhand.episodes.tasks.task import Grade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from deskhand.episodes.task import Task
+    from deskhand.episodes.tasks.task import Task
 
 _TASKS = find_tasks(["tag:browser", "tag:drawing", "tag:settings", "tag:multi"])
 

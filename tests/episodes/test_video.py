@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from conftest import need
-from deskhand.episodes.export import export
-from deskhand.episodes.frames import FrameStore
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.record import Recorder
-from deskhand.episodes.recording import Recording, open_run
-from deskhand.episodes.video import shots, write_video
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.record.export import export
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.reader import Recording, open_run
+from deskhand.episodes.record.recorder import Recorder
+from deskhand.episodes.record.video import shots, write_video
 from deskhand.errors import EpisodeError
 from episodes.recorded import make_run
 
@@ -97,7 +97,7 @@ def test_an_encoder_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pyte
     program.write_text("#!/bin/sh\ncat >/dev/null\nexec sleep 600\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr("deskhand.episodes.video._ENDED", 0.1)
+    monkeypatch.setattr("deskhand.episodes.record.video._ENDED", 0.1)
     with pytest.raises(EpisodeError, match=r"ffmpeg had all frames, and did not end in 0\.1 s"):
         write_video(attempt(tmp_path, [(0.0, flat((0, 0, 0)))]), tmp_path / "out.mp4")
     assert not (tmp_path / "out.mp4").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from deskhand.episodes.work import Ended, Work
+from deskhand.episodes.play.supervision import Ended, Work
 
 LIMIT = 60.0
 

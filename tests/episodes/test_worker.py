@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import DesktopLost, LaunchFailed
-from deskhand.episodes import worker as worker_module
-from deskhand.episodes.ledger import Key, State
-from deskhand.episodes.ledgers import open_ledger
-from deskhand.episodes.plan import News, Plan
-from deskhand.episodes.verdict import RULES, Cause
-from deskhand.episodes.work import Stop
-from deskhand.episodes.worker import Worker, abandon_dead, worker_name
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import Key, State
+from deskhand.episodes.outcome import RULES, Cause
+from deskhand.episodes.play.supervision import Stop
+from deskhand.episodes.run import worker as worker_module
+from deskhand.episodes.run.plan import News, Plan
+from deskhand.episodes.run.worker import Worker, abandon_dead, worker_name
 from deskhand.errors import EpisodeError, LedgerError
 from episodes.plays import QUICK, Fleet, Kept, Places
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deskhand.episodes.agents import Episode
-    from deskhand.episodes.ledger import Ledger
+    from deskhand.episodes.ledger.ledger import Ledger
+    from deskhand.episodes.play.agents import Episode
 
 LIMIT = 60.0
 TASK = "episodes.plays:Press"
@@ -35,7 +35,7 @@ TASK = "episodes.plays:Press"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_STILL", "_LAST"):
-        monkeypatch.setattr(f"deskhand.episodes.attempt.{name}", QUICK)
+        monkeypatch.setattr(f"deskhand.episodes.play.attempt.{name}", QUICK)
     monkeypatch.setattr(worker_module, "_POLL", 0.01)
     monkeypatch.setattr(worker_module, "_BACKOFF", 0.01)
 
@@ -92,7 +92,7 @@ def test_so_many_at_once_and_no_more(plan: Plan) -> None:
             together.discard(threading.get_ident())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deskhand.episodes.worker.find_agent", lambda _, **_more: agent)
+        patch.setattr("deskhand.episodes.run.worker.find_agent", lambda _, **_more: agent)
         played(plan)
     assert most == 3
 
@@ -170,7 +170,7 @@ def test_a_stop_gives_back_what_is_under_way(plan: Plan, tmp_path: Path) -> None
     thread.start()
     fleet = Fleet()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deskhand.episodes.worker.find_agent", lambda _, **_more: agent)
+        patch.setattr("deskhand.episodes.run.worker.find_agent", lambda _, **_more: agent)
         news = played(plan, stop=stop, fleet=fleet)
     thread.join()
     assert Counter(each.kind for each in news) == {"begun": 3, "released": 3}
@@ -209,7 +209,7 @@ def test_what_is_under_way_when_another_runs_task_is_met_is_given_back_too(plan:
         await asyncio.sleep(LIMIT)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deskhand.episodes.worker.find_agent", lambda _, **_more: agent)
+        patch.setattr("deskhand.episodes.run.worker.find_agent", lambda _, **_more: agent)
         with pytest.raises(EpisodeError, match="there is no task another-runs"):
             played(plan)
     assert_only_given_back(ledger, 2)
@@ -235,7 +235,7 @@ def test_what_another_has_by_now_does_not_count(plan: Plan) -> None:
     thread = threading.Thread(target=other)
     thread.start()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deskhand.episodes.worker.find_agent", lambda _, **_more: agent)
+        patch.setattr("deskhand.episodes.run.worker.find_agent", lambda _, **_more: agent)
         news = played(plan)
     thread.join()
     assert [each.kind for each in news] == ["begun", "lost"]
@@ -256,7 +256,7 @@ def test_heartbeats_keep_a_lease_and_tell_when_it_is_gone(tmp_path: Path) -> Non
         return agent
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deskhand.episodes.worker.find_agent", stolen)
+        patch.setattr("deskhand.episodes.run.worker.find_agent", stolen)
         stop = Stop()
         news: list[News] = []
 

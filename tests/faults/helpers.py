@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 import deskhand
-from deskhand.backends.x11 import X11Backend
+from deskhand.backends.x11.backend import X11Backend
 from faults.control import Slowness, control
 from faults.scale import KILLED_DRIVERS, PATIENCE
 

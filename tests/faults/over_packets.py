@@ -19,7 +19,8 @@ from conformance.packets import FAR, PORT, NetworkNamespace, PacketLine, Quality
 from conformance.servers import Place, need, xvnc
 from conformance.test_desktop import real_pixels, released
 from deskhand import KeyPress, MouseDown, Move, PressKeys, Settle, Type
-from deskhand.backends import vnc, vnc_login
+from deskhand.backends.vnc import backend as vnc
+from deskhand.backends.vnc import login as vnc_login
 from faults.test_line import CORNER, focused
 from faults.test_malformed import memory
 

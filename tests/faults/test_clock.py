@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 # Dates that people are shown, and that nothing waits for or is compared with.
 ALLOWED = {
-    "python/deskhand/audit.py": {"time.time", "datetime"},
+    "python/deskhand/policy/audit.py": {"time.time", "datetime"},
     "python/deskhand/bench/sections.py": {"datetime"},
     "python/deskhand/cli/lifecycle.py": {"time.time"},
-    "python/deskhand/episodes/attempt.py": {"time.time"},
-    "python/deskhand/episodes/export.py": {"datetime"},
-    "python/deskhand/episodes/record.py": {"time.time"},
-    "python/deskhand/episodes/run.py": {"time.time"},
-    "python/deskhand/launch/docker.py": {"time.time"},
-    "python/deskhand/launch/local.py": {"time.time"},
+    "python/deskhand/episodes/play/attempt.py": {"time.time"},
+    "python/deskhand/episodes/record/export.py": {"datetime"},
+    "python/deskhand/episodes/record/recorder.py": {"time.time"},
+    "python/deskhand/episodes/run/run.py": {"time.time"},
+    "python/deskhand/launchers/docker/launch.py": {"time.time"},
+    "python/deskhand/launchers/local/launch.py": {"time.time"},
     # PostgreSQL has no other clock that all its clients share.
-    "python/deskhand/episodes/ledgers/postgres.py": {"EPOCH FROM"},
+    "python/deskhand/episodes/ledger/postgres.py": {"EPOCH FROM"},
 }
 WALL = re.compile(
     r"\btime\.time\b|from time import|\b(?:time_ns|ctime|gmtime|localtime|gettimeofday)\b|datetime|SystemTime"
@@ -107,8 +107,8 @@ def stepped(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
 
 LEASES = """
-from deskhand.episodes.ledger import Key
-from deskhand.episodes.ledgers import open_ledger
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.ledger import open_ledger
 
 where, hour = sys.argv[1], int(sys.argv[2])
 mine, other = open_ledger(where), open_ledger(where)

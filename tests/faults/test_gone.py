@@ -13,7 +13,7 @@ import pytest
 import deskhand
 from conformance.servers import serving
 from deskhand import Desktop, Pool, PressKeys, ReleaseKeys
-from deskhand.launch.processes import Guard
+from deskhand.machine.processes import Guard
 from faults.gone import ANSWERS, ANSWERS_HERE, examine
 from faults.helpers import display_files, guard_pid, listen, marked, server_pid, until
 from faults.surface import Arguments
@@ -93,7 +93,7 @@ def test_one_that_was_given_back(mark: str) -> None:
 
 @pytest.mark.parametrize("end", ["its server is killed", "it is closed"])
 def test_one_over_vnc(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.backends.vnc._RECONNECT_LIMIT", 1.0)
+    monkeypatch.setattr("deskhand.backends.vnc.backend._RECONNECT_LIMIT", 1.0)
     with serving("xvnc") as place:
         desktop = place.connect()
         arguments = Arguments(desktop)

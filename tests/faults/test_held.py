@@ -10,7 +10,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress
-from deskhand.launch.local import leave_running
+from deskhand.launchers.local.launch import leave_running
 from faults.helpers import NOTHING, driver, guard_pid, killed_drivers, listen, marked, until, xclient
 from faults.scale import KILLED_DRIVERS
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import deskhand
-    from deskhand.events import Event
+    from deskhand._core.events import Event
     from integration.apps import App, Bench
 
 # The last one has dead keys where quotes and accents are.

@@ -17,7 +17,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress
-from deskhand.launch import local
+from deskhand.launchers.local import launch as local
 from faults.helpers import DRIVER, display_files, in_namespace, marked, need, server_pid
 from faults.scale import THREADS
 

@@ -17,7 +17,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress
-from deskhand.launch import guard
+from deskhand.machine import guard
 from faults.helpers import display_files, driver, guard_pid, marked, need, pid_of, until, zombies
 from faults.scale import LAUNCHES
 

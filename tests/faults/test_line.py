@@ -180,6 +180,6 @@ def test_a_line_that_swallows_is_given_up(place: Place, monkeypatch: pytest.Monk
     with Line(place.url, delay=0.01) as line, deskhand.connect(line.url) as desktop:
         desktop.screenshot()
         line.swallow()
-        monkeypatch.setattr("deskhand.backends.vnc._RECONNECT_LIMIT", 0.5)
+        monkeypatch.setattr("deskhand.backends.vnc.backend._RECONNECT_LIMIT", 0.5)
         with within(12, "giving up"), pytest.raises(deskhand.DesktopLost, match="has not answered for 10 s"):
             desktop.perform(settle=Settle(timeout=30))

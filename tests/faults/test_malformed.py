@@ -547,7 +547,7 @@ def mutated(stream: bytes, other: bytes, chance: random.Random) -> bytes:
 def test_mutated_sessions_raise_only_typed_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded sessions with mistakes in them: whatever comes of it is one of our errors, or a picture."""
     # The fake does not come back.
-    monkeypatch.setattr("deskhand.backends.vnc._RECONNECT_LIMIT", 0.05)
+    monkeypatch.setattr("deskhand.backends.vnc.backend._RECONNECT_LIMIT", 0.05)
     recorded = sessions()
     outcomes: Counter[str] = Counter()
     gc.collect()

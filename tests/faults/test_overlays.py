@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deskhand import LeftClick
-from deskhand.geometry import Rect
+from deskhand._core.geometry import Rect
 from faults.helpers import need, xclient
 from zoo.stages import need_module
 

@@ -207,7 +207,7 @@ def test_f8_a_reset_is_noticed_at_once() -> None:
 
 
 def test_f8_a_server_that_does_not_come_back_is_lost(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.backends.vnc._RECONNECT_LIMIT", 1.0)
+    monkeypatch.setattr("deskhand.backends.vnc.backend._RECONNECT_LIMIT", 1.0)
     with place.connect() as desktop:
         place.processes[0].kill()
         place.processes[0].wait()
@@ -217,7 +217,7 @@ def test_f8_a_server_that_does_not_come_back_is_lost(place: Place, monkeypatch: 
 
 
 def test_a_wait_for_a_lost_server_can_be_stopped(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.backends.vnc._RECONNECT_LIMIT", 1e6)
+    monkeypatch.setattr("deskhand.backends.vnc.backend._RECONNECT_LIMIT", 1e6)
     desktop = place.connect()
     place.processes[0].kill()
     place.processes[0].wait()
@@ -283,7 +283,7 @@ def test_f24_a_server_that_stops_for_five_seconds_is_waited_for(place: Place) ->
 
 
 def test_f24_the_timeout_holds_while_the_server_is_stopped(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.backends.vnc._RECONNECT_LIMIT", 0.5)
+    monkeypatch.setattr("deskhand.backends.vnc.backend._RECONNECT_LIMIT", 0.5)
     server = place.processes[0]
     with place.connect() as desktop:
         desktop.perform(KeyPress(["F5"]))
@@ -356,7 +356,7 @@ def test_f24_a_dead_server_is_told_from_a_still_screen(place: Place) -> None:
 
 
 def test_f24_a_server_that_stops_for_good_is_lost(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.backends.vnc._RECONNECT_LIMIT", 1.0)
+    monkeypatch.setattr("deskhand.backends.vnc.backend._RECONNECT_LIMIT", 1.0)
     server = place.processes[0]
     with place.connect() as desktop:
         server.send_signal(signal.SIGSTOP)

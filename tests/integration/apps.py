@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import deskhand
-    from deskhand.backends.base import Window
+    from deskhand._core.window import Window
 
 _PERIOD = 0.005
 # Ten thousand keys keep a browser busy for long where others keep the processors busy.

@@ -46,17 +46,17 @@ from deskhand import (
     Untypable,
     calling,
 )
+from deskhand._core.geometry import Point, Size
 from deskhand._native import Interrupted
 from deskhand.actions import Action
 from deskhand.backends.memory import MemoryBackend
-from deskhand.geometry import Point, Size
-from deskhand.translate import translate
+from deskhand.desktop.translate import translate
 from faults.helpers import listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from deskhand.events import Event
+    from deskhand._core.events import Event
 
 EVIDENCE = os.environ.get("DESKHAND_EVIDENCE") == "1"
 COUNT = 1000 if EVIDENCE else 20

@@ -19,7 +19,7 @@ from deskhand.execution import (
     RequestFunctionCall,
     failed,
 )
-from deskhand.execution.turns import turns_of
+from deskhand.execution.call_queue import turns_of
 from integration.apps import until
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import AsyncDesktop, Decision, Guard, Operation, PolicyDenied
-from deskhand.providers.seat import AsyncSeat
+from deskhand.providers.session import AsyncSeat
 from faults.helpers import MARK, marked, until, within
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 
 import deskhand
 from conftest import need
-from deskhand.launch.environment import Home
+from deskhand.launchers.local.environment import Home
 
 _WRITES = """
 import sys

@@ -10,9 +10,9 @@ import pytest
 
 import deskhand
 from deskhand import LaunchFailed, ShellError
-from deskhand.launch import guard as guarding
-from deskhand.launch import registry
-from deskhand.launch.processes import Guard, tail
+from deskhand.machine import guard as guarding
+from deskhand.machine import runtime_directory
+from deskhand.machine.processes import Guard, tail
 from faults.helpers import until
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ PATIENT = 30
 @pytest.fixture
 def guard() -> Iterator[Guard]:
     """A guard process without a desktop."""
-    found = Guard.start(registry.private_directory())
+    found = Guard.start(runtime_directory.private_directory())
     yield found
     found.close()
 
@@ -103,7 +103,7 @@ def test_more_programs_than_files_may_be_open() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
     try:
-        guard = Guard.start(registry.private_directory())
+        guard = Guard.start(runtime_directory.private_directory())
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     try:
@@ -116,7 +116,7 @@ def test_more_programs_than_files_may_be_open() -> None:
 
 
 def test_who_says_a_lot_as_it_ends_is_heard(tmp_path: Path) -> None:
-    guard = Guard.start(registry.private_directory())
+    guard = Guard.start(runtime_directory.private_directory())
     pid = spawn(
         guard, f"trap 'seq 100000; echo >{tmp_path}/done; exit' TERM; echo >{tmp_path}/up; while :; do sleep 0.01; done"
     )

@@ -18,15 +18,15 @@ from PIL import Image
 import deskhand
 from conformance.fake import ELSEWHERE, FakeServer, rectangle, serve, update
 from conformance.servers import need, xvnc
-from deskhand.backends.vnc_recording import PIXELS, record, replay
-from deskhand.backends.vnc_target import parse_target
+from deskhand.backends.vnc.recording import PIXELS, record, replay
+from deskhand.backends.vnc.target import parse_target
 from faults.helpers import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.servers import Place
-    from deskhand.backends.vnc_recording import Decoded
+    from deskhand.backends.vnc.recording import Decoded
 
 CANARY = "Kanari7!"
 COMMAND = str(Path(sys.executable).with_name("deskhand"))
@@ -166,8 +166,8 @@ def test_real_time_is_as_slow_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None
         slept.append(round(seconds, 3))
         now += seconds
 
-    monkeypatch.setattr("deskhand.backends.vnc_recording.time.monotonic", lambda: now)
-    monkeypatch.setattr("deskhand.backends.vnc_recording.time.sleep", sleep)
+    monkeypatch.setattr("deskhand.backends.vnc.recording.time.monotonic", lambda: now)
+    monkeypatch.setattr("deskhand.backends.vnc.recording.time.sleep", sleep)
     assert replay(file, real_time=True).received == 3
     assert slept == [0.5, 0.0, 2.5]
     assert replay(file).seconds == 3.0

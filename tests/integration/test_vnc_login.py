@@ -28,8 +28,8 @@ import deskhand
 from conformance.fake import FakeServer, exactly, server_init
 from conformance.servers import need, wayvnc, xvnc
 from deskhand import KeyPress
-from deskhand.backends.vnc_recording import record, replay
-from deskhand.backends.vnc_target import parse_target
+from deskhand.backends.vnc.recording import record, replay
+from deskhand.backends.vnc.target import parse_target
 from faults.helpers import crowded
 from ports import refusing
 

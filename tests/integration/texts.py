@@ -7,7 +7,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from deskhand import Type
-from deskhand.keys import is_composed
+from deskhand._core.keys import is_composed
 from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from deskhand.providers import (
     osworld,
 )
 from deskhand.providers.bedrock import agentcore, agents
-from deskhand.providers.common import Call, Picture, Result
+from deskhand.providers.values import Call, Picture, Result
 from providers.strategies import EXAMPLES
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from deskhand.inside import CommandResult
+from deskhand.machine.interface import CommandResult
 from deskhand.providers import agent_framework, anthropic, bedrock, openai
 from deskhand.providers.bedrock import agents
-from deskhand.providers.common import ShellAnswer, ShellCall
+from deskhand.providers.values import ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

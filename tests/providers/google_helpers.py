@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from deskhand import actions as a
-from deskhand.geometry import Point, Size, Viewport
-from deskhand.providers.common import Browse, Call, Result, SafetyCheck
+from deskhand._core.geometry import Point, Size, Viewport
 from deskhand.providers.google import wire
+from deskhand.providers.values import Browse, Call, Result, SafetyCheck
 
 from .strategies import checks, ids, pictures, texts
 

@@ -9,8 +9,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from deskhand.inside import CommandResult, outcome_of
-from deskhand.launch.session import HostSession, host_environment
+from deskhand.machine.host_session import HostSession, host_environment
+from deskhand.machine.interface import CommandResult, outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand import AsyncDesktop, AsyncShell, Desktop
 from deskhand.backends.memory import MemoryBackend
-from deskhand.guard import Guard
-from deskhand.launch.session import HostSession, host_environment
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.machine.host_session import HostSession, host_environment
+from deskhand.policy.guard import Guard
+from deskhand.providers.session import AsyncSeat, Seat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from deskhand import actions as a
-from deskhand.geometry import Size, Viewport
-from deskhand.providers.common import Picture, SafetyCheck
+from deskhand._core.geometry import Size, Viewport
+from deskhand.providers.values import Picture, SafetyCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from deskhand import actions as a
 from deskhand.errors import UnsupportedAction
 from deskhand.providers import agent_framework, anthropic, bedrock, cua, google, inspect_ai, mcp, openai, osworld
 from deskhand.providers.bedrock import agentcore
-from deskhand.providers.common import Call
+from deskhand.providers.values import Call
 from providers import ended
 from providers.strategies import EXAMPLES, VIEWPORT
 

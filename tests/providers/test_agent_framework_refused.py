@@ -14,9 +14,9 @@ from openai.types.responses import ComputerToolParam, ComputerUsePreviewToolPara
 from openai.types.responses.response_input_param import ComputerCallOutput
 
 from deskhand import Desktop
+from deskhand._core.geometry import Size, Viewport
 from deskhand.backends.memory import MemoryBackend
 from deskhand.errors import ActionError, UnsupportedAction
-from deskhand.geometry import Size, Viewport
 from deskhand.providers import agent_framework as af
 from deskhand.providers.agent_framework.wire import UNREADABLE
 from faults.scale import MUTATED_PAYLOADS

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 import deskhand
 from deskhand import actions as a
+from deskhand._core.geometry import Size, Viewport
+from deskhand._core.redaction import Secret
+from deskhand._core.sizes import picture_size
 from deskhand.errors import ActionError, UnsupportedAction
-from deskhand.geometry import Size, Viewport
-from deskhand.inside import CommandResult, outcome_of
+from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers import agent_framework as af
 from deskhand.providers import anthropic, google
 from deskhand.providers.agent_framework.fields import DEFAULT_SIZE
-from deskhand.providers.common import Browse, Call, Finish, Picture, Result, SafetyCheck, ShellAnswer, ShellCall
-from deskhand.redaction import Secret
-from deskhand.sizes import picture_size
+from deskhand.providers.values import Browse, Call, Finish, Picture, Result, SafetyCheck, ShellAnswer, ShellCall
 from faults.scale import MUTATED_PAYLOADS
 from providers.google_helpers import CURRENT, LEGACY
 from providers.sayable import LATEST, SAYABLE, THIRD, TOOLSET

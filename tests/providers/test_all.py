@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from deskhand import Move, Size, Viewport
+from deskhand._core.extras import MissingExtra, load
 from deskhand.providers import google
-from deskhand.providers.common import Call
-from deskhand.providers.extras import MissingExtra, load
+from deskhand.providers.values import Call
 from providers.table import COLUMNS
 
 SDKS = (
@@ -22,8 +22,8 @@ SDKS = (
     "mcp", "openai", "pydantic", "starlette", "uvicorn", "websockets",
 )  # fmt: skip
 PACKAGES = (
-    "agent_framework", "anthropic", "bedrock", "cua", "google", "inspect_ai", "langchain", "mcp", "messages", "openai",
-    "osworld", "seat",
+    "agent_framework", "anthropic", "bedrock", "cua", "google", "inspect_ai", "langchain", "mcp", "cua.messages", "openai",
+    "osworld", "session",
 )  # fmt: skip
 SCREENS = 1000
 
@@ -39,7 +39,7 @@ def test_importing_us_imports_no_sdk() -> None:
     assert ran.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", [name for name in PACKAGES if name not in {"messages", "seat"}])
+@pytest.mark.parametrize("name", [name for name in PACKAGES if name not in {"cua.messages", "session"}])
 def test_the_same_names_are_in_each_provider(name: str) -> None:
     """Pure: `decode`, `encode` and their inverses; at a desktop: `declare`, `run` and its coroutine."""
     package = importlib.import_module(f"deskhand.providers.{name}")

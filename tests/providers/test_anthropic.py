@@ -19,13 +19,13 @@ from anthropic.types.beta import BetaMessage
 from PIL import Image
 
 import deskhand
-from deskhand.aio import AsyncDesktop
+from deskhand._core.geometry import Size
+from deskhand._core.sizes import Fit
+from deskhand.aio.desktop import AsyncDesktop
 from deskhand.errors import ActionError, DesktopLost
-from deskhand.geometry import Size
 from deskhand.providers import anthropic
 from deskhand.providers.anthropic import LATEST, NOT_EXECUTED, TOOLSET
-from deskhand.providers.seat import AsyncSeat, Seat
-from deskhand.sizes import Fit
+from deskhand.providers.session import AsyncSeat, Seat
 from faults.helpers import server_pid
 from providers.anthropic_helpers import Api, accepted, flat, member, tool_use
 from providers.helpers import LocalSession

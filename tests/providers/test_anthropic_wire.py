@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskhand import actions as a
+from deskhand._core.geometry import Point, Size, Viewport
+from deskhand._core.sizes import MODELS
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction
-from deskhand.geometry import Point, Size, Viewport
-from deskhand.inside import CommandResult
+from deskhand.machine.interface import CommandResult
 from deskhand.providers import anthropic
 from deskhand.providers.anthropic import LATEST, TOOLSET, VERSIONS
-from deskhand.providers.common import Browse, Call, Finish, Result, ShellAnswer, Step
-from deskhand.sizes import MODELS
+from deskhand.providers.values import Browse, Call, Finish, Result, ShellAnswer, Step
 from faults.scale import MUTATED_PAYLOADS
 from providers.anthropic_helpers import accepted, flat, member
 from providers.sayable import FIRST, SAYABLE, SECOND, THIRD

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PIL import Image
 
-from deskhand.aio import AsyncDesktop
+from deskhand.aio.desktop import AsyncDesktop
 from deskhand.errors import ActionError
 from deskhand.providers import bedrock
 from deskhand.providers.anthropic import NOT_EXECUTED
 from deskhand.providers.bedrock import agents
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
 from providers.bedrock_helpers import Service, control, converse_answer, events, function, tool_use
 from providers.helpers import LocalSession
 from providers.screen import SIZE, at_rest, observed, told

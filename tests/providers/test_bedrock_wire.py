@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskhand import actions as a
+from deskhand._core.geometry import Point, Size, Viewport
 from deskhand.errors import ActionError, UnsupportedAction
-from deskhand.geometry import Point, Size, Viewport
-from deskhand.inside import CommandResult
+from deskhand.machine.interface import CommandResult
 from deskhand.providers import bedrock
 from deskhand.providers.bedrock import agentcore, agents
-from deskhand.providers.common import Call, Picture, Result, SafetyCheck, ShellAnswer
+from deskhand.providers.values import Call, Picture, Result, SafetyCheck, ShellAnswer
 from faults.scale import MUTATED_PAYLOADS
 from providers.bedrock_helpers import Service, control, events, function, tool_use
 from providers.sayable import FIRST, LATEST, SAYABLE, SECOND

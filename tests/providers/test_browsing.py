@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import deskhand
 from conftest import need
-from deskhand.backends.base import Window
+from deskhand._core.geometry import Rect
+from deskhand._core.window import Window
 from deskhand.errors import ActionError, LaunchFailed, ShellError, UnsupportedAction
-from deskhand.geometry import Rect
 from deskhand.providers import browsing
 from deskhand.providers.browsing import browse, checked_url
-from deskhand.providers.common import Browse
+from deskhand.providers.values import Browse
 from integration.apps import until
 
 from . import web

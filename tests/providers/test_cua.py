@@ -17,9 +17,10 @@ from PIL import Image
 import deskhand
 from deskhand import ActionError, DeskhandError, OutOfBounds, Size, UnsupportedAction, Viewport
 from deskhand import actions as a
-from deskhand.providers import cua, messages
-from deskhand.providers.common import Call, Finish, Picture, Result, picture_of_base64, picture_of_url
-from deskhand.providers.seat import Seat
+from deskhand.providers import cua
+from deskhand.providers.cua import messages
+from deskhand.providers.session import Seat
+from deskhand.providers.values import Call, Finish, Picture, Result, picture_of_base64, picture_of_url
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import HALVED, VIEWPORT, checks, damaged, ids, keys, pictures, points, texts
 

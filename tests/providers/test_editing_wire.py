@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from deskhand import ActionError, Desktop, DesktopLost, UnsupportedAction
 from deskhand.backends.memory import MemoryBackend
-from deskhand.inside import Listing
+from deskhand.machine.interface import Listing
 from deskhand.providers import anthropic, bedrock
 from deskhand.providers.anthropic.editing import SCHEMA, WITH_UNDO, WITHOUT_UNDO, edit_of
-from deskhand.providers.common import EditAnswer, EditCall
 from deskhand.providers.editors import COMMANDS, TextEditor, carry_out_edit
 from deskhand.providers.edits import Text, inserted, listed, numbered, replaced, text_of
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
+from deskhand.providers.values import EditAnswer, EditCall
 from faults.scale import MUTATED_PAYLOADS
 from providers.anthropic_helpers import accepted
 from providers.bedrock_helpers import function, tool_use

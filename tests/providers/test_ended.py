@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from deskhand.inside import CommandResult
+from deskhand.machine.interface import CommandResult
 from deskhand.providers import agent_framework as af
 from deskhand.providers import anthropic, bedrock, openai
 from deskhand.providers.bedrock import agents
-from deskhand.providers.common import ShellAnswer
 from deskhand.providers.outcomes import outcome, tool_failed
+from deskhand.providers.values import ShellAnswer
 from providers.ended import BEGIN, CALL, COLUMNS, END, ROWS, answer_of, table
 from providers.table import README
 

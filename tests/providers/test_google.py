@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskhand import actions as a
+from deskhand._core.geometry import Rect, Size, Viewport
+from deskhand._core.keys import parse_keys
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction
-from deskhand.geometry import Rect, Size, Viewport
-from deskhand.keys import parse_keys
-from deskhand.providers.common import Browse, Call, Finish, Result, SafetyCheck
 from deskhand.providers.google import wire
 from deskhand.providers.google.wire import decode, decode_result, encode, encode_call
+from deskhand.providers.values import Browse, Call, Finish, Result, SafetyCheck
 from faults.scale import MUTATED_PAYLOADS
 
 from . import strategies

@@ -24,11 +24,11 @@ from PIL import Image
 
 import deskhand
 from deskhand import AsyncDesktop
-from deskhand.policy import ActionClass, ClassPolicy, Context, Decision, Deed, Operation
+from deskhand.policy.rules import ActionClass, ClassPolicy, Context, Decision, Deed, Operation
 from deskhand.providers import browsing, google
-from deskhand.providers.common import Picture
 from deskhand.providers.google import wire
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.values import Picture
 from integration.apps import environment_of
 from integration.observer import Observer
 

@@ -13,8 +13,8 @@ from openai.types.responses.response_computer_tool_call import PendingSafetyChec
 
 from deskhand.providers import google, openai
 from deskhand.providers.browsing import browse
-from deskhand.providers.common import Browse
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
+from deskhand.providers.values import Browse
 from integration.apps import until
 
 from . import web
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import deskhand
-    from deskhand.policy import Context
+    from deskhand.policy.rules import Context
 
 PAGES = {f"/{number}": page(number) for number in range(len(INJECTIONS))}
 # Everything that either provider calls an acknowledgement.

@@ -25,11 +25,11 @@ from PIL import Image
 
 from deskhand import AsyncDesktop, Desktop
 from deskhand import actions as a
+from deskhand._core.geometry import Point
 from deskhand.errors import ActionError, UnsupportedAction
-from deskhand.geometry import Point
 from deskhand.providers import inspect_ai
-from deskhand.providers.common import Browse, Call, Finish, Picture, Result, picture_of_url
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
+from deskhand.providers.values import Browse, Call, Finish, Picture, Result, picture_of_url
 from faults.scale import MUTATED_PAYLOADS
 from providers.helpers import load_example
 from providers.sayable import SAYABLE, TOOLSET

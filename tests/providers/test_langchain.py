@@ -26,11 +26,11 @@ from pydantic import TypeAdapter
 
 import deskhand
 from deskhand import actions as a
-from deskhand.aio import AsyncDesktop
+from deskhand.aio.desktop import AsyncDesktop
 from deskhand.errors import ActionError, DesktopLost
 from deskhand.providers import langchain
-from deskhand.providers.plain import encode_plain
-from deskhand.providers.seat import Seat
+from deskhand.providers.action_tools import encode_plain
+from deskhand.providers.session import Seat
 from providers import anthropic_helpers, openai_helpers
 from providers.helpers import load_example
 from providers.seen import SEEN

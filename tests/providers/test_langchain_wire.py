@@ -14,10 +14,10 @@ from langchain_core.messages.tool import tool_call
 import deskhand
 from deskhand import ActionError, OutOfBounds, UnsupportedAction
 from deskhand import actions as a
-from deskhand.geometry import Size, Viewport
+from deskhand._core.geometry import Size, Viewport
 from deskhand.providers import anthropic, langchain, openai
-from deskhand.providers.common import Call, Finish, Picture, Result
 from deskhand.providers.langchain import wire
+from deskhand.providers.values import Call, Finish, Picture, Result
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import EXAMPLES, HALVED, VIEWPORT, damaged, ids, pictures, points, texts
 from providers.test_plain import actions

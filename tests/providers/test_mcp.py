@@ -27,9 +27,9 @@ import deskhand
 from deskhand import ActionError, UnsupportedAction
 from deskhand import actions as a
 from deskhand.providers import mcp
-from deskhand.providers.common import Call, Finish, Picture, Result
-from deskhand.providers.plain import encode_plain
-from deskhand.providers.seat import Seat
+from deskhand.providers.action_tools import encode_plain
+from deskhand.providers.session import Seat
+from deskhand.providers.values import Call, Finish, Picture, Result
 from faults.scale import MUTATED_PAYLOADS
 from providers.helpers import load_example
 from providers.seen import SEEN

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskhand import ActionError
-from deskhand.providers import messages as m
-from deskhand.providers.common import Picture, picture_of_url
+from deskhand.providers.cua import messages as m
+from deskhand.providers.values import Picture, picture_of_url
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import damaged, ids
 

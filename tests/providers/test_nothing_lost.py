@@ -9,9 +9,9 @@ import pytest
 
 from deskhand import Desktop
 from deskhand import actions as a
+from deskhand._core.events import Button, ButtonDown
 from deskhand.backends.memory import MemoryBackend
 from deskhand.errors import ActionError, DeskhandError, UnsupportedAction
-from deskhand.events import Button, ButtonDown
 from deskhand.providers import (
     agent_framework,
     anthropic,
@@ -25,8 +25,8 @@ from deskhand.providers import (
     osworld,
 )
 from deskhand.providers.bedrock import agentcore, agents
-from deskhand.providers.common import Call, Picture, Result
-from deskhand.serve.commands import Commands
+from deskhand.providers.cua.commands import Commands
+from deskhand.providers.values import Call, Picture, Result
 from providers.strategies import VIEWPORT
 
 if TYPE_CHECKING:

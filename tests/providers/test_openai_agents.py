@@ -22,10 +22,10 @@ from PIL import Image
 import deskhand
 from deskhand import AsyncDesktop
 from deskhand.errors import DesktopLost
-from deskhand.guard import Guard
-from deskhand.policy import ClassPolicy
+from deskhand.policy.guard import Guard
+from deskhand.policy.rules import ClassPolicy
 from deskhand.providers import openai
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
 from faults.helpers import server_pid
 from providers.openai_helpers import CLICK, EVERY, OUTSIDE, SEEN, SIZE, Service, Watched, call, response, said, watched
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agents import RunResult
     from openai.types.responses import ResponseComputerToolCall
 
-    from deskhand.geometry import Size
+    from deskhand._core.geometry import Size
 
 CLICKED = ["+1@100,120", "-1@100,120"]
 OTHER = of.Click(type="click", button="right", x=7, y=8)

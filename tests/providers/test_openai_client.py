@@ -17,16 +17,16 @@ from pydantic import TypeAdapter
 
 import deskhand
 from deskhand.errors import ActionError, BackendError
-from deskhand.guard import Guard
-from deskhand.policy import ClassPolicy
+from deskhand.policy.guard import Guard
+from deskhand.policy.rules import ClassPolicy
 from deskhand.providers import openai
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
 from providers.openai_helpers import CLICK, EVERY, OUTSIDE, SEEN, SIZE, Service, Watched, call, response, said, watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.providers.common import Call, Result
+    from deskhand.providers.values import Call, Result
 
 EXAMPLE = Path(__file__).parents[2] / "examples/openai_agent.py"
 WARNED = PendingSafetyCheck(id="sc_1", code="malicious_instructions", message="Look at this")

@@ -19,9 +19,9 @@ from pydantic import TypeAdapter
 from deskhand import AsyncShell, CommandResult, Desktop
 from deskhand.backends.memory import MemoryBackend
 from deskhand.errors import DeskhandError, DesktopLost, ShellError
+from deskhand.machine.shell import Shell
 from deskhand.providers import openai
-from deskhand.providers.seat import Seat
-from deskhand.shell import Shell
+from deskhand.providers.session import Seat
 from providers.machines import KINDS, Machine, a_desktop
 from providers.openai_helpers import Service, response, said
 

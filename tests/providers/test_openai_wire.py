@@ -19,14 +19,14 @@ from PIL import Image
 from pydantic import TypeAdapter
 
 from deskhand import actions as a
+from deskhand._core.geometry import Size, Viewport
+from deskhand._core.redaction import Secret
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction
-from deskhand.geometry import Size, Viewport
-from deskhand.inside import CommandResult
+from deskhand.machine.interface import CommandResult
 from deskhand.providers import openai
-from deskhand.providers.common import Browse, Call, Finish, Picture, Result, SafetyCheck, ShellAnswer, ShellCall
 from deskhand.providers.openai.loop import plain
 from deskhand.providers.openai.wire import PREVIEW
-from deskhand.redaction import Secret
+from deskhand.providers.values import Browse, Call, Finish, Picture, Result, SafetyCheck, ShellAnswer, ShellCall
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import HALVED, VIEWPORT, checks, damaged, ids, keys, modifiers, pictures, points, texts
 
@@ -514,7 +514,7 @@ def test_the_package_needs_no_sdk() -> None:
         "import sys\n"
         "for name in ('openai', 'agents', 'pydantic'): sys.modules[name] = None\n"
         "from deskhand.providers import openai\n"
-        "from deskhand.providers.extras import MissingExtra\n"
+        "from deskhand._core.extras import MissingExtra\n"
         "try: openai.safety_check(None)\n"
         "except MissingExtra as error: print(error)\n"
     )

@@ -16,8 +16,8 @@ import deskhand
 from deskhand import ActionError, OutOfBounds, Point, Size, UnsupportedAction, Viewport
 from deskhand import actions as a
 from deskhand.providers import osworld
-from deskhand.providers.common import Call, Finish, Picture, Result
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
+from deskhand.providers.values import Call, Finish, Picture, Result
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import HALVED, VIEWPORT, damaged, keys, modifiers, pictures, points, texts
 from providers.test_cua import downs

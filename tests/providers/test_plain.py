@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from deskhand import ActionError, OutOfBounds, Size, Viewport
 from deskhand import actions as a
 from deskhand.errors import UnsupportedAction
-from deskhand.providers.plain import decode_plain, describe, encode_plain, is_read_only, schema, whole_schema
+from deskhand.providers.action_tools import decode_plain, describe, encode_plain, is_read_only, schema, whole_schema
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import EXAMPLES, HALVED, VIEWPORT, damaged, keys, modifiers, points, texts
 

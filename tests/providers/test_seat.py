@@ -10,12 +10,12 @@ import pytest
 
 import deskhand
 from deskhand import AsyncDesktop, CursorPosition, Desktop, DesktopLost, LeftClick, Move, TakeScreenshot, Type, Zoom
+from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
-from deskhand.events import ButtonDown
-from deskhand.guard import Guard
-from deskhand.policy import ClassPolicy, Decision, Operation
-from deskhand.providers.common import Browse, Call, Finish, SafetyCheck, Step
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.policy.guard import Guard
+from deskhand.policy.rules import ClassPolicy, Decision, Operation
+from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.values import Browse, Call, Finish, SafetyCheck, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

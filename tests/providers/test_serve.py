@@ -313,7 +313,7 @@ class Failing:
 def test_every_failure_is_an_answer(outcome: object, told: str, caplog: pytest.LogCaptureFixture) -> None:
     from starlette.testclient import TestClient  # noqa: PLC0415 # of the extra, as its server is
 
-    from deskhand.serve.cua import application  # noqa: PLC0415
+    from deskhand.providers.cua.server import application  # noqa: PLC0415
 
     served = application(Failing(outcome), api_key="key")  # type: ignore[arg-type] # it has what is used
     with TestClient(served) as client:
@@ -338,7 +338,7 @@ def test_every_failure_is_an_answer(outcome: object, told: str, caplog: pytest.L
 def test_a_failure_outside_of_a_command_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     from starlette.testclient import TestClient  # noqa: PLC0415 # likewise
 
-    from deskhand.serve import cua  # noqa: PLC0415
+    from deskhand.providers.cua import server as cua  # noqa: PLC0415
 
     def broken() -> None:
         raise KeyError("secret")
@@ -422,7 +422,7 @@ def test_what_would_not_be_safe_is_refused(served: Served, options: tuple[str, .
 def test_an_application_without_sockets(shared: deskhand.Desktop) -> None:
     """Whoever has an ASGI server of their own mounts it there."""
     from deskhand import AsyncDesktop  # noqa: PLC0415
-    from deskhand.serve.cua import application  # noqa: PLC0415
+    from deskhand.providers.cua.server import application  # noqa: PLC0415
 
     sent: list[dict[str, Any]] = []
 
@@ -450,7 +450,7 @@ def test_an_application_without_sockets(shared: deskhand.Desktop) -> None:
 def test_damaged_commands_are_carried_out_or_refused() -> None:
     from deskhand import DeskhandError, Desktop  # noqa: PLC0415
     from deskhand.backends.memory import MemoryBackend  # noqa: PLC0415
-    from deskhand.serve.commands import Commands  # noqa: PLC0415
+    from deskhand.providers.cua.commands import Commands  # noqa: PLC0415
 
     more: list[tuple[str, dict[str, Any]]] = [
         ("run_command", {"command": "true", "timeout": 5}),

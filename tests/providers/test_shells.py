@@ -11,7 +11,7 @@ import pytest
 
 from deskhand import AuditLog, Desktop, Guard
 from deskhand.providers import agent_framework, anthropic, bedrock, openai
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
 from faults.helpers import MARK, marked, until, within
 from providers.machines import KINDS, Machine, a_desktop
 

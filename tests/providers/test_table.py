@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand.errors import UnsupportedAction
+from deskhand.execution.tool_calls import computer_use_action
 from deskhand.providers import agent_framework, bedrock, langchain, mcp, openai
 from deskhand.providers.bedrock import agents
-from deskhand.providers.common import Call
 from deskhand.providers.openai.wire import PREVIEW
-from deskhand.tool_calls import computer_use_action
+from deskhand.providers.values import Call
 from providers.strategies import EXAMPLES, VIEWPORT
 from providers.table import COLUMNS, ROWS, printed, table
 

@@ -16,10 +16,12 @@ from google.genai import types
 
 from deskhand import CommandResult, Desktop, Point, Size, UnsupportedAction, Viewport
 from deskhand import actions as a
+from deskhand._core.events import ButtonDown
+from deskhand._core.keys import parse_keys
 from deskhand.backends.memory import MemoryBackend
+from deskhand.desktop.translate import PIXELS_PER_NOTCH, translate
 from deskhand.errors import ActionError, OutOfBounds
-from deskhand.events import ButtonDown
-from deskhand.keys import parse_keys
+from deskhand.execution.tool_calls import computer_use_action
 from deskhand.providers import (
     agent_framework,
     anthropic,
@@ -33,11 +35,9 @@ from deskhand.providers import (
     osworld,
 )
 from deskhand.providers.bedrock import agentcore, agents
-from deskhand.providers.common import Call, Picture, Result, SafetyCheck, ShellAnswer
-from deskhand.providers.seat import Seat
-from deskhand.serve.commands import Commands
-from deskhand.tool_calls import computer_use_action
-from deskhand.translate import PIXELS_PER_NOTCH, translate
+from deskhand.providers.cua.commands import Commands
+from deskhand.providers.session import Seat
+from deskhand.providers.values import Call, Picture, Result, SafetyCheck, ShellAnswer
 from providers.bedrock_helpers import Service
 
 if TYPE_CHECKING:

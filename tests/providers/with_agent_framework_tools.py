@@ -17,7 +17,7 @@ from agent_framework_tools.shell import ShellExecutor, ShellResult
 
 from deskhand.providers import agent_framework as af
 from deskhand.providers.agent_framework import sdk
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
 from providers.machines import Machine, a_desktop
 from providers.openai_helpers import ACTIONS, EVERY, SEEN, Service, call, response, said, watched
 

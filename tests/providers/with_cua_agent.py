@@ -17,7 +17,7 @@ from cua_agent.computers import AsyncComputerHandler, is_agent_computer
 
 import deskhand
 from deskhand.providers import cua
-from deskhand.providers import messages as messages_of
+from deskhand.providers.cua import messages as messages_of
 
 STEPS: list[dict[str, Any]] = [
     {"type": "click", "button": "left", "x": 400, "y": 300},
@@ -56,7 +56,7 @@ async def through_the_server() -> None:
     import uvicorn  # noqa: PLC0415
     from computer.interface.linux import LinuxComputerInterface  # noqa: PLC0415
 
-    from deskhand.serve.cua import application  # noqa: PLC0415
+    from deskhand.providers.cua.server import application  # noqa: PLC0415
 
     async with await deskhand.AsyncDesktop.launch() as desktop:
         with socket.create_server(("127.0.0.1", 0)) as listener:

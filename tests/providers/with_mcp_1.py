@@ -20,7 +20,7 @@ from mcp.shared.memory import create_connected_server_and_client_session
 import deskhand
 from deskhand import actions as a
 from deskhand.providers import mcp
-from deskhand.providers.plain import encode_plain
+from deskhand.providers.action_tools import encode_plain
 from providers.screen import observed
 from providers.seen import SEEN
 from providers.strategies import VIEWPORT

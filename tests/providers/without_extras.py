@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import AsyncDesktop, Desktop
+from deskhand._core.extras import MissingExtra
 from deskhand.backends.memory import MemoryBackend
 from deskhand.providers import agent_framework, anthropic, bedrock, cua, google, inspect_ai, langchain, mcp, openai
-from deskhand.providers.extras import MissingExtra
-from deskhand.serve.cua import application
+from deskhand.providers.cua.server import application
 
 if TYPE_CHECKING:
     from collections.abc import Callable

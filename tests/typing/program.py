@@ -31,14 +31,14 @@ from deskhand import (
     Viewport,
     Window,
 )
-from deskhand.episodes.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Limits, Task
 from deskhand.providers import bedrock
-from deskhand.providers.common import Call
+from deskhand.providers.values import Call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deskhand.episodes.stage import Stage
+    from deskhand.episodes.tasks.context import Stage
 
 
 def on_a_desktop() -> None:

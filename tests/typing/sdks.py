@@ -10,8 +10,8 @@ from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 
 from deskhand.providers import anthropic, google, inspect_ai, mcp, openai
+from deskhand.providers.cua.server import application
 from deskhand.providers.google.adk import DeskComputer
-from deskhand.serve.cua import application
 
 if TYPE_CHECKING:
     from deskhand import AsyncDesktop, Desktop

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deskhand.errors import LaunchFailed
-from deskhand.launch.address import find_engine
+from deskhand.launchers.docker.engine_address import find_engine
 
 if TYPE_CHECKING:
     from pathlib import Path

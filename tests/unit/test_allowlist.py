@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 
 from deskhand.errors import ActionError
-from deskhand.launch.allowlist import CLOSED, WEB, AllowedHost, configuration, parse_hosts
+from deskhand.launchers.docker.allow_list import CLOSED, WEB, AllowedHost, configuration, parse_hosts
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ from deskhand import (
     Type,
     calling,
 )
-from deskhand.audit import verify
 from deskhand.backends.memory import MemoryBackend
 from deskhand.cli.group import commands
+from deskhand.policy.audit import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

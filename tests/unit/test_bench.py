@@ -133,7 +133,7 @@ def test_targets_name_sections_that_are_measured() -> None:
 
 
 def test_the_tuned_server_is_the_one_of_our_image() -> None:
-    supervisor = Path(deskhand.__file__).parent / "image/files/usr/local/lib/deskhand/supervisor"
+    supervisor = Path(deskhand.__file__).parent / "launchers/docker/image/files/usr/local/lib/deskhand/supervisor"
     assert f" {' '.join(vnc.TUNED)} " in supervisor.read_text()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.launch.cgroup import file_of, oom_kills
+from deskhand.launchers.docker.cgroup import file_of, oom_kills
 
 if TYPE_CHECKING:
     from pathlib import Path

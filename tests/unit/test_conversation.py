@@ -40,7 +40,7 @@ from deskhand.execution import (
     Turn,
     estimate_tokens,
 )
-from deskhand.providers.seat import Seat
+from deskhand.providers.session import Seat
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand.launch.copying import LeftOut, pack, spooled, staged
+from deskhand.launchers.docker.copying import LeftOut, pack, spooled, staged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -41,9 +41,9 @@ from deskhand import (
     Wait,
     Zoom,
 )
+from deskhand._core.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
 from deskhand._native import Interrupted
 from deskhand.backends.memory import MemoryBackend
-from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand import doctor as module
-from deskhand.doctor import Check, DisplayFacts, Facts, Fonts, Lock, State, System, Target, judge, probe
+from deskhand.cli import doctor as module
+from deskhand.cli.doctor import Check, DisplayFacts, Facts, Fonts, Lock, State, System, Target, judge, probe
 from deskhand.errors import BackendError, ConnectFailed
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deskhand.ending import Ending
+from deskhand.desktop.cleanup import Ending
 
 
 def test_steps_are_taken_once_the_last_one_first() -> None:

@@ -11,7 +11,7 @@ import docker
 import pytest
 import requests
 
-from deskhand.launch import engine as engines
+from deskhand.launchers.docker import engine as engines
 
 if TYPE_CHECKING:
     from pathlib import Path

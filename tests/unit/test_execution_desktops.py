@@ -22,8 +22,8 @@ from deskhand import (
     LeftClick,
     Type,
 )
+from deskhand._core.events import ButtonDown, ButtonUp, KeyDown, KeyUp
 from deskhand.backends.memory import MemoryBackend
-from deskhand.events import ButtonDown, ButtonUp, KeyDown, KeyUp
 from deskhand.execution import (
     ExecutionStatus,
     Executor,
@@ -33,9 +33,9 @@ from deskhand.execution import (
     ToolCallStreamChunk,
     request_of,
 )
-from deskhand.execution.turns import Turns, turns_of
-from deskhand.providers.common import Result
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.execution.call_queue import Turns, turns_of
+from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.values import Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import AsyncDesktop, Call, Desktop, LeftClick, Operation, PolicyDenied, Secret, Type, calling
+from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
-from deskhand.events import ButtonDown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deskhand._core.geometry import Point, Rect, Size, Viewport, check_point, check_region
 from deskhand.errors import ActionError, OutOfBounds
-from deskhand.geometry import Point, Rect, Size, Viewport, check_point, check_region
 
 DIM = st.integers(1, 5000)
 SIZES = st.builds(Size, DIM, DIM)

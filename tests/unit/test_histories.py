@@ -18,8 +18,8 @@ from pydantic import TypeAdapter
 from deskhand import ActionError
 from deskhand.execution import CompactionStrategy, compact, estimate_tokens
 from deskhand.execution.histories import LEFT_OUT_TEXT, count_pictures, pairs_of
-from deskhand.providers import messages as m
-from deskhand.providers.common import Picture
+from deskhand.providers.cua import messages as m
+from deskhand.providers.values import Picture
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import damaged
 

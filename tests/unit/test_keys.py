@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deskhand import keys as key_table
+from deskhand._core import keys as key_table
+from deskhand._core.keys import char_keysym, chord_names, is_modifier, keysym, keysym_char, keysym_name, parse_keys
 from deskhand.errors import ActionError
-from deskhand.keys import char_keysym, chord_names, is_modifier, keysym, keysym_char, keysym_name, parse_keys
 
 # X keysym name: names of the same key, by who uses them.
 NAMES = {

@@ -9,7 +9,7 @@ import pytest
 from docker import errors
 
 from deskhand.errors import BackendError
-from deskhand.launch import leftovers
+from deskhand.launchers.docker import leftovers
 
 
 class Going:

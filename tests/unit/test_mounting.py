@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deskhand.errors import ActionError
-from deskhand.launch.mounting import check_source, engine_sockets
+from deskhand.launchers.docker.mounting import check_source, engine_sockets
 from faults.helpers import need
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ BOUND = """
 import sys
 from pathlib import Path
 from deskhand.errors import ActionError
-from deskhand.launch.mounting import check_source, engine_sockets
+from deskhand.launchers.docker.mounting import check_source, engine_sockets
 for source in sys.argv[2:]:
     try:
         check_source(source, engine_sockets(f"unix://{sys.argv[1]}"))

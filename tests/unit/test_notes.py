@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.launch.notes import notes
+from deskhand.launchers.docker.warnings import notes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,16 @@ import deskhand.cli
 from deskhand.cli.group import commands
 
 # Each is what few programs need and what takes as long to import as the rest.
-HEAVY = {"asyncio", "click", "deskhand.aio", "deskhand.launch.docker", "deskhand.launch.pool", "docker", "numpy", "ssl"}
+HEAVY = {
+    "asyncio",
+    "click",
+    "deskhand.aio.desktop",
+    "deskhand.launchers.docker.launch",
+    "deskhand.pool.pool",
+    "docker",
+    "numpy",
+    "ssl",
+}
 
 
 def loaded(code: str) -> set[str]:
@@ -26,12 +35,12 @@ def loaded(code: str) -> set[str]:
 
 def test_what_few_need_is_imported_later() -> None:
     assert not loaded("import deskhand") & HEAVY
-    assert "deskhand.launch.docker" in loaded("import deskhand; deskhand.Limits")
+    assert "deskhand.launchers.docker.launch" in loaded("import deskhand; deskhand.Limits")
 
 
 def test_the_command_line_imports_only_the_command() -> None:
     code = "from deskhand.cli.group import commands; commands(['click', '--help'], standalone_mode=False)"
-    assert not {"deskhand.launch.docker", "deskhand.episodes", "deskhand.aio"} & loaded(code)
+    assert not {"deskhand.launchers.docker.launch", "deskhand.episodes", "deskhand.aio.desktop"} & loaded(code)
 
 
 def test_all_that_is_public_is_there() -> None:

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from deskhand import ActionError, Desktop, Rect, difference
+from deskhand._core.difference import changed_rects
+from deskhand._core.formats import Format
 from deskhand.backends.memory import MemoryBackend
-from deskhand.difference import changed_rects
-from deskhand.formats import Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -45,15 +45,15 @@ from deskhand import (
 )
 from deskhand.actions import ACTIONS, Action
 from deskhand.backends.memory import MemoryBackend
-from deskhand.inside import CommandResult, Usage
-from deskhand.operations import calling
-from deskhand.policy import Buckets, classify
+from deskhand.desktop.operations import calling
+from deskhand.machine.interface import CommandResult, Usage
+from deskhand.policy.rules import Buckets, classify
 from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deskhand.policy import Deed
+    from deskhand.policy.rules import Deed
 
 SOON = 0.02
 LONG = 60.0

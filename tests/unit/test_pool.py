@@ -18,13 +18,13 @@ import deskhand
 from deskhand import AsyncPool, Desktop, DesktopLost, LaunchFailed, Move, Pool, PoolExhausted, PressKeys, Wait
 from deskhand._native import Interrupted
 from deskhand.backends.memory import MemoryBackend
-from deskhand.launch import pool as pool_module
+from deskhand.pool import pool as pool_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from deskhand.launch.pool import ResetBy
+    from deskhand.pool.pool import ResetBy
 
 LIMIT = 60.0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import deskhand
-from deskhand.readiness import ready
+from deskhand._core.readiness import ready
 from faults.helpers import crowded
 
 

@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from deskhand import BackendError, Untypable
-from deskhand.redaction import conceal
+from deskhand._core.redaction import conceal
 
 CANARY = "correct horse"
 

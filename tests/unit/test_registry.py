@@ -15,9 +15,10 @@ from typing import IO
 import pytest
 
 from deskhand import ActionError, BackendError
-from deskhand.launch import registry
-from deskhand.launch.guard import remove_tree
-from deskhand.launch.processes import Guard
+from deskhand.launchers import registry
+from deskhand.machine import runtime_directory
+from deskhand.machine.guard import remove_tree
+from deskhand.machine.processes import Guard
 from faults.helpers import until
 
 
@@ -32,7 +33,7 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> registry.Entry:
 def runtime(short: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of those of desktops."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
-    return registry.runtime_directory()
+    return runtime_directory.runtime_directory()
 
 
 def test_a_name_is_given_once(entry: registry.Entry) -> None:
@@ -63,43 +64,43 @@ def test_what_cannot_be_read_is_removed(entry: registry.Entry, tmp_path: Path) -
 
 
 def test_a_numbered_directory_is_the_first_that_is_free(runtime: Path) -> None:
-    one, two = (registry.private_directory(numbered=True) for _ in range(2))
+    one, two = (runtime_directory.private_directory(numbered=True) for _ in range(2))
     assert [one, two] == [runtime / "d-01", runtime / "d-02"]
     shutil.rmtree(one)
-    with registry.hold(two):
-        assert registry.private_directory(numbered=True) == one
+    with runtime_directory.hold(two):
+        assert runtime_directory.private_directory(numbered=True) == one
         assert two.is_dir()
     # Its guard is dead.
-    assert registry.private_directory(numbered=True) == two
+    assert runtime_directory.private_directory(numbered=True) == two
     assert not list(two.iterdir())
 
 
 def test_a_number_that_was_given_anew_meanwhile_is_not_taken_away(
     runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = registry.private_directory(numbered=True)
-    registry.hold(old).close()
+    old = runtime_directory.private_directory(numbered=True)
+    runtime_directory.hold(old).close()
     lock, holders = fcntl.flock, []
 
     def late(file: IO[bytes], how: int) -> None:
         # Another driver removes it between our opening its lock and our locking it, and begins a desktop of that name.
         monkeypatch.setattr(fcntl, "flock", lock)
         shutil.rmtree(old)
-        assert registry.private_directory(numbered=True) == old
-        holders.append(registry.hold(old))
+        assert runtime_directory.private_directory(numbered=True) == old
+        holders.append(runtime_directory.hold(old))
         lock(file, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    assert registry.private_directory(numbered=True) == runtime / "d-02"
+    assert runtime_directory.private_directory(numbered=True) == runtime / "d-02"
     assert (old / ".guard").exists()
     holders[0].close()
 
 
 def test_a_guard_that_has_ended_takes_nothing_from_the_next_one_of_that_number(runtime: Path) -> None:
-    first = Guard.start(registry.private_directory(numbered=True))
+    first = Guard.start(runtime_directory.private_directory(numbered=True))
     first._to.close()
     until(lambda: not first.directory.exists(), 10, "the end of the first guard's directory")
-    second = Guard.start(registry.private_directory(numbered=True))
+    second = Guard.start(runtime_directory.private_directory(numbered=True))
     assert second.directory == first.directory == runtime / "d-01"
     first.close()
     assert second.directory.is_dir()
@@ -118,12 +119,12 @@ def test_a_directory_whose_sockets_would_have_too_long_paths_is_refused(
     for path in (base, base.with_name(base.name + "r")):
         path.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(base))
-    directory = registry.private_directory()
+    directory = runtime_directory.private_directory()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(directory / "guard.sock"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", f"{base}r")
     with pytest.raises(BackendError, match=f"107 bytes; set XDG_RUNTIME_DIR to .* at most {most}$"):
-        registry.private_directory()
+        runtime_directory.private_directory()
     assert list((short / f"{base.name}r" / "deskhand").glob("d-*")) == []
 
 
@@ -166,8 +167,8 @@ def test_a_directory_is_removed_whatever_is_in_it(tmp_path: Path) -> None:
 
 def test_what_is_left_too_deep_is_no_hindrance(runtime: Path) -> None:
     """A guard that was killed leaves its directory to whoever makes one next."""
-    left = registry.private_directory()
-    with registry.hold(left):
+    left = runtime_directory.private_directory()
+    with runtime_directory.hold(left):
         here = os.open(left, os.O_PATH)
         for _ in range(2000):
             os.mkdir("d", dir_fd=here)
@@ -175,7 +176,7 @@ def test_what_is_left_too_deep_is_no_hindrance(runtime: Path) -> None:
             os.close(here)
             here = below
         os.close(here)
-    registry.private_directory().rmdir()
+    runtime_directory.private_directory().rmdir()
     assert list(runtime.glob("d-*")) == []
 
 
@@ -184,12 +185,12 @@ def test_a_runtime_directory_that_others_can_use_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    path = registry.runtime_directory()
+    path = runtime_directory.runtime_directory()
     path.chmod(mode)
     with pytest.raises(BackendError, match="must belong to you with mode 0700; remove it or set XDG_RUNTIME_DIR"):
-        registry.runtime_directory()
+        runtime_directory.runtime_directory()
     path.chmod(0o700)
-    assert registry.runtime_directory() == path
+    assert runtime_directory.runtime_directory() == path
 
 
 def test_a_runtime_directory_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,4 +198,4 @@ def test_a_runtime_directory_that_is_a_link_is_refused(tmp_path: Path, monkeypat
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "deskhand").symlink_to("elsewhere")
     with pytest.raises(BackendError, match="must belong to you"):
-        registry.runtime_directory()
+        runtime_directory.runtime_directory()

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from deskhand import BadPlan, Desktop
+from deskhand._core.events import ButtonDown, KeyDown
 from deskhand.backends.memory import MemoryBackend
-from deskhand.events import ButtonDown, KeyDown
 from deskhand.execution import ExecutionStatus, Executor, RequestFunctionCall, ToolCallStreamChunk, request_of
-from deskhand.tool_calls import AIToolCall, CUDrag, CUKeypress, CULeftMouseClick, CUScreenshot
+from deskhand.execution.tool_calls import AIToolCall, CUDrag, CUKeypress, CULeftMouseClick, CUScreenshot
 
 
 def test_a_tool_call_keeps_its_name_arguments_and_id() -> None:

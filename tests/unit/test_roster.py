@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from deskhand.roster import (
+from deskhand.pool.scheduler import (
     FAILURES_TO_REFUSE,
     LONGEST_PAUSE,
     Check,

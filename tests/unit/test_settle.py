@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deskhand._core.geometry import Rect
+from deskhand._core.settle import Activity, Ambient, Lag, Machine, Reason, Settle
 from deskhand.errors import ActionError
-from deskhand.geometry import Rect
-from deskhand.settle import Activity, Ambient, Lag, Machine, Reason, Settle
 
 WORD = Rect(100, 100, 60, 16)
 CARET = Rect(300, 100, 1, 16)

@@ -6,8 +6,8 @@ from queue import SimpleQueue
 
 import pytest
 
-from deskhand.shell import Shell
-from deskhand.transcript import ERRORS, OUTPUT
+from deskhand.machine.shell import Shell
+from deskhand.machine.transcript import ERRORS, OUTPUT
 
 
 class Dying:
@@ -48,6 +48,6 @@ def test_how_it_ended_may_be_known_later_than_that_it_has(unknown: int) -> None:
 
 
 def test_how_it_ended_may_never_be_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.shell._STATUS_LIMIT", 0.1)
+    monkeypatch.setattr("deskhand.machine.shell._STATUS_LIMIT", 0.1)
     result = Shell(lambda: Dying(0, None), once=True).run("kill -9 $$", timeout=60)
     assert (result.outcome, result.exit_code, result.stdout) == ("error", None, "said")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskhand import ActionError, Fit, Size, Viewport
-from deskhand.sizes import MODELS, picture_size
+from deskhand._core.sizes import MODELS, picture_size
 
 sides = st.integers(1, 8000)
 sizes = st.builds(Size, sides, sides)

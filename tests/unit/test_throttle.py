@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.launch.throttle import Throttle
+from deskhand.launchers.docker.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ import pytest
 
 import deskhand
 from deskhand import ActionError, Desktop, LeftClick
+from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
-from deskhand.events import ButtonDown
-from deskhand.tool_calls import (
+from deskhand.execution.tool_calls import (
     AIToolCall,
     CULeftMouseClick,
     CUScroll,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deskhand.transcript import ERRORS, OUTPUT, Kept, Transcript
+from deskhand.machine.transcript import ERRORS, OUTPUT, Kept, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskhand import actions as act
-from deskhand import translate as module
+from deskhand._core.events import Answer, ButtonDown, ButtonUp, KeyDown, KeyUp, Pause, PointerMove, Step
+from deskhand._core.geometry import Point, Size
+from deskhand._core.keys import keysym
 from deskhand.actions import ACTIONS, Action
+from deskhand.desktop import translate as module
+from deskhand.desktop.translate import CLICK_GAP, Ledger, held, release, translate
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction, Untypable
-from deskhand.events import Answer, ButtonDown, ButtonUp, KeyDown, KeyUp, Pause, PointerMove, Step
-from deskhand.geometry import Point, Size
-from deskhand.keys import keysym
-from deskhand.translate import CLICK_GAP, Ledger, held, release, translate
 
 SIZE = Size(1280, 800)
 POINTER = Point(100, 100)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deskhand import ConnectFailed
-from deskhand.backends.x11 import X11Backend, glance
-from deskhand.untrusted import PinnedSocket, read_regular
+from deskhand._core.untrusted import PinnedSocket, read_regular
+from deskhand.backends.x11.backend import X11Backend, glance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

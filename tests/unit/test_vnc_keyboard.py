@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from deskhand.backends.vnc_keyboard import BUDGET, CAPS_LOCK, NUM_LOCK, Keyboard, locks_needed
-from deskhand.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove
-from deskhand.keys import char_keysym, keysym
+from deskhand._core.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove
+from deskhand._core.keys import char_keysym, keysym
+from deskhand.backends.vnc.keyboard import BUDGET, CAPS_LOCK, NUM_LOCK, Keyboard, locks_needed
 
 SHIFT, CTRL = keysym("Shift_L"), keysym("Control_L")
 

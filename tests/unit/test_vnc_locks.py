@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import _native
-from deskhand.backends.vnc import VncBackend
-from deskhand.backends.vnc_keyboard import CAPS_LOCK, Keyboard
-from deskhand.backends.x11 import encode
+from deskhand._core.events import Event, KeyDown, KeyUp, Pause
+from deskhand.backends.vnc.backend import VncBackend
+from deskhand.backends.vnc.keyboard import CAPS_LOCK, Keyboard
+from deskhand.backends.x11.backend import encode
 from deskhand.errors import BackendError
-from deskhand.events import Event, KeyDown, KeyUp, Pause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand.backends.vnc_target import is_vnc, parse_target
+from deskhand.backends.vnc.target import is_vnc, parse_target
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,16 +14,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from deskhand._core.events import Event, Pause, PointerMove, Step
+from deskhand._core.geometry import Size
+from deskhand._core.settle import Activity, Lag
 from deskhand._native import Interrupted, Screen
 from deskhand.errors import UnsupportedAction
-from deskhand.events import Event, Pause, PointerMove, Step
-from deskhand.geometry import Size
-from deskhand.settle import Activity, Lag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from deskhand.backends.base import Window
+    from deskhand._core.window import Window
 
 __all__ = ["MemoryBackend"]
 

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from deskhand.readiness import ready
+from deskhand._core.readiness import ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from deskhand.desktop import core_of
+from deskhand.desktop.desktop import core_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from deskhand.desktop import Desktop
+    from deskhand.desktop.desktop import Desktop
 
 __all__ = ["counters", "generation", "round_trip", "unwatched"]
 

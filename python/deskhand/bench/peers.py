@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from deskhand.desktop import Desktop
+    from deskhand.desktop.desktop import Desktop
 
 __all__ = ["PEERS", "VNCDOTOOL", "VNC_LOOKERS", "VNC_PEERS", "Crew", "Peer", "package_version"]
 

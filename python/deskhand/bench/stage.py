@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from deskhand.desktop import Desktop
+    from deskhand.desktop.desktop import Desktop
 
 __all__ = ["Stage", "environment_of"]
 

@@ -15,7 +15,7 @@ from deskhand.bench.stage import environment_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deskhand.desktop import Desktop
+    from deskhand.desktop.desktop import Desktop
 
 __all__ = ["Traffic", "requests_in"]
 

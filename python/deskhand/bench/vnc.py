@@ -23,8 +23,9 @@ import numpy as np
 
 import deskhand
 from deskhand import KeyPress, Move, Wait, _native
-from deskhand.backends.vnc_recording import record
-from deskhand.backends.vnc_target import parse_target
+from deskhand._core.readiness import ready
+from deskhand.backends.vnc.recording import record
+from deskhand.backends.vnc.target import parse_target
 from deskhand.bench import scenes
 from deskhand.bench.acts import wrong
 from deskhand.bench.child import Child, ChildError
@@ -34,7 +35,6 @@ from deskhand.bench.inside import unwatched
 from deskhand.bench.looks import EVERYTHING, LINE, NOTHING
 from deskhand.bench.peers import VNC_LOOKERS, VNCDOTOOL, Crew, Peer
 from deskhand.bench.stage import Stage
-from deskhand.readiness import ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

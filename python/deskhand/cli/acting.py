@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import click
 
+from deskhand._core.formats import Format
+from deskhand._core.settle import Settle
+from deskhand._core.sizes import MODELS
 from deskhand.actions import (
     BUTTONS,
     Action,
@@ -32,19 +35,16 @@ from deskhand.cli.common import (
     table,
     write_file,
 )
-from deskhand.entry import connect
 from deskhand.errors import BackendError, DeskhandError
-from deskhand.formats import Format
-from deskhand.providers.common import a_click
-from deskhand.settle import Settle
-from deskhand.sizes import MODELS
+from deskhand.launchers.targets import connect
+from deskhand.providers.values import a_click
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deskhand.backends.base import Window
-    from deskhand.observation import Observation
-    from deskhand.sizes import PictureSize
+    from deskhand._core.observation import Observation
+    from deskhand._core.sizes import PictureSize
+    from deskhand._core.window import Window
 
 __all__ = ["COMMANDS"]
 

@@ -1,6 +1,6 @@
 """The command that reads audit logs: `audit verify`.
 
-What must never appear here: the form of a record (see `deskhand.audit`).
+What must never appear here: the form of a record (see `deskhand.policy.audit`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import re
 
 import click
 
-from deskhand.audit import verify as verify_log
 from deskhand.cli.common import examples, json_option, show_json
+from deskhand.policy.audit import verify as verify_log
 
 __all__ = ["COMMANDS"]
 

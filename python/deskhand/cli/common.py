@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
+from deskhand._core.redaction import clean
 from deskhand.errors import ActionError
-from deskhand.launch import registry
-from deskhand.redaction import clean
+from deskhand.launchers import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from deskhand.geometry import Rect
-    from deskhand.observation import Observation
+    from deskhand._core.geometry import Rect
+    from deskhand._core.observation import Observation
 
 __all__ = [
     "chosen",

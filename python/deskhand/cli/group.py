@@ -35,7 +35,7 @@ _MODULES = {
     "record": "recording",
     "replay": "recording",
     "report": "reporting",
-    "run": "episodes",
+    "run": "run_episodes",
     "screenshot": "acting",
     "serve": "serving",
     "shell": "running",

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from deskhand._core.redaction import one_line
 from deskhand.actions import Action
-from deskhand.audit import AuditLog
 from deskhand.errors import ActionError, shown
-from deskhand.guard import ASK_TIMEOUT
-from deskhand.policy import ActionClass, ClassPolicy
-from deskhand.redaction import one_line
+from deskhand.policy.audit import AuditLog
+from deskhand.policy.guard import ASK_TIMEOUT
+from deskhand.policy.rules import ActionClass, ClassPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deskhand.policy import Ask, Context, Deed, Policy
+    from deskhand.policy.rules import Ask, Context, Deed, Policy
 
 __all__ = ["guard_options", "guarded", "served_key"]
 

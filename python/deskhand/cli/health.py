@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from deskhand.cli.common import clean, desktop_option, examples, json_option, show_json
-from deskhand.doctor import Check, State, System, Target, examine
+from deskhand.cli.doctor import Check, State, System, Target, examine
 from deskhand.errors import ActionError, DeskhandError
-from deskhand.launch import registry
+from deskhand.launchers import registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ import time
 import click
 
 from deskhand.cli.common import examples, json_option, show_json, table
-from deskhand.launch.berth import DEFAULT_IMAGE
-from deskhand.launch.image import STAGES, build_image, check_image
+from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
+from deskhand.launchers.docker.images import STAGES, build_image, check_image
 
 __all__ = ["COMMANDS"]
 

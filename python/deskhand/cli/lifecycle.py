@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deskhand.backends.x11 import glance
+from deskhand._core.readiness import ready
+from deskhand.backends.x11.backend import glance
 from deskhand.cli.common import (
     chosen,
     clean,
@@ -27,18 +28,17 @@ from deskhand.cli.common import (
     show_json,
     table,
 )
-from deskhand.entry import connect
 from deskhand.errors import ActionError, BackendError, LaunchFailed
-from deskhand.launch import registry
-from deskhand.launch.berth import DEFAULT_IMAGE, Berth
-from deskhand.launch.local import launch_local, leave_running
-from deskhand.readiness import ready
+from deskhand.launchers import registry
+from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE, Berth
+from deskhand.launchers.local.launch import launch_local, leave_running
+from deskhand.launchers.targets import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deskhand.desktop import Desktop
-    from deskhand.geometry import Size
+    from deskhand._core.geometry import Size
+    from deskhand.desktop.desktop import Desktop
 
 __all__ = ["COMMANDS"]
 
@@ -109,7 +109,7 @@ def up(
     options: dict[str, Any] = {"image": image or DEFAULT_IMAGE, "network": reached, "vnc": vnc, "remote": remote}
     here: dict[str, Any] = {"home": True if home is None else False if home == "mine" else home}
     if docker:
-        from deskhand.launch.docker import launch_docker  # noqa: PLC0415 # containers take half of a start
+        from deskhand.launchers.docker.launch import launch_docker  # noqa: PLC0415 # containers take half of a start
 
         start_one = functools.partial(launch_docker, **options)
     else:
@@ -194,9 +194,9 @@ def _glance(entry: registry.Entry) -> tuple[Size, str | None] | None:
 
 
 def _glance_remote(entry: registry.Entry) -> tuple[Size, str | None] | None:
-    from deskhand.launch.container import Container  # noqa: PLC0415 # containers take half of a start
-    from deskhand.launch.engine import connect_engine  # noqa: PLC0415
-    from deskhand.launch.remote import glance_remote  # noqa: PLC0415
+    from deskhand.launchers.docker.container import Container  # noqa: PLC0415 # containers take half of a start
+    from deskhand.launchers.docker.engine import connect_engine  # noqa: PLC0415
+    from deskhand.launchers.docker.over_vnc import glance_remote  # noqa: PLC0415
 
     try:
         engine = connect_engine(environment=entry.engine)
@@ -280,8 +280,8 @@ def _end(entry: registry.Entry) -> None:
         BackendError: It does not end, or left something behind.
     """
     if entry.container and not entry.socket:
-        from deskhand.launch.engine import connect_engine  # noqa: PLC0415 # containers take half of a start
-        from deskhand.launch.leftovers import remove_of  # noqa: PLC0415
+        from deskhand.launchers.docker.engine import connect_engine  # noqa: PLC0415 # containers take half of a start
+        from deskhand.launchers.docker.leftovers import remove_of  # noqa: PLC0415
 
         # Its driver runs on, and is told that its desktop is lost.
         engine = connect_engine(environment=entry.engine)

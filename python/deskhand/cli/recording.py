@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deskhand.backends.vnc_recording import PIXELS
-from deskhand.backends.vnc_recording import record as record_rfb
-from deskhand.backends.vnc_recording import replay as replay_rfb
-from deskhand.backends.vnc_target import is_vnc, parse_target
+from deskhand.backends.vnc.recording import PIXELS
+from deskhand.backends.vnc.recording import record as record_rfb
+from deskhand.backends.vnc.recording import replay as replay_rfb
+from deskhand.backends.vnc.target import is_vnc, parse_target
 from deskhand.cli.common import examples, file_to_write, json_option, millis, numbers, show_json, write_file
 from deskhand.cli.replaying import replay_run
 
 if TYPE_CHECKING:
-    from deskhand.backends.vnc_recording import Decoded
+    from deskhand.backends.vnc.recording import Decoded
 
 __all__ = ["COMMANDS"]
 

@@ -19,9 +19,9 @@ from deskhand.errors import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deskhand.episodes.export import Form
-    from deskhand.episodes.replay import Difference, Replayed
-    from deskhand.episodes.sameness import Region
+    from deskhand.episodes.play.replay import Difference, Replayed
+    from deskhand.episodes.record.export import Form
+    from deskhand.episodes.record.frame_diff import Region
 
 __all__ = ["COMMANDS", "replay_run"]
 
@@ -50,9 +50,9 @@ def replay_run(
             "containers, or, if you trust the run, --backend local --host for this machine, with your rights"
         )
     # They load a good part of the package, which other commands need not wait for.
-    from deskhand.episodes.fleet import Fleet  # noqa: PLC0415
-    from deskhand.episodes.recording import open_run  # noqa: PLC0415
-    from deskhand.episodes.replay import replay, tasks_of  # noqa: PLC0415
+    from deskhand.episodes.play.pools import Fleet  # noqa: PLC0415
+    from deskhand.episodes.play.replay import replay, tasks_of  # noqa: PLC0415
+    from deskhand.episodes.record.reader import open_run  # noqa: PLC0415
 
     def tell(replayed: Replayed) -> None:
         if not as_json:
@@ -142,8 +142,8 @@ def export(*, directory: str, episodes: tuple[str, ...], form: str, target: str,
     from rich.console import Console  # noqa: PLC0415 # see replay_run
     from rich.progress import Progress  # noqa: PLC0415 # likewise
 
-    from deskhand.episodes.export import export as write  # noqa: PLC0415 # likewise
-    from deskhand.episodes.recording import open_run  # noqa: PLC0415 # likewise
+    from deskhand.episodes.record.export import export as write  # noqa: PLC0415 # likewise
+    from deskhand.episodes.record.reader import open_run  # noqa: PLC0415 # likewise
 
     with open_run(directory) as run, Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("Writing episodes", total=None)

@@ -49,7 +49,7 @@ def report(*, directory: str, other: str | None, out: str | None, frames: str, a
     instead, and no page is made.
     """
     # Numpy takes longer to import than most other commands take.
-    from deskhand.episodes.recording import open_run  # noqa: PLC0415
+    from deskhand.episodes.record.reader import open_run  # noqa: PLC0415
     from deskhand.episodes.report.page import write_report  # noqa: PLC0415
     from deskhand.episodes.report.summary import summarize  # noqa: PLC0415
 

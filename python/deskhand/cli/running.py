@@ -8,7 +8,7 @@ import sys
 import click
 
 from deskhand.cli.common import chosen, clean, desktop_option, examples, json_option, millis, show_json, standard_input
-from deskhand.entry import connect
+from deskhand.launchers.targets import connect
 
 __all__ = ["COMMANDS"]
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deskhand.aio import AsyncDesktop
+from deskhand._core.extras import load
+from deskhand.aio.desktop import AsyncDesktop
 from deskhand.cli.common import chosen, desktop_option, examples, numbers
 from deskhand.cli.guarding import guard_options, guarded, served_key
-from deskhand.entry import connect, launch
 from deskhand.errors import ActionError
-from deskhand.providers.extras import load
+from deskhand.launchers.targets import connect, launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.desktop import Desktop
+    from deskhand.desktop.desktop import Desktop
 
 __all__ = ["COMMANDS"]
 
@@ -80,7 +80,7 @@ def serve(
         connect(chosen(desktop), **judged) as target,
         _listening(target, host, port, "", scheme) as listener,
     ):
-        from deskhand.serve.cua import application  # noqa: PLC0415 # its libraries come with an extra, and may be missing
+        from deskhand.providers.cua.server import application  # noqa: PLC0415 # its libraries come with an extra, and may be missing
 
         served = application(AsyncDesktop(target), api_key=served_key(), programs=programs)
         asyncio.run(_serve(uvicorn, served, listener, ssl_certfile=certificate, ssl_keyfile=certificate_key))

@@ -1,7 +1,7 @@
 """The commands about tasks: `tasks list`, `show` and `check`.
 
-What must never appear here: how tasks are found (see `deskhand.episodes.catalogue`), what admits one
-(`deskhand.episodes.admission`).
+What must never appear here: how tasks are found (see `deskhand.episodes.tasks.catalogue`), what admits one
+(`deskhand.episodes.play.admission`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from deskhand.cli.common import clean, examples, json_option, show_json, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deskhand.episodes.admission import Admission, Instance
-    from deskhand.episodes.task import Task
+    from deskhand.episodes.play.admission import Admission, Instance
+    from deskhand.episodes.tasks.task import Task
 
 __all__ = ["COMMANDS"]
 
@@ -29,7 +29,7 @@ def tasks() -> None:
 
 
 def _data(task: Task) -> dict[str, Any]:
-    from deskhand.episodes.catalogue import digest  # noqa: PLC0415 # other commands need not wait for what this loads
+    from deskhand.episodes.tasks.catalogue import digest  # noqa: PLC0415 # other commands need not wait for what this loads
 
     return {
         "name": task.name,
@@ -55,7 +55,7 @@ def _data(task: Task) -> dict[str, Any]:
 @json_option
 def list_(*, names: tuple[str, ...], as_json: bool) -> None:
     """Show the tasks that there are, or those that are named."""
-    from deskhand.episodes.catalogue import find_tasks  # noqa: PLC0415 # as in _data
+    from deskhand.episodes.tasks.catalogue import find_tasks  # noqa: PLC0415 # as in _data
 
     found = find_tasks(names)
     if as_json:
@@ -77,7 +77,7 @@ list_.help = f"{list_.help}\n\n{_CHOICE}"
 @json_option
 def show(*, name: str, seed: int, run_seed: int, as_json: bool) -> None:
     """Show one task: what an agent is told for a seed, and what it is given."""
-    from deskhand.episodes.catalogue import find_tasks, instance  # noqa: PLC0415 # as in _data
+    from deskhand.episodes.tasks.catalogue import find_tasks, instance  # noqa: PLC0415 # as in _data
 
     task, *others = find_tasks([name])
     if others:
@@ -144,8 +144,8 @@ def check(
     A task is admitted when its oracle does every instance, doing nothing does none, evaluating twice agrees, and the same seed
     begins with the same picture (what moves by itself and the pointer aside). The exit code is 1 when one is not admitted.
     """
-    from deskhand.episodes.admission import AGENTS, admit  # noqa: PLC0415 # as in _data
-    from deskhand.episodes.catalogue import find_tasks  # noqa: PLC0415 # as in _data
+    from deskhand.episodes.play.admission import AGENTS, admit  # noqa: PLC0415 # as in _data
+    from deskhand.episodes.tasks.catalogue import find_tasks  # noqa: PLC0415 # as in _data
 
     found = find_tasks(names)
     count = len(found) * runs

@@ -1,6 +1,7 @@
 """A conversation that has become too long, made shorter: messages of any format that `histories` reads. Pure.
 
-Cua's messages (`deskhand.providers.messages`), those of chat completions, Anthropic's, Amazon's Converse and Google's contents.
+Cua's messages (`deskhand.providers.cua.messages`), those of chat completions, Anthropic's, Amazon's Converse and Google's
+contents.
 
     >>> shorter = compact(history, CompactionStrategy.TRUNCATE, limit=100_000)
     >>> shorter.messages, shorter.tokens, shorter.fits

@@ -17,20 +17,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deskhand.actions import ACTIONS
-from deskhand.desktop import core_of
+from deskhand.desktop.desktop import core_of
 from deskhand.errors import ActionError, shown
+from deskhand.execution.call_queue import Turns, turns_of
 from deskhand.execution.schedule import Lane
-from deskhand.execution.turns import Turns, turns_of
 from deskhand.execution.types import ExecutionResult, ExecutionStatus
-from deskhand.providers.common import Call, Result
-from deskhand.providers.plain import decode_tool, is_read_only, schema
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.providers.action_tools import decode_tool, is_read_only, schema
+from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.values import Call, Result
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from deskhand.aio import AsyncDesktop
-    from deskhand.desktop import Desktop
+    from deskhand.aio.desktop import AsyncDesktop
+    from deskhand.desktop.desktop import Desktop
 
 __all__ = ["AnyDesktop", "Function", "Functions", "desktop_functions", "functions_of"]
 
@@ -170,7 +170,8 @@ Functions: TypeAlias = Mapping[str, Callable[..., Any]] | Iterable[Callable[...,
 class _Computer(Function):
     """A desktop's actions as a function: all of them by `action`, or one of them by its name.
 
-    Its arguments are those of `deskhand.providers.plain`: points are in pixels of the picture that the model was shown last.
+    Its arguments are those of `deskhand.providers.action_tools`: points are in pixels of the picture that the model was shown
+    last.
     """
 
     def __init__(self, name: str, seat: AsyncSeat, action: str | None = None) -> None:
@@ -223,8 +224,8 @@ class _Computer(Function):
 def desktop_functions(desktops: AnyDesktop | Mapping[str, AnyDesktop]) -> list[Function]:
     """The functions that desktops bring.
 
-    Each is a function of its name with the argument `action` and that action's own (`deskhand.providers.plain`). A desktop
-    that is given without a name is called `computer`, and each action is a function of its own name too
+    Each is a function of its name with the argument `action` and that action's own (`deskhand.providers.action_tools`). A
+    desktop that is given without a name is called `computer`, and each action is a function of its own name too
     (`left_mouse_click`...).
     """
     if isinstance(desktops, Mapping):

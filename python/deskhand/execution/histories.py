@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from deskhand.providers.common import a_mapping
-from deskhand.providers.messages import AgentMessage
+from deskhand.providers.cua.messages import AgentMessage
+from deskhand.providers.values import a_mapping
 
 __all__ = [
     "Message",

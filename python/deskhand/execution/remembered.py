@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from deskhand.providers.common import Result
+from deskhand.providers.values import Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Calls as others carry them, made requests of: tool calls of `deskhand.tool_calls`, and calls of a stream. Pure.
+"""Calls as others carry them, made requests of: tool calls of `deskhand.execution.tool_calls`, and calls of a stream. Pure.
 
 What must never appear here: a check of what a function takes.
 
@@ -17,8 +17,8 @@ import json
 from typing import Any
 
 from deskhand.errors import BadPlan, shown
+from deskhand.execution.tool_calls import AIToolCall, CUAction
 from deskhand.execution.types import ExecutionStatus, RequestFunctionCall, ToolCallStreamChunk
-from deskhand.tool_calls import AIToolCall, CUAction
 
 __all__ = ["failed_request", "request_of", "whole_arguments"]
 

@@ -18,10 +18,10 @@ from deskhand.errors import ActionError, ShellError, UnsupportedAction, shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deskhand.backends.base import Window
-    from deskhand.desktop import Desktop
-    from deskhand.geometry import Rect
-    from deskhand.providers.common import Browse
+    from deskhand._core.geometry import Rect
+    from deskhand._core.window import Window
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.providers.values import Browse
 
 __all__ = ["BROWSERS", "PROGRAMS", "SEARCH_PAGE", "browse", "checked_url", "destination"]
 

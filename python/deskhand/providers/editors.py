@@ -16,17 +16,17 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from deskhand.desktop.operations import Call, calling
 from deskhand.errors import ActionError, DeskhandError, DesktopLost, PolicyDenied, UnsupportedAction, shown
-from deskhand.operations import Call, calling
-from deskhand.providers.common import EditAnswer, EditCall
 from deskhand.providers.edits import Text, inserted, listed, numbered, replaced, text_of
-from deskhand.providers.seat import AsyncSeat
+from deskhand.providers.session import AsyncSeat
+from deskhand.providers.values import EditAnswer, EditCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deskhand.desktop import Desktop
-    from deskhand.providers.seat import AnyDesktop, Seat
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.providers.session import AnyDesktop, Seat
 
 __all__ = ["COMMANDS", "AnyEditor", "TextEditor", "carry_out_edit", "editor_of", "with_editor"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from deskhand.errors import ActionError, shown
 
 if TYPE_CHECKING:
-    from deskhand.inside import Listing
+    from deskhand.machine.interface import Listing
 
 __all__ = ["Text", "inserted", "listed", "numbered", "replaced", "text_of"]
 

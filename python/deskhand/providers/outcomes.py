@@ -18,11 +18,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from deskhand.inside import outcome_of
+from deskhand.machine.interface import outcome_of
 
 if TYPE_CHECKING:
-    from deskhand.inside import CommandResult, Outcome
-    from deskhand.providers.common import ShellAnswer
+    from deskhand.machine.interface import CommandResult, Outcome
+    from deskhand.providers.values import ShellAnswer
 
 __all__ = [
     "CANCELLED",

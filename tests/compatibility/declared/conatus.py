@@ -6,7 +6,7 @@ What it calls `ComputerUseEnvironment` and `RuntimeVariable` is its runtime's ow
 from dataclasses import dataclass
 from typing import Any, Literal
 
-HERE = "deskhand.tool_calls"
+HERE = "deskhand.execution.tool_calls"
 CARRIED = ("JSONType", "ComputerUseEnvironment", "RuntimeVariable")
 UNIONS = ("ComputerUseAction",)
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, NotRequired, TypedDict
 
-HERE = "deskhand.providers.messages"
+HERE = "deskhand.providers.cua.messages"
 UNIONS = ("AgentMessage", "ComputerAction")
 
 Button = Literal["left", "right", "wheel", "back", "forward"]

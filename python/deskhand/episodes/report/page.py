@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from PIL import Image
 
 from deskhand import __version__
-from deskhand.episodes.recording import key_of, open_run
+from deskhand._core.formats import data_url
+from deskhand.episodes.record.reader import key_of, open_run
 from deskhand.episodes.report import plots
 from deskhand.episodes.report.summary import PHASES, Summary, compare, split, summarize
 from deskhand.episodes.report.timeline import Moment, moments
 from deskhand.errors import EpisodeError
-from deskhand.formats import data_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from deskhand.episodes.recording import Recording, Run
-    from deskhand.episodes.statistics import Interval
+    from deskhand.episodes.record.reader import Recording, Run
+    from deskhand.episodes.report.statistics import Interval
 
 __all__ = ["Frames", "write_report"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from deskhand.episodes.statistics import Interval, clustered, paired, pass_all, pass_any, wilson
-from deskhand.episodes.verdict import Cause
+from deskhand.episodes.outcome import Cause
+from deskhand.episodes.report.statistics import Interval, clustered, paired, pass_all, pass_any, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

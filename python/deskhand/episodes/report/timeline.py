@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deskhand.redaction import clean
+from deskhand._core.redaction import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.extras import load
 from deskhand.providers.agent_framework.content import (
     decode_content,
     decode_content_result,
@@ -88,17 +89,16 @@ from deskhand.providers.agent_framework.wire import (
 )
 from deskhand.providers.anthropic.editing import WITHOUT_UNDO
 from deskhand.providers.editors import TextEditor, editor_of
-from deskhand.providers.extras import load
 
 if TYPE_CHECKING:
     from typing import Literal
 
     from agent_framework import Content, FunctionTool, Message
 
-    from deskhand.desktop import Desktop
+    from deskhand.desktop.desktop import Desktop
     from deskhand.providers.agent_framework.sdk import ShellExecutor
-    from deskhand.providers.seat import AnyDesktop, Seat
-    from deskhand.providers.shells import AnyShell
+    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
     "PROVIDERS",

@@ -17,16 +17,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, shown
-from deskhand.inside import CommandResult, outcome_of
-from deskhand.providers.common import ShellAnswer, a_list, a_mapping, a_string, an_integer, the_rest
+from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers.openai import wire as openai
 from deskhand.providers.openai import wire_shell
+from deskhand.providers.values import ShellAnswer, a_list, a_mapping, a_string, an_integer, the_rest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deskhand.geometry import Viewport
-    from deskhand.providers.common import Call, Result, ShellCall
+    from deskhand._core.geometry import Viewport
+    from deskhand.providers.values import Call, Result, ShellCall
 
 __all__ = [
     "CALL",

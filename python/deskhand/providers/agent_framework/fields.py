@@ -24,23 +24,23 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.geometry import Size, Viewport
 from deskhand.errors import ActionError, shown
-from deskhand.geometry import Size, Viewport
 from deskhand.providers.agent_framework.types import ComputerUseCallContent, ComputerUseTool
 from deskhand.providers.agent_framework.unreadable import FROM, unreadable
 from deskhand.providers.agent_framework.wire import checks_of, decode, decode_result, encode, encode_calls
 from deskhand.providers.anthropic import inputs
 from deskhand.providers.anthropic import wire as anthropic
 from deskhand.providers.bedrock import agents, converse
-from deskhand.providers.common import Call, a_mapping, a_string, an_integer, the_rest
 from deskhand.providers.google import wire as google
 from deskhand.providers.google.functions import args_of
 from deskhand.providers.openai import wire as openai
+from deskhand.providers.values import Call, a_mapping, a_string, an_integer, the_rest
 
 if TYPE_CHECKING:
     from deskhand.providers.agent_framework.types import ComputerUseResultContent
     from deskhand.providers.agent_framework.wire import CallContents
-    from deskhand.providers.common import Result
+    from deskhand.providers.values import Result
 
 __all__ = [
     "DEFAULT_SIZE",

@@ -15,20 +15,20 @@ from deskhand.providers.agent_framework import content as contents
 from deskhand.providers.agent_framework.shells import decode_shell, encode_shell
 from deskhand.providers.agent_framework.types import ComputerUseTool, ShellTool
 from deskhand.providers.agent_framework.wire import decode, encode
-from deskhand.providers.common import Call, ShellAnswer, ShellCall
-from deskhand.providers.seat import AsyncSeat, Seat
-from deskhand.providers.shells import carry_out_shell, with_shell
+from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.shell_calls import carry_out_shell, with_shell
+from deskhand.providers.values import Call, ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deskhand.desktop import Desktop
-    from deskhand.geometry import Viewport
+    from deskhand._core.geometry import Viewport
+    from deskhand.desktop.desktop import Desktop
     from deskhand.providers.agent_framework.types import ComputerUseResultContent, ShellResultContent
     from deskhand.providers.agent_framework.wire import CallContents, ScrollUnit
-    from deskhand.providers.common import Result
-    from deskhand.providers.seat import AnyDesktop
-    from deskhand.providers.shells import AnyShell
+    from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.shell_calls import AnyShell
+    from deskhand.providers.values import Result
 
 __all__ = [
     "PROVIDER",

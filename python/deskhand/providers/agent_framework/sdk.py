@@ -24,21 +24,21 @@ from deskhand.providers.agent_framework.loop import (
     seat,
 )
 from deskhand.providers.anthropic.editing import SCHEMA, WITH_UNDO, edit_of
-from deskhand.providers.common import ShellCall
 from deskhand.providers.editors import carry_out_edit, with_editor
 from deskhand.providers.outcomes import how_it_ended, notes_on, status_of
-from deskhand.providers.seat import DESKTOPS
-from deskhand.providers.shells import in_thread, run_command, with_shell
+from deskhand.providers.session import DESKTOPS
+from deskhand.providers.shell_calls import in_thread, run_command, with_shell
+from deskhand.providers.values import ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.desktop import Desktop
-    from deskhand.geometry import Viewport
-    from deskhand.providers.common import Result
+    from deskhand._core.geometry import Viewport
+    from deskhand.desktop.desktop import Desktop
     from deskhand.providers.editors import TextEditor
-    from deskhand.providers.seat import AnyDesktop, Seat
-    from deskhand.providers.shells import AnyShell
+    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.shell_calls import AnyShell
+    from deskhand.providers.values import Result
 
 __all__ = [
     "ShellExecutor",

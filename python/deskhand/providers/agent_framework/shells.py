@@ -14,10 +14,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, shown
-from deskhand.inside import CommandResult
-from deskhand.inside import outcome_of as command_outcome
+from deskhand.machine.interface import CommandResult
+from deskhand.machine.interface import outcome_of as command_outcome
 from deskhand.providers.agent_framework.types import ShellAction, ShellCallContent, ShellOutcome, ShellResultContent
-from deskhand.providers.common import (
+from deskhand.providers.outcomes import failure_of, how_it_ended, outcome
+from deskhand.providers.values import (
     ShellAnswer,
     ShellCall,
     a_command,
@@ -31,12 +32,11 @@ from deskhand.providers.common import (
     timeout_of,
     variables_of,
 )
-from deskhand.providers.outcomes import failure_of, how_it_ended, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deskhand.inside import Outcome
+    from deskhand.machine.interface import Outcome
     from deskhand.providers.agent_framework.types import TextContent
 
 __all__ = ["decode_shell", "decode_shell_result", "encode_shell", "encode_shell_call"]

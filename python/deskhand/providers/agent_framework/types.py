@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from deskhand.errors import ActionError, shown
-from deskhand.providers.common import Picture, a_list, a_mapping, a_string, picture_of_url
+from deskhand.providers.values import Picture, a_list, a_mapping, a_string, picture_of_url
 
 __all__ = [
     "BaseContent",

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from deskhand._core.geometry import Viewport
 from deskhand.errors import ActionError
-from deskhand.geometry import Viewport
 from deskhand.providers.agent_framework.types import ComputerUseCallContent
 from deskhand.providers.agent_framework.wire import UNREADABLE
 from deskhand.providers.anthropic import inputs
 from deskhand.providers.anthropic import wire as anthropic
 from deskhand.providers.bedrock import agents, converse
-from deskhand.providers.common import a_mapping, a_string
 from deskhand.providers.google import wire as google
 from deskhand.providers.openai import wire as openai
+from deskhand.providers.values import a_mapping, a_string
 
 __all__ = ["FROM", "unreadable"]
 

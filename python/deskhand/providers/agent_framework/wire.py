@@ -24,15 +24,17 @@ from enum import Enum
 from typing import Any, Literal, TypeAlias
 
 from deskhand import actions as act
+from deskhand._core.geometry import Point, Rect, Viewport
+from deskhand._core.keys import chord_names
+from deskhand.desktop.translate import DEFAULT_NOTCHES
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.geometry import Point, Rect, Viewport
-from deskhand.keys import chord_names
 from deskhand.providers.agent_framework.types import (
     ComputerUseCallContent,
     ComputerUseResultContent,
     DataContent,
 )
-from deskhand.providers.common import (
+from deskhand.providers.openai.wire import decode_check
+from deskhand.providers.values import (
     Browse,
     Call,
     Picture,
@@ -49,8 +51,6 @@ from deskhand.providers.common import (
     clicked,
     the_rest,
 )
-from deskhand.providers.openai.wire import decode_check
-from deskhand.translate import DEFAULT_NOTCHES
 
 __all__ = [
     "UNREADABLE",

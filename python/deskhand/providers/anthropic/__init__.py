@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from deskhand.aio import AsyncDesktop
+from deskhand._core.extras import load
+from deskhand.aio.desktop import AsyncDesktop
 from deskhand.errors import ActionError
 from deskhand.providers.anthropic.editing import (
     EDITORS,
@@ -56,13 +57,13 @@ from deskhand.providers.anthropic.wire import (
     tier,
 )
 from deskhand.providers.editors import TextEditor, editor_of
-from deskhand.providers.extras import load
-from deskhand.providers.seat import AsyncSeat
+from deskhand.providers.session import AsyncSeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deskhand.desktop import Desktop
+    from deskhand._core.sizes import PictureSize
+    from deskhand.desktop.desktop import Desktop
     from deskhand.providers.anthropic.sdk import (
         AsyncBash,
         AsyncEditor,
@@ -73,9 +74,8 @@ if TYPE_CHECKING:
         Tool,
         Toolset,
     )
-    from deskhand.providers.seat import AnyDesktop, Seat
-    from deskhand.providers.shells import AnyShell
-    from deskhand.sizes import PictureSize
+    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
     "EDITORS",

@@ -23,17 +23,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
+from deskhand._core.geometry import Rect
+from deskhand._core.keys import chord_names
+from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.geometry import Rect
-from deskhand.keys import chord_names
-from deskhand.providers.common import a_list, a_number, a_string, an_integer, refuse_more
-from deskhand.translate import DEFAULT_NOTCHES, DEFAULT_WAIT, PIXELS_PER_NOTCH
+from deskhand.providers.values import a_list, a_number, a_string, an_integer, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deskhand.geometry import Viewport
-    from deskhand.providers.common import Step
+    from deskhand._core.geometry import Viewport
+    from deskhand.providers.values import Step
 
 __all__ = ["LATEST", "TOOLSET", "VERSIONS", "Rules", "described", "pointed", "read", "rules_of", "write"]
 

@@ -13,18 +13,18 @@ from deskhand.errors import ActionError
 from deskhand.providers.anthropic import wire
 from deskhand.providers.anthropic.editing import decode_edit, encode_edit, is_edit
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET
-from deskhand.providers.common import Call, EditAnswer, Result, ShellAnswer, ShellCall, a_list, a_mapping
 from deskhand.providers.editors import carry_out_edit
-from deskhand.providers.seat import AsyncSeat, Seat
-from deskhand.providers.shells import carry_out_shell, with_seat
+from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.shell_calls import carry_out_shell, with_seat
+from deskhand.providers.values import Call, EditAnswer, Result, ShellAnswer, ShellCall, a_list, a_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deskhand.desktop import Desktop
+    from deskhand.desktop.desktop import Desktop
     from deskhand.providers.editors import TextEditor
-    from deskhand.providers.seat import AnyDesktop
-    from deskhand.providers.shells import AnyShell
+    from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
     "PROVIDER",

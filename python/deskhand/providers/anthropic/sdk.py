@@ -20,7 +20,7 @@ from deskhand.errors import ActionError, DesktopLost
 from deskhand.providers.anthropic import wire
 from deskhand.providers.anthropic.loop import carry_out, run, run_editor, run_shell
 from deskhand.providers.editors import with_editor
-from deskhand.providers.shells import with_shell
+from deskhand.providers.shell_calls import with_shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     )
 
     from deskhand.providers.editors import TextEditor
-    from deskhand.providers.seat import AsyncSeat, Seat
-    from deskhand.providers.shells import AnyShell
+    from deskhand.providers.session import AsyncSeat, Seat
+    from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
     "AsyncBash",

@@ -12,11 +12,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.geometry import Point
+from deskhand._core.sizes import MODELS, Fit
 from deskhand.actions import CursorPosition, TakeScreenshot, Zoom
 from deskhand.errors import ActionError, shown
-from deskhand.geometry import Point
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET, described, read, rules_of, write
-from deskhand.providers.common import (
+from deskhand.providers.outcomes import notes_on, tool_failed
+from deskhand.providers.values import (
     Call,
     Picture,
     Result,
@@ -30,13 +32,11 @@ from deskhand.providers.common import (
     refuse_more_of_a_command,
     the_rest,
 )
-from deskhand.providers.outcomes import notes_on, tool_failed
-from deskhand.sizes import MODELS, Fit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deskhand.geometry import Viewport
+    from deskhand._core.geometry import Viewport
 
 __all__ = [
     "FAMILY",

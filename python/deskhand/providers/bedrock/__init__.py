@@ -39,11 +39,11 @@ from deskhand.providers.bedrock.converse import (
 )
 from deskhand.providers.bedrock.loop import run, run_async
 from deskhand.providers.editors import TextEditor
-from deskhand.providers.seat import AsyncSeat
+from deskhand.providers.session import AsyncSeat
 
 if TYPE_CHECKING:
-    from deskhand.providers.seat import AnyDesktop
-    from deskhand.sizes import PictureSize
+    from deskhand._core.sizes import PictureSize
+    from deskhand.providers.session import AnyDesktop
 
 __all__ = [
     "EDITORS",

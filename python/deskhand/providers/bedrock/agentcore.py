@@ -4,8 +4,8 @@ This module owns that interface, so that an agent that was made for Amazon's bro
 appear here: boto3, a desktop.
 
 Coordinates are pixels of its screenshot. A scroll's `deltaY` is negative downwards and its `deltaX` positive to the right; the
-service does not say in what. By their range of 1000 they are taken for pixels, of which `deskhand.translate.PIXELS_PER_NOTCH`
-make a wheel notch.
+service does not say in what. By their range of 1000 they are taken for pixels, of which
+`deskhand.desktop.translate.PIXELS_PER_NOTCH` make a wheel notch.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
+from deskhand._core.geometry import Viewport
+from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.geometry import Viewport
-from deskhand.providers.common import (
+from deskhand.providers.values import (
     Call,
     Picture,
     Result,
@@ -27,12 +28,11 @@ from deskhand.providers.common import (
     refuse_more,
     the_rest,
 )
-from deskhand.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deskhand.providers.common import Step
+    from deskhand.providers.values import Step
 
 __all__ = ["KINDS", "decode", "decode_result", "encode", "encode_call", "kind_of"]
 

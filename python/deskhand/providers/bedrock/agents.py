@@ -21,7 +21,7 @@ from deskhand.providers.anthropic.editing import EDITORS, edit_of, name_of
 from deskhand.providers.anthropic.inputs import write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, outcome_of, said
 from deskhand.providers.bedrock.converse import flat_actions, image_of, picture_of, single
-from deskhand.providers.common import (
+from deskhand.providers.values import (
     Call,
     EditAnswer,
     EditCall,
@@ -39,7 +39,7 @@ from deskhand.providers.common import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deskhand.geometry import Size, Viewport
+    from deskhand._core.geometry import Size, Viewport
 
 __all__ = [
     "MOST_INPUTS",

@@ -16,7 +16,7 @@ from deskhand.providers.anthropic.editing import EDITORS, edit_of
 from deskhand.providers.anthropic.editing import declaration as editor_declaration
 from deskhand.providers.anthropic.inputs import VERSIONS, read, rules_of, write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, mime_of, outcome_of, said
-from deskhand.providers.common import (
+from deskhand.providers.values import (
     Call,
     EditAnswer,
     EditCall,
@@ -34,8 +34,8 @@ from deskhand.providers.common import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from deskhand._core.geometry import Size, Viewport
     from deskhand.actions import Action
-    from deskhand.geometry import Size, Viewport
     from deskhand.providers.anthropic.inputs import Rules
 
 __all__ = [

@@ -4,7 +4,7 @@
     >>> agent = ComputerAgent(model="...", tools=[cua.handler(desktop)])      # of the package cua-agent
     >>> output = cua.run(desktop, {"type": "computer_call", "call_id": "1", "action": {"type": "screenshot"}})
 
-The messages around the calls are in `deskhand.providers.messages`.
+The messages around the calls are in `deskhand.providers.cua.messages`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from deskhand.errors import ActionError
 from deskhand.providers.cua.handler import PROVIDER, ComputerHandler
 from deskhand.providers.cua.wire import ScrollUnit, decode, decode_result, encode, encode_call
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.providers.session import AsyncSeat, Seat
 
 if TYPE_CHECKING:
-    from deskhand.desktop import Desktop
-    from deskhand.providers.seat import AnyDesktop
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.providers.session import AnyDesktop
 
 __all__ = [
     "ComputerHandler",

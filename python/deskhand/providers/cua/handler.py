@@ -10,13 +10,13 @@ import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 from deskhand.errors import ActionError, DeskhandError
-from deskhand.providers.common import Call, Finish
 from deskhand.providers.cua.wire import ScrollUnit, decode_action
-from deskhand.providers.seat import AsyncSeat
+from deskhand.providers.session import AsyncSeat
+from deskhand.providers.values import Call, Finish
 
 if TYPE_CHECKING:
-    from deskhand.providers.common import Result
-    from deskhand.providers.seat import AnyDesktop, Seat
+    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.values import Result
 
 __all__ = ["PROVIDER", "ComputerHandler"]
 

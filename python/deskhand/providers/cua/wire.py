@@ -1,7 +1,7 @@
 """Cua's computer calls and their outputs, to and from what a desktop does. Pure.
 
 This module owns the meaning of the actions in a computer call. What must never appear here: the rest of a conversation
-(`deskhand.providers.messages`), a desktop.
+(`deskhand.providers.cua.messages`), a desktop.
 
 A scroll's numbers have no unit of their own: loops for OpenAI's models pass pixels, the one for Anthropic's passes wheel
 notches, and nothing in the message tells which. So whoever decodes says it.
@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deskhand import actions as a
+from deskhand._core.geometry import Point
+from deskhand.desktop.translate import PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.geometry import Point
-from deskhand.providers.common import (
+from deskhand.providers.values import (
     Call,
     Finish,
     Result,
@@ -31,10 +32,9 @@ from deskhand.providers.common import (
     refuse_more,
     the_rest,
 )
-from deskhand.translate import PIXELS_PER_NOTCH
 
 if TYPE_CHECKING:
-    from deskhand.geometry import Viewport
+    from deskhand._core.geometry import Viewport
 
 __all__ = ["ScrollUnit", "decode", "decode_action", "decode_result", "encode", "encode_action", "encode_call"]
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.extras import load
 from deskhand.errors import ActionError
-from deskhand.providers.extras import load
 from deskhand.providers.google.wire import (
     FUNCTIONS,
     UNKNOWN_URL,
@@ -32,17 +32,17 @@ from deskhand.providers.google.wire import (
     on_grid,
     unread,
 )
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.providers.session import AsyncSeat, Seat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from google.genai.types import Content, GenerateContentResponse
 
-    from deskhand.desktop import Desktop
-    from deskhand.providers.common import Result
+    from deskhand.desktop.desktop import Desktop
     from deskhand.providers.google.adk import DeskComputer
-    from deskhand.providers.seat import AnyDesktop
+    from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.values import Result
 
 PROVIDER = "google"
 """What policies and their logs are told of whose calls these are."""

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from google.adk.tools.computer_use.base_computer import BaseComputer, ComputerEnvironment, ComputerState
 
+from deskhand._core.geometry import Viewport
 from deskhand.errors import ActionError
-from deskhand.geometry import Viewport
-from deskhand.providers.common import Call
 from deskhand.providers.google.functions import on_grid, steps_of
 from deskhand.providers.google.wire import UNKNOWN_URL
+from deskhand.providers.values import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deskhand.geometry import Size
-    from deskhand.providers.common import Result
-    from deskhand.providers.seat import AsyncSeat, Seat
+    from deskhand._core.geometry import Size
+    from deskhand.providers.session import AsyncSeat, Seat
+    from deskhand.providers.values import Result
 
 __all__ = ["DeskComputer"]
 

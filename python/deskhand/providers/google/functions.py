@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.geometry import Point, Size, Viewport
 from deskhand.actions import (
     Action,
     DoubleClick,
@@ -31,10 +32,9 @@ from deskhand.actions import (
     Type,
     Wait,
 )
+from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.geometry import Point, Size, Viewport
-from deskhand.providers.common import Browse, Step, a_list, a_number, a_string, refuse_more, the_rest
-from deskhand.translate import DEFAULT_NOTCHES, DEFAULT_WAIT
+from deskhand.providers.values import Browse, Step, a_list, a_number, a_string, refuse_more, the_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.common import (
+from deskhand.providers.google.functions import FUNCTIONS, GRID, WHO, args_of, on_grid, steps_of
+from deskhand.providers.values import (
     Call,
     Picture,
     Result,
@@ -30,12 +31,11 @@ from deskhand.providers.common import (
     picture_of_base64,
     the_rest,
 )
-from deskhand.providers.google.functions import FUNCTIONS, GRID, WHO, args_of, on_grid, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from deskhand.geometry import Point, Viewport
+    from deskhand._core.geometry import Point, Viewport
 
 __all__ = [
     "ALLOWED",

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deskhand.providers.extras import load
+from deskhand._core.extras import load
 from deskhand.providers.inspect_ai.loop import SIZE, async_seat, run, run_async
 from deskhand.providers.inspect_ai.wire import decode, decode_result, encode, encode_call
 
 if TYPE_CHECKING:
     from inspect_ai.tool import Tool
 
-    from deskhand.providers.seat import AnyDesktop
+    from deskhand.providers.session import AnyDesktop
 
 __all__ = ["SIZE", "computer", "declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand.providers.inspect_ai.wire import decode, encode
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.providers.session import AsyncSeat, Seat
 
 if TYPE_CHECKING:
-    from deskhand.desktop import Desktop
-    from deskhand.providers.seat import AnyDesktop
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.providers.session import AnyDesktop
 
 __all__ = ["PROVIDER", "SIZE", "async_seat", "run", "run_async"]
 

@@ -15,7 +15,7 @@ from inspect_ai.tool._tool import TOOL_INIT_MODEL_INPUT  # isort: skip
 from inspect_ai.tool._tools._computer._computer import _computer_model_input  # isort: skip
 
 if TYPE_CHECKING:
-    from deskhand.providers.seat import AsyncSeat
+    from deskhand.providers.session import AsyncSeat
 
 __all__ = ["computer"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand import actions as act
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic import inputs
-from deskhand.providers.common import (
+from deskhand.providers.values import (
     Browse,
     Call,
     Result,
@@ -31,8 +31,8 @@ from deskhand.providers.common import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deskhand.geometry import Viewport
-    from deskhand.providers.common import Step
+    from deskhand._core.geometry import Viewport
+    from deskhand.providers.values import Step
 
 __all__ = ["TOOL", "decode", "decode_result", "encode", "encode_call"]
 

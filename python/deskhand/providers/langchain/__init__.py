@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.extras import load
 from deskhand.errors import ActionError, shown
 from deskhand.providers import anthropic, openai
-from deskhand.providers.extras import load
 from deskhand.providers.langchain.wire import (
     ANTHROPIC,
     OPENAI,
@@ -36,14 +36,14 @@ from deskhand.providers.langchain.wire import (
     functions,
     status_of,
 )
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.providers.session import AsyncSeat, Seat
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.tools import BaseTool
 
-    from deskhand.desktop import Desktop
-    from deskhand.providers.seat import AnyDesktop
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.providers.session import AnyDesktop
 
 __all__ = ["TOOL", "declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async", "tools"]
 

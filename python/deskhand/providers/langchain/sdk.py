@@ -15,8 +15,8 @@ from deskhand.errors import ActionError
 from deskhand.providers.langchain.wire import decode, encode, facts, functions
 
 if TYPE_CHECKING:
-    from deskhand.providers.common import Result
-    from deskhand.providers.seat import AsyncSeat, Seat
+    from deskhand.providers.session import AsyncSeat, Seat
+    from deskhand.providers.values import Result
 
 __all__ = ["Artifact", "DesktopTool", "make_tools", "message"]
 

@@ -6,7 +6,7 @@ its chat models turns into what its provider takes. The computer tools of OpenAI
 `computer_calls` finds them, and their own packages read them.
 
 This module owns the messages' fields. What must never appear here: the SDK, a desktop, a field of OpenAI's or Anthropic's
-actions, a schema (`deskhand.providers.plain`).
+actions, a schema (`deskhand.providers.action_tools`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.geometry import Point
 from deskhand.actions import Action, CursorPosition
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.geometry import Point
-from deskhand.providers.common import (
+from deskhand.providers.action_tools import decode_tool, encode_plain
+from deskhand.providers.mcp.wire import TOOL
+from deskhand.providers.mcp.wire import tools as all_tools
+from deskhand.providers.values import (
     Call,
     Result,
     a_list,
@@ -28,14 +31,11 @@ from deskhand.providers.common import (
     picture_of_base64,
     the_rest,
 )
-from deskhand.providers.mcp.wire import TOOL
-from deskhand.providers.mcp.wire import tools as all_tools
-from deskhand.providers.plain import decode_tool, encode_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deskhand.geometry import Viewport
+    from deskhand._core.geometry import Viewport
 
 __all__ = [
     "ANTHROPIC",

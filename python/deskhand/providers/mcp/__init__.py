@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError
 from deskhand.providers.mcp.wire import TOOL, decode, decode_result, encode, encode_call, tools
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.providers.session import AsyncSeat, Seat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp.server.lowlevel import Server
 
-    from deskhand.desktop import Desktop
-    from deskhand.providers.seat import AnyDesktop
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.providers.session import AnyDesktop
 
 __all__ = ["TOOL", "declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async", "server"]
 

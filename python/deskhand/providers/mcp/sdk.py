@@ -11,9 +11,9 @@ import hmac
 from typing import TYPE_CHECKING, Any, cast
 
 import deskhand
+from deskhand._core.extras import load
 from deskhand.errors import ActionError
 from deskhand.providers import mcp
-from deskhand.providers.extras import load
 from deskhand.providers.mcp.wire import tools
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from starlette.applications import Starlette
 
-    from deskhand.providers.seat import AsyncSeat
+    from deskhand.providers.session import AsyncSeat
 
 __all__ = ["http_application", "make_server", "serve_stdio"]
 

@@ -1,7 +1,7 @@
 """Tools of the Model Context Protocol, their calls and their results, as they are in JSON. Pure.
 
 Names of fields are those of the protocol (`inputSchema`, `isError`), which the SDK's types of both major versions read.
-What must never appear here: the schemas themselves (`deskhand.providers.plain`), a connection.
+What must never appear here: the schemas themselves (`deskhand.providers.action_tools`), a connection.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand.actions import ACTIONS, Action, CursorPosition
 from deskhand.errors import UnsupportedAction
-from deskhand.providers.common import (
+from deskhand.providers.action_tools import decode_tool, describe, encode_plain, is_read_only, schema, whole_schema
+from deskhand.providers.values import (
     Call,
     Result,
     a_list,
@@ -21,10 +22,9 @@ from deskhand.providers.common import (
     picture_of_base64,
     the_rest,
 )
-from deskhand.providers.plain import decode_tool, describe, encode_plain, is_read_only, schema, whole_schema
 
 if TYPE_CHECKING:
-    from deskhand.geometry import Point, Viewport
+    from deskhand._core.geometry import Point, Viewport
 
 __all__ = ["TOOL", "decode", "decode_result", "encode", "encode_call", "tools"]
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deskhand.providers.extras import load
+from deskhand._core.extras import load
 from deskhand.providers.openai.loop import (
     declare,
     declare_shell,
@@ -35,8 +35,8 @@ from deskhand.providers.openai.wire import decode, decode_result, encode, encode
 from deskhand.providers.openai.wire_shell import decode_shell, decode_shell_result, encode_shell, encode_shell_call
 
 if TYPE_CHECKING:
-    from deskhand.aio import AsyncDesktop
-    from deskhand.desktop import Desktop
+    from deskhand.aio.desktop import AsyncDesktop
+    from deskhand.desktop.desktop import Desktop
     from deskhand.providers.openai.sdk import (
         DesktopComputer,
         Filter,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
         SyncDesktopComputer,
         Tool,
     )
-    from deskhand.providers.seat import AnyDesktop, Seat
-    from deskhand.providers.shells import AnyShell
+    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
     "computer",

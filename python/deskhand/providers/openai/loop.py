@@ -11,21 +11,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, shown
-from deskhand.providers.common import ShellAnswer, ShellCall
 from deskhand.providers.openai.wire import COMPUTER, PREVIEW, decode, encode, note
 from deskhand.providers.openai.wire_shell import LOCAL, SHELL, decode_shell, encode_shell
-from deskhand.providers.seat import AsyncSeat, Seat
-from deskhand.providers.shells import carry_out_shell, with_shell
+from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.shell_calls import carry_out_shell, with_shell
+from deskhand.providers.values import ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.desktop import Desktop
+    from deskhand._core.geometry import Viewport
+    from deskhand.desktop.desktop import Desktop
     from deskhand.errors import DeskhandError
-    from deskhand.geometry import Viewport
-    from deskhand.providers.common import Result
-    from deskhand.providers.seat import AnyDesktop
-    from deskhand.providers.shells import AnyShell
+    from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.shell_calls import AnyShell
+    from deskhand.providers.values import Result
 
 __all__ = [
     "PROVIDER",

@@ -26,14 +26,14 @@ from agents import (
     UserError,
 )
 
-from deskhand import operations
-from deskhand.aio import AsyncDesktop
-from deskhand.desktop import Desktop
+from deskhand.aio.desktop import AsyncDesktop
+from deskhand.desktop import operations
+from deskhand.desktop.desktop import Desktop
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied
-from deskhand.providers.common import Call
 from deskhand.providers.openai.loop import PROVIDER, async_seat, plain, run_shell_async, seat
 from deskhand.providers.openai.wire import BLANK, COMPUTER, decode_action, decode_check, message
 from deskhand.providers.openai.wire_shell import LOCAL
+from deskhand.providers.values import Call
 
 if TYPE_CHECKING:
     from agents import ComputerToolSafetyCheckData, LocalShellCommandRequest, ShellCommandRequest
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from agents.run_config import CallModelData, ModelInputData
     from agents.tool import ComputerToolCustomDataContext
 
-    from deskhand.geometry import Viewport
-    from deskhand.providers.seat import AnyDesktop, Seat
-    from deskhand.providers.shells import AnyShell
+    from deskhand._core.geometry import Viewport
+    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.shell_calls import AnyShell
 
 __all__ = ["DesktopComputer", "ShellExecutor", "SyncDesktopComputer", "input_filter", "safety_check", "tool"]
 

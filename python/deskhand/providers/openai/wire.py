@@ -13,10 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
+from deskhand._core.geometry import Viewport
+from deskhand._core.keys import is_modifier, parse_keys
+from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.geometry import Viewport
-from deskhand.keys import is_modifier, parse_keys
-from deskhand.providers.common import (
+from deskhand.providers.values import (
     Call,
     Picture,
     Result,
@@ -31,13 +32,12 @@ from deskhand.providers.common import (
     refuse_more,
     the_rest,
 )
-from deskhand.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from deskhand.geometry import Point
-    from deskhand.providers.common import Step
+    from deskhand._core.geometry import Point
+    from deskhand.providers.values import Step
 
 __all__ = [
     "COMPUTER",

@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, shown
-from deskhand.inside import CommandResult, outcome_of
-from deskhand.providers.common import (
+from deskhand.machine.interface import CommandResult, outcome_of
+from deskhand.providers.outcomes import CANCELLED, REFUSED, failure_of, how_it_ended, status_of
+from deskhand.providers.values import (
     ShellAnswer,
     ShellCall,
     a_command,
@@ -29,7 +30,6 @@ from deskhand.providers.common import (
     timeout_of,
     variables_of,
 )
-from deskhand.providers.outcomes import CANCELLED, REFUSED, failure_of, how_it_ended, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

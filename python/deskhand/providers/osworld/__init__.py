@@ -13,15 +13,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError
-from deskhand.providers.common import Call, Picture, Result, a_mapping
 from deskhand.providers.osworld.computer_13 import decode_action, encode_action
 from deskhand.providers.osworld.pyautogui import decode_source, encode_source
-from deskhand.providers.seat import AsyncSeat, Seat
+from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.values import Call, Picture, Result, a_mapping
 
 if TYPE_CHECKING:
-    from deskhand.desktop import Desktop
-    from deskhand.geometry import Point, Viewport
-    from deskhand.providers.seat import AnyDesktop
+    from deskhand._core.geometry import Point, Viewport
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.providers.session import AnyDesktop
 
 __all__ = ["declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as a
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.common import (
+from deskhand.providers.values import (
     Finish,
     Step,
     a_click,
@@ -30,7 +30,7 @@ from deskhand.providers.common import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deskhand.geometry import Point, Viewport
+    from deskhand._core.geometry import Point, Viewport
 
 __all__ = ["clicks", "decode_action", "encode_action", "turns"]
 

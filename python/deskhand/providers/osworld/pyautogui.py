@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as a
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.common import Finish, Step, a_list, a_number, a_string, an_integer
 from deskhand.providers.osworld.computer_13 import clicks, turns
+from deskhand.providers.values import Finish, Step, a_list, a_number, a_string, an_integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from deskhand.geometry import Point, Viewport
+    from deskhand._core.geometry import Point, Viewport
 
 __all__ = ["decode_source", "encode_source"]
 

@@ -1,0 +1,73 @@
+"""What a picture's bytes may be, and the formats that Pillow makes.
+
+This module owns the names of formats. What must never appear here: a desktop. PNG is made in Rust, where it costs what changed;
+the others are encoded whole.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from deskhand._native import base64
+from deskhand.errors import ActionError, shown
+
+if TYPE_CHECKING:
+    from deskhand._core.geometry import Size
+
+__all__ = ["MEDIA_TYPES", "Format", "base64", "check_format", "data_url", "encode"]
+
+Format: TypeAlias = Literal["png", "indexed", "jpeg", "webp", "raw"]
+"""`png`: 24 bit RGB. `indexed`: PNG with a palette where the picture has at most 256 colours, else as `png`. `jpeg` and `webp`:
+lossy, by `quality`. `raw`: the RGB bytes alone, row after row."""
+
+MEDIA_TYPES: dict[str, str] = {
+    "png": "image/png",
+    "indexed": "image/png",
+    "jpeg": "image/jpeg",
+    "webp": "image/webp",
+    "raw": "application/octet-stream",
+}
+
+_MOST = 100
+
+
+def check_format(name: str, quality: int) -> None:
+    """Let a format pass only if there is one.
+
+    Args:
+        name: The format.
+        quality: 1...100, of those that are lossy.
+
+    Raises:
+        ActionError: There is no such format, or no such quality.
+    """
+    if name not in get_args(Format):
+        raise ActionError(f"there is no format {shown(name)}; there are: {', '.join(get_args(Format))}")
+    if isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= _MOST:
+        raise ActionError(f"a quality is 1 to {_MOST}, not {shown(quality)}")
+
+
+def data_url(data: bytes, media_type: str) -> str:
+    """A `data:` URL."""
+    # All of it anew: measured, 0.19 ms for 221 kB (Python's own 0.35 ms), of which kept parts could save 0.15 ms.
+    return f"data:{media_type};base64,{base64(data)}"
+
+
+def encode(rgb: bytes, size: Size, name: Literal["png", "jpeg", "webp"], quality: int) -> bytes:
+    """A file of this format.
+
+    Args:
+        rgb: The pixels, row after row.
+        size: Width and height.
+        name: The format.
+        quality: 1...100, of those that are lossy.
+    """
+    from PIL import Image  # noqa: PLC0415 # it costs every program's start, and few need it
+
+    file = io.BytesIO()
+    image = Image.frombuffer("RGB", size, rgb, "raw", "RGB", 0, 1)
+    # Screens show coloured text: subsampled, its colours would run; more effort than this of WebP takes seconds.
+    options = {"jpeg": {"quality": quality, "subsampling": 0}, "webp": {"quality": quality, "method": 1}}
+    image.save(file, name, **options.get(name, {}))
+    return file.getvalue()

@@ -1,0 +1,152 @@
+"""What a look at a desktop gives: the picture, and what is known about it.
+
+This module owns the two value types that users hold. They are snapshots: nothing in them changes when the desktop does, and
+`image()` and `array()` are made from `data`, so they cannot show other pixels. What must never appear here: a desktop.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deskhand._core.formats import MEDIA_TYPES, data_url, encode
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from PIL import Image
+
+    from deskhand._core.formats import Format
+    from deskhand._core.geometry import Point, Rect, Size, Viewport
+    from deskhand._core.settle import Reason
+
+__all__ = ["Elapsed", "Observation", "Screenshot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Screenshot:
+    """One picture of a screen.
+
+    Attributes:
+        data: The picture's bytes, in its format.
+        format: `png` unless another was asked for; see `deskhand._core.formats.Format`.
+        viewport: The transform between points of the picture and points of the screen.
+        cursor: Where the pointer was, in screen pixels.
+        generation: The screen's generation: two pictures of one desktop with the same one show the same pixels (cursor aside).
+    """
+
+    data: bytes = field(repr=False)
+    format: Format
+    viewport: Viewport
+    cursor: Point
+    generation: int
+
+    @property
+    def size(self) -> Size:
+        """Width and height of the picture in pixels."""
+        return self.viewport.model
+
+    @property
+    def media_type(self) -> str:
+        """What `data` is, such as `image/png`."""
+        return MEDIA_TYPES[self.format]
+
+    @property
+    def png(self) -> bytes:
+        """The picture as a PNG file, RGB without alpha: `data` itself, or made of it where that is in another format."""
+        if self.media_type == "image/png":
+            return self.data
+        return encode(self.image().tobytes(), self.size, "png", 1)
+
+    @property
+    def data_url(self) -> str:
+        """The picture as a `data:` URL; one of raw pixels is given as PNG."""
+        if self.format == "raw":
+            return data_url(self.png, "image/png")
+        return data_url(self.data, self.media_type)
+
+    def image(self) -> Image.Image:
+        """The picture as a Pillow image of mode RGB."""
+        from PIL import Image  # noqa: PLC0415 # it costs every program's start, and few need it
+
+        if self.format == "raw":
+            return Image.frombytes("RGB", self.size, self.data)
+        image = Image.open(io.BytesIO(self.data))
+        return image.convert("RGB")
+
+    def array(self) -> NDArray[np.uint8]:
+        """The picture as an array of shape (height, width, 3), RGB, 0...255; read-only, and without a copy of raw pixels."""
+        import numpy as np  # noqa: PLC0415 # as above
+
+        if self.format == "raw":
+            return np.frombuffer(self.data, np.uint8).reshape(self.size.height, self.size.width, 3)
+        return np.asarray(self.image())
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """Where the time of one `perform` went, in seconds.
+
+    Attributes:
+        input: Looking at the screen and at what applications do before anything is sent, then sending the input, until the
+            other side had processed it. Of several actions, also the waits between them.
+        reaction: From there to the first change of the screen; 0 when nothing changed.
+        settle: From there until the screen counted as settled.
+        capture: Bringing the frame up to date.
+        encode: Making the picture.
+    """
+
+    input: float
+    reaction: float
+    settle: float
+    capture: float
+    encode: float
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.input + self.reaction + self.settle + self.capture + self.encode
+
+
+@dataclass(frozen=True, slots=True)
+class Observation(Screenshot):
+    """What the screen answered to the actions.
+
+    Attributes:
+        settled: Whether the screen had come to rest when the picture was taken.
+        reason: Why the wait ended.
+        rects: What really changed since before the actions, in screen pixels, without the busy regions.
+        busy: Regions that were changing on their own before the actions (a caret, a clock, a video), in screen pixels.
+        elapsed: Where the time went.
+        pasted: Whether any text went through the clipboard (`Type(..., paste=True)`).
+        clipboard_lost: Kinds of what was on the clipboard before a text was pasted that are not back, as `image/png`: whoever
+            had it did not hand them over in time, or all are more than 64 MiB. `TARGETS`, the list of kinds, where not even
+            that is known. Those of the primary selection, which xterm pastes, begin with `PRIMARY `. Untrusted text. A VNC
+            server tells of text only. `PIXMAP`, a number that ends with its owner, is named where nothing else is kept.
+        pointer_moved: Whether the pointer was found elsewhere than our last input had left it: somebody else has moved it, or a
+            program has. Over VNC as far as the server tells (README, "Servers"); `cursor` is where it is now.
+        unanswered: Whether a drag or hover went on though the application was still at work on the part before: it may have
+            missed points of it, or the whole. Where an application answers no pings and runs where its threads cannot be seen,
+            it is given 0.05 s, and nothing is known. Over VNC also whether a text, or a character of it that was on no key
+            before, changed nothing on the screen: it may be lost, unless what is typed there is not shown.
+        may_change: Whether the command that a terminal runs still slept for a time (`sleep`, or a program's own) 0.3 s after
+            the last change: it goes on by itself, and the screen may change later. Only where the terminal's processes can be
+            seen, and not where that was so before the actions.
+    """
+
+    settled: bool
+    reason: Reason
+    rects: tuple[Rect, ...]
+    busy: tuple[Rect, ...]
+    elapsed: Elapsed
+    pasted: bool = False
+    clipboard_lost: tuple[str, ...] = ()
+    pointer_moved: bool = False
+    unanswered: bool = False
+    may_change: bool = False
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything changed, busy regions aside."""
+        return bool(self.rects)

@@ -1,0 +1,1 @@
+"""The desktop for coroutines: generated from `Desktop`."""

@@ -1,0 +1,106 @@
+"""How a coroutine waits for a call that blocks: in which thread the call runs, and how a cancellation ends it.
+
+This module owns these threads. What is called is `deskhand.aio.desktop`'s, which is generated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from deskhand._core.attempts import ATTEMPT, CALLER, Attempt
+from deskhand._core.forks import Owner
+from deskhand.machine.shell import Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from deskhand.desktop.desktop import Desktop
+
+__all__ = ["Calls"]
+
+_T = TypeVar("_T")
+_STOP_PERIOD = 0.05
+
+
+class Calls:
+    """Runs calls of an object in other threads, with the context variables of the caller.
+
+    One thread runs them, one after the other, in the order in which they were begun. Where a person may be asked about them,
+    each has a thread of its own instead: whoever is asked may look at the desktop meanwhile. Their order is not kept then.
+    """
+
+    def __init__(self, target: Desktop | Shell, executor: ThreadPoolExecutor | None = None) -> None:
+        """Run calls of `target`, those that nobody is asked about in `executor`, which others may share."""
+        self._target = target
+        self._owner = Owner()
+        self._executor = executor or ThreadPoolExecutor(max_workers=1, thread_name_prefix="deskhand")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """As `close` of the object itself. Again is harmless."""
+        try:
+            await asyncio.shield(asyncio.to_thread(self._target.close))
+        finally:
+            self._executor.shutdown(wait=False)
+
+    async def _call(self, function: Callable[[], _T]) -> _T:
+        self._owner.refuse_if_parent("this desktop")
+        attempt = Attempt(asyncio.get_running_loop()) if self._target.judged else None
+        context, caller = contextvars.copy_context(), object()
+        context.run(CALLER.set, caller)
+        job = (
+            self._executor.submit(context.run, function) if attempt is None else _in_thread(function, context, attempt)
+        )
+        future = asyncio.wrap_future(job)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            # The thread cannot be abandoned: what it holds pressed must be released before anybody goes on.
+            # (Asked to cancel, the future would say yes whatever the thread does; the job knows.)
+            if attempt is not None or not job.cancel():
+                await self._ended(future, attempt, caller)
+            raise
+
+    async def _ended(self, future: asyncio.Future[_T], attempt: Attempt | None, caller: object) -> None:
+        """Stop the caller's call, and wait for its end."""
+        while not future.done():
+            # Again and again: a call that was about to begin forgets what came before it.
+            if attempt is not None:
+                attempt.end()
+            if attempt is None or attempt.acting:
+                self._target._interrupt(caller)  # noqa: SLF001 # for here only
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([future], timeout=_STOP_PERIOD)
+        # Fetched, or asyncio would log it as never retrieved; the cancellation is what the caller gets.
+        if future.exception() is None and isinstance(result := future.result(), Shell):
+            # Nobody has it.
+            await asyncio.shield(asyncio.to_thread(result.close))
+
+
+def _in_thread(function: Callable[[], _T], context: contextvars.Context, attempt: Attempt) -> Future[_T]:
+    context.run(ATTEMPT.set, attempt)
+    job: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            result = context.run(function)
+        except BaseException as error:  # noqa: BLE001 # whatever it is, it is the caller's
+            job.set_exception(error)
+        else:
+            job.set_result(result)
+
+    threading.Thread(target=run, name="deskhand-call", daemon=True).start()
+    return job

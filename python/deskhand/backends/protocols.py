@@ -1,0 +1,197 @@
+"""What `Desktop` needs of a backend, and nothing more.
+
+This module owns the protocol. What must never appear here: a composite action (see `deskhand.desktop.translate`), a decision of
+when the screen has settled (see `deskhand._core.settle`), a lock (see `deskhand.desktop.desktop`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deskhand._core.events import Event, Step
+    from deskhand._core.geometry import Rect, Size
+    from deskhand._core.settle import Activity, Lag
+    from deskhand._core.window import Window
+    from deskhand._native import Screen
+
+__all__ = ["Backend", "Missed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Input that was sent and did not reach the window that it was for.
+
+    Attributes:
+        obstacle: No window has the keyboard focus, or another program has grabbed the keyboard or the pointer. "unread" if keys
+            did reach it, late: it had read nothing for as long as it was waited for.
+        holder: Who got it instead, as far as that is known: untrusted text.
+        windows: That program's windows, in screen pixels.
+    """
+
+    obstacle: Literal["unfocused", "keyboard", "pointer", "unread"]
+    holder: str
+    windows: tuple[Rect, ...]
+
+
+class Backend(Protocol):
+    """One connection to one desktop. Calls come from one thread at a time, but `interrupt` from any.
+
+    Every method may raise `DesktopLost` when the other side is gone, and `Reconnected` when it was gone and is back: nothing is
+    held then, and a call that only looks or waits may be repeated.
+    """
+
+    name: str
+    """What errors call it, such as `x11`."""
+    has_windows: bool
+    """Whether `windows`, `activate` and `close_window` work."""
+    tells_focus: bool
+    """Whether it is known that a text went to nobody."""
+    tells_pointer: bool
+    """Whether the other side says where it has put the pointer."""
+
+    @property
+    def screen(self) -> Screen:
+        """The screen, kept current by this backend."""
+
+    @property
+    def size(self) -> Size:
+        """Size of the screen in pixels."""
+
+    @property
+    def status(self) -> Sequence[str]:
+        """Why slower paths are in use, a sentence each; empty when none is."""
+
+    @property
+    def lag(self) -> Lag:
+        """How far behind what is seen may be."""
+
+    @property
+    def can_paste(self) -> bool:
+        """Whether `wait_pasted` can prove that a text was taken."""
+
+    def untypable(self, events: Sequence[Step]) -> set[int]:
+        """The keysyms among these that no key can bring, as far as that is known before they are sent."""
+
+    def split(self, events: Sequence[Event]) -> Sequence[Sequence[Event]]:
+        """The parts of a text, each of which the application must have taken before the next is sent; at least one."""
+
+    def taken(self) -> None:
+        """Be told that the application has taken what was sent of a text since `split`."""
+
+    def begin(self) -> None:
+        """Several calls follow in a row; whatever the backend does meanwhile on its own may rest until `end`."""
+
+    def end(self) -> None:
+        """End what `begin` began."""
+
+    def allow(self, seconds: float | None) -> None:
+        """Until `end` or the next `allow`, wait in vain for so long from now at most; None: for as long as there is hope.
+
+        A wait for the other side then raises `ServerSilent`, if it has no limit of its own. What gets on has as long again.
+        """
+
+    def send(self, events: Sequence[Event]) -> Missed | None:
+        """Send the events of one action, all at once, and return after the other side has processed them.
+
+        What is known of them not to have reached the window that they were for, if anything.
+        """
+
+    def release(self, events: Sequence[Event]) -> None:
+        """Release what these events name, then whatever else the other side reports as pressed."""
+
+    def look(self, limit: float | None = None) -> None:
+        """Bring the screen and the pointer up to date with the other side as it is now.
+
+        Where the other side is far, what is known after `limit` seconds is all there is.
+        """
+
+    def round_trip(self) -> None:
+        """Ask the other side something, and return when it has answered that; `look` may know enough without."""
+
+    def mark(self, limit: float | None = None) -> int | None:
+        """Tell apart what changed before and what changes because of what is sent from now on.
+
+        Either all that was before is on the screen now (None), or a mark is under way. Waits for `limit` seconds at most.
+        """
+
+    def marked(self, mark: int) -> int | None:
+        """The screen's generation when the latest mark came; None before. What is newer came of what was sent after it."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until pixels changed, a probe was answered or the windows changed; False after `timeout` seconds."""
+
+    def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int | None:
+        """Ask `window`, or the one under the pointer or with the focus, to answer when it has handled its input.
+
+        None if it does not promise to. A window that closes counts as having answered.
+        """
+
+    def answered(self, probe: int) -> bool:
+        """Whether that probe, or a later one, was answered."""
+
+    def take_stock(self) -> None:
+        """An action is about to begin: what applications have been doing since the last wait they do on their own."""
+
+    def activity(self) -> Activity:
+        """What the application that `probe` asked, or what it started, does now beyond what it does on its own.
+
+        Unknown where it runs on another machine.
+        """
+
+    def double_click_time(self) -> float | None:
+        """Seconds within which two clicks are a double click, where the desktop says that."""
+
+    def has_window_manager(self) -> bool:
+        """Whether a window manager runs that lists windows."""
+
+    def focused_classes(self) -> list[str]:
+        """The class of the window that keys go to, and that of its application; as far as the application has set them."""
+
+    def windows(self) -> list[Window]:
+        """The managed windows, or without a manager those that are shown, bottom to top."""
+
+    def activate(self, window: int) -> None:
+        """Ask for the window to be raised and focused."""
+
+    def close_window(self, window: int) -> None:
+        """Ask the window to close."""
+
+    def resize(self, size: Size) -> None:
+        """Change the size of the screen."""
+
+    def read_clipboard(self, timeout: float) -> str | None:
+        """The clipboard's text, None when it holds none."""
+
+    def write_clipboard(self, text: str, timeout: float) -> None:
+        """Put text on the clipboard and keep serving it."""
+
+    def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
+        """Write a text until `return_clipboard`; the kinds of what was there before that cannot be given back.
+
+        Args:
+            text: What is to be pasted.
+            with_primary: On the primary selection too, where there is one.
+            timeout: Seconds that whoever has the clipboard may take to hand over all of it.
+        """
+
+    def return_clipboard(self, timeout: float) -> None:
+        """Put back what was there before `lend_clipboard`."""
+
+    def wait_pasted(self, timeout: float) -> None:
+        """Wait until somebody has taken the text last written or lent; TimeoutError if nobody does."""
+
+    def clipboard_answered(self, timeout: float) -> int:
+        """How many requests for the clipboard were answered, once all are that have come so far. Only where `can_paste`."""
+
+    def interrupt(self) -> None:
+        """Make the wait under way, or the next one, raise `deskhand._native.Interrupted`."""
+
+    def clear_interrupt(self) -> None:
+        """Take an `interrupt` back."""
+
+    def close(self) -> None:
+        """Release everything and end the connection; again is harmless."""

@@ -1,0 +1,1 @@
+"""The VNC backend."""

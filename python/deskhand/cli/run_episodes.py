@@ -1,0 +1,400 @@
+"""The command that plays episodes: `run`.
+
+This module owns what is shown while a run is played, and how Ctrl-C ends it. What must never appear here: how an episode is
+played (see `deskhand.episodes`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import signal
+import sys
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from deskhand.cli.common import clean, examples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deskhand.episodes.run.plan import News
+    from deskhand.episodes.run.run import Begun
+
+__all__ = ["COMMANDS"]
+
+_INTERRUPTED = 130
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PERIOD = 0.25
+_SHOWN = 12
+
+
+def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int]:
+    if value is None:
+        return 0, 1
+    part, _, parts = value.partition("/")
+    if not (part.isdecimal() and parts.isdecimal()):
+        raise click.BadParameter(f"{value!r} is not of the form i/n, such as 0/4", param=param)
+    return int(part), int(parts)
+
+
+@click.command(
+    epilog=examples(
+        "deskhand run --agent oracle --desktops 4 --out runs/oracle",
+        "deskhand run 'text-*' tag:files --agent openai:gpt-5.4 --seeds 5 --repeats 3 --out runs/gpt",
+        "deskhand run ./my-task --agent my_agent:act --out runs/mine",
+        "deskhand run --out runs/gpt                    # go on with it, wherever it was stopped or killed",
+        "deskhand run --out runs/gpt --seeds 10         # five more of each",
+        "deskhand run --agent nothing --backend docker --image deskhand/desktop --out runs/nothing",
+        "deskhand run --shard 2/8 --ledger postgresql://runner@db/episodes --out /data/run    # one of eight jobs",
+    )
+)
+@click.argument("tasks", metavar="[TASK...]", nargs=-1)
+@click.option("--out", required=True, metavar="DIR", type=click.Path(file_okay=False), help="The run's directory.")
+@click.option(
+    "--agent",
+    metavar="NAME",
+    help="oracle (the default), nothing, random, replay:PATH, module:function, or a model's loop: openai, anthropic, google,"
+    " bedrock, langchain, agent-framework, each with :MODEL.",
+)
+@click.option("--desktops", type=click.IntRange(1), help="Episodes at once. [default: 1]")
+@click.option("--seeds", type=click.IntRange(1), help="Instances of each task. [default: 1]")
+@click.option("--repeats", type=click.IntRange(1), help="How often each instance. [default: 1]")
+@click.option("--limit", type=click.IntRange(1), help="No more episodes than these, all tasks' first seeds first.")
+@click.option("--engine", help="What places workers: local, or ray. [default: local]")
+@click.option("--backend", help="What makes desktops: local (the default), or docker.")
+@click.option("--image", help="The container image, instead of the tasks' own.")
+@click.option("--shard", metavar="I/N", callback=_shard, help="Play only part I (0 to N-1) of N.")
+@click.option(
+    "--ledger",
+    metavar="URL",
+    envvar="DESKHAND_LEDGER",
+    show_envvar=True,
+    help="postgresql://..., for many machines; by default a file in DIR. Its password is better in PGPASSWORD or PGPASSFILE.",
+)
+@click.option("--run-seed", type=int, help="From which all instances follow. [default: 0]")
+@click.option(
+    "--host",
+    is_flag=True,
+    help="With --agent replay:PATH: let what was recorded act on this machine, with your rights.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line: one for each thing that happens.")
+def run(  # each is an option
+    *,
+    tasks: tuple[str, ...],
+    out: str,
+    agent: str | None,
+    desktops: int | None,
+    seeds: int | None,
+    repeats: int | None,
+    limit: int | None,
+    engine: str | None,
+    backend: str | None,
+    image: str | None,
+    shard: tuple[int, int],
+    ledger: str | None,
+    run_seed: int | None,
+    host: bool,
+    as_json: bool,
+) -> int:
+    """Have an agent do tasks, each on a desktop of its own, and write down what came of it.
+
+    TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, or `module:Class`; all that ship
+    when none is named. With a DIR that has a run, that is gone on with: what is done stays, and options that are not given
+    are as they were. Ctrl-C gives back what is under way and ends; a second one ends at once. Nothing is lost either way.
+
+    Tasks, agents and records are code: run those that you trust. What a DIR itself names of them (tasks that do not ship,
+    module:function, replay:PATH, a ledger elsewhere) has to be named again to go on.
+    """
+    # They load a good part of the package, which other commands need not wait for.
+    from deskhand.episodes.run.engines import find_engine  # noqa: PLC0415
+    from deskhand.episodes.run.run import begin  # noqa: PLC0415
+
+    begun = begin(
+        out,
+        tasks,
+        agent=agent,
+        desktops=desktops,
+        engine=engine,
+        seeds=seeds,
+        repeats=repeats,
+        limit=limit,
+        backend=backend,
+        image=image,
+        shard=shard,
+        ledger=ledger,
+        run_seed=run_seed,
+        host=host,
+    )
+    machine = find_engine(begun.manifest["engine"])
+    course = Course(begun.keys, before := _done(begun))
+    screen: _Shown = _Lines() if as_json else _Table() if sys.stderr.isatty() else _Plain()
+    screen.begin(begun, course)
+    with _showing(screen, course):
+        reason = asyncio.run(_played(machine, begun, course, screen))
+    course.done = _done(begun)
+    course.others = course.done - before - course.results.total()
+    screen.end(begun, course, reason, _again(out, begun, ledger))
+    return _INTERRUPTED if reason is not None else 0
+
+
+class Course:
+    """How a run goes.
+
+    Attributes:
+        keys: How many episodes there are.
+        done: How many of them are.
+        under_way: Those that are being tried, with the time when that began.
+        results: How many attempts of this command ended how: `success`, `failure`, or a cause that made them invalid.
+        retried: How many attempts were, or will be, made again.
+        others: At the end: how many episodes were done meanwhile without being heard of: by other commands, or on a node that
+            was cut off.
+    """
+
+    def __init__(self, keys: int, done: int) -> None:
+        self.keys = keys
+        self.done: int = done
+        self.under_way: dict[str, float] = {}
+        self.results: Counter[str] = Counter()
+        self.retried: int = 0
+        self.others = 0
+
+    def hear(self, news: News) -> None:
+        """Take news into account."""
+        name = str(news.key)
+        if news.kind == "begun":
+            self.under_way[name] = time.monotonic()
+        elif news.key is not None:
+            self.under_way.pop(name, None)
+        if news.kind == "done" and news.result is not None:
+            self.done += 1
+            self.results[_outcome(news.result)] += 1
+        self.retried += news.kind == "retried"
+
+
+def _outcome(result: Any) -> str:
+    if not result["valid"]:
+        return str(result["cause"])
+    return "success" if result["success"] else "failure"
+
+
+async def _played(engine: Any, begun: Begun, course: Course, screen: _Shown) -> str | None:
+    """Returns why it was stopped; None when it was not."""
+    from deskhand.episodes.play.supervision import Stop  # noqa: PLC0415 # see run
+
+    stop = Stop()
+
+    def tell(news: News) -> None:
+        course.hear(news)
+        screen.hear(news, course)
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.reason is not None:
+            # Every desktop has a guard that ends it when this process is gone.
+            os._exit(128 + number)
+        screen.say(f"{number.name}: giving back what is under way; once more ends at once")
+        stop(f"the operator stopped the run ({number.name})")
+
+    loop = asyncio.get_running_loop()
+    for number in _ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, on_signal, number)
+    await engine.run(begun.plan, stop=stop, tell=tell)
+    return stop.reason
+
+
+def _done(begun: Begun) -> int:
+    from deskhand.episodes.ledger import open_ledger  # noqa: PLC0415 # see run
+    from deskhand.episodes.ledger.ledger import State  # noqa: PLC0415 # see run
+
+    ledger = open_ledger(begun.plan.ledger)
+    try:
+        return ledger.counts(shard=begun.plan.shard)[State.DONE]
+    finally:
+        ledger.close()
+
+
+def _again(out: str, begun: Begun, ledger: str | None) -> str:
+    """The command that goes on with it."""
+    from deskhand.episodes.ledger import ledger_name  # noqa: PLC0415 # likewise
+    from deskhand.episodes.play.agents import is_code  # noqa: PLC0415 # see run
+    from deskhand.episodes.tasks.catalogue import ships  # noqa: PLC0415 # likewise
+
+    plan, shard = begun.plan, begun.plan.shard
+    words = ["deskhand", "run", *(name for name in plan.tasks if not ships(name)), "--out", out]
+    words += ["--agent", plan.agent] if is_code(plan.agent) else []
+    words += ["--host"] if plan.host else []
+    words += ["--shard", f"{shard[0]}/{shard[1]}"] if shard != (0, 1) else []
+    words += ["--ledger", ledger_name(ledger)] if ledger is not None else []
+    return shlex.join(words)
+
+
+# --- what is shown ---
+
+
+class _Shown(Protocol):
+    def begin(self, begun: Begun, course: Course) -> None: ...
+    def hear(self, news: News, course: Course) -> None: ...
+    def say(self, text: str) -> None: ...
+    def show(self, course: Course) -> Any: ...
+    def end(self, begun: Begun, course: Course, reason: str | None, again: str) -> None: ...
+
+
+@contextlib.contextmanager
+def _showing(screen: _Shown, course: Course) -> Iterator[None]:
+    shown = screen.show(course)
+    with shown if shown is not None else contextlib.nullcontext():
+        yield
+
+
+def _summary(course: Course) -> str:
+    results = course.results
+    invalid = {name: count for name, count in sorted(results.items()) if name not in {"success", "failure"}}
+    causes = ", ".join(f"{name} {count}" for name, count in invalid.items())
+    parts = [f"{results['success']} succeeded", f"{results['failure']} failed"]
+    parts += [f"{sum(invalid.values())} invalid ({causes})"] if invalid else []
+    parts += [f"{course.retried} attempts made again"] if course.retried else []
+    parts += [f"{course.others} done elsewhere (`deskhand report` counts them)"] if course.others > 0 else []
+    return ", ".join(parts)
+
+
+class _Plain:
+    """A line for each episode."""
+
+    def begin(self, begun: Begun, course: Course) -> None:
+        shard = begun.plan.shard
+        part = "" if shard == (0, 1) else f" of shard {shard[0]}/{shard[1]}"
+        back = f", {begun.given_back} given back by a process that died" if begun.given_back else ""
+        self.say(f"{course.keys} episodes{part} in {begun.plan.directory}, {course.done} of them done{back}")
+
+    def hear(self, news: News, course: Course) -> None:
+        line = _line(news, course)
+        if line is not None:
+            self.say(line)
+
+    def say(self, text: str) -> None:
+        click.echo(clean(text), err=True)
+
+    def show(self, course: Course) -> Any:
+        del course
+
+    def end(self, begun: Begun, course: Course, reason: str | None, again: str) -> None:
+        click.echo(f"{course.done} of {course.keys} episodes are done; now: {_summary(course)}", err=True)
+        if reason is not None:
+            click.echo(f"Stopped. To go on: {again}", err=True)
+        elif course.done < course.keys:
+            click.echo(f"Others are still at work, or have died. To go on: {again}", err=True)
+        else:
+            click.echo(f"deskhand report {shlex.quote(begun.plan.directory)}   # makes a page of it", err=True)
+
+
+def _line(news: News, course: Course) -> str | None:
+    if news.kind == "begun":
+        return None
+    if news.kind == "trouble":
+        return f"the ledger: {news.text}"
+    result = news.result or {}
+    seconds = result.get("times", {}).get("total", 0.0)
+    what = _outcome(result) if news.kind == "done" else news.kind
+    why = result.get("detail") or ("" if result.get("success") else result.get("reason", ""))
+    count = f"[{course.done}/{course.keys}]" if news.kind == "done" else ""
+    attempt = f" attempt {news.attempt}" if news.attempt > 1 or news.kind == "retried" else ""
+    return f"{count} {what:<8} {news.key}{attempt} {seconds:.1f} s {why}".strip()
+
+
+class _Table(_Plain):
+    """A bar and what is under way, on a terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console  # noqa: PLC0415 # as in common.table
+
+        self._console = Console(stderr=True, highlight=False)
+
+    def hear(self, news: News, course: Course) -> None:
+        # What went well is in the bar.
+        if news.kind != "done" or _outcome(news.result) != "success":
+            super().hear(news, course)
+
+    def say(self, text: str) -> None:
+        self._console.print(clean(text), markup=False)
+
+    def show(self, course: Course) -> Any:
+        from rich.live import Live  # noqa: PLC0415 # as in common.table
+
+        return Live(
+            get_renderable=lambda: _picture(course),
+            console=self._console,
+            refresh_per_second=1 / _PERIOD,
+            transient=True,
+        )
+
+
+def _picture(course: Course) -> Any:
+    from rich.console import Group  # noqa: PLC0415 # as in common.table
+    from rich.progress_bar import ProgressBar  # noqa: PLC0415 # likewise
+    from rich.table import Table  # noqa: PLC0415 # likewise
+    from rich.text import Text  # noqa: PLC0415 # likewise
+
+    head = Table.grid(padding=(0, 1))
+    bar = ProgressBar(total=max(1, course.keys), completed=course.done, width=40)
+    head.add_row(bar, Text(f"{course.done}/{course.keys}"), Text(_summary(course)))
+    table = Table.grid(padding=(0, 2))
+    now = time.monotonic()
+    oldest = sorted(course.under_way.items(), key=lambda item: item[1])
+    for name, since in oldest[:_SHOWN]:
+        table.add_row(Text(clean(name)), Text(f"{now - since:.0f} s", style="dim"))
+    if len(oldest) > _SHOWN:
+        table.add_row(Text(f"and {len(oldest) - _SHOWN} more", style="dim"), Text(""))
+    return Group(head, table)
+
+
+class _Lines:
+    """One JSON object a line, on standard output."""
+
+    def begin(self, begun: Begun, course: Course) -> None:
+        self._line(
+            kind="run",
+            directory=begun.plan.directory,
+            episodes=course.keys,
+            done=course.done,
+            new=begun.new,
+            given_back=begun.given_back,
+        )
+
+    def hear(self, news: News, course: Course) -> None:
+        del course
+        key = None if news.key is None else news.key._asdict()
+        self._line(kind=news.kind, key=key, attempt=news.attempt, result=news.result, text=news.text)
+
+    def say(self, text: str) -> None:
+        click.echo(clean(text), err=True)
+
+    def show(self, course: Course) -> Any:
+        del course
+
+    def end(self, begun: Begun, course: Course, reason: str | None, again: str) -> None:
+        self._line(
+            kind="end",
+            directory=begun.plan.directory,
+            episodes=course.keys,
+            done=course.done,
+            results=dict(course.results),
+            retried=course.retried,
+            others=course.others,
+            stopped=reason,
+            again=again,
+        )
+
+    @staticmethod
+    def _line(**fields: Any) -> None:
+        click.echo(json.dumps(fields))
+
+
+COMMANDS = (run,)
+"""What the command line has of this."""

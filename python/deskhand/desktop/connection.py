@@ -1,0 +1,596 @@
+"""The core of a desktop: its connection, its lock, what it holds pressed, and its end. It has no gate.
+
+This module owns the lock, the clock and the order of things. It has no X or RFB request and no rule of settling. `Desktop` is
+the core with a gate before it; deskhand's own parts look through a `Desktop` without interceptors.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import copy
+import os
+import sys
+import threading
+import time
+import warnings
+from typing import TYPE_CHECKING
+
+from deskhand._core.attempts import CALLER, InTurn
+from deskhand._core.forks import Owner
+from deskhand._native import Interrupted
+from deskhand.desktop.cleanup import Ending
+from deskhand.desktop.clicks import Clicks
+from deskhand.desktop.health import Expected, Health, examine
+from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, check_alive, loss_behind, losses_told, raise_told
+from deskhand.desktop.translate import Ledger
+from deskhand.desktop.watcher import Watch
+from deskhand.errors import (
+    BackendError,
+    Closed,
+    DeskhandError,
+    DesktopLost,
+    PolicyDenied,
+    Reconnected,
+    UnsupportedAction,
+)
+from deskhand.machine.host_session import HostSession, host_environment
+from deskhand.machine.shell import Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from deskhand._core.attempts import Attempt
+    from deskhand._core.geometry import Size
+    from deskhand.backends.protocols import Backend
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.desktop.operations import Interceptor
+    from deskhand.machine.interface import Inside, Session, Where
+    from deskhand.machine.processes import Programs
+    from deskhand.machine.shell import Operate
+
+__all__ = ["Core"]
+
+_CLIPBOARD_LIMIT = 5.0
+_CLOSE_LOCK_LIMIT = 15.0
+_CLOSE_SLICE = 0.1
+_HALT_SLICE = 0.01
+_STOP_PERIOD = 0.002
+_END_PERIOD = 0.05
+_RELEASE_TRIES = 3
+
+
+class Core:
+    """What all views of one desktop share; see `Desktop.__init__` for the arguments.
+
+    Attributes:
+        owner: The process that has it.
+        lock: Who has it acts on the desktop.
+        ledger: What is held pressed.
+        watch: What has been seen.
+        interceptors: Those of the desktop's owner. They stay when the desktop is handed over or made as new.
+        attempts: Calls that are under way, with the thread of each.
+        successor: The desktop that `hand_over` or `renew` has made of this one.
+        closed: Nobody can do anything with it any more.
+        acting: A call was stopped, and then stopped again while it released what it held.
+        clipboard_lent: The clipboard may have a text that is to be pasted, and what was there before is to be given back.
+        left_pointer: Where our input has left the pointer; None until there was some.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        display: str | None,
+        xauthority: Path | None,
+        name: str | None,
+        guard: Callable[[], Programs] | None,
+        environment: Mapping[str, str] | None,
+        owns_processes: bool,
+        inside: Inside | None,
+        view_only: bool,
+        on_close: Sequence[Callable[[], None]],
+        renew: Callable[[], Desktop] | None,
+        expected: Expected | None,
+        clock: Callable[[], float],
+    ) -> None:
+        """See `Desktop.__init__`."""
+        self.owner: Owner = Owner()
+        self.display = display
+        self.xauthority = xauthority
+        self.name = name
+        self.inside = inside
+        self.backend = backend
+        self.guard: Programs | None = None
+        self.environment: dict[str, str] = dict(environment or {})
+        self.clock = clock
+        self.lock: threading.RLock = threading.RLock()
+        self._in_turn = InTurn()
+        self.ledger: Ledger = Ledger()
+        self.clicks: Clicks = Clicks()
+        self.watch: Watch = Watch(backend, clock)
+        self.interceptors: tuple[Interceptor, ...] = ()
+        self.attempts: dict[Attempt, int] = {}
+        self.successor: Desktop | None = None
+        self.closed: bool = False
+        self.acting: bool = False
+        self.clipboard_lent: bool = False
+        self.left_pointer: tuple[int, int] | None = None
+        self._make_guard = guard
+        self._view_only = view_only
+        self._ending = Ending()
+        if owns_processes:
+            # Nothing needs to be released on a display that ends, and one that is stopped would be waited for.
+            self._ending.add(backend.close)
+        for step in reversed(on_close):
+            self._ending.add(step)
+        self._programs = Ending()
+        self._ending.add(self._programs.close)
+        if not owns_processes:
+            self._ending.add(backend.close)
+        self._renew = renew
+        self._expected = expected or Expected()
+        # Open ones, and those of one command each, which a stop of the call under way ends too; who called for them.
+        self._shells: dict[Shell, object] = {}
+        self._commands: dict[Shell, object] = {}
+        self._closing = False
+        self._end_told = "this desktop is closed"
+        # Why nothing is done any more; see `stop`.
+        self._stopped: str | None = None
+        self._halting = False
+        self._released = False
+        self._owns_processes = self._watched_over = owns_processes
+
+    def __del__(self) -> None:
+        # An object that was never fully made has no such attribute.
+        if not getattr(self, "closed", True) and not self.owner.is_parent and not sys.is_finalizing():
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=1, source=self)
+            with contextlib.suppress(DeskhandError):
+                self.close()
+
+    def __repr__(self) -> str:
+        if self.owner.is_parent:
+            state = "of another process"
+        else:
+            state = "closed" if self.closed else f"{self.size.width}x{self.size.height}"
+        return f"<Desktop {self.name or self.display or self.backend.name} {state}>"
+
+    @property
+    def size(self) -> Size:
+        """Width and height of the screen in pixels."""
+        self.owner.refuse_if_parent("this desktop")
+        return self.backend.size
+
+    @property
+    def stopped(self) -> str | None:
+        """Why nothing is done any more; None while things are."""
+        return self._stopped
+
+    # --- taking turns ---
+
+    @contextlib.contextmanager
+    def turn(self, limit: float | None = None) -> Iterator[None]:
+        """The desktop for one call. What an earlier call has left pressed is released first. `limit`: see `Backend.allow`."""
+        self.owner.refuse_if_parent("this desktop")
+        with self.lock:
+            self.refuse_if_closed()
+            self._in_turn.begin(self._forget_stop)
+            self.backend.begin()
+            self.backend.allow(limit)
+            try:
+                if self.acting:
+                    self.release_strays()
+                yield
+            except Reconnected:
+                self.forget_input()
+                raise
+            except MAY_TELL_OF_A_LOSS as error:
+                raise_told(self, error)
+            except Interrupted:
+                if self._closing:
+                    raise Closed(self._end_told) from None
+                if self._stopped is None:
+                    raise
+                raise PolicyDenied("the rest of this call", self._stopped) from None
+            finally:
+                self.backend.end()
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether the guard of what was launched for it has ended, and so all of that."""
+        return self._owns_processes and self._make_guard is not None and self.own_guard().gone
+
+    def look(self) -> None:
+        """Bring the screen up to date. Looking again after a reconnection harms nobody."""
+        try:
+            self.backend.look()
+        except Reconnected:
+            self.forget_input()
+            self.backend.look()
+
+    def examine(self, timeout: float) -> Health:
+        """See `Desktop.probe`; within a turn."""
+        try:
+            health = self._examine(timeout)
+        except Reconnected:
+            self.forget_input()
+            health = self._examine(timeout)
+        self.watch.check_stop()
+        return health
+
+    def _examine(self, timeout: float) -> Health:
+        try:
+            return examine(
+                self.backend,
+                self._expected,
+                limit=timeout,
+                refused="it was opened to look only" if self._view_only else "",
+                held=bool(self.ledger.pressed),
+                placed=self.left_pointer is not None,
+            )
+        except DesktopLost as lost:
+            return Health(started="it is lost", live=str(loss_behind(self, lost)), ready="it is lost")
+
+    # --- what may not be done ---
+
+    def refuse_if_closed(self) -> None:
+        """Raise if nobody may do anything any more."""
+        self.owner.refuse_if_parent("this desktop")
+        if self.closed or self._closing:
+            raise Closed(self._end_told)
+
+    def refuse_if_stopped(self, what: str) -> None:
+        """Raise after `stop`."""
+        if self._stopped is not None:
+            raise PolicyDenied(what, self._stopped)
+
+    def refuse_input(self, what: str) -> None:
+        """Raise where the desktop may only be looked at."""
+        self.refuse_if_stopped(what)
+        if self._view_only:
+            raise UnsupportedAction(f"a desktop opened with view_only=True ({self.backend.name})", what)
+
+    def machine(self, what: str) -> Inside:
+        """The desktop's own machine, which `what` is about.
+
+        Raises:
+            UnsupportedAction: It has none, or was opened to look only.
+        """
+        if self.inside is None:
+            raise UnsupportedAction(self.backend.name, what, 'use deskhand.launch("docker")')
+        self.refuse_if_closed()
+        self.refuse_input(what)
+        return self.inside
+
+    # --- programs and shells ---
+
+    def own_guard(self) -> Programs:
+        """The process that keeps this desktop's programs.
+
+        Raises:
+            UnsupportedAction: None can be started from here.
+        """
+        if self.guard is not None and self.guard.gone and not self._owns_processes:
+            # Its programs ended with it. The desktop is somebody else's, and lives.
+            self.guard.close()
+            self.guard, self._watched_over = None, False
+        if self.guard is None:
+            if self._make_guard is None:
+                raise UnsupportedAction(self.backend.name, "start", "programs are started on the desktop's own machine")
+            self.guard = self._make_guard()
+            self._programs.add(self.guard.close)
+        return self.guard
+
+    def open_shell(
+        self,
+        where: Where,
+        what: str,
+        *,
+        cwd: str | None,
+        env: Mapping[str, str] | None,
+        timeout: float,
+        limit: int,
+        once: bool = False,
+        operate: Operate | None = None,
+        judged: bool = False,
+    ) -> Shell:
+        """A shell, which the desktop's end ends. `once`: for one command; `operate`: does its operations."""
+        self.refuse_if_closed()
+        self.refuse_input(what)
+        inside = self.inside
+
+        def session() -> Session:
+            if where == "desktop" and inside is not None:
+                with losses_told(self):
+                    return inside.session(cwd=cwd, env=env, once=once)
+            environment = host_environment(
+                self.environment, display=self.display, xauthority=self.xauthority, extra=env
+            )
+            return HostSession(cwd=cwd, env=environment, once=once)
+
+        if where == "desktop" and inside is None:
+            hint = 'use deskhand.launch("docker"), or say where="host" (--host) if it may run on this machine, as you'
+            raise UnsupportedAction(self.backend.name, what, hint)
+        mine = self._commands if once else self._shells
+        shell = Shell(
+            session,
+            timeout=timeout,
+            limit=limit,
+            once=once,
+            on_close=lambda shell: mine.pop(shell, None),
+            operate=operate,
+            judged=judged,
+            clock=self.clock,
+        )
+        # Known before there is anything to end.
+        mine[shell] = CALLER.get()
+        try:
+            shell.begin()
+            # In another thread, meanwhile: it may not have seen this one.
+            self.refuse_if_closed()
+        except BaseException:
+            shell.close()
+            raise
+        return shell
+
+    def _close_shells(self) -> None:
+        with contextlib.ExitStack() as all_of_them:
+            for shell in (*self._shells, *self._commands):
+                all_of_them.callback(shell.close)
+
+    # --- releasing ---
+
+    def watch_over(self) -> None:
+        """Something is to be pressed: see to it that it is released even if this process is killed."""
+        if self._make_guard is None or self.display is None:
+            return
+        if self._watched_over and (self.guard is None or not self.guard.gone):
+            return
+        guard = self.own_guard()
+        self._watched_over = True
+        environment = {**os.environ, "DISPLAY": self.display}
+        if self.xauthority is not None:
+            environment["XAUTHORITY"] = str(self.xauthority)
+        guard.at_end([sys.executable, "-m", "deskhand.backends.x11.release_held"], environment)
+
+    def forget_input(self) -> None:
+        """After a reconnection nothing is held, and the pointer is anywhere."""
+        self.ledger.clear()
+        self.left_pointer = None
+
+    def release_after(self, error: BaseException) -> None:
+        """Leave nothing pressed after a failure. The failure is what the caller gets."""
+        if isinstance(error, DesktopLost | Reconnected):
+            # Nothing is held there any more, but a server that is back may still have the clipboard.
+            self.acting = self.clipboard_lent
+            return
+        for _ in range(_RELEASE_TRIES):
+            # A second Ctrl-C does not stop what the first one began; between these lines, it leaves that to the next call.
+            with contextlib.suppress(KeyboardInterrupt, DeskhandError, TimeoutError):
+                self.release_strays()
+                return
+
+    def release_strays(self) -> None:
+        """Release what is held, and give back the clipboard that a text was pasted from."""
+        if self.ledger.pressed:
+            self._forget_stop()
+            self.release()
+        if self.clipboard_lent:
+            self._forget_stop()
+            self.give_clipboard_back()
+        self.acting = False
+
+    def release(self) -> None:
+        """Release every key and button that is held."""
+        self.backend.release(self.ledger.release_events())
+        self.ledger.clear()
+
+    def give_clipboard_back(self) -> None:
+        """Put on the clipboard what was there before a text was pasted."""
+        if self.clipboard_lent:
+            self.backend.return_clipboard(_CLIPBOARD_LIMIT)
+            self.clipboard_lent = False
+
+    # --- stopping ---
+
+    def interrupt(self, caller: object = None) -> None:
+        """From another thread: stop the call under way, of `caller` only if given. It releases what it holds and raises."""
+        self.owner.refuse_if_parent("this desktop")
+        if self.closed:
+            # Another object may have the connection by now; see `hand_over`.
+            return
+        self._in_turn.stop(caller, self._ask_to_stop)
+        for shell, its_caller in tuple(self._commands.items()):
+            if caller is None or its_caller is caller:
+                shell.interrupt()
+
+    def _ask_to_stop(self) -> None:
+        self.watch.stop = True
+        self.backend.interrupt()
+
+    def _forget_stop(self) -> None:
+        self.watch.stop = False
+        self.backend.clear_interrupt()
+
+    def stop(self, reason: str, timeout: float) -> bool:
+        """See `Desktop.stop`."""
+        self.owner.refuse_if_parent("this desktop")
+        if self._stopped is None:
+            self._stopped = reason
+        self._end_attempts()
+        if not self._halting:
+            self._halting = True
+            # Without a lock of Python's: a signal handler may have come between any two lines of whoever holds it.
+            _thread.start_new_thread(self._halt, ())
+        if self._in_call():
+            return self._released
+        deadline = time.monotonic() + timeout
+        while not self._released and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, _STOP_PERIOD))
+        return self._released
+
+    def _in_call(self) -> bool:
+        """Whether this thread is in a call of this desktop, as a signal handler may find: it must not wait for it then."""
+        owned = bool(self.lock._is_owned())  # type: ignore[attr-defined] # noqa: SLF001 # what `threading.Condition` asks
+        return owned or threading.get_ident() in tuple(self.attempts.values())
+
+    def _halt(self) -> None:
+        try:
+            self._stop_acting()
+        except DesktopLost:
+            # It holds nothing any more.
+            self._released = True
+        except DeskhandError:
+            # The next `stop` tries again.
+            self._halting = False
+        else:
+            self._released = True
+        while self.attempts:
+            self._end_attempts()
+            time.sleep(_END_PERIOD)
+
+    def _end_attempts(self) -> None:
+        for attempt in tuple(self.attempts):
+            attempt.end()
+
+    def _stop_acting(self) -> None:
+        # Again and again: a call that was just beginning has taken the first request as meant for the one before.
+        self.interrupt()
+        while not self.lock.acquire(timeout=_HALT_SLICE):
+            self.interrupt()
+        try:
+            if not self.closed:
+                self._forget_stop()
+                self.release()
+                self.release_strays()
+        finally:
+            self.lock.release()
+
+    # --- the end ---
+
+    def close(self) -> None:
+        """See `Desktop.close`."""
+        if self.owner.is_parent:
+            self.closed = True
+            return
+        with self._last_turn("close"):
+            self.closed = True
+            self.ledger.clear()
+            try:
+                self._close_shells()
+            finally:
+                self._ending.close()
+
+    def revoke(self) -> None:
+        """Refuse everything from now on, and end the call under way, without waiting for that: a pool has it back."""
+        if self.closed:
+            return
+        self._end_told = "this desktop was given back to its pool: acquire another"
+        self._closing = True
+        self._end_attempts()
+        self.interrupt()
+
+    def last_look(self, timeout: float) -> Health:
+        """How it is, though it was revoked."""
+        with self._last_turn("probe"):
+            if self.closed:
+                raise Closed(self._end_told)
+            self._forget_stop()
+            self.backend.begin()
+            try:
+                return self._examine(timeout)
+            finally:
+                self.backend.end()
+
+    def renew(self) -> Desktop:
+        """See `Desktop.renew`. What is returned has no interceptors yet."""
+        self.owner.refuse_if_parent("this desktop")
+        if self._renew is None:
+            raise UnsupportedAction(self.backend.name, "renew", "close it and launch another")
+        with self._last_turn("renew"):
+            if self.closed:
+                raise Closed(self._end_told)
+            self.closed = True
+            self.ledger.clear()
+            try:
+                with losses_told(self):
+                    self._forget_stop()
+                    check_alive(self)
+                    self._close_shells()
+                    self.backend.close()
+                    renewed = self._renew()
+            except BaseException:
+                self._ending.close()
+                raise
+            self._ending.forget()
+            self.successor = renewed
+            return renewed
+
+    def hand_over(self, wrap: Callable[[Core], Desktop]) -> Desktop:
+        """See `Desktop.hand_over`. `wrap` makes a desktop of the new core."""
+        with self._last_turn("hand_over"):
+            if self.closed:
+                raise Closed(self._end_told)
+            with losses_told(self):
+                self.release_strays()
+                self._forget_stop()
+                check_alive(self)
+                self._close_shells()
+            other = copy.copy(self)
+            # A list of pressed keys, a memory of what was seen and a lock of its own; the rest is the desktop's.
+            vars(other).update(
+                lock=threading.RLock(),
+                ledger=Ledger(),
+                watch=Watch(self.backend, self.clock),
+                attempts={},
+                _closing=False,
+                _end_told="this desktop is closed",
+                _stopped=None,
+                _halting=False,
+                _released=False,
+                _in_turn=InTurn(),
+                _shells={},
+                _commands={},
+            )
+            self.closed = True
+            self._ending = Ending()
+            self.successor = wrap(other)
+            return self.successor
+
+    @contextlib.contextmanager
+    def _last_turn(self, what: str) -> Iterator[None]:
+        self.owner.refuse_if_parent("this desktop")
+        before, self._closing = self._closing, True
+        for _ in range(round(_CLOSE_LOCK_LIMIT / _CLOSE_SLICE)):
+            # Asked again and again: a call that was just beginning has taken the first request as meant for the one before.
+            self.interrupt()
+            if self.lock.acquire(timeout=_CLOSE_SLICE):
+                break
+        else:
+            raise BackendError(f"{what}: another thread is still in a call on this desktop")
+        try:
+            yield
+        except DesktopLost:
+            # Who calls next is told that too.
+            self._closing = before
+            raise
+        finally:
+            self.lock.release()
+
+    def leave(self, socket: str) -> int:
+        """End the connection and leave what was launched running; see `deskhand.launchers.local.launch.leave_running`.
+
+        Returns:
+            The process id of the guard, which listens at `socket` from now on.
+        """
+        with self.turn():
+            self.backend.round_trip()
+            self._close_shells()
+            guard = self.own_guard()
+            pid = guard.detach(socket)
+            self.closed = True
+            self._ending.forget()
+            self.backend.close()
+            guard.abandon()
+        return pid

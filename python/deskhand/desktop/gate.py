@@ -1,0 +1,97 @@
+"""The gate that every operation of a desktop goes through: its interceptors, in order, and the calls under way.
+
+This module owns that order: stopped, interceptors, the desktop's lock, the work, interceptors again. It knows no policy and
+writes nothing down. The interceptors stand outside the lock, so that whoever is asked may look at the desktop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+from deskhand._core.attempts import ATTEMPT, Attempt
+from deskhand._native import Interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deskhand.desktop.connection import Core
+    from deskhand.desktop.operations import Interceptor, Operation
+
+__all__ = ["operate"]
+
+_T = TypeVar("_T")
+
+
+def operate(
+    core: Core,
+    interceptors: Sequence[Interceptor],
+    operation: Operation,
+    work: Callable[[], _T],
+    *,
+    beside: bool = False,
+    interrupt: Callable[[], None] | None = None,
+) -> _T:
+    """Do `work` when every interceptor lets it pass.
+
+    Args:
+        core: The desktop.
+        interceptors: Asked in this order, and told of the outcome in the reverse one.
+        operation: What the work is.
+        work: Does it.
+        beside: It runs beside the screen, as a command does: it does not take its turn at the desktop.
+        interrupt: Ends such work, from any thread or a signal handler; called again and again until it has ended.
+    """
+    with _registered(core, operation.attempt) as attempt:
+        core.refuse_if_stopped(operation.type)
+        passed: list[tuple[Interceptor, object]] = []
+        try:
+            for interceptor in interceptors:
+                token = interceptor.before(operation)
+                passed.append((interceptor, token))
+            answer = _carry_out(core, operation, work, attempt, beside=beside, interrupt=interrupt)
+        except BaseException as error:
+            _report(passed, operation, error)
+            raise
+        _report(passed, operation, answer)
+        return answer
+
+
+def _carry_out(
+    core: Core,
+    operation: Operation,
+    work: Callable[[], _T],
+    attempt: Attempt,
+    *,
+    beside: bool,
+    interrupt: Callable[[], None] | None,
+) -> _T:
+    with contextlib.nullcontext() if beside else core.lock:
+        core.refuse_if_stopped(operation.type)
+        if attempt.ended:
+            raise Interrupted("this call was stopped")
+        attempt.acting, attempt.command = not beside, interrupt
+        try:
+            return work()
+        finally:
+            attempt.acting, attempt.command = False, None
+
+
+@contextlib.contextmanager
+def _registered(core: Core, attempt: Attempt) -> Iterator[Attempt]:
+    # A call that an interceptor makes, or the work, is an attempt of its own.
+    token = ATTEMPT.set(None)
+    core.attempts[attempt] = threading.get_ident()
+    try:
+        yield attempt
+    finally:
+        core.attempts.pop(attempt, None)
+        ATTEMPT.reset(token)
+
+
+def _report(passed: Sequence[tuple[Interceptor, object]], operation: Operation, outcome: object) -> None:
+    """Tell all of them, the last one first, also when one raises."""
+    with contextlib.ExitStack() as each:
+        for interceptor, token in passed:
+            each.callback(interceptor.after, operation, token, outcome)

@@ -1,0 +1,208 @@
+"""Whether a desktop is *started*, *live* and *ready*: the three questions that launchers, pools and `Desktop.probe` ask.
+
+This module owns what each of them means, and how it is asked through a backend. What must never appear here: how a desktop is
+made, how often it is asked, what is done about the answer. (In our image, where there is only a shell, `files/usr/local/lib/
+deskhand/probe` asks the first two for Docker.)
+
+*Started*: what belongs to it is there: a window manager, the panel that its image names, a first picture. *Live*: the other
+side answers what it is asked now. *Ready*: input arrives: the pointer is moved by one pixel and back, and the server says so.
+"""
+
+from __future__ import annotations
+
+import _thread
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from deskhand._core.events import PointerMove
+from deskhand._core.geometry import Point
+from deskhand._native import Interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from deskhand._core.geometry import Size
+    from deskhand._core.window import Window
+    from deskhand.backends.protocols import Backend
+
+__all__ = ["Expected", "Health", "examine", "is_blank", "missing", "neighbour", "unstarted"]
+
+# A pointer's image may fill a smaller screen.
+_LEAST_JUDGED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What belongs to a desktop that has started, as far as who asks knows: of somebody else's, nothing.
+
+    Attributes:
+        manager: Whether a window manager.
+        picture: Whether something is drawn, the pointer's image included; a bare X server is all black.
+        panel: The class of the panel's window, in small letters; empty for none.
+    """
+
+    manager: bool = False
+    picture: bool = False
+    panel: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How a desktop is: for each probe what is wrong, in a few words, empty where nothing is.
+
+    Attributes:
+        started: The window manager and the panel that belong to it are there, and something has been drawn.
+        live: It answers.
+        ready: Input arrives. What is not live, or was opened to look only, is not.
+    """
+
+    started: str = ""
+    live: str = ""
+    ready: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not (self.started or self.live or self.ready)
+
+    def __str__(self) -> str:
+        wrong = [f"{name}: {value}" for name in ("started", "live", "ready") if (value := getattr(self, name))]
+        return "; ".join(wrong) or "started, live and ready"
+
+
+# --- rules ---
+
+
+def is_blank(size: Size, rgb: bytes) -> bool:
+    """Whether a picture, three bytes a pixel, has one colour only; of a tiny screen nobody can tell."""
+    return min(size) >= _LEAST_JUDGED and rgb == rgb[:3] * (len(rgb) // 3)
+
+
+def neighbour(point: Point, size: Size) -> Point:
+    """The pixel beside another one; the same where a screen has no other."""
+    return Point(point.x - 1 if point.x > 0 else min(1, size.width - 1), point.y)
+
+
+def missing(
+    expected: Expected, *, manager: bool, blank: Callable[[], bool], windows: Callable[[], list[Window]]
+) -> str:
+    """What a desktop that answers still waits for, empty when it has started. What costs more is asked last."""
+    if expected.manager and not manager:
+        return "the window manager"
+    if expected.panel and all(window.class_name.lower() != expected.panel for window in windows()):
+        return "the panel"
+    if expected.picture and blank():
+        return "the first picture"
+    return ""
+
+
+# --- asking ---
+
+
+def unstarted(backend: Backend, expected: Expected) -> str:
+    """What it still waits for, as far as its backend has been told by now; empty when it has started."""
+
+    def blank() -> bool:
+        return is_blank(backend.size, backend.screen.rgb(None, None, True)[2])  # noqa: FBT003 # the native call's own
+
+    return missing(expected, manager=backend.has_window_manager(), blank=blank, windows=backend.windows)
+
+
+def examine(backend: Backend, expected: Expected, *, limit: float, refused: str, held: bool, placed: bool) -> Health:
+    """Ask all three; of what does not answer the others are not asked.
+
+    Args:
+        backend: The connection.
+        expected: What belongs to it.
+        limit: Seconds for all answers.
+        refused: Why no input may be sent; empty when it may.
+        held: Something is pressed: the pointer is not to move.
+        placed: Input of ours has put the pointer where it is taken to be.
+
+    Raises:
+        DesktopLost: The other side is gone.
+        Interrupted: Somebody else has stopped the call.
+        Reconnected: The connection broke and was made anew.
+    """
+    silent = f"no answer in {limit:g} s"
+    started = "it does not answer"
+    alarm = _Alarm(limit, backend)
+    try:
+        with alarm:
+            backend.round_trip()
+            started = unstarted(backend, expected)
+            return Health(started=started, ready=refused or _echo(backend, held=held, placed=placed))
+    except Interrupted:
+        if not alarm.rang:
+            raise
+        return Health(started=started, live=silent, ready=silent)
+
+
+def _echo(backend: Backend, *, held: bool, placed: bool) -> str:
+    """Move the pointer and see it moved; where it is in the end, it was before. Returns what is wrong."""
+    here = Point(*backend.screen.pointer)
+    steps = [neighbour(here, backend.size), here]
+    if not backend.tells_pointer:
+        # That it took the message and answered after it is all there is; and where the pointer is nobody may know.
+        steps = [here] if placed else []
+    elif held:
+        steps = [here]
+    for step in steps:
+        backend.send([PointerMove(*step)])
+        backend.round_trip()
+        if (seen := backend.screen.pointer) != step:
+            return f"the pointer was sent to {step.x}, {step.y} and is at {seen[0]}, {seen[1]}"
+    return ""
+
+
+class _Alarm:
+    """Interrupts whatever waits in its block when the time is up.
+
+    Made of bare locks and a bare thread: a Ctrl-C may come at any moment, which a `Timer` with its `Condition` does not bear.
+
+    Attributes:
+        rang: Not empty when it has.
+    """
+
+    # For one whose making is interrupted.
+    _over: _thread.LockType | None = None
+
+    def __init__(self, seconds: float, backend: Backend) -> None:
+        self.rang: list[float] = []
+        self._seconds = seconds
+        self._backend = backend
+        self._gone = _thread.allocate_lock()
+
+    def __enter__(self) -> Self:
+        over = _thread.allocate_lock()
+        over.acquire()
+        self._gone.acquire()
+        self._over = over
+        watched = (over, self._gone, self.rang, self._seconds, self._backend)
+        _thread.start_new_thread(self._watch, watched)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._over is not None:
+            self._over.release()
+        # It may just be ringing, which is not meant for whoever calls next.
+        self._gone.acquire()
+        if self.rang:
+            self._backend.clear_interrupt()
+
+    def __del__(self) -> None:
+        # A Ctrl-C may come when the block's end has hardly begun.
+        if self._over is not None and self._over.locked():
+            self._over.release()
+
+    @staticmethod
+    def _watch(
+        over: _thread.LockType, gone: _thread.LockType, rang: list[float], seconds: float, backend: Backend
+    ) -> None:
+        if not over.acquire(timeout=seconds):
+            rang.append(seconds)
+            backend.interrupt()
+        gone.release()

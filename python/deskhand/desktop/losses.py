@@ -1,0 +1,65 @@
+"""What an operation raises that failed because its desktop, or the machine below it, has died: `DesktopLost`, with the cause.
+
+This module owns which errors may be about that, and who is asked. What must never appear here: a lock, a new attempt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NoReturn
+
+from deskhand.errors import BackendError, DesktopLost, LaunchFailed, Reconnected, ServerSilent, ShellError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deskhand.desktop.connection import Core
+
+__all__ = ["MAY_TELL_OF_A_LOSS", "check_alive", "loss_behind", "losses_told", "raise_told"]
+
+MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, TimeoutError)
+# For so long a desktop that is to be made as new, or handed over, is asked whether it is lost.
+_ALIVE_LIMIT = 1.0
+
+
+@contextlib.contextmanager
+def losses_told(core: Core) -> Iterator[None]:
+    """Around what is done on a desktop or its machine.
+
+    Raises:
+        DesktopLost: Instead of what it raised because either has died.
+    """
+    try:
+        yield
+    except MAY_TELL_OF_A_LOSS as error:
+        raise_told(core, error)
+
+
+def raise_told(core: Core, error: Exception) -> NoReturn:
+    """Raise the loss that this error is about, or the error."""
+    lost = None if isinstance(error, Reconnected | ServerSilent) else loss_behind(core, error)
+    if lost is None or lost is error:
+        raise error
+    raise lost from error
+
+
+def loss_behind(core: Core, error: Exception) -> DesktopLost | None:
+    """The loss that an error is about, as far as that is known; None where nothing is lost."""
+    found = error if isinstance(error, DesktopLost) else None
+    if core.inside is not None:
+        return core.inside.loss() if found is None else core.inside.cause(found)
+    if core.orphaned:
+        return DesktopLost("guard", "its guard process has ended, and with it all that was launched")
+    return found
+
+
+def check_alive(core: Core) -> None:
+    """Raise if the desktop is lost; one that says nothing may not be. The caller has its lock."""
+    core.backend.begin()
+    core.backend.allow(_ALIVE_LIMIT)
+    try:
+        core.backend.round_trip()
+    except (ServerSilent, Reconnected):
+        pass
+    finally:
+        core.backend.end()

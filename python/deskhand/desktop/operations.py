@@ -1,0 +1,178 @@
+"""What is done on a desktop, as values: `Operation`, whose call it is (`Call`), and who hears of it (`Interceptor`).
+
+This module is pure. It knows no desktop, no policy and no provider.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from deskhand._core.arguments import expect
+from deskhand._core.attempts import Attempt
+from deskhand.errors import ActionError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from deskhand.actions import Action
+    from deskhand.desktop.desktop import Desktop
+
+__all__ = ["Call", "Interceptor", "Operation", "SafetyCheck", "calling", "current_call"]
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyCheck:
+    """A check that the provider wants a person to have seen before the call is carried out.
+
+    OpenAI's `pending_safety_checks` have these fields. Google's `safety_decision` becomes one with the code
+    `require_confirmation` and the explanation as its message.
+
+    Attributes:
+        id: The provider's own.
+        code: What kind of check.
+        message: What the provider says to people.
+    """
+
+    id: str
+    code: str | None = None
+    message: str | None = None
+
+
+class Call:
+    """One call of a provider's tool: who asks for what is done.
+
+    Attributes:
+        provider: `openai`, `anthropic`, `google`, `mcp`...; empty when nobody said.
+        call_id: The provider's own id of this call.
+        agent: Which agent, where there are several.
+        turn: Which turn of its conversation.
+        safety_checks: What the provider wants to have confirmed. Nothing of the call is done before each of them was.
+    """
+
+    __slots__ = ("_acknowledged", "agent", "call_id", "provider", "safety_checks", "turn")
+
+    def __init__(
+        self,
+        provider: str = "",
+        call_id: str = "",
+        *,
+        agent: str = "",
+        turn: str = "",
+        safety_checks: Iterable[SafetyCheck] = (),
+    ) -> None:
+        """See the attributes."""
+        self.provider: str = provider
+        self.call_id: str = call_id
+        self.agent: str = agent
+        self.turn: str = turn
+        self.safety_checks: tuple[SafetyCheck, ...] = tuple(safety_checks)
+        self._acknowledged: tuple[SafetyCheck, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Call({self.provider!r}, {self.call_id!r}, agent={self.agent!r}, turn={self.turn!r})"
+
+    @property
+    def acknowledged(self) -> tuple[SafetyCheck, ...]:
+        """The safety checks that a person answered with an explicit yes, in the order of `safety_checks`.
+
+        These, and no others, may be sent to the provider as acknowledged; see `Desktop.review`.
+        """
+        return self._acknowledged
+
+    def acknowledge(self, check: SafetyCheck) -> None:
+        """Note that somebody was asked about this check and said yes. For `Guard` only.
+
+        Raises:
+            ActionError: The call has no such check.
+        """
+        if check not in self.safety_checks:
+            raise ActionError(f"the call {shown(self.call_id)} has no safety check {shown(check.id)}")
+        said = {*self._acknowledged, check}
+        self._acknowledged = tuple(each for each in self.safety_checks if each in said)
+
+
+_CALL: ContextVar[Call | None] = ContextVar("deskhand_call", default=None)
+
+
+def current_call() -> Call:
+    """The call that this context works for; an empty one where nobody said."""
+    return _CALL.get() or Call()
+
+
+def calling(call: Call) -> contextlib.AbstractContextManager[Call]:
+    """Everything that is done on desktops in this block, in this thread or task, is done for `call`.
+
+    Example:
+        >>> with deskhand.calling(Call("openai", "call_1")):
+        ...     desktop.perform(LeftClick((400, 300)))
+    """
+    return _calling(expect("calling: call", call, Call))
+
+
+@contextlib.contextmanager
+def _calling(call: Call) -> Iterator[Call]:
+    token = _CALL.set(call)
+    try:
+        yield call
+    finally:
+        _CALL.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that is done on a desktop. Operations are equal when they do the same, whoever asks for it.
+
+    Attributes:
+        type: `perform`, `screenshot`, `start`, `shell`, `host_shell` (on this machine), `open_shell`, `open_host_shell`,
+            `read_file`, `write_file`, `copy_in`, `copy_out`, `get_clipboard`, `set_clipboard`, `windows`, `activate`,
+            `close_window`, `resize`, `logs`, `usage`, `probe`, `navigate`, `safety_check`, or a provider's own word.
+        target: The command line, path, URL or text that it is about.
+        size: How many bytes it writes, where that is known.
+        cwd: Where a command runs, when that was asked for.
+        env: What is added to the command's environment: names and values.
+        actions: What a `perform` does. A policy is asked about each of them.
+        data: What a `write_file` writes.
+        call: Whose call it is.
+        desktop: The same desktop without interceptors: an interceptor looks through it without being asked about that look.
+        attempt: The call under way, for an interceptor that waits: whoever stops the call ends the wait.
+    """
+
+    type: str
+    target: str = ""
+    size: int | None = None
+    cwd: str | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    actions: tuple[Action, ...] = ()
+    data: bytes | None = field(default=None, repr=False)
+    call: Call = field(default_factory=Call, compare=False, repr=False)
+    desktop: Desktop | None = field(default=None, compare=False, repr=False)
+    attempt: Attempt = field(default_factory=Attempt, compare=False, repr=False)
+
+
+class Interceptor(Protocol):
+    """Stands in a desktop's gate: every operation goes past it. Give it to `Desktop.also`.
+
+    It is called in the thread that makes the call, by several threads at once where several use the desktop. What it calls
+    through `operation.desktop` no interceptor sees.
+    """
+
+    def before(self, operation: Operation) -> object:
+        """An operation is about to be done. What this raises, the call raises, and nothing is done.
+
+        Returns:
+            A token, which `after` gets.
+        """
+        ...
+
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        """The operation has ended.
+
+        Args:
+            operation: What was done.
+            token: What `before` returned.
+            outcome: What the call returns, or the exception that it raises. A later interceptor's refusal is one.
+        """
+        ...

@@ -1,0 +1,249 @@
+"""Looking at a desktop and waiting for it: the settle machine run on a real clock and a real backend.
+
+This module owns what has been seen so far, the ambient changes learnt from it, and the loops that wait. What must never appear
+here: input, a lock (callers hold the desktop's), a rule of settling (see `deskhand._core.settle`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING
+
+from deskhand._core.formats import encode
+from deskhand._core.geometry import Point, Rect, Size, Viewport, check_region
+from deskhand._core.observation import Screenshot
+from deskhand._core.settle import Ambient, Machine, Reason, Settle, Verdict
+from deskhand._core.sizes import picture_size
+from deskhand._native import Interrupted
+from deskhand.errors import ServerSilent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deskhand._core.formats import Format
+    from deskhand._core.sizes import PictureSize
+    from deskhand.backends.protocols import Backend
+
+__all__ = ["GRACE", "Watch"]
+
+# Waits are cut so that a stop asked for from another thread is never far away.
+_SLICE = 0.25
+# At the end of its time a server that is slow is not named silent.
+GRACE = 0.2
+
+
+class Watch:
+    """One desktop's eyes.
+
+    Attributes:
+        clock: Monotonic seconds.
+        before: The screen's generation before what was sent since `catch_up`, as far as that is known.
+        stop: Set from another thread to end the wait under way with `Interrupted`.
+    """
+
+    def __init__(self, backend: Backend, clock: Callable[[], float]) -> None:
+        """Watch `backend`, with times from `clock` in monotonic seconds."""
+        self.stop = False
+        self._backend = backend
+        self._screen = backend.screen
+        self.clock = clock
+        self._ambient = Ambient()
+        self._seen = self._screen.generation
+        self._epoch = self._screen.epoch
+        self._mark: int | None = None
+        self.before: int = self._seen
+
+    def check_stop(self) -> None:
+        """Raise `Interrupted` if a stop was asked for."""
+        if self.stop:
+            raise Interrupted("this call was stopped")
+
+    def catch_up(self, limit: float | None = None) -> None:
+        """Tell what follows from what was before, and learn what changed on its own since the last call; see `Backend.mark`."""
+        self._mark = self._backend.mark(limit)
+        self._backend.take_stock()
+        self.before = self._screen.generation
+        if self._mark is None:
+            self._screen.keep()
+        if self._screen.epoch != self._epoch:
+            self._epoch = self._screen.epoch
+            self._ambient.forget()
+        for at, rects in self._news():
+            self._ambient.feed(at, rects)
+
+    def changes(self) -> list[Rect]:
+        """What changed since `catch_up`."""
+        self._find_mark(self._screen.generation)
+        return [Rect(*rect) for rect in self._screen.changes(self.before)]
+
+    def _find_mark(self, seen: int) -> None:
+        """What was seen before the mark came is from before. `seen` must be known before this is called."""
+        if self._mark is not None:
+            marked = self._backend.marked(self._mark)
+            self.before = seen if marked is None else marked
+            if marked is not None:
+                self._mark = None
+
+    def _news(self) -> list[tuple[float, list[Rect]]]:
+        """What changed since the last time; what is from before the mark is the desktop's own."""
+        seen = [
+            (generation, at, [Rect(*rect) for rect in rects])
+            for generation, at, rects in self._screen.history(self._seen)
+        ]
+        if seen:
+            self._seen = seen[-1][0]
+        self._find_mark(self._seen)
+        news = []
+        for generation, at, rects in seen:
+            if generation > self.before:
+                news.append((at, rects))
+            else:
+                self._ambient.feed(at, rects)
+        return news
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass, keeping the screen current."""
+        deadline = self.clock() + seconds
+        while (left := deadline - self.clock()) > 0:
+            self.check_stop()
+            self._backend.allow(left)
+            with contextlib.suppress(ServerSilent):
+                self._backend.wait(min(left, _SLICE))
+        self._backend.allow(None)
+
+    def until(self, done: Callable[[], bool], timeout: float, what: str) -> None:
+        """Wait until `done()`, which is asked whenever something happened.
+
+        Raises:
+            TimeoutError: It was not within `timeout` seconds; names `what`.
+        """
+        deadline = self.clock() + timeout
+        while not done():
+            self.check_stop()
+            left = deadline - self.clock()
+            if left <= 0:
+                raise TimeoutError(f"waited {timeout:g} s for {what}")
+            self._backend.wait(min(left, _SLICE))
+
+    def appears(self, limit: float) -> bool:
+        """Wait until something changes that did not on its own before; False after `limit` seconds. With 0 it only looks."""
+        now = self.clock()
+        machine = Machine(Settle(), now=now, ambient=self._ambient.regions(now), can_probe=False)
+        relevant: list[tuple[float, list[Rect]]] = []
+        deadline = now + limit
+        self._report(machine, relevant)
+        while not relevant and (left := deadline - self.clock()) > 0:
+            self.check_stop()
+            self._backend.wait(min(left, _SLICE))
+            self._report(machine, relevant)
+        return bool(relevant)
+
+    def settle(
+        self,
+        settings: Settle | None,
+        *,
+        at_pointer: bool = False,
+        window: int | None = None,
+        whole: bool = True,
+    ) -> Verdict:
+        """Wait until the screen has answered the input that has just been sent.
+
+        Args:
+            settings: How to wait; None does not.
+            at_pointer: The input went to the window under the pointer, else to the one with the focus.
+            window: It went to this window.
+            whole: The input is the whole of an action: what keeps changing after it is the desktop's own from here.
+        """
+        if settings is None:
+            return Verdict(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
+        now = self.clock()
+        ambient = self._ambient.regions(now)
+        machine = Machine(settings, now=now, ambient=ambient, can_probe=True, lag=self._backend.lag)
+        self._backend.allow(settings.timeout + GRACE)
+        relevant: list[tuple[float, list[Rect]]] = []
+        try:
+            verdict = self._run(machine, relevant, at_pointer=at_pointer, window=window)
+        except ServerSilent:
+            verdict = machine.silent()
+        finally:
+            self._backend.allow(None)
+        if verdict.reason is Reason.STILL_CHANGING and whole:
+            # What this action set going (a video, a spinner) goes on by itself from here.
+            for at, rects in relevant:
+                self._ambient.feed(at, rects)
+        return verdict
+
+    def _run(
+        self,
+        machine: Machine,
+        relevant: list[tuple[float, list[Rect]]],
+        *,
+        at_pointer: bool,
+        window: int | None,
+    ) -> Verdict:
+        """Ask, look and wait until the machine, which has just begun, has its verdict; `relevant` is what changed."""
+        probe = self._backend.probe(at_pointer=at_pointer, window=window)
+        if probe is None:
+            machine.unprobeable()
+        else:
+            machine.probed(machine.start)
+        unanswered = deque([] if probe is None else [probe])
+        while True:
+            # Asked before the changes are: what came before an answer must not be reported after it.
+            answers = 0
+            while unanswered and self._backend.answered(unanswered[0]):
+                unanswered.popleft()
+                answers += 1
+            self._report(machine, relevant)
+            now = self.clock()
+            for _ in range(answers):
+                machine.answered(now)
+            if machine.wants_look(now):
+                machine.looked(now, self._backend.activity())
+            verdict = machine.verdict(now)
+            if verdict is not None:
+                return verdict
+            if machine.wants_probe(now):
+                probe = self._backend.probe(at_pointer=at_pointer, window=window)
+                machine.probed(now)
+                if probe is None:
+                    machine.unprobeable()
+                else:
+                    unanswered.append(probe)
+            else:
+                self.check_stop()
+                self._backend.wait(machine.wait(now))
+
+    def _report(self, machine: Machine, relevant: list[tuple[float, list[Rect]]]) -> None:
+        for at, rects in self._news():
+            if machine.changed(at, rects):
+                relevant.append((at, rects))
+            else:
+                self._ambient.feed(at, rects)
+
+    def picture(
+        self,
+        size: PictureSize | None,
+        region: tuple[int, int, int, int] | None,
+        *,
+        cursor: bool,
+        format: Format,
+        quality: int,
+    ) -> Screenshot:
+        """The screen as it was last brought up to date."""
+        screen = self._screen
+        whole = Size(*screen.size)
+        area = check_region(Rect(*region), whole) if region is not None else None
+        wanted = picture_size(size, area.size if area is not None else whole)
+        generation = screen.generation
+        match format:
+            case "png":
+                data = screen.png(wanted, area, cursor)
+            case "indexed":
+                data = screen.indexed_png(wanted, area, cursor)
+            case "raw":
+                data = screen.rgb(wanted, area, cursor)[2]
+            case lossy:
+                data = encode(screen.rgb(wanted, area, cursor)[2], wanted, lossy, quality)
+        return Screenshot(data, format, Viewport(whole, wanted, area), Point(*screen.pointer), generation)

@@ -1,0 +1,1 @@
+"""Episodes as the environments of other frameworks."""

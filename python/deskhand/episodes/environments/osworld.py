@@ -1,0 +1,251 @@
+"""An environment of OSWorld's shape, so that an agent and a runner written for it work here unchanged.
+
+    >>> env = OSWorldEnv(action_space="pyautogui")
+    >>> seen = env.reset(task_config={"id": "text-replace-word"})
+    >>> while not done:
+    ...     response, actions = agent.predict(env.instruction, seen)
+    ...     for action in actions:
+    ...         seen, reward, done, info = env.step(action)
+    >>> env.evaluate()
+
+What it does not copy are the fixed sleeps: `reset` and `step` return when the screen has answered, so a runner's own may be set
+to 0. Source of the shape: `desktop_env` 1.0.2 and the `lib_run_single.py` that drives it.
+
+What must never appear here: an action that is decoded (see `deskhand.providers.osworld`), a task.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import TYPE_CHECKING, Any
+
+from deskhand._core.settle import Settle
+from deskhand.episodes.tasks.catalogue import find_tasks
+from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.task import Grade, Task, instance_seed
+from deskhand.errors import ActionError, TaskError, shown
+from deskhand.pool.pool import Pool
+from deskhand.providers import osworld
+from deskhand.providers.session import Seat
+from deskhand.providers.values import Finish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.pool.pool import ResetBy
+
+__all__ = ["OSWorldEnv"]
+
+_STILL = Settle(timeout=10.0)
+
+
+class OSWorldEnv:
+    """A desktop with a task, as OSWorld's `DesktopEnv` has it.
+
+    Attributes:
+        action_space: `computer_13` or `pyautogui`.
+        instruction: What the agent is to do; None before the first `reset`.
+        action_history: What was asked for since then.
+        vm_platform: Always `Linux`.
+    """
+
+    vm_platform = "Linux"
+
+    def __init__(
+        self,
+        *,
+        action_space: str = "computer_13",
+        screen_size: tuple[int, int] | None = None,
+        pool: Pool | None = None,
+        backend: str | Callable[..., Desktop] = "local",
+        reset: ResetBy = "fresh",
+        require_a11y_tree: bool = False,
+        require_terminal: bool = False,
+        **options: Any,
+    ) -> None:
+        """Make it; its desktop comes up at the first `reset`.
+
+        Args:
+            action_space: What `step` takes: dictionaries, or source of pyautogui, which is read and never run.
+            screen_size: Of the pictures; by default of the task's screen.
+            pool: Where desktops come from; who made it closes it. By default one of this environment's own for each size.
+            backend: What that pool launches, see `deskhand.Pool`.
+            reset: Of a pool of its own: how a desktop is made as new.
+            require_a11y_tree: Must be False: there is none.
+            require_terminal: Must be False, likewise.
+            options: For every launch of a pool of its own.
+
+        Raises:
+            ActionError: There is no such action space, or something is required that there is not.
+        """
+        if action_space not in osworld.SPACES:
+            raise ActionError(f"an action space is one of {', '.join(osworld.SPACES)}, not {shown(action_space)}")
+        if require_a11y_tree or require_terminal:
+            raise ActionError("an observation has the screenshot only: neither the accessibility tree nor the terminal")
+        self.action_space = action_space
+        self.instruction: str | None = None
+        self.action_history: list[object] = []
+        self._size = screen_size
+        self._given = pool
+        self._options: dict[str, Any] = {"launch": backend, "size": 1, "warm": 0, "reset": reset, **options}
+        self._own: tuple[tuple[int, int], Pool] | None = None
+        self._held = contextlib.ExitStack()
+        self._task: Task | None = None
+        self._seed = 0
+        self._stage: Stage | None = None
+        self._seat: Seat | None = None
+        self._gave_up = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def reset(
+        self,
+        task_config: Task | str | Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Set a task up on a desktop made as new.
+
+        Args:
+            task_config: The task, its name, or a mapping with its name as `id`, and perhaps its `seed`. None: the same again.
+            seed: Which instance; 0 by default, and where `task_config` is None the one of before.
+            options: Nothing is looked at.
+
+        Returns:
+            The first observation: `screenshot` (a PNG), `instruction`, and None for `accessibility_tree` and `terminal`.
+
+        Raises:
+            TaskError: There is no such task.
+            LaunchFailed: No desktop comes up.
+        """
+        del options
+        if isinstance(task_config, Task):
+            task = task_config
+        elif task_config is None:
+            if self._task is None:
+                raise ActionError("reset: say which task, as task_config")
+            task = self._task
+            seed = self._seed if seed is None else seed
+        else:
+            config: dict[str, Any] = {"id": task_config} if isinstance(task_config, str) else dict(task_config)
+            task = _named(config.get("id"))
+            seed = config.get("seed") if seed is None else seed
+        self._leave()
+        self._task, self._seed = task, seed or 0
+        instance = instance_seed(0, task.name, "", self._seed)
+        parameters = task.parameters(random.Random(instance))  # noqa: S311 # to be repeated
+        desktop = self._held.enter_context(self._pool(task).acquire(120.0))
+        self._stage = Stage(desktop, parameters, desktop.home or "")
+        task.setup(self._stage)
+        desktop.perform(settle=_STILL, format="raw")
+        self._seat = Seat(desktop, size=self._size, provider="osworld")
+        self.instruction = task.instruction(parameters)
+        self.action_history.clear()
+        self._gave_up = False
+        return self._get_obs()
+
+    def step(self, action: object, pause: float = 2) -> tuple[dict[str, Any], float, bool, dict[str, Any]]:
+        """Act, and return when the screen has answered.
+
+        Args:
+            action: One of the action space; `WAIT`, `DONE` and `FAIL` too.
+            pause: Nothing is slept.
+
+        Returns:
+            The observation (with `error`, where the action could not be done), 0.0 as the reward, whether the agent says that
+            it has ended, and `{"done": True}` or `{"fail": True}` then.
+
+        Raises:
+            ActionError: There was no `reset`.
+            DesktopLost: There is no desktop any more.
+        """
+        del pause
+        seat, _ = self._begun("step")
+        self.action_history.append(action)
+        try:
+            call = osworld.decode(action, seat.viewport, pointer=seat.desktop.pointer)
+        except ActionError as error:
+            return osworld.encode(seat.unreadable(error), instruction=self.instruction), 0.0, False, {}
+        ends = [step.status for step in call.steps if isinstance(step, Finish)]
+        self._gave_up = "failed" in ends
+        info = {"fail" if self._gave_up else "done": True} if ends else {}
+        seen = osworld.encode(seat.carry_out(call), instruction=self.instruction)
+        return seen, 0.0, bool(ends), info
+
+    def evaluate(self) -> float:
+        """The task's score, 0...1; 0 after `FAIL`, since every task here can be done.
+
+        Raises:
+            ActionError: There was no `reset`.
+        """
+        _, stage = self._begun("evaluate")
+        assert self._task is not None  # noqa: S101 # it has begun
+        if self._gave_up:
+            return 0.0
+        found = self._task.evaluate(stage)
+        return found.score if isinstance(found, Grade) else float(found)
+
+    def render(self, mode: str = "rgb_array") -> bytes:
+        """The screen as a PNG."""
+        if mode != "rgb_array":
+            raise ActionError(f"render: the mode is 'rgb_array', not {shown(mode)}")
+        screenshot: bytes = self._get_obs()["screenshot"]
+        return screenshot
+
+    def _get_obs(self) -> dict[str, Any]:
+        # Runners call it by this name.
+        seat, _ = self._begun("_get_obs")
+        return {
+            "screenshot": seat.look().data,
+            "accessibility_tree": None,
+            "terminal": None,
+            "instruction": self.instruction,
+        }
+
+    def _begun(self, what: str) -> tuple[Seat, Stage]:
+        if self._seat is None or self._stage is None:
+            raise ActionError(f"{what}: reset the environment first")
+        return self._seat, self._stage
+
+    def _pool(self, task: Task) -> Pool:
+        if self._given is not None:
+            return self._given
+        if self._own is None or self._own[0] != task.screen:
+            self._end_pool()
+            self._own = (task.screen, Pool(screen=task.screen, **self._options))
+        return self._own[1]
+
+    def _leave(self) -> None:
+        self._seat = self._stage = None
+        self._held.close()
+
+    def _end_pool(self) -> None:
+        own, self._own = self._own, None
+        if own is not None:
+            own[1].close()
+
+    def close(self) -> None:
+        """Give the desktop back, and end a pool of its own. Again is harmless."""
+        self._leave()
+        self._end_pool()
+
+
+def _named(name: object) -> Task:
+    if not isinstance(name, str):
+        raise TaskError(
+            shown(name), "a task's config names it", 'pass {"id": "text-replace-word"}; `deskhand tasks list` has all'
+        )
+    tasks = find_tasks([name])
+    if len(tasks) != 1:
+        raise TaskError(name, f"an environment has one task, and these are {len(tasks)}", "name one of them")
+    return tasks[0]

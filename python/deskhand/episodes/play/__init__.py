@@ -1,0 +1,1 @@
+"""Playing one episode: agents, attempts, budgets, replay."""

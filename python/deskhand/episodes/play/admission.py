@@ -1,0 +1,233 @@
+"""Whether a task may be counted on: it can be done every time, doing nothing never does it, and it begins the same each time.
+
+This module owns what admits a task, and the attempts that show it. What must never appear here: how one attempt goes (see
+`deskhand.episodes.play.attempt`), what is shown meanwhile (see `deskhand.cli.tasks`).
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deskhand._core.settle import Settle
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.outcome import Cause
+from deskhand.episodes.play.attempt import attempt
+from deskhand.episodes.play.budget import Unrecorded
+from deskhand.episodes.play.pools import Fleet
+from deskhand.episodes.play.supervision import Stop
+from deskhand.episodes.record.frame_diff import difference, extent
+from deskhand.errors import EpisodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from deskhand._core.geometry import Rect
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.episodes.play.attempt import Places
+    from deskhand.episodes.record.frame_diff import Region
+    from deskhand.episodes.tasks.task import Task
+
+__all__ = ["AGENTS", "Admission", "FirstFrame", "Instance", "admit", "judge"]
+
+AGENTS = ("oracle", "nothing")
+"""Who tries each instance: who does it, and who does not."""
+
+_NAMES = {"oracle": "its oracle", "nothing": "doing nothing"}
+
+_STILL = Settle(timeout=5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFrame:
+    """What an agent sees first, without the pointer.
+
+    Attributes:
+        pixels: Rows of RGB.
+        busy: What moves by itself.
+    """
+
+    pixels: NDArray[np.uint8]
+    busy: tuple[Rect, ...]
+
+    def differs(self, other: FirstFrame, masks: Sequence[Region] = ()) -> tuple[int, Region | None]:
+        """How many pixels differ from another one's, and where, apart from `masks` and what moves by itself in either."""
+        if self.pixels.shape != other.pixels.shape:
+            height, width = max(self.pixels.shape[:2], other.pixels.shape[:2])
+            return height * width, (0, 0, width, height)
+        differing = difference(self.pixels, other.pixels, [*self.busy, *other.busy], masks)
+        return int(differing.sum()), extent(differing)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One instance, tried by each of `AGENTS` on a desktop of its own.
+
+    Attributes:
+        task: The task's name.
+        seed: Which one.
+        results: By agent: what came of it; see `deskhand.episodes.play.attempt.attempt`.
+        pixels: How many pixels differ between what both saw first; None when one did not come so far.
+        region: Where: the smallest rectangle (x, y, width, height) with all of them.
+    """
+
+    task: str
+    seed: int
+    results: Mapping[str, Mapping[str, Any]]
+    pixels: int | None
+    region: Region | None = None
+
+    @property
+    def complaints(self) -> Sequence[str]:
+        """What speaks against the task, in words."""
+        found = []
+        for agent, success in zip(AGENTS, (True, False), strict=True):
+            result = self.results[agent]
+            if not result["valid"]:
+                found.append(f"{_NAMES[agent]} could not be tried: {_why(result)}")
+            elif bool(result["success"]) is not success or (success and result["cause"] is not None):
+                # An oracle that was stopped at a limit has not done it, whatever it left.
+                found.append(f"{_NAMES[agent]} {'fails' if success else 'does not fail'}: {_why(result)}")
+        if self.pixels:
+            found.append(
+                f"it begins with another picture the second time: {self.pixels} pixels differ, all within {self.region} "
+                "(x, y, width, height)"
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What the attempts at one task show.
+
+    Attributes:
+        task: The task's name.
+        runs: How many instances were tried.
+        passed: By agent: how many of them were done. All and none are wanted.
+        unsteady: How many evaluations differed from the one right after them.
+        frames: How many instances began with another picture the second time.
+        complaints: What speaks against the task, by seed.
+    """
+
+    task: str
+    runs: int
+    passed: Mapping[str, int]
+    unsteady: int
+    frames: int
+    complaints: Mapping[int, Sequence[str]]
+
+    @property
+    def admitted(self) -> bool:
+        """Whether nothing speaks against it."""
+        return self.runs > 0 and not self.complaints
+
+
+def admit(
+    tasks: Sequence[Task],
+    *,
+    runs: int = 20,
+    desktops: int = 1,
+    backend: str = "local",
+    image: str | None = None,
+    run_seed: int = 0,
+    tell: Callable[[Instance], None] = lambda _instance: None,
+) -> list[Admission]:
+    """Try each task's first `runs` instances, once by its oracle and once by nobody, each on a fresh desktop.
+
+    Args:
+        tasks: Which ones.
+        runs: How many instances of each.
+        desktops: How many of them at once.
+        backend: `local` or `docker`.
+        image: The container image, instead of the tasks' own.
+        run_seed: From which all instances follow.
+        tell: Hears of each instance as soon as it was tried, one at a time, in the thread that did.
+
+    Returns:
+        What was found, in the order of the tasks.
+
+    Raises:
+        EpisodeError: Programs are missing where the desktops are.
+    """
+    tried: list[Instance] = []
+    stop, lock = Stop(), threading.Lock()
+    with Fleet(tasks, backend=backend, desktops=desktops, image=image) as fleet:
+        _need_programs(fleet)
+
+        def one(task: Task, seed: int) -> None:
+            found = _try(task, seed, fleet.places(task), run_seed, stop)
+            if stop.reason is not None:
+                return
+            with lock:
+                tried.append(found)
+                tell(found)
+
+        with ThreadPoolExecutor(desktops, thread_name_prefix="deskhand-admission") as pool:
+            # Seed by seed: whoever stops it has seen something of every task.
+            jobs = [pool.submit(one, task, seed) for seed in range(runs) for task in tasks]
+            try:
+                for job in jobs:
+                    job.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                stop("the check was stopped")
+                raise
+    return [judge(task.name, [each for each in tried if each.task == task.name]) for task in tasks]
+
+
+def judge(task: str, tried: Sequence[Instance]) -> Admission:
+    """What the attempts at one task say of it."""
+    results = [result for each in tried for result in each.results.values()]
+    return Admission(
+        task=task,
+        runs=len(tried),
+        passed={agent: sum(bool(each.results[agent]["success"]) for each in tried) for agent in AGENTS},
+        unsteady=sum(result["cause"] == Cause.EVALUATOR_FAILED for result in results),
+        frames=sum(bool(each.pixels) for each in tried),
+        complaints={each.seed: each.complaints for each in sorted(tried, key=lambda e: e.seed) if each.complaints},
+    )
+
+
+def _why(result: Mapping[str, Any]) -> str:
+    parts = (result["cause"], result["detail"], result["reason"])
+    return ": ".join(str(part) for part in parts if part) or "no reason is given"
+
+
+def _need_programs(fleet: Fleet) -> None:
+    missing = fleet.missing()
+    if missing:
+        by_task = "; ".join(f"{task} needs {', '.join(programs)}" for task, programs in missing.items())
+        raise EpisodeError(f"programs are missing: {by_task}; install them, or check these tasks with --backend docker")
+
+
+def _try(task: Task, seed: int, places: Places, run_seed: int, stop: Stop) -> Instance:
+    key = Key(task.name, "", seed, 0)
+    records = {agent: _FirstFrameOnly() for agent in AGENTS}
+    results = {
+        agent: attempt(task, key, places, agent, record, run_seed=run_seed, stop=stop)
+        for agent, record in records.items()
+    }
+    one, other = (record.first for record in records.values())
+    # Only the difference is kept: a picture has three megabytes.
+    pixels, region = one.differs(other, task.masks) if one is not None and other is not None else (None, None)
+    return Instance(task.name, seed, results, pixels, region)
+
+
+class _FirstFrameOnly(Unrecorded):
+    """A record that keeps nothing but the first frame."""
+
+    def __init__(self) -> None:
+        self.first: FirstFrame | None = None
+
+    def frame(self, desktop: Desktop, cause: str = "") -> str:
+        """Keep the first one."""
+        if cause != "first":
+            return ""
+        busy = desktop.perform(settle=_STILL, format="raw").busy
+        self.first = FirstFrame(desktop.screenshot(cursor=False, format="raw").array(), busy)
+        return ""

@@ -1,0 +1,527 @@
+"""One try at one episode: a desktop, setup, the agent's part under its limits, evaluation, a result.
+
+This module owns the order of these, and sees to it that whatever fails in one of them is called by its cause and goes no
+further. What must never appear here: whether an episode is tried again (see `deskhand.episodes.run.worker`), how a desktop is
+made (see `deskhand.launch`), the form of the record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import random
+import signal
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, Protocol
+
+from deskhand._core.redaction import clean
+from deskhand._core.settle import Settle
+from deskhand.desktop.desktop import bare
+from deskhand.episodes.outcome import RULES, Cause
+from deskhand.episodes.play.agents import Episode, find_agent
+from deskhand.episodes.play.budget import Gate, Unrecorded
+from deskhand.episodes.play.failures import blame, described, unwritten
+from deskhand.episodes.play.supervision import Stop, Work
+from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.task import Grade, instance_seed
+from deskhand.errors import BackendError, DeskhandError, DesktopLost, EpisodeError, shown
+from deskhand.machine.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.desktop.operations import Operation
+    from deskhand.episodes.ledger.ledger import Key
+    from deskhand.episodes.play.agents import Agent
+    from deskhand.episodes.play.budget import Record
+    from deskhand.episodes.tasks.task import Limits, Task
+
+__all__ = ["Places", "attempt"]
+
+VERSION = 1
+"""Of the result's form."""
+
+_START_LIMIT = 120.0
+_SETUP_LIMIT = 180.0
+_EVALUATE_LIMIT = 120.0
+_GRACE = 2.0
+_STILL = Settle(timeout=10.0)
+_LAST = Settle(timeout=5.0)
+_PROBE = 2.0
+_ANSWER = 1 << 16
+_REASON = 2000
+_STATE = 1 << 20
+_TRACE = 8192
+# A program that ended by one of these did not end because somebody closed or killed it.
+_CRASHES = {
+    signal.SIGABRT,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGSEGV,
+    signal.SIGSYS,
+    signal.SIGTRAP,
+}
+_SIGNALLED = 128
+
+
+class Places(Protocol):
+    """Where desktops come from: a `deskhand.Pool`, or anything that gives one for the length of a `with` block.
+
+    Who got a desktop may have handed it over: the one to be ended is the last `successor`.
+    """
+
+    def acquire(self, timeout: float | None = ...) -> AbstractContextManager[Desktop]:
+        """A desktop, after `timeout` seconds at most; one that has `cancel()` is waited for no longer once it is called."""
+        ...
+
+
+class _Over(Exception):
+    """The attempt ends here."""
+
+    def __init__(self, cause: Cause, detail: str, error: BaseException | None = None) -> None:
+        super().__init__(detail)
+        self.cause = cause
+        self.detail = detail
+        self.trace = "" if error is None else _trace(error)
+
+
+def attempt(
+    task: Task,
+    key: Key,
+    places: Places,
+    agent: Agent | str,
+    record: Record | None = None,
+    *,
+    number: int = 1,
+    agent_name: str | None = None,
+    run_seed: int = 0,
+    worker: str = "",
+    failures: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
+    stop: Stop | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    wall: Callable[[], float] = time.time,
+) -> dict[str, Any]:
+    """Try an episode once. It raises nothing: whatever happens is in the result, under its cause.
+
+    Args:
+        task: What is to be done.
+        key: Which instance of it.
+        places: Where a desktop comes from.
+        agent: Who does it, or its name.
+        record: Where it is written down; None: nowhere. It is finished and closed here.
+        number: Of this attempt, 1, 2, 3...
+        agent_name: What it is called in the result; by default by its own name.
+        run_seed: Of the run.
+        worker: Whose attempt it is.
+        failures: What the attempts before ended with.
+        limits: Instead of the task's own.
+        stop: Ends it as soon as it is asked for; the cause is `cancelled` then, and no result is recorded.
+        clock: Monotonic seconds.
+        wall: Seconds since 1970.
+
+    Returns:
+        What came of it, in the form of `result.json`.
+    """
+    trial = _Attempt(task, key, agent, record or Unrecorded(), limits or task.limits, stop or Stop(), clock)
+    started, began = wall(), clock()
+    trial.run(places, run_seed)
+    # By the clock that nobody can set: an attempt does not end before it has begun.
+    ended = started + clock() - began
+    name = agent if isinstance(agent, str) else agent_name or getattr(agent, "__qualname__", type(agent).__name__)
+    known = {"worker": worker, "started": started, "ended": ended, "attempt": number, "agent": name}
+    result = trial.result(known, failures or {})
+    return trial.finish(result)
+
+
+class _Attempt:
+    def __init__(  # noqa: PLR0917 # it is made in one place
+        self,
+        task: Task,
+        key: Key,
+        agent: Agent | str,
+        record: Record,
+        limits: Limits,
+        stop: Stop,
+        clock: Callable[[], float],
+    ) -> None:
+        self.task = task
+        self.key = key
+        self.agent = agent
+        self.record = record
+        self.limits = limits
+        self.stop = stop
+        self.clock = clock
+        self.instance = 0
+        self.parameters: Mapping[str, Any] = {}
+        self.instruction = ""
+        self.cause: Cause | None = None
+        self.details: list[str] = []
+        self.trace = ""
+        self.grade: Grade | None = None
+        self.answer: str | None = None
+        self.frames = {"first": "", "final": ""}
+        self.times = dict.fromkeys(("reset", "setup", "agent", "evaluate", "total"), 0.0)
+        self.work: Work | None = None
+        self.gate = Gate(limits, record, over=self._wake, clock=clock)
+        self.programs: list[Program] = []
+
+    # --- the order of things ---
+
+    def run(self, places: Places, run_seed: int) -> None:
+        begun = self.clock()
+        try:
+            self._play(places, run_seed)
+        except _Over as over:
+            self._conclude(over.cause, over.detail)
+            self.trace = self.trace or over.trace
+        except (OSError, EpisodeError) as error:
+            self._conclude(Cause.RECORD_FAILED, unwritten(error))
+        except BaseException as error:  # noqa: BLE001 # contained to this episode
+            self._conclude(Cause.DRIVER_BUG, described(error))
+            self.trace = _trace(error)
+        self.times["total"] = self.clock() - begun
+
+    def _play(self, places: Places, run_seed: int) -> None:
+        task, key = self.task, self.key
+        self.instance = instance_seed(run_seed, task.name, key.variant, key.seed)
+        self._bounded("the task's parameters", self._prepare, _SETUP_LIMIT, Cause.SETUP_FAILED)
+        self.record.event(
+            "begin",
+            **key._asdict(),
+            instruction=self.instruction,
+            parameters=self.parameters,
+            screen=list(task.screen),
+            limits={"steps": self.limits.steps, "seconds": self.limits.seconds},
+        )
+        with contextlib.ExitStack() as held:
+            with self._timed("reset"):
+                desktop = self._start(held, places)
+            self.record.event("reset", seconds=self.times["reset"])
+            with self._timed("setup"):
+                self._bounded("setup", lambda: self._set_up(desktop), _SETUP_LIMIT, Cause.SETUP_FAILED, desktop)
+            self.record.event("setup", seconds=self.times["setup"])
+            with self._timed("agent"):
+                desktop = self._let_act(_latest(desktop))
+            # What the record took is not the agent's time.
+            self.times["agent"] -= self.gate.seconds["record"]
+            if self.answer is not None:
+                self.record.event("answer", text=self.answer)
+            with self._timed("evaluate"):
+                if not desktop.closed:
+                    self._bounded(
+                        "evaluation", lambda: self._evaluate(desktop), _EVALUATE_LIMIT, Cause.EVALUATOR_FAILED, desktop
+                    )
+                    self._look_for_crashes(desktop)
+            self.record.event("evaluate", seconds=self.times["evaluate"])
+
+    def _prepare(self) -> None:
+        parameters = self.task.parameters(random.Random(self.instance))  # noqa: S311 # to be repeated
+        self.parameters = json.loads(json.dumps(dict(parameters), allow_nan=False))
+        instruction = self.task.instruction(self.parameters)
+        if not isinstance(instruction, str) or not instruction.strip():
+            raise TypeError(f"the instruction is {shown(instruction)}, and no text")
+        self.instruction = instruction
+
+    def _start(self, held: contextlib.ExitStack, places: Places) -> Desktop:
+        try:
+            waiting = places.acquire(_START_LIMIT)
+            unsubscribe = self.stop.subscribe(getattr(waiting, "cancel", lambda: None))
+            try:
+                return held.enter_context(waiting)
+            finally:
+                unsubscribe()
+        except Exception as error:
+            if self.stop.reason is not None:
+                raise _Over(Cause.CANCELLED, self.stop.reason) from error
+            lost = isinstance(error, DesktopLost)
+            raise _Over(Cause.DESKTOP_LOST if lost else Cause.DESKTOP_START, described(error), error) from error
+
+    def _set_up(self, desktop: Desktop) -> None:
+        desktop = bare(desktop)
+        noticed = desktop.also(_Started(self.programs))
+        self.task.setup(Stage(noticed, self.parameters, desktop.home or ""))
+        seen = desktop.perform(settle=_STILL, format="raw")
+        if not seen.settled:
+            raise BackendError(f"the screen does not come to rest: {seen.reason}")
+        self._keep(desktop, "first")
+        # What setup has left behind in threads of its own can do nothing any more.
+        desktop.hand_over()
+
+    def _let_act(self, desktop: Desktop) -> Desktop:
+        """The agent's part. Returns another object for the desktop: with the agent's nobody can do anything any more."""
+        gate = self.gate
+        # It passes on to the recorder what it lets through.
+        acting = desktop.also(gate)
+        stage = Stage(acting, self.parameters, desktop.home or "")
+        seed = hashlib.sha256(f"{self.instance}|agent|{self.key.repeat}".encode()).digest()
+        episode = Episode(
+            self.instruction,
+            acting,
+            seed=int.from_bytes(seed[:8], "big"),
+            limits=self.limits,
+            key=self.key,
+            gate=gate,
+            oracle=lambda: self.task.oracle(stage),
+            clock=self.clock,
+        )
+        self.record.attach(desktop)
+        try:
+            work = self.work = Work(lambda: self._agent()(episode), "deskhand-agent", self.stop)
+            abandoned = self._await_end(work, desktop)
+        finally:
+            self.record.detach()
+        latest = _handed_over(desktop)
+        gate.seal()
+        self._judge(work, abandoned=abandoned, closed=latest.closed)
+        return latest
+
+    def _agent(self) -> Agent:
+        return find_agent(self.agent) if isinstance(self.agent, str) else self.agent
+
+    def _await_end(self, work: Work, desktop: Desktop) -> bool:
+        """Wait for the agent, or end its part. Returns whether it had to be left alone."""
+        deadline = self.clock() + self.limits.seconds
+        while not work.wait(deadline - self.clock()):
+            if self.stop.reason is not None:
+                self.gate.close(Cause.CANCELLED, self.stop.reason)
+            elif self.clock() >= deadline:
+                self.gate.close(Cause.AGENT_BUDGET, f"all {self.limits.seconds:g} s were used up")
+            if self.gate.ended is not None:
+                return not work.end(_GRACE, desktop.interrupt)
+        return False
+
+    def _judge(self, work: Work, *, abandoned: bool, closed: bool) -> None:
+        """What the agent's part came to. An invalid one is not evaluated."""
+        error, ended = work.error, self.gate.ended
+        if ended is not None:
+            self._conclude(*ended)
+        elif error is not None:
+            self._conclude(blame(error), described(error))
+            self.trace = _trace(error)
+        elif work.value is None or isinstance(work.value, str):
+            self.answer = None if work.value is None else work.value[:_ANSWER]
+        else:
+            self._conclude(Cause.AGENT_ERROR, f"it returned {shown(work.value)}, and no text")
+        if abandoned:
+            self.details.append("the agent did not stop: its thread was left alone, without its desktop")
+        if closed:
+            self._conclude(Cause.AGENT_ERROR, "the agent closed its desktop")
+            self.grade = Grade(0.0, "the agent closed its desktop")
+        if self.cause is not None and not RULES[self.cause].graded:
+            raise _Over(self.cause, "")
+
+    def _evaluate(self, desktop: Desktop) -> None:
+        desktop = bare(desktop)
+        desktop.perform(settle=_LAST, format="raw")
+        self._keep(desktop, "final")
+        stage = Stage(desktop, self.parameters, desktop.home or "", self.answer)
+        first, second = (_graded(self.task.evaluate(stage)) for _ in range(2))
+        if (first.score, _canonical(first.state)) != (second.score, _canonical(second.state)):
+            raise ValueError(
+                f"two evaluations of one state differ: {first.score:g} ({first.reason}) and then "
+                f"{second.score:g} ({second.reason})"
+            )
+        self.grade = first
+
+    def _look_for_crashes(self, desktop: Desktop) -> None:
+        for program in (*self.programs, *self.gate.programs):
+            with contextlib.suppress(DeskhandError):
+                status = desktop.exit_status(program) or 0
+                number = -status if status < 0 else status - _SIGNALLED
+                if number in _CRASHES:
+                    self._conclude(Cause.APP_CRASH, f"{program.log.stem} ended by {signal.Signals(number).name}")
+
+    # --- inside ---
+
+    def _keep(self, desktop: Desktop, which: str) -> None:
+        try:
+            self.frames[which] = self.record.frame(desktop, which)
+        except (OSError, EpisodeError) as error:
+            raise _Over(Cause.RECORD_FAILED, unwritten(error)) from error
+
+    def _bounded(
+        self, what: str, function: Callable[[], None], seconds: float, failed: Cause, desktop: Desktop | None = None
+    ) -> None:
+        """Run code of the task's, for so long at most."""
+        work = Work(function, f"deskhand-{what.rpartition(' ')[2]}", self.stop)
+        deadline = self.clock() + seconds
+        while not work.wait(deadline - self.clock()):
+            if self.stop.reason is not None or self.clock() >= deadline:
+                ended = work.end(_GRACE, desktop.interrupt if desktop is not None else lambda: None)
+                if self.stop.reason is not None:
+                    raise _Over(Cause.CANCELLED, self.stop.reason)
+                left = "" if ended else "; its thread does not stop and was left alone"
+                raise _Over(failed, f"{what} took more than {seconds:g} s{left}")
+        error = work.error
+        if error is None:
+            return
+        if isinstance(error, _Over):
+            raise error
+        if isinstance(error, DesktopLost):
+            raise _Over(Cause.DESKTOP_LOST, described(error))
+        if desktop is not None and (gone := _gone(desktop)):
+            raise _Over(Cause.DESKTOP_LOST, f"{gone} (seen after {described(error)})")
+        raise _Over(failed, described(error), error)
+
+    @contextlib.contextmanager
+    def _timed(self, phase: str) -> Any:
+        begun = self.clock()
+        try:
+            yield
+        finally:
+            self.times[phase] += self.clock() - begun
+
+    def _wake(self) -> None:
+        if self.work is not None:
+            self.work.wake()
+
+    def _conclude(self, cause: Cause, detail: str) -> None:
+        """The first cause counts, unless a later one makes the episode invalid."""
+        if self.cause is None or (RULES[self.cause].graded and not RULES[cause].graded):
+            self.cause = cause
+            self.details.insert(0, detail)
+        elif detail:
+            self.details.append(detail)
+
+    # --- the end ---
+
+    def result(self, known: Mapping[str, Any], failures: Mapping[str, int]) -> dict[str, Any]:
+        valid = self.cause is None or RULES[self.cause].graded
+        grade = self.grade if valid and self.grade is not None else None
+        gate, times = self.gate, self.times
+        parts = times["reset"] + times["setup"] + times["agent"] + times["evaluate"]
+        spent = {name: gate.seconds[name] for name in ("input", "settle", "observe")}
+        overhead = max(0.0, times["total"] - parts)
+        return {
+            "version": VERSION,
+            **self.key._asdict(),
+            "attempt": known["attempt"],
+            "agent": known["agent"],
+            "worker": known["worker"],
+            "instance_seed": self.instance,
+            "parameters": self.parameters,
+            "instruction": self.instruction,
+            "level": self.task.level,
+            "tags": list(self.task.tags),
+            "valid": valid,
+            "success": grade is not None and grade.success,
+            "score": None if grade is None else grade.score,
+            "cause": None if self.cause is None else str(self.cause),
+            "detail": "; ".join(part for part in self.details if part),
+            "reason": "" if grade is None else grade.reason,
+            "state": {} if grade is None else dict(grade.state),
+            "answer": self.answer,
+            "steps": gate.steps,
+            "actions": gate.actions,
+            "looks": gate.looks,
+            "times": {name: round(value, 6) for name, value in {**times, **spent, "overhead": overhead}.items()},
+            "tokens": dict(gate.tokens),
+            "cost": gate.cost,
+            "started": known["started"],
+            "ended": known["ended"],
+            "first_frame": self.frames["first"],
+            "final_frame": self.frames["final"],
+            "retries": sum(failures.values()),
+            "failures": dict(failures),
+        }
+
+    def finish(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Write the end down. What cannot be written makes the episode invalid; nothing of it stays half written.
+
+        Returns:
+            The result as it is written down: without secrets.
+        """
+        try:
+            trace = {"trace": self.trace} if self.trace else {}
+            self.record.event("end", cause=result["cause"], detail=result["detail"], **trace)
+            if self.cause is not Cause.CANCELLED:
+                return dict(self.record.finish(result))
+        except (OSError, EpisodeError) as error:
+            self._conclude(Cause.RECORD_FAILED, unwritten(error))
+            known = {name: result[name] for name in ("worker", "started", "ended", "attempt", "agent")}
+            result = self.result(known, result["failures"])
+        finally:
+            with contextlib.suppress(OSError):
+                self.record.close()
+        # It goes to a ledger or a screen all the same.
+        return dict(self.record.harmless(result))
+
+
+class _Started:
+    """Notes which programs are started. An `Interceptor`."""
+
+    def __init__(self, programs: list[Program]) -> None:
+        self._programs = programs
+
+    def before(self, operation: Operation) -> object:
+        del operation
+        return None
+
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        del operation, token
+        if isinstance(outcome, Program):
+            self._programs.append(outcome)
+
+
+def _handed_over(desktop: Desktop) -> Desktop:
+    """An object that nobody else has, or the closed one where the agent has closed it."""
+    desktop = _latest(desktop)
+    if desktop.closed:
+        return desktop
+    try:
+        return desktop.hand_over()
+    except BackendError as error:
+        if desktop.closed:
+            return desktop
+        raise _Over(Cause.DESKTOP_LOST, described(error), error) from error
+
+
+def _latest(desktop: Desktop) -> Desktop:
+    while desktop.successor is not None:
+        desktop = desktop.successor
+    return desktop
+
+
+def _gone(desktop: Desktop) -> str:
+    """Why a desktop cannot be used any more; empty when it can."""
+    try:
+        return bare(desktop).probe(timeout=_PROBE).live
+    except DeskhandError as error:
+        return described(error)
+
+
+def _graded(value: object) -> Grade:
+    """An evaluation's answer.
+
+    Raises:
+        TypeError, ValueError: It is none.
+    """
+    if isinstance(value, bool | int | float):
+        grade = Grade(float(value))
+    elif isinstance(value, Grade):
+        grade = value
+    else:
+        raise TypeError(f"the evaluation returned {shown(value)}: it must be a Grade, True, False or a score of 0 to 1")
+    if not isinstance(grade.score, bool | int | float) or not math.isfinite(grade.score) or not 0 <= grade.score <= 1:
+        raise ValueError(f"the score is {shown(grade.score)}: it must be 0 to 1")
+    if len(_canonical(grade.state)) > _STATE:
+        raise ValueError(f"the state is larger than {_STATE >> 20} MiB: it must say what was looked at, not hold it")
+    return Grade(float(grade.score), clean(str(grade.reason)[:_REASON]), json.loads(_canonical(grade.state)))
+
+
+def _canonical(state: Mapping[str, Any]) -> str:
+    return json.dumps(dict(state), sort_keys=True, allow_nan=False)
+
+
+def _trace(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))[-_TRACE:]
+    except Exception:  # noqa: BLE001 # an agent's exception may have any `__str__`
+        return type(error).__name__

@@ -1,0 +1,45 @@
+"""An agent of Microsoft's framework with OpenAI's computer tool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deskhand._core.extras import load
+from deskhand.episodes.play.loops import chosen, made, tell
+from deskhand.providers import agent_framework
+from deskhand.providers.session import Seat
+
+if TYPE_CHECKING:
+    from deskhand.episodes.play.agents import Agent, Episode
+
+__all__ = ["agent"]
+
+_MODEL = "gpt-5.4"
+
+
+def agent(model: str | None = None, client: Any = None) -> Agent:
+    """An agent; `OPENAI_API_KEY` is its key."""
+    sdk = load("agent_framework", "agent-framework")
+    name = chosen(model, _MODEL)
+
+    def chat() -> Any:
+        return client or load("agent_framework.openai", "agent-framework").OpenAIChatClient(model=name)
+
+    # Each episode has a loop of its own, and its client belongs to that; this one is only to see that there can be one.
+    made("agent-framework", chat)
+
+    async def act(episode: Episode) -> str:
+        seat = Seat(episode.desktop, size="openai")
+        api = chat()
+        worker = sdk.Agent(client=api, tools=[api.get_computer_tool()])
+        session = worker.create_session()
+        response = await worker.run(episode.instruction, session=session)
+        while True:
+            used = response.usage_details or {}
+            tell(episode, response.text, (used.get("input_token_count"), used.get("output_token_count")))
+            answers = await agent_framework.respond_async(seat, response)
+            if not answers:
+                return str(response.text)
+            response = await worker.run(answers, session=session)
+
+    return act

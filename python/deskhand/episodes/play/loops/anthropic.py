@@ -1,0 +1,36 @@
+"""Claude with the toolset for computers, through the SDK's own tool runner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deskhand._core.extras import load
+from deskhand.episodes.play.loops import chosen, made, tell
+from deskhand.providers import anthropic
+
+if TYPE_CHECKING:
+    from deskhand.episodes.play.agents import Agent, Episode
+
+__all__ = ["agent"]
+
+_MODEL = "claude-opus-5-5"
+_LONGEST_ANSWER = 4096
+
+
+def agent(model: str | None = None, client: Any = None) -> Agent:
+    """An agent; `ANTHROPIC_API_KEY` is its key."""
+    sdk = load("anthropic", "anthropic")
+    api = client or made("anthropic", sdk.Anthropic)
+    name = chosen(model, _MODEL)
+
+    def act(episode: Episode) -> str:
+        tools = [anthropic.toolset(episode.desktop, confirm=lambda _: True, size=anthropic.tier(name))]
+        messages = [{"role": "user", "content": episode.instruction}]
+        runner = api.beta.messages.tool_runner(model=name, max_tokens=_LONGEST_ANSWER, tools=tools, messages=messages)
+        said = ""
+        for message in runner:
+            said = "\n".join(block.text for block in message.content if block.type == "text")
+            tell(episode, said, (message.usage.input_tokens, message.usage.output_tokens))
+        return said
+
+    return act

@@ -1,0 +1,54 @@
+"""Gemini with its computer use, through google-genai."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deskhand._core.extras import load
+from deskhand.episodes.play.loops import chosen, made, tell
+from deskhand.providers import google
+from deskhand.providers.session import Seat
+
+if TYPE_CHECKING:
+    from deskhand.episodes.play.agents import Agent, Episode
+
+__all__ = ["agent"]
+
+_MODEL = "gemini-3.5-flash"
+
+
+def agent(model: str | None = None, client: Any = None) -> Agent:
+    """An agent; `GEMINI_API_KEY` is its key."""
+    sdk = load("google.genai", "google")
+    types = load("google.genai.types", "google")
+    api = client or made("google", sdk.Client)
+    name = chosen(model, _MODEL)
+
+    def act(episode: Episode) -> str | None:
+        seat = Seat(episode.desktop)
+        picture = types.Part.from_bytes(data=seat.look().data, mime_type="image/png")
+        contents = [types.Content(role="user", parts=[types.Part(text=episode.instruction), picture])]
+        config = types.GenerateContentConfig(tools=[google.declare(episode.desktop)])
+        while True:
+            turn = api.models.generate_content(model=name, contents=contents, config=config)
+            used = turn.usage_metadata
+            # Its own `text` warns of every call that is beside it.
+            parts = (turn.candidates[0].content.parts or []) if turn.candidates and turn.candidates[0].content else []
+            said = "".join(part.text for part in parts if part.text and not part.thought)
+            tell(episode, said, (0, 0) if used is None else _used(used))
+            answer = google.answer(seat, turn)
+            if answer is None:
+                return said or None
+            contents += [turn.candidates[0].content, answer]
+            google.thin(contents)
+
+    return act
+
+
+def _used(usage: Any) -> tuple[int, int]:
+    """What was read and written: what it thought is beside the candidates, and is paid for as they are."""
+    read, written = ("prompt", "tool_use_prompt"), ("candidates", "thoughts")
+    return (
+        sum(getattr(usage, f"{part}_token_count", None) or 0 for part in read),
+        sum(getattr(usage, f"{part}_token_count", None) or 0 for part in written),
+    )

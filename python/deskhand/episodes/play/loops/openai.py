@@ -1,0 +1,38 @@
+"""A model of OpenAI's with its `computer` tool, through the Responses API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deskhand._core.extras import load
+from deskhand.episodes.play.loops import chosen, made, tell
+from deskhand.providers import openai
+from deskhand.providers.session import Seat
+
+if TYPE_CHECKING:
+    from deskhand.episodes.play.agents import Agent, Episode
+
+__all__ = ["agent"]
+
+_MODEL = "gpt-5.4"
+
+
+def agent(model: str | None = None, client: Any = None) -> Agent:
+    """An agent; `OPENAI_API_KEY` is its key."""
+    sdk = load("openai", "openai")
+    api = client or made("openai", sdk.OpenAI)
+    name = chosen(model, _MODEL)
+
+    def act(episode: Episode) -> str:
+        seat = Seat(episode.desktop, size="openai")
+        request: dict[str, Any] = {"model": name, "tools": [openai.declare(seat)], "truncation": "auto"}
+        response = api.responses.create(**request, input=episode.instruction)
+        while True:
+            usage = response.usage
+            tell(episode, response.output_text, (0, 0) if usage is None else (usage.input_tokens, usage.output_tokens))
+            answers = openai.respond(seat, response)
+            if not answers:
+                return str(response.output_text)
+            response = api.responses.create(**request, input=answers, previous_response_id=response.id)
+
+    return act

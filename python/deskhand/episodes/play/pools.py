@@ -1,0 +1,138 @@
+"""Desktops for tasks: a pool for each kind that tasks ask for.
+
+This module owns what a task's demands mean for the desktops it is given. What must never appear here: an episode, a task's own
+code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+from deskhand._core.redaction import one_line
+from deskhand.errors import EpisodeError, LaunchFailed
+from deskhand.launchers.docker.launch import Limits
+from deskhand.pool.pool import Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deskhand.episodes.tasks.task import Task
+
+__all__ = ["BACKENDS", "Fleet"]
+
+BACKENDS = ("local", "docker")
+# The same on every machine, whatever its user has set.
+_ENVIRONMENT = {"TZ": "UTC", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+_CHECK_LIMIT = 120.0
+_LONGEST = 300
+
+
+class Fleet:
+    """Pools by what tasks ask for: the size of the screen, and for containers the image, the network and the resources.
+
+    Leaving a `with` block ends all desktops.
+    """
+
+    def __init__(self, tasks: Sequence[Task], *, backend: str, desktops: int, image: str | None = None) -> None:
+        """Start no desktop yet.
+
+        Args:
+            tasks: All that will be played.
+            backend: `local` or `docker`.
+            desktops: How many of them at once.
+            image: The container image, instead of the tasks' own.
+
+        Raises:
+            EpisodeError: There is no such backend, or it has no images.
+        """
+        if backend not in BACKENDS:
+            raise EpisodeError(f"there is no backend {backend!r}; there are: {', '.join(BACKENDS)}")
+        if image is not None and backend != "docker":
+            raise EpisodeError(f"desktops of {backend!r} have no image: add --backend docker, or leave --image out")
+        self._tasks = list(tasks)
+        self._backend = backend
+        self._desktops = desktops
+        self._image = image
+        self._lock = threading.Lock()
+        self._pools: dict[tuple[object, ...], Pool] = {}
+        self._kinds = len({self._kind(task) for task in tasks})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def places(self, task: Task) -> Pool:
+        """Where the desktops of a task come from."""
+        kind = self._kind(task)
+        with self._lock:
+            if kind not in self._pools:
+                # With one kind the next desktop comes up while others are in use. With several, nobody knows which it will be.
+                spare = 1 if self._kinds == 1 else 0
+                self._pools[kind] = Pool(
+                    self._backend, size=self._desktops + spare, warm=spare, screen=task.screen, **self._options(task)
+                )
+            return self._pools[kind]
+
+    def missing(self) -> Mapping[str, Sequence[str]]:
+        """The programs that tasks need and their desktops lack, by task.
+
+        Raises:
+            LaunchFailed: No desktop comes up at all.
+            EpisodeError: One comes up, and does not say what it lacks.
+        """
+        found: dict[str, Sequence[str]] = {}
+        if self._backend == "local":
+            if shutil.which("Xvfb") is None:
+                raise LaunchFailed("the X server", 0.0, "", "Xvfb is not installed: apt-get install xvfb")
+            for task in self._tasks:
+                if lacking := [program for program in task.programs if shutil.which(program) is None]:
+                    found[task.name] = lacking
+            return found
+        by_kind: dict[tuple[object, ...], list[Task]] = {}
+        for task in self._tasks:
+            by_kind.setdefault((self._image or task.image,), []).append(task)
+        for tasks in by_kind.values():
+            wanted = sorted({program for task in tasks for program in task.programs})
+            if wanted:
+                absent = self._lacking(tasks[0], wanted)
+                found.update({t.name: some for t in tasks if (some := [p for p in t.programs if p in absent])})
+        return found
+
+    def _lacking(self, task: Task, programs: Sequence[str]) -> set[str]:
+        names = [shlex.quote(program) for program in programs]
+        asked = "\n".join(f"command -v -- {name} >/dev/null || printf '%s\\n' {name}" for name in names)
+        with self.places(task).acquire(_CHECK_LIMIT) as desktop:
+            found = desktop.shell(asked)
+        if found.exit_code != 0:
+            # What it has said until then is not all that is missing.
+            why = one_line(found.stderr.strip(), _LONGEST) or found.outcome
+            raise EpisodeError(f"{self._image or task.image}: which programs it lacks cannot be found out: {why}")
+        return set(found.stdout.splitlines())
+
+    def close(self) -> None:
+        """End all desktops, those in use too. Again is harmless."""
+        with self._lock, contextlib.ExitStack() as all_of_them:
+            for pool in self._pools.values():
+                all_of_them.callback(pool.close)
+
+    def _kind(self, task: Task) -> tuple[object, ...]:
+        if self._backend == "local":
+            return (task.screen,)
+        return (task.screen, self._image or task.image, task.network, task.resources)
+
+    def _options(self, task: Task) -> dict[str, Any]:
+        if self._backend == "local":
+            return {"env": _ENVIRONMENT}
+        resources = task.resources
+        return {
+            "env": _ENVIRONMENT,
+            "image": self._image or task.image,
+            "network": task.network,
+            "limits": Limits(memory=resources.most_memory, cpus=resources.most_cpus),
+        }

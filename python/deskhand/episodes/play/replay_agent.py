@@ -1,0 +1,190 @@
+"""An agent that does what another did: `replay:PATH`.
+
+This module owns the way from a recorded attempt to the calls that it made. What must never appear here: a judgement of what
+came of them (see `deskhand.episodes.play.replay`).
+"""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deskhand._core.settle import Settle
+from deskhand.actions import Action
+from deskhand.desktop.desktop import bare
+from deskhand.episodes.record.frame_diff import difference
+from deskhand.episodes.record.reader import ATTEMPTS, MANIFEST, Recording, open_run
+from deskhand.errors import EpisodeError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deskhand.episodes.play.agents import Agent, Episode
+    from deskhand.machine.interface import Where
+
+__all__ = ["repeating", "replay_agent"]
+
+# What a program takes longer than when it was recorded.
+_PATIENCE = 5.0
+# A caret that is shown or not at the moment, a highlight that comes later: the screen is as it was for all that.
+_NEARLY = 300
+_MORE = Settle(timeout=0.3)
+
+
+def replay_agent(path: str, *, host: bool = False) -> Agent:
+    """An agent that makes the calls of a record.
+
+    Args:
+        path: The directory of an attempt, of an episode (its last attempt), or of a run (the episode of the same name).
+        host: See `repeating`.
+
+    Raises:
+        EpisodeError: There is no such directory. A run that lacks the episode raises when it is played.
+    """
+    given = Path(path)
+    if not given.is_dir():
+        raise EpisodeError(f"there is no directory {path!r} to replay from")
+
+    def replay(episode: Episode) -> str | None:
+        recording = _recording(given.absolute(), str(episode._key))  # noqa: SLF001 # whose episode it is
+        return repeating(recording, host=host)(episode)
+
+    return replay
+
+
+def repeating(recording: Recording, *, host: bool = False) -> Callable[[Episode], str | None]:
+    """An agent that makes the calls of one attempt again: those that were made, and not those that were refused.
+
+    A record is code: it has commands, programs and keys, of whoever wrote it.
+
+    Args:
+        recording: The attempt.
+        host: Whether that may be done on a desktop of this machine, with the rights of this process. Without it only desktops
+            in containers are acted on.
+
+    Raises:
+        EpisodeError: By the agent: the desktop is none in a container, or a call is damaged.
+    """
+
+    def replay(episode: Episode) -> str | None:
+        if not host and not episode.desktop.has_machine:
+            raise EpisodeError(
+                f"the calls recorded in {recording.directory} would be made on this machine, with your rights: use desktops in "
+                "containers (--backend docker), or, if you trust the record, allow it with --host (find_agent(..., host=True))"
+            )
+        answer = None
+        ended, patience = 0.0, _PATIENCE
+        home = next((event["home"] for event in recording.events if event.get("home")), None)
+        for recorded in recording.events:
+            if _was_refused(recorded):
+                continue
+            _check(recording, recorded, home)
+            event = recorded if home is None else _moved(recorded, home, episode.desktop.home or home)
+            if event["kind"] == "perform" and event.get("before"):
+                # Between the calls the agent thought, or waited for something, and the screen went on.
+                gap = max(0.0, event["t"] - event["seconds"] - ended)
+                if not _comes_back(episode, recording, event, 2 * gap + patience):
+                    # It is not as it was, and will hardly be again.
+                    patience = 0.0
+            answer = _repeat(episode, event) or answer
+            if event["kind"] == "perform":
+                ended = event["t"]
+        return answer
+
+    return replay
+
+
+def _check(recording: Recording, event: Mapping[str, Any], home: object) -> None:
+    """Whether a call has what it needs to be made again: the file may be anybody's."""
+    match event["kind"]:
+        case "perform":
+            actions, times = event.get("actions"), (event.get("t"), event.get("seconds"))
+            whole = isinstance(actions, list) and all(isinstance(action, dict) for action in actions)
+            whole = whole and all(isinstance(time, int | float) for time in times)
+            whole = whole and isinstance(event.get("before"), str | None)
+        case "start":
+            argv = event.get("argv")
+            whole = isinstance(argv, list) and bool(argv) and all(isinstance(word, str) for word in argv)
+        case "shell":
+            whole = isinstance(event.get("command"), str | None)
+        case "write_file":
+            whole = isinstance(event.get("path"), str) and len(_content(event) or b"") == event.get("size")
+        case "answer":
+            whole = isinstance(event.get("text"), str)
+        case _:
+            whole = True
+    if not whole or not (home is None or (isinstance(home, str) and home.startswith("/") and home != "/")):
+        what = event["kind"] if not whole else "home"
+        raise EpisodeError(f"{recording.directory}: an event {shown(what)} is damaged: it cannot be made again")
+
+
+def _moved(value: Any, home: str, here: str) -> Any:
+    """What was recorded, with the paths of another desktop's home directory become those of this one's."""
+    if isinstance(value, str):
+        return value.replace(home, here)
+    if isinstance(value, dict):
+        return {name: _moved(each, home, here) for name, each in value.items()}
+    return [_moved(each, home, here) for each in value] if isinstance(value, list) else value
+
+
+def _comes_back(episode: Episode, recording: Recording, event: Mapping[str, Any], seconds: float) -> bool:
+    """Wait until the screen shows what it showed when a recorded call began. Whether it did."""
+    if event["before"] not in recording.frames:
+        return False
+    wanted = recording.frame(event["before"])
+    last = max(0.0, episode.seconds_left - seconds)
+    # None of the agent's own looks.
+    desktop = bare(episode.desktop)
+    while True:
+        seen = desktop.screenshot(format="raw", cursor=False).array()
+        if seen.shape == wanted.shape and difference(wanted, seen, event.get("busy", ())).sum() <= _NEARLY:
+            return True
+        if episode.seconds_left <= last:
+            return False
+        desktop.perform(settle=_MORE, format="raw")
+
+
+def _recording(given: Path, key: str) -> Recording:
+    if (given / MANIFEST).exists():
+        with open_run(given) as run:
+            return run.recording(key)
+    if given.parent.name == ATTEMPTS and (given.parents[1] / MANIFEST).exists():
+        with open_run(given.parents[1]) as run:
+            return run.recording(given.name)
+    return Recording.open(given)
+
+
+def _was_refused(event: Mapping[str, Any]) -> bool:
+    """Of some errors it is known that nothing was done. What may have been done is done again."""
+    return bool(event.get("error")) and not event.get("unknown")
+
+
+def _repeat(episode: Episode, event: Mapping[str, Any]) -> str | None:
+    """Make the call again that an event is of. Returns the answer, where it has one."""
+    match event["kind"]:
+        case "perform":
+            episode.desktop.perform(*(Action.from_dict(action) for action in event["actions"]))
+        case "start":
+            episode.desktop.start(event["argv"])
+        case "shell" if event.get("command"):
+            home = episode.desktop.home
+            where: Where = "desktop" if episode.desktop.has_machine else "host"
+            env = {} if home is None else {"HOME": home}
+            cwd = event.get("cwd") or home
+            episode.desktop.shell(event["command"], where=where, cwd=cwd, env={**env, **event.get("env", {})})
+        case "write_file":
+            episode.desktop.write_file(event["path"], _content(event) or b"")
+        case "answer":
+            return str(event["text"])
+    return None
+
+
+def _content(event: Mapping[str, Any]) -> bytes | None:
+    """What was written to a file; None where the event does not have it."""
+    try:
+        if isinstance(event.get("text"), str):
+            return str(event["text"]).encode()
+        return base64.b64decode(event["base64"], validate=True)
+    except (KeyError, TypeError, ValueError):
+        return None

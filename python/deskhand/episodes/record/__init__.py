@@ -1,0 +1,1 @@
+"""What an episode leaves: its record, frames, exports."""

@@ -1,0 +1,394 @@
+"""What was recorded, to be read: the attempts of a run, their events, results and frames.
+
+This module owns how a run's folder is found one's way in. It reads what is there, also of a run that goes on, of attempts that
+were killed, and of files that end in the middle of a line. What must never appear here: a desktop, a file that is written.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.recorder import EVENTS, RESULT
+from deskhand.errors import EpisodeError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "ATTEMPTS",
+    "FRAMES",
+    "LEDGER",
+    "LONGEST_PART",
+    "MANIFEST",
+    "Recording",
+    "Run",
+    "key_of",
+    "open_run",
+    "read_part",
+]
+
+MANIFEST = "manifest.json"
+LEDGER = "episodes.sqlite"
+FRAMES = "frames"
+ATTEMPTS = "ep"
+
+_VERSION = 1
+_ATTEMPT = re.compile(r"attempt-([1-9]\d*)(?:~([1-9]\d*))?")
+_FRAME_FIELDS = ("id", "before", "after", "frame")
+# What a recorder writes at most, twice over; a manifest and a result are far smaller.
+_LONGEST_EVENTS, _MOST_EVENTS = 128 << 20, 100_000
+LONGEST_PART = 32 << 20
+"""Bytes of a manifest or a result that is read."""
+# Of a task or a variant: part of the name of an episode's folder, and of no other.
+_PART_OF_KEY = re.compile(r"[A-Za-z0-9_][\w.-]*")
+_LONGEST_KEY = 200
+_NOTHING = {"input": 0, "output": 0, "cost": 0.0}
+_DONE = "done"
+_CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One attempt.
+
+    Attributes:
+        directory: Where its files are.
+        key: Of which episode; as far as its folder's name tells where no event or result does.
+        attempt: 1, 2, 3...
+        superseded: Another attempt with the same number was begun later: its worker was stopped before the ledger knew.
+    """
+
+    directory: Path
+    key: str
+    attempt: int
+    frames: FrameStore
+    superseded: bool = False
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str], frames: FrameStore | None = None) -> Self:
+        """The recording in one attempt's folder.
+
+        Args:
+            directory: `attempt-1` or the like.
+            frames: Where its frames are; by default the folder that a run has for them.
+
+        Raises:
+            EpisodeError: It is no attempt's folder.
+        """
+        path = Path(directory)
+        named = _ATTEMPT.fullmatch(path.absolute().name)
+        if named is None or not (path / EVENTS).is_file():
+            raise EpisodeError(f"{path} is no attempt: one is called attempt-1 or so, and has {EVENTS}")
+        store = frames or FrameStore(path.absolute().parents[2] / FRAMES)
+        return cls(path, path.absolute().parent.name, int(named[1]), store, superseded=named[2] is not None)
+
+    @cached_property
+    def events(self) -> Sequence[Mapping[str, Any]]:
+        """Its events in their order, as far as they are whole.
+
+        Frames of which there are no pixels (those after a secret was typed) are None in them; what their ids are is under
+        `hidden`, by the field that would have them.
+
+        Raises:
+            EpisodeError: They cannot be read.
+        """
+        return [self._shown(event) for event in self._lines]
+
+    @cached_property
+    def torn(self) -> bool:
+        """Whether the events end in the middle of one, as when the recorder was killed."""
+        return len(self._lines) < len(self._data.splitlines())
+
+    @cached_property
+    def result(self) -> Mapping[str, Any] | None:
+        """What came of it; None where it did not end.
+
+        Raises:
+            EpisodeError: It cannot be read.
+        """
+        return _mapping(self.directory / RESULT) if (self.directory / RESULT).exists() else None
+
+    @property
+    def begin(self) -> Mapping[str, Any]:
+        """The event that says what the episode was to be; empty where the attempt ended before that."""
+        return next((event for event in self.events if event["kind"] == "begin"), {})
+
+    @property
+    def spent(self) -> Mapping[str, float]:
+        """`input`, `output` and `cost` as its agent told them: in its result, or until it was killed.
+
+        Raises:
+            EpisodeError: They cannot be read.
+        """
+        if self.result is not None:
+            return {**_NOTHING, **self.result.get("tokens", {}), "cost": self.result.get("cost", 0.0)}
+        told = [event for event in self._lines if event["kind"] == "spend"]
+        return {name: sum((event.get(name, 0) for event in told), start) for name, start in _NOTHING.items()}
+
+    def frame(self, name: str) -> NDArray[np.uint8]:
+        """A frame's pixels, (height, width, 3), RGB.
+
+        Raises:
+            EpisodeError: There is no such frame.
+        """
+        return self.frames.array(name)
+
+    def png(self, name: str) -> bytes:
+        """A frame as a PNG file.
+
+        Raises:
+            EpisodeError: There is no such frame.
+        """
+        return self.frames.png(name)
+
+    @cached_property
+    def _data(self) -> bytes:
+        return read_part(self.directory / EVENTS, _LONGEST_EVENTS)
+
+    @cached_property
+    def _lines(self) -> Sequence[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for line in self._data.splitlines():
+            try:
+                event = json.loads(line)
+            except RecursionError as error:
+                raise EpisodeError(f"{self.directory / EVENTS}: line {len(found) + 1} is nested too deeply") from error
+            except ValueError:
+                # Torn: what comes after it was written by nobody who knew what was before.
+                break
+            if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
+                raise EpisodeError(f"{self.directory / EVENTS}: line {len(found) + 1} is no event")
+            if len(found) >= _MOST_EVENTS:
+                raise EpisodeError(f"{self.directory / EVENTS} has more than {_MOST_EVENTS} events")
+            found.append(event)
+        return found
+
+    def _shown(self, event: dict[str, Any]) -> Mapping[str, Any]:
+        hidden = {
+            field: event[field]
+            for field in _FRAME_FIELDS
+            if isinstance(event.get(field), str)
+            and (field != "id" or event["kind"] == "frame")
+            and event[field] not in self.frames
+        }
+        return {**event, **dict.fromkeys(hidden), "hidden": hidden} if hidden else event
+
+
+class Run:
+    """A run's folder, to be read; see `open_run`.
+
+    Attributes:
+        directory: Where it is.
+        manifest: What the run is.
+        frames: Its frames.
+    """
+
+    def __init__(self, directory: Path, manifest: Mapping[str, Any]) -> None:
+        """See `open_run`."""
+        self.directory = directory
+        self.manifest = manifest
+        self.frames: FrameStore = FrameStore(directory / FRAMES)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Run {self.directory}>"
+
+    @property
+    def planned(self) -> int | None:
+        """How many episodes there are to be; None where nothing tells."""
+        if self._rows is not None:
+            return len(self._rows)
+        manifest = self.manifest
+        try:
+            return len(manifest["tasks"]) * int(manifest["seeds"]) * int(manifest["repeats"])
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def results(self) -> list[Mapping[str, Any]]:
+        """What came of each episode that is done, in the order of their keys.
+
+        Of the ledger where it is in the folder; else (one in PostgreSQL) of the last attempt of each episode that has ended.
+
+        Raises:
+            EpisodeError: They cannot be read.
+        """
+        if self._rows is not None:
+            return [result for _, result in self._rows if result is not None]
+        last: dict[str, Mapping[str, Any]] = {}
+        for recording in self.recordings():
+            result = recording.result
+            if not recording.superseded and result is not None and result.get("cause") != _CANCELLED:
+                last[recording.key] = result
+        return sorted(last.values(), key=lambda each: tuple(key_of(each)))
+
+    def spent_beside(self, results: Iterable[Mapping[str, Any]]) -> Mapping[str, float]:
+        """What the attempts used that are not those of `results`: `input`, `output` and `cost`, in sum.
+
+        Raises:
+            EpisodeError: They cannot be read.
+        """
+        counted = {(str(key_of(each)), each["attempt"]) for each in results}
+        others = [
+            each.spent for each in self.recordings() if each.superseded or (each.key, each.attempt) not in counted
+        ]
+        return {name: sum((each[name] for each in others), start) for name, start in _NOTHING.items()}
+
+    def recordings(self, episode: str | None = None) -> Iterator[Recording]:
+        """All attempts, the episodes by their names, the attempts in their order.
+
+        Args:
+            episode: Only of the episode of this name (`str` of its key).
+        """
+        attempts = self.directory / ATTEMPTS
+        # One is looked for by its name: who reads all of a run's would list the folder for each.
+        named_so = episode is not None and Path(episode).name == episode
+        for folder in sorted(attempts.glob("*")) if episode is None else [attempts / episode] if named_so else []:
+            found = [
+                (int(named[1]), -int(named[2] or 0), path)
+                for path in folder.glob("attempt-*")
+                if (named := _ATTEMPT.fullmatch(path.name)) and (path / EVENTS).is_file()
+            ]
+            # Those that were put aside came before the one that has the name now: the first of them is the oldest.
+            for number, aside, path in sorted(found, key=lambda each: (each[0], each[1] == 0, -each[1])):
+                if not path.resolve().is_relative_to(self.directory.resolve()):
+                    raise EpisodeError(f"{path} leads out of the run: a run's attempts are in its own folder")
+                yield Recording(path, folder.name, number, self.frames, superseded=aside != 0)
+
+    def recording(self, of: Mapping[str, Any] | Key | str, attempt: int | None = None) -> Recording:
+        """One attempt.
+
+        Args:
+            of: An episode: its result (then it is that attempt), its key, or its name.
+            attempt: Which one; by default the result's, else the last.
+
+        Raises:
+            EpisodeError: There is none.
+        """
+        if not isinstance(of, Key | str):
+            attempt = attempt if attempt is not None else int(of["attempt"])
+            of = key_of(of)
+        found = [
+            each
+            for each in self.recordings(str(of))
+            if not each.superseded and (attempt is None or each.attempt == attempt)
+        ]
+        if not found:
+            which = "attempt" if attempt is None else f"attempt {attempt}"
+            names = sorted(path.name for path in (self.directory / ATTEMPTS).glob("*"))
+            shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            raise EpisodeError(f"{self.directory} has no {which} of {of}; its episodes are: {shown or 'none'}")
+        return found[-1]
+
+    def close(self) -> None:
+        """Let go of the files. Again is harmless."""
+        self.frames.close()
+
+    @cached_property
+    def _rows(self) -> list[tuple[Key, Mapping[str, Any] | None]] | None:
+        path = self.directory / LEDGER
+        if not os.access(path, os.W_OK):
+            # There is none, or where nothing may be written: there it cannot be opened, and changes no more.
+            return None
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise EpisodeError(f"{path} is a link, or no file: a run's ledger is in its own folder")
+        ledger = open_ledger(path)
+        try:
+            return [(row.key, row.result if row.state == _DONE else None) for row in ledger.rows()]
+        finally:
+            ledger.close()
+
+
+def open_run(directory: str | os.PathLike[str]) -> Run:
+    """Read a run, also one that goes on.
+
+    Args:
+        directory: What `deskhand run --out` was given.
+
+    Raises:
+        EpisodeError: It is no run's folder, or of a version that is not known here.
+    """
+    path = Path(directory)
+    if not (path / MANIFEST).is_file():
+        raise EpisodeError(f"{path} is no run: it has no {MANIFEST}; give what `deskhand run --out` was given")
+    manifest = _mapping(path / MANIFEST)
+    if manifest.get("version") != _VERSION:
+        raise EpisodeError(f"{path} is a run of version {manifest.get('version')}, and this package reads {_VERSION}")
+    return Run(path, manifest)
+
+
+def key_of(result: Mapping[str, Any]) -> Key:
+    """The key of the episode that a result, or an event that begins one, is of."""
+    try:
+        key = Key(str(result["task"]), str(result["variant"]), int(result["seed"]), int(result["repeat"]))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise EpisodeError(f"a result does not tell its episode: {error!r}") from error
+    # It names folders.
+    if (
+        not _PART_OF_KEY.fullmatch(key.task)
+        or (key.variant and not _PART_OF_KEY.fullmatch(key.variant))
+        or min(key.seed, key.repeat) < 0
+        or len(str(key).encode(errors="replace")) > _LONGEST_KEY
+    ):
+        raise EpisodeError(f"a result is of an episode that cannot be: {shown(tuple(key))}")
+    return key
+
+
+def read_part(path: Path, limit: int) -> bytes:
+    """A file of a run, whose folder may be anybody's.
+
+    Args:
+        path: Its path.
+        limit: Bytes; of a longer one nothing is returned.
+
+    Raises:
+        EpisodeError: It cannot be read, is a link or no file, or is too long.
+    """
+    try:
+        # A named pipe would be waited for.
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise EpisodeError(f"{path} is a symbolic link: a run's files are in its own folder") from error
+        raise EpisodeError(f"{path} cannot be read: {error.strerror}") from error
+    with open(number, "rb") as file:  # noqa: PTH123 # a descriptor
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise EpisodeError(f"{path} is no file")
+        try:
+            data = file.read(limit + 1)
+        except OSError as error:
+            raise EpisodeError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > limit:
+        raise EpisodeError(f"{path} has more than {limit} bytes, and no run's has as many")
+    return data
+
+
+def _mapping(path: Path) -> Mapping[str, Any]:
+    try:
+        data = json.loads(read_part(path, LONGEST_PART))
+    except (ValueError, RecursionError) as error:
+        raise EpisodeError(f"{path} is no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise EpisodeError(f"{path} has no JSON object")
+    return data

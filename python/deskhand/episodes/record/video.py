@@ -1,0 +1,120 @@
+"""An attempt as a video, from its frames, made by ffmpeg.
+
+This module owns how long each frame is shown. What must never appear here: pixels that were not recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deskhand.errors import EpisodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from deskhand.episodes.record.reader import Recording
+
+__all__ = ["shots", "write_video"]
+
+_RATE = 10
+_LONGEST, _LAST = 2.0, 1.0
+_ENDED = 60.0
+_ENCODER = ("-c:v", "libx264", "-preset", "veryfast", "-crf", "18", "-pix_fmt", "yuv420p", "-movflags", "+faststart")
+
+
+def shots(recording: Recording, *, longest: float = _LONGEST) -> list[tuple[str, float]]:
+    """The frames of an attempt in their order, each with the seconds for which it was on the screen.
+
+    Args:
+        recording: The attempt.
+        longest: No frame is shown for longer: models think for long, and nothing moves meanwhile.
+    """
+    seen: list[tuple[str, float]] = []
+    for event in recording.events:
+        t = float(event.get("t", 0.0))
+        kind = event["kind"]
+        if kind == "perform":
+            # What it found was there when it began.
+            moments = [(event.get("before"), t - float(event.get("seconds", 0.0))), (event.get("after"), t)]
+        elif kind in {"frame", "look"}:
+            moments = [(event.get("id" if kind == "frame" else "frame"), t)]
+        else:
+            continue
+        seen += [(frame, at) for frame, at in moments if frame is not None and (not seen or frame != seen[-1][0])]
+    ends = [at for _, at in seen[1:]] + ([seen[-1][1] + _LAST] if seen else [])
+    return [(frame, min(longest, max(1 / _RATE, end - at))) for (frame, at), end in zip(seen, ends, strict=True)]
+
+
+def write_video(recording: Recording, target: Path, *, longest: float = _LONGEST) -> Path:
+    """Write an attempt as MP4 (H.264), ten frames a second. It is there whole or not at all.
+
+    Args:
+        recording: The attempt.
+        target: The file.
+        longest: Seconds for which one frame is shown at most.
+
+    Raises:
+        EpisodeError: The file is there already, no frame was kept, ffmpeg is missing or failed.
+    """
+    if target.exists():
+        raise EpisodeError(f"{target} is there already: export to another folder, or remove it")
+    program = shutil.which("ffmpeg")
+    if program is None:
+        raise EpisodeError("a video is made by ffmpeg, which is not installed: apt-get install ffmpeg")
+    shown = shots(recording, longest=longest)
+    if not shown:
+        raise EpisodeError(f"{recording.directory} has no frame of which the pixels were kept")
+    height, width, _ = recording.frame(shown[0][0]).shape
+    # The encoder needs even sizes: the last row and column are repeated.
+    size = (width + width % 2, height + height % 2)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".video-") as temporary:
+        path = Path(temporary) / "video.mp4"
+        source = ("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{size[0]}x{size[1]}", "-r", str(_RATE), "-i", "-")
+        command = [program, "-hide_banner", "-loglevel", "error", "-nostdin", *source, *_ENCODER, str(path)]
+        _encode(
+            command, (each for frame, seconds in shown for each in _repeated(recording.frame(frame), size, seconds))
+        )
+        path.rename(target)
+    return target
+
+
+def _repeated(rgb: NDArray[np.uint8], size: tuple[int, int], seconds: float) -> Iterator[bytes]:
+    import numpy as np  # noqa: PLC0415 # see deskhand._core.observation
+
+    height, width, _ = rgb.shape
+    wide, high = size
+    # A screen that was resized meanwhile is shown as far as it fits.
+    fitted = np.pad(rgb[:high, :wide], ((0, max(0, high - height)), (0, max(0, wide - width)), (0, 0)), mode="edge")
+    data = fitted.tobytes()
+    for _ in range(max(1, round(seconds * _RATE))):
+        yield data
+
+
+def _encode(command: list[str], frames: Iterator[bytes]) -> None:
+    # What it says goes to a file: a pipe that nobody reads would stop it.
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
+        try:
+            # It ends when its input does, or before, and then says why.
+            with contextlib.suppress(BrokenPipeError), process.stdin as into:  # type: ignore[union-attr] # it is a pipe
+                for data in frames:
+                    into.write(data)
+            code = process.wait(_ENDED)
+        except subprocess.TimeoutExpired as error:
+            raise EpisodeError(f"ffmpeg had all frames, and did not end in {_ENDED:g} s") from error
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        said.seek(0)
+        if code != 0:
+            last = said.read().decode("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
+            raise EpisodeError(f"ffmpeg failed ({code}): {last[0]}")

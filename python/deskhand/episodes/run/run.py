@@ -1,0 +1,408 @@
+"""A run as a whole: what it is, begun or gone on with, and played by an engine.
+
+This module owns the directory of a run and its manifest. What must never appear here: what an episode is (see
+`deskhand.episodes.play.attempt`), what is shown meanwhile (see `deskhand.cli.run_episodes`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from dataclasses import asdict, dataclass
+from itertools import islice, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deskhand._native import __version__
+from deskhand.bench.machine import describe
+from deskhand.episodes.ledger import ledger_name, open_ledger
+from deskhand.episodes.ledger.ledger import EVERYTHING, Key
+from deskhand.episodes.play.agents import find_agent, is_code
+from deskhand.episodes.play.pools import Fleet
+from deskhand.episodes.record.reader import LONGEST_PART, read_part
+from deskhand.episodes.run.engines import ENGINES
+from deskhand.episodes.run.plan import Plan
+from deskhand.episodes.run.worker import abandon_dead
+from deskhand.episodes.tasks.catalogue import digest, find_tasks, ships
+from deskhand.errors import EpisodeError, LaunchFailed, shown
+from deskhand.launchers.docker.engine import connect_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from deskhand.episodes.tasks.task import Task
+
+__all__ = ["MANIFEST", "Begun", "begin", "read_manifest"]
+
+MANIFEST = "manifest.json"
+VERSION = 1
+"""Of the manifest's form."""
+
+_LEDGER = "episodes.sqlite"
+_SHOWN = 3
+# What may not differ when a run is gone on with: another value is another run. None: the run's own, whatever it is.
+_SAME = ("agent", "run_seed", "backend", "image", "limit", "ledger")
+# What may only grow.
+_GROWING = ("seeds", "repeats")
+# What going on needs of a manifest, and what it must be.
+_NEEDED: Mapping[str, tuple[type, ...]] = {
+    "agent": (str,),
+    "run_seed": (int,),
+    "backend": (str,),
+    "image": (str, type(None)),
+    "limit": (int, type(None)),
+    "ledger": (str,),
+    "seeds": (int,),
+    "repeats": (int,),
+    "desktops": (int,),
+    "engine": (str,),
+    "select": (list,),
+    "tasks": (dict,),
+    "started": (int, float),
+}
+_DEFAULTS: Mapping[str, Any] = {
+    "agent": "oracle",
+    "run_seed": 0,
+    "backend": "local",
+    "image": None,
+    "limit": None,
+    "ledger": _LEDGER,
+    "seeds": 1,
+    "repeats": 1,
+    "desktops": 1,
+    "engine": "local",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run that was begun, or is gone on with.
+
+    Attributes:
+        plan: For the engine.
+        manifest: What it is.
+        keys: How many episodes it has, of the plan's shard.
+        new: How many of the run's episodes were not in its ledger before.
+        given_back: How many were under way in processes of this machine that have died since.
+    """
+
+    plan: Plan
+    manifest: Mapping[str, Any]
+    keys: int
+    new: int
+    given_back: int
+
+
+def begin(
+    out: str | os.PathLike[str],
+    tasks: Sequence[str] = (),
+    *,
+    agent: str | None = None,
+    desktops: int | None = None,
+    engine: str | None = None,
+    seeds: int | None = None,
+    repeats: int | None = None,
+    limit: int | None = None,
+    backend: str | None = None,
+    image: str | None = None,
+    shard: tuple[int, int] = EVERYTHING,
+    ledger: str | None = None,
+    run_seed: int | None = None,
+    host: bool = False,
+    wall: Callable[[], float] = time.time,
+) -> Begun:
+    """Begin a run in a directory, or go on with the one that is there: what is not given is as it was, or has its default.
+
+    A run that is there may be anybody's. What of it is code, or leads elsewhere, has to be given again: tasks that do not ship,
+    an agent of a module or a record, a ledger that is not in the directory.
+
+    Args:
+        out: The directory.
+        tasks: Which tasks; see `deskhand.episodes.tasks.catalogue.find_tasks`. None at all: those of the run, or all that ship.
+        agent: Who does them; see `deskhand.episodes.play.agents.find_agent`. By default `oracle`.
+        desktops: How many episodes at once, 1 by default.
+        engine: What places workers, `local` (default) or `ray`; see `deskhand.episodes.run.engines.find_engine`.
+        seeds: Instances of each task, 1 by default.
+        repeats: How often each instance, 1 by default.
+        limit: No more episodes than these, first those of the first seed.
+        backend: `local` (default) or `docker`.
+        image: The container image instead of the tasks' own.
+        shard: Play only part i of n.
+        ledger: A PostgreSQL URL; by default a file in the directory.
+        run_seed: From which all instances follow, 0 by default.
+        host: Whether the agent `replay:PATH` may make recorded calls on this machine.
+        wall: Seconds since 1970.
+
+    Raises:
+        EpisodeError: It is another run than the one that is there, or cannot be played here: it says what differs or lacks.
+        LedgerError: The ledger cannot be used.
+        LaunchFailed: No desktop comes up.
+    """
+    directory = Path(out).absolute()
+    kept = read_manifest(directory) if (directory / MANIFEST).exists() else None
+    asked = {
+        "agent": agent,
+        "run_seed": run_seed,
+        "backend": backend,
+        "image": image,
+        "limit": limit,
+        "ledger": None if ledger is None else ledger_name(ledger),
+        "seeds": seeds,
+        "repeats": repeats,
+        "desktops": desktops,
+        "engine": engine,
+    }
+    settings = _settled(directory, asked, kept)
+    select = [_absolute(name) for name in tasks] or ([] if kept is not None else ["*"])
+    if settings["agent"].startswith("replay:") and settings["backend"] == "local" and not host:
+        raise EpisodeError(
+            f"{settings['agent']} would make recorded calls on this machine, with your rights: use --backend docker, or, if "
+            "you trust the record, --host"
+        )
+    if kept is not None:
+        _refuse_unnamed(directory, kept, asked, select)
+        select = list(dict.fromkeys([*kept["select"], *select]))
+    found = find_tasks(select)
+    _check(settings, found, shard)
+    manifest = {
+        "version": VERSION,
+        "deskhand": __version__,
+        **settings,
+        "select": select,
+        "tasks": {task.name: digest(task) for task in found},
+        "limits": {task.name: asdict(task.limits) for task in found},
+        "resources": {task.name: asdict(task.resources) for task in found},
+        "network": {task.name: task.network for task in found},
+        "images": _images(settings, found),
+        "host": _host(),
+        "started": wall(),
+    }
+    # With a password, where the manifest has none.
+    where = ledger or settings["ledger"]
+    plan = Plan(
+        directory=str(directory),
+        ledger=str(directory / where) if where == _LEDGER else where,
+        tasks=tuple(select),
+        agent=settings["agent"],
+        run_seed=settings["run_seed"],
+        desktops=settings["desktops"],
+        shard=shard,
+        backend=settings["backend"],
+        image=settings["image"],
+        host=host,
+    )
+    _check_programs(found, plan)
+    return _queue(plan, manifest, kept, found)
+
+
+def _queue(plan: Plan, manifest: dict[str, Any], kept: Mapping[str, Any] | None, tasks: Sequence[Task]) -> Begun:
+    directory = Path(plan.directory)
+    if kept is not None:
+        _refuse_other(directory, kept, manifest)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EpisodeError(f"the run's directory cannot be made: {error}; give another --out") from error
+    keys = list(_keys(tasks, manifest["seeds"], manifest["repeats"], manifest["limit"]))
+    ledger = open_ledger(plan.ledger)
+    try:
+        first = ledger.begin(manifest)
+        _refuse_other(directory, first, manifest, settings=True)
+        # When it began, it began.
+        manifest["started"] = (kept or first)["started"]
+        _write(directory, manifest)
+        given_back = abandon_dead(ledger)
+        new = ledger.add(keys)
+        counts = ledger.counts(shard=plan.shard)
+    finally:
+        ledger.close()
+    return Begun(plan, manifest, sum(counts.values()), new, given_back)
+
+
+def read_manifest(directory: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """What the run in a directory is.
+
+    Raises:
+        EpisodeError: There is none, or it is damaged or of another version.
+    """
+    path = Path(directory) / MANIFEST
+    if not path.exists():
+        raise EpisodeError(f"there is no run in {directory}: it has no {MANIFEST}")
+    try:
+        manifest = json.loads(read_part(path, LONGEST_PART))
+    except (ValueError, RecursionError) as error:
+        raise EpisodeError(f"{path} cannot be read: {error}; begin a new run in another directory") from error
+    if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
+        version = manifest.get("version") if isinstance(manifest, dict) else None
+        raise EpisodeError(
+            f"{path} is of version {version}, and deskhand {__version__} reads version {VERSION}: go on with the deskhand that "
+            "began it, or begin a new run in another directory"
+        )
+    lacking = [name for name in _NEEDED if name not in manifest]
+    wrong = [name for name, kinds in _NEEDED.items() if not isinstance(manifest.get(name), kinds)]
+    if wrong:
+        reason = f"it lacks {', '.join(lacking)}" if lacking else f"{wrong[0]} is {shown(manifest[wrong[0]])}"
+        raise EpisodeError(f"{path} is not a run's that can be gone on with: {reason}; begin one in another directory")
+    return manifest
+
+
+# --- inside ---
+
+
+def _settled(directory: Path, asked: Mapping[str, Any], kept: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the run is, of what is asked for, what it was before, and the defaults."""
+    if kept is None:
+        return {name: _DEFAULTS[name] if value is None else value for name, value in asked.items()}
+    differing = [
+        f"{_option(name)} was {kept[name]!r} and is {asked[name]!r}"
+        for name in _SAME
+        if asked[name] is not None and asked[name] != kept[name]
+    ]
+    differing += [
+        f"{_option(name)} was {kept[name]} and is only {asked[name]}"
+        for name in _GROWING
+        if asked[name] is not None and asked[name] < kept[name]
+    ]
+    if differing:
+        raise _other(directory, differing, f"to go on with it: deskhand run --out {directory}")
+    return {name: kept[name] if value is None else value for name, value in asked.items()}
+
+
+def _refuse_unnamed(directory: Path, kept: Mapping[str, Any], asked: Mapping[str, Any], select: Sequence[str]) -> None:
+    """What a manifest names is not run, imported or connected to because it is named there."""
+    lacking = []
+    if asked["agent"] is None and is_code(kept["agent"]):
+        lacking.append(f"--agent {shown(kept['agent'])}")
+    if asked["ledger"] is None and kept["ledger"] != _LEDGER:
+        lacking.append(f"--ledger {shown(kept['ledger'])}")
+    lacking += [f"the task {shown(name)}" for name in kept["select"] if not ships(name) and name not in select]
+    if lacking:
+        more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+        raise EpisodeError(
+            f"the run in {directory} has what is code, or leads elsewhere: {', '.join(lacking[:_SHOWN])}{more}. If you trust "
+            "it, give it again to go on with the run"
+        )
+
+
+def _refuse_other(
+    directory: Path, kept: Mapping[str, Any], manifest: Mapping[str, Any], *, settings: bool = False
+) -> None:
+    differing = [
+        f"the task {name} has changed since"
+        for name, value in kept["tasks"].items()
+        if manifest["tasks"].get(name) not in {None, value}
+    ]
+    differing += [
+        f"the image {name} has changed since"
+        for name, value in kept.get("images", {}).items()
+        if manifest["images"].get(name) not in {None, value}
+    ]
+    if settings:
+        # Of another machine's, whose directory has no manifest of it.
+        differing += [
+            f"{_option(name)} was {kept.get(name)!r} and is {manifest[name]!r}"
+            for name in ("agent", "run_seed", "backend", "image")
+            if kept.get(name) != manifest[name]
+        ]
+    if differing:
+        raise _other(directory, differing, "to go on with it, make them as they were")
+
+
+def _other(directory: Path, differing: Sequence[str], hint: str) -> EpisodeError:
+    more = f" and {len(differing) - _SHOWN} more" if len(differing) > _SHOWN else ""
+    return EpisodeError(
+        f"another run is in {directory}: {'; '.join(differing[:_SHOWN])}{more}. Only seeds, repeats and tasks can be added to "
+        f"it; {hint}, or give another --out"
+    )
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _absolute(name: str) -> str:
+    """A folder of tasks is found from anywhere."""
+    return str(Path(name).absolute()) if "/" in name or name in {".", ".."} or Path(name).is_dir() else name
+
+
+def _check(settings: Mapping[str, Any], tasks: Sequence[Task], shard: tuple[int, int]) -> None:
+    for name in (*_GROWING, "limit", "desktops"):
+        if settings[name] is not None and settings[name] < 1:
+            raise EpisodeError(f"{_option(name)} must be at least 1, not {settings[name]}")
+    if settings["engine"] not in ENGINES:
+        raise EpisodeError(f"there is no engine {shown(settings['engine'])}; there are: {', '.join(ENGINES)}")
+    part, parts = shard
+    if not 0 <= part < parts:
+        raise EpisodeError(
+            f"--shard {part}/{parts}: of {parts} shards the first is 0/{parts}, the last {parts - 1}/{parts}"
+        )
+    if not tasks:
+        raise EpisodeError("there are no tasks")
+    # Before anything is made: a name that is wrong is wrong in every episode.
+    find_agent(settings["agent"], host=True)
+
+
+def _check_programs(tasks: Sequence[Task], plan: Plan) -> None:
+    with Fleet(tasks, backend=plan.backend, desktops=1, image=plan.image) as fleet:
+        missing = fleet.missing()
+    if missing:
+        by_task = "; ".join(f"{task} needs {', '.join(programs)}" for task, programs in missing.items())
+        where = "on this machine" if plan.backend == "local" else "in its image"
+        hint = "install them, or use --backend docker" if plan.backend == "local" else "choose another --image"
+        raise EpisodeError(f"programs are missing {where}: {by_task}; {hint}, or leave these tasks out")
+
+
+def _images(settings: Mapping[str, Any], tasks: Sequence[Task]) -> dict[str, str]:
+    """Which images these are, by the digest of each: its name may mean another one tomorrow."""
+    if settings["backend"] != "docker":
+        return {}
+    with contextlib.closing(connect_engine()) as engine:
+        found = {}
+        for name in sorted({settings["image"] or task.image for task in tasks}):
+            try:
+                with engine.translated(f"the image {name}"):
+                    found[name] = str(engine.api.inspect_image(name)["Id"])
+            except LaunchFailed as error:
+                if not isinstance(error.__cause__, engine.errors.NotFound):
+                    raise
+                hint = "see `deskhand image build`, or pull it"
+                raise EpisodeError(f"there is no image {name!r} where containers are started: {hint}") from error
+        return found
+
+
+def _keys(tasks: Sequence[Task], seeds: int, repeats: int, limit: int | None) -> Iterator[Key]:
+    """First all tasks once: whoever looks at half a run sees all of them."""
+    each = product(range(repeats), range(seeds), tasks)
+    return islice((Key(task.name, "", seed, repeat) for repeat, seed, task in each), limit)
+
+
+def _host() -> dict[str, Any]:
+    found = describe()
+    kibibytes = int(re.findall(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[0])
+    return {
+        "cpus": int(found["cores"]),
+        "memory": kibibytes << 10,
+        "kernel": found["kernel"],
+        "cpu": found["processor"],
+        "system": found["system"],
+        "python": found["python"],
+    }
+
+
+def _write(directory: Path, manifest: Mapping[str, Any]) -> None:
+    temporary = directory / f".{MANIFEST}.{os.getpid()}"
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(manifest, file, indent=1)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(directory / MANIFEST)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise EpisodeError(
+            f"{directory / MANIFEST} cannot be written: {error}; make room, or give another --out"
+        ) from error

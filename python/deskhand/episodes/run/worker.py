@@ -1,0 +1,380 @@
+"""Whoever plays episodes: leases them from the ledger, tries them on desktops, and writes down what came of them.
+
+This module owns how many at once, the signs of life, and what follows from a result: done, another attempt, given back. What
+must never appear here: how an episode is played (see `deskhand.episodes.play.attempt`), which machine a worker is on (see
+`deskhand.episodes.run.engines`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from deskhand.episodes.ledger import open_ledger
+from deskhand.episodes.ledger.ledger import State
+from deskhand.episodes.outcome import RULES, Cause
+from deskhand.episodes.play.agents import find_agent
+from deskhand.episodes.play.attempt import attempt
+from deskhand.episodes.play.pools import Fleet
+from deskhand.episodes.play.supervision import Stop
+from deskhand.episodes.record.frame_store import FrameStore
+from deskhand.episodes.record.recorder import Recorder
+from deskhand.episodes.run.plan import News
+from deskhand.episodes.tasks.catalogue import find_tasks
+from deskhand.errors import DesktopLost, EpisodeError, LedgerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.episodes.ledger.ledger import Key, Lease, Ledger
+    from deskhand.episodes.play.agents import Agent
+    from deskhand.episodes.play.attempt import Places
+    from deskhand.episodes.play.budget import Record
+    from deskhand.episodes.run.plan import Plan, Tell
+    from deskhand.episodes.tasks.task import Task
+
+__all__ = ["Worker", "abandon_dead", "attempt_directory", "worker_name"]
+
+_POLL = 1.0
+_BACKOFF, _LONGEST_BACKOFF = 5.0, 120.0
+# A ledger that cannot be written is asked again for so long, while leases last.
+_LEDGER_TRIES, _LEDGER_PAUSE = 20, 1.0
+# An episode that has ended so many workers is not tried once more: it may be what ends them.
+_MOST_LOSSES = 10
+_NAME = re.compile(r"(?P<host>.+)/(?P<boot>[^/]*)/(?P<space>[^/]*)/(?P<pid>\d+)/(?P<started>\d+)(/.*)?")
+
+
+class _HasPlaces(Protocol):
+    def places(self, task: Task) -> Places: ...
+    def close(self) -> None: ...
+
+
+class Worker:
+    """Plays the episodes of a plan, until all are done or it is stopped.
+
+    Example:
+        >>> with Worker(plan) as worker:
+        ...     await worker.run()
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        name: str | None = None,
+        stop: Stop | None = None,
+        tell: Tell = lambda _: None,
+        ledger: Ledger | None = None,
+        fleet: _HasPlaces | None = None,
+        record: Callable[[Path], Record] | None = None,
+    ) -> None:
+        """Load what is needed; no desktop is started yet.
+
+        Args:
+            plan: What is to be played.
+            name: This worker's, which no other has; by default it tells this process.
+            stop: Ends it: what is under way is given back.
+            tell: Hears of every episode.
+            ledger: Instead of the plan's, which is opened here.
+            fleet: Instead of the plan's desktops.
+            record: Makes the record of an attempt, instead of files below the plan's directory.
+
+        Raises:
+            EpisodeError: A task, the agent or the ledger is wrong.
+        """
+        self.plan = plan
+        self.name: str = name or worker_name()
+        self.stop: Stop = stop or Stop()
+        self._tell = tell
+        self._tasks = {task.name: task for task in find_tasks(plan.tasks)}
+        self._agent: Agent = find_agent(plan.agent, host=plan.host)
+        self._frames: FrameStore | None = None
+        if record is None:
+            self._frames = FrameStore(Path(plan.directory) / "frames")
+            record = partial(Recorder, frames=self._frames)
+        self._record = record
+        self._ledger = ledger or open_ledger(plan.ledger)
+        self._fleet: _HasPlaces = fleet or Fleet(
+            list(self._tasks.values()), backend=plan.backend, desktops=plan.desktops, image=plan.image
+        )
+        self._running: dict[tuple[Key, int], tuple[Lease, Stop]] = {}
+        self._changed = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End its desktops and let go of its files. Again is harmless."""
+        with contextlib.ExitStack() as all_of_it:
+            all_of_it.callback(self._ledger.close)
+            if self._frames is not None:
+                all_of_it.callback(self._frames.close)
+            all_of_it.callback(self._fleet.close)
+
+    async def run(self) -> None:
+        """Play until all episodes of the shard are done, whoever does them, or until it is stopped.
+
+        Raises:
+            LedgerError: The ledger cannot be used. What is under way was stopped; it can be gone on with.
+            EpisodeError: The ledger has episodes of tasks that this run has not. All that was under way is given back.
+        """
+        loop = asyncio.get_running_loop()
+        unsubscribe = self.stop.subscribe(lambda: _soon(loop, self._stop_all))
+        # Every episode has a thread, or its agent's thread nobody to end it.
+        threads = ThreadPoolExecutor(self.plan.desktops, thread_name_prefix="deskhand-episode")
+        try:
+            async with asyncio.TaskGroup() as group:
+                beating = group.create_task(self._beat())
+                await self._play_all(group, threads)
+                beating.cancel()
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+        finally:
+            unsubscribe()
+            self._stop_all()
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    # --- inside ---
+
+    async def _play_all(self, group: asyncio.TaskGroup, threads: ThreadPoolExecutor) -> None:
+        plan = self.plan
+        playing: set[asyncio.Task[None]] = set()
+        while self.stop.reason is None:
+            self._changed.clear()
+            leases: list[Lease] = []
+            if (free := plan.desktops - len(playing)) > 0:
+                leases = await self._asked(
+                    partial(self._ledger.lease, self.name, plan.lease, most=free, shard=plan.shard)
+                )
+                await self._refuse_unknown(leases, playing)
+            for lease in leases:
+                task = group.create_task(self._play(lease, threads))
+                playing.add(task)
+                task.add_done_callback(playing.discard)
+                task.add_done_callback(lambda _: self._changed.set())
+            if not leases and not playing:
+                counts = await self._asked(partial(self._ledger.counts, shard=plan.shard))
+                if not counts[State.QUEUED] + counts[State.LEASED]:
+                    return
+            idle = len(playing) < plan.desktops
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_POLL if idle else None):
+                    await self._changed.wait()
+
+    async def _refuse_unknown(self, leases: Sequence[Lease], playing: set[asyncio.Task[None]]) -> None:
+        """See that this run has the task of each, or give back all that this worker holds: none of it counts as lost.
+
+        Raises:
+            EpisodeError: It has not: the ledger has episodes of another run.
+        """
+        unknown = next((lease for lease in leases if lease.key.task not in self._tasks), None)
+        if unknown is None:
+            return
+        for lease in leases:
+            await self._asked(partial(self._ledger.release, lease))
+        self._stop_all()
+        if playing:
+            await asyncio.wait(playing)
+        raise EpisodeError(
+            f"the ledger has {unknown.key}, and there is no task {unknown.key.task} in this run: "
+            "give every machine the same tasks, or each run a ledger of its own"
+        )
+
+    async def _play(self, lease: Lease, threads: ThreadPoolExecutor) -> None:
+        stop = Stop()
+        self._running[lease.key, lease.attempt] = lease, stop
+        try:
+            if self.stop.reason is not None:
+                stop(self.stop.reason)
+            self._tell(News("begun", lease.key, lease.attempt))
+            loop = asyncio.get_running_loop()
+            running = loop.run_in_executor(threads, self._try, lease, stop)
+            try:
+                result = await asyncio.shield(running)
+            except asyncio.CancelledError:
+                # Another episode has met an error that ends the run. Its thread ends by itself, and gives its desktop back.
+                stop("the run ends")
+                await asyncio.wait([running])
+                raise
+            await self._conclude(lease, result)
+        finally:
+            del self._running[lease.key, lease.attempt]
+
+    def _try(self, lease: Lease, stop: Stop) -> dict[str, Any]:
+        """In a thread."""
+        task = self._tasks[lease.key.task]
+        places = self._fleet.places(task)
+        if lease.failures.get(Cause.DESKTOP_LOST, 0) >= _MOST_LOSSES:
+            places = _Nowhere(
+                f"it was lost {_MOST_LOSSES} times, with its desktop or its worker, and is not tried again"
+            )
+        try:
+            record = self._record(attempt_directory(Path(self.plan.directory), lease))
+        except OSError as error:
+            record = _Unwritable(error)
+        return attempt(
+            task,
+            lease.key,
+            places,
+            self._agent,
+            record,
+            number=lease.attempt,
+            agent_name=self.plan.agent,
+            run_seed=self.plan.run_seed,
+            worker=self.name,
+            failures=lease.failures,
+            stop=stop,
+        )
+
+    async def _conclude(self, lease: Lease, result: dict[str, Any]) -> None:
+        """Write down what came of an attempt."""
+        cause = None if result["cause"] is None else Cause(result["cause"])
+        news = partial(News, key=lease.key, attempt=lease.attempt, result=result)
+        failed = lease.failures.get(cause, 0) if cause is not None else 0
+        if cause is Cause.CANCELLED:
+            kept = await self._asked(partial(self._ledger.release, lease))
+            self._tell(news("released") if kept else news("lost"))
+        elif cause is not None and failed < RULES[cause].retries and failed < _MOST_LOSSES:
+            delay = min(_LONGEST_BACKOFF, _BACKOFF * 2**failed) if RULES[cause].backoff else 0.0
+            kept = await self._asked(partial(self._ledger.retry, lease, cause, delay=delay))
+            self._tell(news("retried") if kept else news("lost"))
+        else:
+            kept = await self._asked(partial(self._ledger.finish, lease, result))
+            self._tell(news("done") if kept else news("lost"))
+
+    async def _beat(self) -> None:
+        """Renew what is under way; stop what is another's by now."""
+        while True:
+            await asyncio.sleep(self.plan.heartbeat)
+            for lease, stop in list(self._running.values()):
+                try:
+                    kept = await asyncio.to_thread(self._ledger.renew, lease, self.plan.lease)
+                except LedgerError as error:
+                    self._tell(News("trouble", text=str(error)))
+                    continue
+                if not kept:
+                    # One that has just been finished does not hear it any more.
+                    stop("another worker has it by now")
+
+    async def _asked(self, ask: Callable[[], Any]) -> Any:
+        """Ask the ledger; one that cannot be used now is asked again for a while."""
+        for tried in range(_LEDGER_TRIES):
+            try:
+                return await asyncio.to_thread(ask)
+            except LedgerError as error:
+                if tried == _LEDGER_TRIES - 1 or self.stop.reason is not None:
+                    raise
+                self._tell(News("trouble", text=str(error)))
+                await asyncio.sleep(_LEDGER_PAUSE)
+        raise AssertionError
+
+    def _stop_all(self) -> None:
+        for _, stop in list(self._running.values()):
+            stop(self.stop.reason or "the run ends")
+        self._changed.set()
+
+
+class _Nowhere:
+    """Gives no desktop."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    @contextlib.contextmanager
+    def acquire(self, timeout: float | None = None) -> Iterator[Desktop]:
+        del timeout
+        raise DesktopLost("driver", self._why, "see the last of its attempts")
+        yield
+
+
+class _Unwritable:
+    """The record of an attempt whose files could not be made: every word of it fails for the same reason."""
+
+    def __init__(self, error: OSError) -> None:
+        self._error = error
+
+    def _fail(self, *_: Any, **__: Any) -> Any:
+        raise self._error
+
+    attach = detach = before = after = event = frame = finish = _fail
+
+    def harmless(self, value: Any) -> Any:
+        """No agent has acted: there is no secret."""
+        return value
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def attempt_directory(directory: Path, lease: Lease) -> Path:
+    """Where an attempt is recorded, in a run's directory."""
+    return directory / "ep" / str(lease.key) / f"attempt-{lease.attempt}"
+
+
+# --- who is who ---
+
+
+def worker_name(suffix: str = "") -> str:
+    """A name for a worker of this process, which tells whether it still lives: machine, boot, process, its start.
+
+    Args:
+        suffix: Tells workers of one process apart.
+    """
+    name = "/".join((*_machine(), str(os.getpid()), _start_of(os.getpid())))
+    return f"{name}/{suffix}" if suffix else name
+
+
+def abandon_dead(ledger: Ledger) -> int:
+    """Give back what workers of this machine hold whose processes are dead. Returns how many episodes those were."""
+    holders = {row.worker for row in ledger.rows() if row.state is State.LEASED}
+    return sum(ledger.abandon(worker) for worker in sorted(holders) if _is_dead(worker))
+
+
+def _is_dead(worker: str) -> bool:
+    """Whether it is known to be dead: of those on other machines and in other containers, nothing is known."""
+    found = _NAME.fullmatch(worker)
+    host, boot, space = _machine()
+    if found is None or found["host"] != host:
+        return False
+    if found["boot"] != boot:
+        return True
+    return found["space"] == space and _start_of(int(found["pid"])) != found["started"]
+
+
+def _machine() -> tuple[str, str, str]:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
+    return socket.gethostname().replace("/", "_"), boot, str(Path("/proc/self/ns/pid").stat().st_ino)
+
+
+def _start_of(pid: int) -> str:
+    """When a process was started, in the kernel's ticks; 0 for one that is not there or has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return "0"
+    # A zombie has ended; only its parent has not looked yet.
+    return "0" if fields[0] == b"Z" else fields[19].decode()
+
+
+def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    # A loop that is closed has nothing left to stop.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

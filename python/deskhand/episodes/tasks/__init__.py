@@ -1,0 +1,1 @@
+"""Tasks: what is set up, asked for and graded."""

@@ -1,0 +1,320 @@
+"""Chromium on a stage, and what its pages hold, asked from outside through the browser's own protocol.
+
+This module owns how the browser is started for an episode, and how a page is asked. What must never appear here: a change of a
+page (an oracle clicks and types as everybody does), a task.
+
+The protocol is served on loopback of the desktop's machine, at a port that the system chose and the profile names. The loopback
+of a container is reached from inside it only: so the question is asked there, by Perl, which every Debian has. Pages come from
+a server there too, at an address that is the same on every desktop: a file's would show where its home directory is.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from deskhand._core.settle import Settle
+from deskhand.desktop.desktop import bare
+from deskhand.errors import BackendError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from deskhand.episodes.tasks.context import Stage
+    from deskhand.machine.interface import Where
+
+__all__ = ["ADDRESS", "PROFILE", "Page", "Tab", "received", "start_browser"]
+
+ADDRESS = "http://localhost/"
+"""Where the pages of an episode are; every other address leads there too, and finds nothing."""
+
+PROFILE = ".browser"
+"""The browser's profile, below the stage's home."""
+
+_SITE = ".site"
+
+_LOADED = 60.0
+_PERIOD = 0.05
+# A page is drawn in several steps, and the browser's own furniture in some more.
+_STILL = Settle(quiet=0.1, reaction=0.2, timeout=20.0)
+_ANSWER_LIMIT = 30
+_LARGEST_ANSWER = 16 << 20
+# The exit code of `ask.pl` where nobody is to be asked.
+_ABSENT = 99
+# Nothing but the page: no first run, no question, no key ring, nothing fetched behind our back, nothing that moves by itself.
+_FLAGS = (
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--password-store=basic",
+    "--disable-sync",
+    "--disable-features=Translate,OptimizationHints,MediaRouter,AutofillServerCommunication,PrivacySandboxSettings4,HttpsUpgrades",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-extensions",
+    "--disable-smooth-scrolling",
+    "--force-prefers-reduced-motion",
+    "--hide-crash-restore-bubble",
+    "--lang=en-US",
+    "--test-type",
+    "--remote-debugging-port=0",
+)
+_PREFERENCES: Mapping[str, Any] = {
+    "credentials_enable_service": False,
+    "profile": {"password_manager_enabled": False},
+    "autofill": {"profile_enabled": False, "credit_card_enabled": False},
+    "session": {"restore_on_startup": 5},
+    "browser": {"show_home_button": False, "check_default_browser": False, "custom_chrome_frame": True},
+}
+_FIRST = "index.html"
+_INSIDE = Path(__file__).parent / "machine_side"
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One page that the browser has open.
+
+    Attributes:
+        id: What the browser calls it.
+        url: Its address.
+        title: Its title.
+    """
+
+    id: str
+    url: str
+    title: str
+
+
+def start_browser(
+    stage: Stage,
+    pages: Mapping[str, str],
+    first: str = "",
+    *,
+    position: tuple[int, int] = (0, 0),
+    size: tuple[int, int] = (1280, 772),
+    preferences: Mapping[str, Any] | None = None,
+) -> None:
+    """Start Chromium, and return when the page is loaded, its window is up and the screen is still.
+
+    Args:
+        stage: Where. Its downloads go to `Downloads` below the home directory, without a question.
+        pages: Their names and what is in them; the empty name is the first page's. What a page posts to `received/NAME` is
+            kept, see `received`.
+        first: The name of the page that is shown, or an address.
+        position: Where its window is, in screen pixels.
+        size: How large its window is, in pixels.
+        preferences: Added to those of the profile, as Chromium's own file has them.
+
+    Raises:
+        LaunchFailed: It showed no window.
+        TimeoutError: The page was not loaded in a minute.
+    """
+    downloads = {"default_directory": stage.path("Downloads"), "prompt_for_download": False}
+    chosen = {**_PREFERENCES, "download": downloads, **(preferences or {})}
+    stage.write_all(
+        {
+            **{f"{_SITE}/pages/{name or _FIRST}": text for name, text in pages.items()},
+            f"{_SITE}/serve.pl": (_INSIDE / "serve.pl").read_bytes(),
+            f"{PROFILE}/Default/Preferences": json.dumps(chosen),
+        }
+    )
+    # Root's programs are not sandboxed by Chromium, and without saying so it does not start; the pages are ours.
+    unconfined = not stage.desktop.has_machine and stage.run("id -u").stdout.strip() == "0"
+    command = ["chromium", f"--user-data-dir={stage.path(PROFILE)}", *_FLAGS, *(["--no-sandbox"] if unconfined else [])]
+    command += [f"--window-position={position[0]},{position[1]}", f"--window-size={size[0]},{size[1]}"]
+    command += [first if ":" in first else ADDRESS + first]
+    # The server is the browser's elder brother: it tells its port, and ends with the desktop.
+    script = f"exec 3< <(exec perl {_SITE}/serve.pl {_SITE}); read -r port <&3; "
+    script += 'exec "$@" --host-resolver-rules="MAP * 127.0.0.1:$port"'
+    stage.desktop.start(["bash", "-c", script, "browser", *command], cwd=stage.home, timeout=_LOADED)
+    with Page(stage) as page:
+        page.until("document.readyState === 'complete' && document.fonts.status === 'loaded'", timeout=_LOADED)
+    stage.desktop.perform(settle=_STILL)
+
+
+def received(stage: Stage, name: str) -> Any:
+    """What a page has posted to `received/NAME` last, as JSON; None when it has not, or that was none."""
+    try:
+        return json.loads(stage.text(f"{_SITE}/received/{name}") or "null")
+    except json.JSONDecodeError:
+        return None
+
+
+class Page:
+    """The page that the browser shows, asked from outside. Leaving a `with` block lets go of it; the browser goes on.
+
+    It is found anew at each question: after a navigation it is the next page's answer that comes.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            stage: Where the browser was started by `start_browser`.
+        """
+        self._stage = stage
+        # One shell for all questions: starting one costs more than ten of them.
+        where: Where = "desktop" if stage.desktop.has_machine else "host"
+        # What is asked of the browser from outside is nothing that is done to the desktop.
+        self._shell = bare(stage.desktop).open_shell(where=where, timeout=2 * _ANSWER_LIMIT, limit=_LARGEST_ANSWER)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ask no more. Again is harmless."""
+        self._shell.close()
+
+    def tabs(self) -> list[Tab]:
+        """The pages that are open, the one that was used last first; none when no browser runs.
+
+        Raises:
+            BackendError: The browser does not answer.
+        """
+        answer = self._ask("/json/list")
+        found = [] if answer is None else json.loads(answer)
+        return [Tab(tab["id"], tab["url"], tab["title"]) for tab in found if tab["type"] == "page"]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a page to ask."""
+        return bool(self.tabs())
+
+    @property
+    def url(self) -> str:
+        """The address of the page that is shown."""
+        return self._shown().url
+
+    @property
+    def title(self) -> str:
+        """Its title."""
+        return self._shown().title
+
+    def evaluate(self, javascript: str) -> Any:
+        """What an expression gives in the page that is shown, as JSON can say it; a promise is waited for.
+
+        Raises:
+            BackendError: No page is open, the browser does not answer (a dialog of the page's may hold it up), or the
+                expression raised.
+        """
+        return self._evaluate(self._shown(), javascript)
+
+    def until(self, javascript: str, *, timeout: float = 20.0) -> Any:
+        """Wait until an expression is true in the page that is shown; a page that is just changing is asked again.
+
+        Raises:
+            TimeoutError: It was not in time; has what was asked and what came last.
+        """
+        deadline = time.monotonic() + timeout
+        last: object = None
+        while True:
+            try:
+                found = self.evaluate(javascript)
+            except BackendError as error:
+                found = None
+                last = error
+            else:
+                last = found
+            if found:
+                return found
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"waited {timeout:g} s for {shown(javascript)} in the page; last: {shown(last)}")
+            time.sleep(_PERIOD)
+
+    def element(self, selector: str) -> str:
+        """JavaScript for the first element of a CSS selector, which is searched in shadow trees too; null where there is none.
+
+        ` >>> ` goes on inside of what was found: `settings-dropdown-menu#size >>> select`.
+        """
+        return f"({_FIND})({json.dumps(selector.split(' >>> '))})"
+
+    def centre(self, selector: str) -> tuple[int, int]:
+        """The middle of an element, see `element`, in screen pixels.
+
+        Raises:
+            BackendError: There is none, or it is not to be seen.
+        """
+        left, top, width, height = self.box(selector)
+        return round(left + width / 2), round(top + height / 2)
+
+    def box(self, selector: str) -> tuple[float, float, float, float]:
+        """Where an element, see `element`, is on the screen: x, y, width, height in pixels.
+
+        Raises:
+            BackendError: There is none, or its middle is outside of what the window shows.
+        """
+        found = self.evaluate(f"({_BOX})({self.element(selector)})")
+        if isinstance(found, str):
+            raise BackendError(f"the element {selector} of {self.url} is {found}")
+        left, top, width, height = found
+        return left, top, width, height
+
+    def _evaluate(self, tab: Tab, javascript: str) -> Any:
+        parameters = {"expression": javascript, "returnByValue": True, "awaitPromise": True}
+        request = json.dumps({"id": 1, "method": "Runtime.evaluate", "params": parameters})
+        said = self._ask(f"/devtools/page/{tab.id}", request)
+        if said is None:
+            raise BackendError("the browser was closed while it was asked")
+        answer = json.loads(said)
+        if "error" in answer:
+            raise BackendError(f"the browser refuses: {answer['error'].get('message')}")
+        result = answer["result"]
+        if "exceptionDetails" in result:
+            said = (
+                result["exceptionDetails"].get("exception", {}).get("description") or result["exceptionDetails"]["text"]
+            )
+            raise BackendError(f"the page {tab.url} raised: {said}")
+        return result["result"].get("value")
+
+    def _shown(self) -> Tab:
+        tabs = self.tabs()
+        if not tabs:
+            raise BackendError("the browser shows no page: it was closed, or was not started for this stage")
+        if len(tabs) == 1:
+            return tabs[0]
+        for tab in tabs:
+            if self._evaluate(tab, "document.visibilityState") == "visible":
+                return tab
+        return tabs[0]
+
+    def _ask(self, *words: str) -> str | None:
+        """What the browser answers; None when there is none."""
+        file = self._stage.path(f"{PROFILE}/DevToolsActivePort")
+        program = (_INSIDE / "ask.pl").read_text()
+        said = self._shell.run(shlex.join(["perl", "-e", program, str(_ANSWER_LIMIT), file, *words]))
+        if said.exit_code == _ABSENT:
+            return None
+        if said.exit_code != 0:
+            raise BackendError(f"the browser does not answer: {said.stderr.strip() or said.outcome}")
+        return said.stdout
+
+
+# All of the browser's own furniture is above the page: no borders, no side bar, no status bar.
+_BOX = """element => {
+  if (!element) return "not there";
+  const box = element.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
+  if (!box.width || !box.height) return "not shown";
+  if (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) return "scrolled away";
+  return [screenX + (outerWidth - innerWidth) / 2 + box.x, screenY + outerHeight - innerHeight + box.y, box.width, box.height];
+}"""
+_FIND = """parts => {
+  const deep = (root, selector) => {
+    const found = root.querySelector(selector);
+    if (found) return found;
+    for (const other of root.querySelectorAll("*")) {
+      const inside = other.shadowRoot && deep(other.shadowRoot, selector);
+      if (inside) return inside;
+    }
+    return null;
+  };
+  return parts.reduce((found, part) => found && deep(found.shadowRoot || found, part), document);
+}"""

@@ -1,0 +1,359 @@
+"""Where tasks come from: the suite that ships, folders, and classes of yours; and whether each has all its parts.
+
+This module owns how tasks are named and found, what is wrong with one, and the digest of its source. What must never appear
+here: a desktop, a run, how a folder describes its task (see `deskhand.episodes.tasks.folders`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import math
+import pkgutil
+import random
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deskhand.episodes.tasks import suite
+from deskhand.episodes.tasks.folders import TASK_FILE, FolderTask, is_task_folder, load_folder, own_error
+from deskhand.episodes.tasks.task import Limits, Resources, Task, instance_seed
+from deskhand.errors import TaskError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import ModuleType
+
+__all__ = ["built_in", "check_parts", "digest", "find_tasks", "instance", "ships"]
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_GLOB = re.compile(r"[*?\[]")
+_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_LEVELS = (1, 2, 3)
+# Enough to see a template that some instances cannot fill, and cheap.
+_TRIED_SEEDS = 3
+_LEAST_SCREEN, _LARGEST_SCREEN = 64, 16384
+
+
+def find_tasks(names: Sequence[str] = ()) -> list[Task]:
+    """The tasks that are meant, each once, in the order in which they are named; a pattern's by level and name.
+
+    Args:
+        names: Of each: a task's name, a pattern of names (`text-*`), `tag:text`, `level:2`, a folder with a `task.toml` or with
+            such folders in it, or `module:Class`. None at all means every task that ships.
+
+    Raises:
+        TaskError: There is no such task, one of them is wrong, or two of them have the same name.
+    """
+    found: dict[str, Task] = {}
+    for wanted in names or ("*",):
+        for task in _select(wanted):
+            first = found.setdefault(task.name, task)
+            if type(first) is not type(task) and digest(first) != digest(task):
+                raise TaskError(
+                    task.name,
+                    f"two tasks have this name: {_origin(first)} and {_origin(task)}",
+                    "give one of them another name",
+                )
+    return list(found.values())
+
+
+def ships(wanted: object) -> bool:
+    """Whether one of the names that `find_tasks` takes means tasks that ship, and no code of anybody else's."""
+    if not isinstance(wanted, str) or "/" in wanted:
+        return False
+    # In the order in which `_select` looks.
+    if wanted.startswith(("tag:", "level:")) or wanted in built_in():
+        return True
+    return _CLASS.fullmatch(wanted) is None and _GLOB.search(wanted) is not None and not Path(wanted).is_dir()
+
+
+@functools.cache
+def built_in() -> Mapping[str, Task]:
+    """The tasks that ship, by name, in the order of their levels and names.
+
+    Raises:
+        TaskError: One of them is wrong.
+    """
+    tasks: list[Task] = []
+    for entry in pkgutil.iter_modules(suite.__path__, f"{suite.__name__}."):
+        if not entry.name.rpartition(".")[2].startswith("_"):
+            module = importlib.import_module(entry.name)
+            tasks += [_made(cls, entry.name) for cls in vars(module).values() if _is_task_of(cls, module)]
+    by_name: dict[str, Task] = {}
+    for task in sorted(tasks, key=lambda task: (task.level, task.name)):
+        if task.name in by_name:
+            raise TaskError(task.name, f"two tasks have this name: {_origin(by_name[task.name])} and {_origin(task)}")
+        by_name[task.name] = task
+    return by_name
+
+
+def instance(task: Task, seed: int, *, run_seed: int = 0, variant: str = "") -> tuple[int, Mapping[str, Any]]:
+    """The seed and the parameters of one instance of a task."""
+    number = instance_seed(run_seed, task.name, variant, seed)
+    return number, task.parameters(random.Random(number))  # noqa: S311 # chance that can be repeated
+
+
+def digest(task: Task) -> str:
+    """A digest of all that makes a task what it is: its folder's files, or its class's module and those beside it that it uses.
+
+    It is the same on every machine, and another one as soon as any of these files is.
+
+    Raises:
+        TaskError: One of the files cannot be read.
+    """
+    return _digest(type(task))
+
+
+@functools.cache
+def _digest(cls: type[Task]) -> str:
+    whole = hashlib.sha256(cls.__qualname__.encode())
+    for name, data in sorted(_sources(cls)):
+        whole.update(f"\0{name}\0{len(data)}\0".encode() + data)
+    return whole.hexdigest()
+
+
+def _sources(cls: type[Task]) -> Iterable[tuple[str, bytes]]:
+    if issubclass(cls, FolderTask):
+        files = (path for path in cls.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        return [(str(path.relative_to(cls.folder)), _read(cls, path)) for path in files]
+    found: dict[Path, ModuleType] = {}
+    for base in cls.__mro__:
+        if base not in {Task, object} and issubclass(base, Task):
+            _collect(sys.modules[base.__module__], found)
+    return [(path.name, _read(cls, path)) for path in found]
+
+
+def _read(cls: type[Task], path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TaskError(cls.name, f"{path} cannot be read: {error.strerror}") from error
+
+
+def _collect(module: ModuleType, found: dict[Path, ModuleType]) -> None:
+    """The file of a module, and those of the modules in the same folder from which it has something."""
+    file = getattr(module, "__file__", None)
+    if file is None or Path(file) in found:
+        return
+    found[Path(file)] = module
+    for value in list(vars(module).values()):
+        other = inspect.getmodule(value)
+        beside = getattr(other, "__file__", None)
+        if other is not None and beside is not None and Path(beside).parent == Path(file).parent:
+            _collect(other, found)
+
+
+# --- choosing ---
+
+
+def _select(wanted: str) -> list[Task]:
+    if wanted.startswith("tag:"):
+        return _tagged(wanted, [task for task in built_in().values() if wanted[4:] in task.tags])
+    if wanted.startswith("level:"):
+        return _tagged(wanted, [task for task in built_in().values() if str(task.level) == wanted[6:]])
+    if _CLASS.fullmatch(wanted):
+        return [_of_class(wanted)]
+    if wanted in built_in():
+        return [built_in()[wanted]]
+    if "/" in wanted or wanted in {".", ".."} or Path(wanted).is_dir():
+        return _of_folder(wanted)
+    if _GLOB.search(wanted):
+        matching = fnmatch.filter(built_in(), wanted)
+        if matching:
+            return [built_in()[name] for name in matching]
+        raise TaskError(wanted, "no task's name matches", "`deskhand tasks list` shows them all")
+    near = difflib.get_close_matches(wanted, list(built_in()), n=3, cutoff=0.5)
+    hint = f"do you mean {' or '.join(near)}?" if near else "`deskhand tasks list` shows them all"
+    raise TaskError(wanted, "there is no such task", hint)
+
+
+def _tagged(wanted: str, tasks: list[Task]) -> list[Task]:
+    if tasks:
+        return tasks
+    if wanted.startswith("tag:"):
+        known = ", ".join(sorted({tag for task in built_in().values() for tag in task.tags}))
+    else:
+        known = ", ".join(map(str, _LEVELS))
+    raise TaskError(wanted, "no task has it", f"there are {known}")
+
+
+def _of_folder(wanted: str) -> list[Task]:
+    folder = Path(wanted)
+    if not folder.is_dir():
+        raise TaskError(wanted, "there is no such folder")
+    if is_task_folder(folder):
+        folders = [folder]
+    else:
+        folders = sorted(child for child in folder.iterdir() if child.is_dir() and is_task_folder(child))
+    if not folders:
+        raise TaskError(wanted, f"neither it nor a folder in it has a {TASK_FILE}", f"write {folder / TASK_FILE}")
+    return [_made(load_folder(each), str(each)) for each in folders]
+
+
+def _of_class(wanted: str) -> Task:
+    name, _, attribute = wanted.partition(":")
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+            raise own_error(wanted, "importing its module", error) from error
+        hint = "is its folder on the path? PYTHONPATH=FOLDER deskhand tasks list"
+        raise TaskError(wanted, f"there is no module {error.name}", hint) from error
+    except (Exception, SystemExit) as error:
+        raise own_error(wanted, "importing its module", error) from error
+    cls = getattr(module, attribute, None)
+    if cls is None:
+        here = [key for key, value in vars(module).items() if _is_task_of(value, module)]
+        hint = f"it has {', '.join(here)}" if here else "it has no task at all"
+        raise TaskError(wanted, f"module {name} has no {attribute}", hint)
+    if not (isinstance(cls, type) and issubclass(cls, Task)):
+        raise TaskError(wanted, f"{attribute} is no class of tasks, but {shown(cls)}", "derive it from Task")
+    return _made(cls, wanted)
+
+
+def _is_task_of(value: object, module: ModuleType) -> bool:
+    """Whether it is a task that this module defines; a base that tasks share has no name."""
+    return (
+        isinstance(value, type)
+        and issubclass(value, Task)
+        and value.__module__ == module.__name__
+        and "name" in {key for base in value.__mro__ for key in vars(base)}
+    )
+
+
+def _made(cls: type[Task], origin: str) -> Task:
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        parts = ", ".join(missing)
+        raise TaskError(
+            origin, f"{cls.__name__} lacks {parts}", f"write {'each' if len(missing) > 1 else 'it'} as a method"
+        )
+    if not hasattr(cls, "name"):
+        raise TaskError(origin, f"{cls.__name__} has no name", 'write name = "…" in the class')
+    try:
+        task = cls()
+    except (Exception, SystemExit) as error:
+        raise own_error(origin, "making it", error) from error
+    check_parts(task)
+    return task
+
+
+def _origin(task: Task) -> str:
+    cls = type(task)
+    return str(cls.folder) if issubclass(cls, FolderTask) else f"{cls.__module__}:{cls.__qualname__}"
+
+
+# --- what may be wrong with one ---
+
+
+def check_parts(task: Task) -> None:
+    """See that each part of a task is what it must be, and that a few instances can be described.
+
+    Raises:
+        TaskError: One is not; it names the task, the part and what to do.
+    """
+    name = task.name
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise TaskError(
+            shown(name), "name: it has lower-case letters, digits and single hyphens", "call it some-thing-2"
+        )
+    for part, fits, wanted in _RULES:
+        value = getattr(task, part, None)
+        if not fits(value):
+            raise TaskError(name, f"{part}: it is {shown(value)}", f"it must be {wanted}")
+    if not _are_masks(task.masks, task.screen):
+        width, height = task.screen
+        hint = f"it must be a sequence of (x, y, width, height), each within the screen of {width}x{height}"
+        raise TaskError(name, f"masks: it is {shown(task.masks)}", hint)
+    for seed in range(_TRIED_SEEDS):
+        _check_instance(task, seed)
+
+
+def _check_instance(task: Task, seed: int) -> None:
+    try:
+        _, parameters = instance(task, seed)
+        _, again = instance(task, seed)
+    except TaskError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise own_error(task.name, f"parameters: for seed {seed}", error) from error
+    try:
+        plain = json.loads(json.dumps(parameters))
+    except (TypeError, ValueError) as error:
+        hint = "give a mapping of strings, numbers, lists and mappings"
+        raise TaskError(task.name, f"parameters: JSON cannot say them ({error})", hint) from error
+    if not isinstance(plain, dict):
+        raise TaskError(task.name, f"parameters: they are {shown(parameters)}", "give a mapping")
+    if again != parameters:
+        hint = "take all chance from the argument `random`, and nothing from clocks or sets"
+        raise TaskError(task.name, f"parameters: seed {seed} gives others each time", hint)
+    try:
+        told = task.instruction(parameters)
+    except TaskError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise own_error(task.name, f"instruction: for seed {seed}", error) from error
+    if not isinstance(told, str) or not told.strip():
+        raise TaskError(task.name, f"instruction: for seed {seed} it is {shown(told)}", "give a sentence")
+
+
+def _positive(*values: object) -> bool:
+    return all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 and math.isfinite(value)
+        for value in values
+    )
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(item, str) and item for item in value)
+
+
+def _is_limits(value: object) -> bool:
+    return isinstance(value, Limits) and isinstance(value.steps, int) and _positive(value.steps, value.seconds)
+
+
+def _is_resources(value: object) -> bool:
+    if not isinstance(value, Resources):
+        return False
+    sizes = _positive(value.memory, value.most_memory, value.cpus, value.most_cpus)
+    return sizes and value.memory <= value.most_memory and value.cpus <= value.most_cpus
+
+
+def _is_screen(value: object) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and all(isinstance(side, int) and _LEAST_SCREEN <= side <= _LARGEST_SCREEN for side in value)
+    )
+
+
+def _are_masks(value: object, screen: tuple[int, int]) -> bool:
+    return isinstance(value, (tuple, list)) and all(_is_within(mask, screen) for mask in value)
+
+
+def _is_within(mask: object, screen: tuple[int, int]) -> bool:
+    if not isinstance(mask, (tuple, list)) or len(mask) != 4:
+        return False
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in mask):
+        return False
+    x, y, width, height = mask
+    return bool(min(x, y) >= 0 and min(width, height) > 0 and x + width <= screen[0] and y + height <= screen[1])
+
+
+_RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("level", lambda value: value in _LEVELS and not isinstance(value, bool), "1, 2 or 3"),
+    ("tags", _texts, 'a tuple of words, such as ("text",)'),
+    ("limits", _is_limits, "Limits with steps and seconds above 0"),
+    ("resources", _is_resources, "Resources above 0, of which none is more than the most that may be used"),
+    ("network", lambda value: value == "none" or (_texts(value) and value), '"none", or a tuple of hosts'),
+    ("image", lambda value: isinstance(value, str) and bool(value), "the name of a container image"),
+    ("screen", _is_screen, f"a tuple of width and height, {_LEAST_SCREEN}...{_LARGEST_SCREEN} pixels each"),
+    ("programs", _texts, 'a tuple of commands, such as ("mousepad",)'),
+)

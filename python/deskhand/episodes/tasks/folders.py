@@ -1,0 +1,270 @@
+"""A task as a folder: `task.toml` says what it is, `task.py` does what only code can.
+
+    name = "rename-report"                     from deskhand.episodes.tasks.task import Grade
+    level = 1
+    tags = ["files"]                           def setup(stage):
+    instruction = "Rename {old} to {new}."         stage.write(stage.parameters["old"], "text")
+    programs = ["pcmanfm"]                         stage.desktop.start("pcmanfm")
+
+    [parameters]                               def evaluate(stage):
+    old = "draft.txt"                              return stage.read(stage.parameters["new"]) == b"text"
+    new = ["final.txt", "sent.txt"]
+    copies = { from = 2, to = 5 }              def oracle(stage): ...
+
+This module owns the form of that file. Of a parameter, a list means one of it, and a table with `from` and `to` an integer
+between them, both included; everything else is what it is. The other parts are `Task`'s, by their names: `image`,
+`screen = [1280, 800]`, `masks = [[x, y, width, height], ...]`, `network = ["example.org"]`, `[limits]`, `[resources]`.
+What must never appear here: how tasks are chosen, a desktop.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import string
+import sys
+import tomllib
+import traceback
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deskhand.episodes.tasks.task import Grade, Limits, Resources, Task
+from deskhand.errors import DeskhandError, TaskError, shown
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+
+    from deskhand.episodes.tasks.context import Stage
+
+__all__ = ["CODE_FILE", "TASK_FILE", "FolderTask", "is_task_folder", "load_folder", "own_error"]
+
+TASK_FILE = "task.toml"
+CODE_FILE = "task.py"
+
+_PLAIN = ("name", "level", "image")
+_TUPLES = ("tags", "screen", "programs")
+_KEYS = {*_PLAIN, *_TUPLES, "instruction", "masks", "network", "limits", "resources", "parameters"}
+_FUNCTIONS = ("setup", "evaluate", "oracle")
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class FolderTask(Task):
+    """A task that a folder describes; `load_folder` makes a class of each.
+
+    Attributes:
+        folder: Where it is.
+        template: Its instruction, with the names of parameters in braces.
+        choices: Its parameters, as the file has them.
+        code: Its module.
+    """
+
+    folder: ClassVar[Path]
+    template: ClassVar[str]
+    choices: ClassVar[Mapping[str, Any]]
+    code: ClassVar[ModuleType]
+
+    def parameters(self, random: random.Random) -> Mapping[str, Any]:
+        """Those of the file, then those of the code."""
+        drawn = {name: _drawn(choice, random) for name, choice in self.choices.items()}
+        further = getattr(self.code, "parameters", None)
+        if further is None:
+            return drawn
+        given = self._call("parameters", further, random)
+        if not isinstance(given, dict):
+            raise self._wrong(f"parameters() of {CODE_FILE} gives {shown(given)}", "return a dict")
+        return {**drawn, **given}
+
+    def instruction(self, parameters: Mapping[str, Any]) -> str:
+        """The template, filled in."""
+        try:
+            return self.template.format_map(parameters)
+        except KeyError as error:
+            known = ", ".join(parameters) or "none"
+            raise self._wrong(f"instruction: there is no parameter {error}", f"there are: {known}") from error
+        except (ValueError, IndexError, AttributeError, TypeError) as error:
+            hint = "write a brace that is meant as such twice: {{ }}"
+            raise self._wrong(f"instruction: {shown(self.template)} cannot be filled in ({error})", hint) from error
+
+    def setup(self, stage: Stage) -> None:
+        """As the code has it."""
+        self._call("setup", self.code.setup, stage)
+
+    def evaluate(self, stage: Stage) -> Grade | bool | float:
+        """As the code has it."""
+        found = self._call("evaluate", self.code.evaluate, stage)
+        if not isinstance(found, (Grade, bool, int, float)):
+            raise self._wrong(f"evaluate() gives {shown(found)}", "return a Grade, a bool or a score from 0 to 1")
+        return found
+
+    def oracle(self, stage: Stage) -> str | None:
+        """As the code has it."""
+        answer = self._call("oracle", self.code.oracle, stage)
+        if answer is not None and not isinstance(answer, str):
+            raise self._wrong(f"oracle() gives {shown(answer)}", "return the answer in words, or nothing")
+        return answer
+
+    def _call(self, part: str, function: Callable[[Any], Any], argument: object) -> Any:
+        """Call a function of the folder; an error of its own gets its place, one of the desktop's stays what it is."""
+        try:
+            return function(argument)
+        except DeskhandError:
+            raise
+        except Exception as error:
+            raise own_error(self.name, f"{part}()", error, self.folder) from error
+
+    def _wrong(self, reason: str, hint: str = "") -> TaskError:
+        return TaskError(self.name, reason, hint)
+
+
+def own_error(task: str, doing: str, error: BaseException, folder: Path | None = None) -> TaskError:
+    """An error of a task's own code as one that names the task, and the file and line it came from.
+
+    Args:
+        task: Its name.
+        doing: What raised it.
+        error: It.
+        folder: Where the task's own code is: the place is the last one there, and that of what it called if there is none.
+    """
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return TaskError(task, f"{doing} raises {what} ({error.filename}, line {error.lineno})")
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    own = [frame for frame in frames if folder is not None and Path(frame.filename).is_relative_to(folder)] or frames
+    where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+    return TaskError(task, f"{doing} raises {what}{where}")
+
+
+def is_task_folder(folder: Path) -> bool:
+    """Whether a folder describes a task."""
+    return (folder / TASK_FILE).is_file()
+
+
+def load_folder(folder: Path) -> type[FolderTask]:
+    """The class of the task that a folder describes; the same one as long as neither file changes.
+
+    Raises:
+        TaskError: A part is missing or wrong, or the code cannot be imported.
+    """
+    folder = folder.resolve()
+    files = (path for path in (folder / TASK_FILE, folder / CODE_FILE) if path.is_file())
+    return _load(folder, tuple((path.stat().st_mtime_ns, path.stat().st_size) for path in files))
+
+
+@functools.lru_cache(maxsize=256)
+def _load(folder: Path, _stamps: tuple[tuple[int, int], ...]) -> type[FolderTask]:
+    described = _described(folder)
+    name = described.get("name", folder.name)
+    task = name if isinstance(name, str) else str(folder)
+
+    def wrong(reason: str, hint: str = "") -> TaskError:
+        return TaskError(task, f"{TASK_FILE}: {reason}", hint)
+
+    unknown = sorted(set(described) - _KEYS)
+    if unknown:
+        raise wrong(f"there is no part {', '.join(unknown)}", f"the parts are {', '.join(sorted(_KEYS))}")
+    template = described.get("instruction")
+    if not isinstance(template, str) or not template.strip():
+        raise wrong(f"instruction: it is {shown(template)}", 'write instruction = "…"')
+    choices = described.get("parameters", {})
+    _check_choices(choices, wrong)
+    attributes: dict[str, Any] = {"name": name, "template": template, "choices": choices, "folder": folder}
+    attributes |= {key: described[key] for key in _PLAIN[1:] if key in described}
+    for key in (*_TUPLES, "network"):
+        if key in described:
+            attributes[key] = tuple(described[key]) if isinstance(described[key], list) else described[key]
+    if "masks" in described:
+        attributes["masks"] = _tuples(described["masks"])
+    for key, kind in (("limits", Limits), ("resources", Resources)):
+        if key in described:
+            attributes[key] = _filled(kind, key, described[key], wrong)
+    attributes["code"] = _code(task, folder)
+    attributes["__doc__"] = f"The task of {folder}."
+    attributes["__module__"] = attributes["code"].__name__
+    return type(f"FolderTask_{_identifier(task)}", (FolderTask,), attributes)
+
+
+def _described(folder: Path) -> dict[str, Any]:
+    path = folder / TASK_FILE
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TaskError(str(folder), f"it has no {TASK_FILE}", f"write {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TaskError(str(folder), f"{TASK_FILE} is not TOML: {error}") from error
+    except OSError as error:
+        raise TaskError(str(folder), f"{TASK_FILE} cannot be read: {error.strerror}") from error
+
+
+def _check_choices(choices: object, wrong: Callable[[str, str], TaskError]) -> None:
+    if not isinstance(choices, dict):
+        raise wrong(f"parameters: they are {shown(choices)}", "write a table [parameters]")
+    for name, choice in choices.items():
+        if not name.isidentifier():
+            raise wrong(
+                f"parameters: {shown(name)} is no name that an instruction can have in braces", "use letters and _"
+            )
+        if choice == []:
+            raise wrong(f"parameters: {name} is one of an empty list", "name at least one value")
+        if isinstance(choice, dict):
+            ends = (choice.get("from"), choice.get("to"))
+            whole = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
+            if set(choice) != {"from", "to"} or not whole or ends[0] > ends[1]:  # type: ignore[operator] # integers
+                raise wrong(f"parameters: {name} is {shown(choice)}", "write { from = 1, to = 9 }, with integers")
+
+
+def _drawn(choice: Any, random: random.Random) -> Any:
+    if isinstance(choice, list):
+        return random.choice(choice)
+    if isinstance(choice, dict):
+        return random.randint(choice["from"], choice["to"])
+    return choice
+
+
+def _filled(kind: type, key: str, given: object, wrong: Callable[[str, str], TaskError]) -> Any:
+    known = [item.name for item in fields(kind)]
+    if not isinstance(given, dict) or set(given) - set(known):
+        raise wrong(f"{key}: it is {shown(given)}", f"write a table [{key}] of {', '.join(known)}")
+    return kind(**{name: _bytes_of(value) if "memory" in name else value for name, value in given.items()})
+
+
+def _tuples(value: object) -> object:
+    """Lists in a list as tuples in a tuple; what is none is left for the check of the parts."""
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
+
+
+def _bytes_of(value: object) -> object:
+    """A size such as "512M" in bytes; what is none is left for the check of the parts."""
+    if isinstance(value, str) and value[:-1].isdecimal() and value[-1] in _UNITS:
+        return int(value[:-1]) * _UNITS[value[-1]]
+    return value
+
+
+def _identifier(text: str) -> str:
+    return "".join(char if char in string.ascii_letters + string.digits else "_" for char in text)
+
+
+def _code(task: str, folder: Path) -> ModuleType:
+    path = folder / CODE_FILE
+    if not path.is_file():
+        wanted = ", ".join(f"{name}(stage)" for name in _FUNCTIONS)
+        raise TaskError(task, f"it has no {CODE_FILE}", f"write {path} with {wanted}")
+    # By its path: the code of two folders of the same name must not be taken for one another.
+    spec = importlib.util.spec_from_file_location(f"deskhand_task_{_identifier(str(folder))}", path)
+    if spec is None or spec.loader is None:
+        raise TaskError(task, f"{path} cannot be loaded as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        # One that calls sys.exit() would end the command without a word.
+        del sys.modules[module.__name__]
+        raise own_error(task, CODE_FILE, error, folder) from error
+    missing = [name for name in _FUNCTIONS if not callable(getattr(module, name, None))]
+    if missing:
+        parts = ", ".join(f"{name}(stage)" for name in missing)
+        raise TaskError(task, f"{CODE_FILE} lacks {parts}", f"write def {missing[0]}(stage): in {path}")
+    return module

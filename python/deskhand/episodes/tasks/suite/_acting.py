@@ -1,0 +1,150 @@
+"""How an oracle, or a setup, acts: by keys and clicks, and by waiting until the desktop shows what must come next.
+
+This module owns the waits, each with a condition and a deadline, and the dialogs that every application has. What must never
+appear here: a wait for a fixed time, a task, a file that is read.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from deskhand._core.settle import Settle
+from deskhand.actions import KeyPress, Type
+from deskhand.errors import EpisodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deskhand._core.window import Window
+    from deskhand.desktop.desktop import Desktop
+
+__all__ = [
+    "choose_file",
+    "find_window",
+    "press",
+    "settled",
+    "type_text",
+    "wait_for_window",
+    "wait_until",
+    "wait_until_gone",
+]
+
+PATIENCE = 60.0
+"""Seconds after which what was waited for will not come, even on a machine that does much else."""
+
+_PERIOD = 0.01
+_SWALLOWED = 1.5
+_STILL = Settle(quiet=0.1, reaction=0.2, timeout=20.0)
+
+
+def wait_until(condition: Callable[[], bool], what: str, *, timeout: float = PATIENCE) -> None:
+    """Wait until a condition holds.
+
+    Args:
+        condition: It looks only, and is asked a hundred times a second.
+        what: What an error calls it.
+        timeout: Seconds.
+
+    Raises:
+        EpisodeError: It did not hold in time.
+    """
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise EpisodeError(f"{what} did not come in {timeout:g} s")
+        time.sleep(_PERIOD)
+
+
+def find_window(desktop: Desktop, title: str = "", class_name: str = "") -> Window | None:
+    """The topmost window whose title and class have these words in them, whatever their case; None if there is none."""
+    for window in reversed(desktop.windows()):
+        if title.lower() in window.title.lower() and class_name.lower() in window.class_name.lower():
+            return window
+    return None
+
+
+def wait_for_window(
+    desktop: Desktop,
+    title: str = "",
+    class_name: str = "",
+    *,
+    timeout: float = PATIENCE,
+    check: Callable[[], None] = lambda: None,
+) -> Window:
+    """Wait until such a window has the keyboard, and is drawn. Returns it.
+
+    Args:
+        desktop: Where.
+        title: Words of its title, whatever their case.
+        class_name: Words of its class.
+        timeout: Seconds.
+        check: Raises when the window will not come any more.
+
+    Raises:
+        EpisodeError: It did not come in time; the message has the windows that were there.
+    """
+
+    def active() -> bool:
+        check()
+        window = find_window(desktop, title, class_name)
+        return window is not None and window.active
+
+    wanted = " ".join(filter(None, (class_name, f"with {title!r} in its title" if title else "")))
+    try:
+        wait_until(active, f"an active window {wanted}", timeout=timeout)
+    except EpisodeError as error:
+        there = ", ".join(f"{w.title!r} ({w.class_name}{', active' if w.active else ''})" for w in desktop.windows())
+        raise EpisodeError(f"{error}; there were {there or 'no windows'}") from None
+    settled(desktop)
+    window = find_window(desktop, title, class_name)
+    # It may have got another title while it was drawn; then the caller's next wait is about that one.
+    return window if window is not None else next(w for w in desktop.windows() if w.active)
+
+
+def wait_until_gone(desktop: Desktop, window: Window, *, timeout: float = PATIENCE) -> None:
+    """Wait until a window is no longer there.
+
+    Raises:
+        EpisodeError: It is still there.
+    """
+    wait_until(
+        lambda: all(other.id != window.id for other in desktop.windows()),
+        f"the end of the window {window.title!r}",
+        timeout=timeout,
+    )
+
+
+def settled(desktop: Desktop) -> None:
+    """Wait until nothing moves any more."""
+    desktop.perform(settle=_STILL)
+
+
+def press(desktop: Desktop, *chords: str) -> None:
+    """Press key combinations in order, each when the one before has been answered: `press(desktop, "ctrl+a", "Delete")`."""
+    desktop.perform(*(KeyPress((chord,)) for chord in chords))
+
+
+def type_text(desktop: Desktop, text: str) -> None:
+    """Type a text where the keyboard is."""
+    desktop.perform(Type(text))
+
+
+def choose_file(desktop: Desktop, path: str, *, title: str) -> None:
+    """Give a path to the file dialog of this title, to open or to save, and wait until it has closed.
+
+    GTK's and Qt's take a whole path in the field that has the keyboard, and Return.
+    """
+    dialog = wait_for_window(desktop, title)
+    desktop.perform(KeyPress(("ctrl+a",)), Type(path))
+    press(desktop, "Return")
+    try:
+        wait_until_gone(desktop, dialog, timeout=_SWALLOWED)
+    except EpisodeError:
+        # GTK's list of completions comes up when it has read the folder, and swallows a Return. The button has a key as well,
+        # which does nothing to a text should the dialog just have closed.
+        settled(desktop)
+        if any(window.id == dialog.id and window.active for window in desktop.windows()):
+            press(desktop, "alt+o" if "open" in dialog.title.lower() else "alt+s")
+        wait_until_gone(desktop, dialog)
+    settled(desktop)

@@ -1,0 +1,129 @@
+"""The applications of the image, each started as a task wants it: without a question, nothing blinking, the same every time.
+
+This module owns what is written into a home directory for that, and how each application is told to start. What must never
+appear here: a task, an action.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from deskhand.episodes.tasks.suite._acting import settled, wait_for_window
+from deskhand.errors import EpisodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deskhand._core.window import Window
+    from deskhand.episodes.tasks.context import Stage
+
+__all__ = [
+    "open_calc",
+    "open_drawing",
+    "open_featherpad",
+    "open_mousepad",
+    "open_pcmanfm",
+    "open_pdf",
+    "open_terminal",
+    "prepare",
+]
+
+_FILES = {
+    # A caret that blinks and a widget that glides would make two first frames differ. Qt knows only how fast: once in ten days.
+    ".config/gtk-3.0/settings.ini": (
+        "[Settings]\ngtk-cursor-blink = 0\ngtk-cursor-blink-time = 1000000000\ngtk-enable-animations = 0\n"
+    ),
+    ".gtkrc-2.0": "gtk-cursor-blink = 0\ngtk-enable-animations = 0\n",
+    ".bashrc": "PS1='$ '\nunset HISTFILE PROMPT_COMMAND\n",
+    ".config/glib-2.0/settings/keyfile": "[org/xfce/mousepad/preferences/window]\npath-in-title=false\n",
+    ".config/featherpad/fp.conf": (
+        "[text]\nnoIndent=true\nappendEmptyLine=false\nautoBracket=false\nautoReplace=false\nremoveTrailingSpaces=false\n"
+    ),
+    # The status bar would tell how much room is left on the disk.
+    ".config/pcmanfm/default/pcmanfm.conf": (
+        "[config]\nbm_open_method=0\n[ui]\nwin_width=900\nwin_height=600\nmaximized=0\nside_pane_mode=hidden;places\n"
+        "view_mode=list\nshow_hidden=0\nsort=name;ascending;\ntoolbar=navigation;home;\nshow_statusbar=0\n"
+        "pathbar_mode_buttons=0\n"
+    ),
+    ".config/libfm/libfm.conf": "[config]\nsingle_click=0\nuse_trash=1\nconfirm_del=1\nconfirm_trash=1\nno_usb_trash=0\n",
+}
+_LAST_WORDS = 2000
+_OFFICE_SETTINGS = ".config/libreoffice/4/user/registrymodifications.xcu"
+# What underlines words some time after they were typed, and what completes them while they are.
+_OFFICE_OFF = (("Office.Linguistic/SpellChecking", "IsSpellAuto"), ("Office.Calc/Input", "AutoInput"))
+# The desktop's own settings, whatever the driver's environment says: file dialogs are GTK's, and settings are files.
+_ENVIRONMENT = {"GSETTINGS_BACKEND": "keyfile", "QT_QPA_PLATFORMTHEME": "gtk3"}
+
+
+def prepare(stage: Stage) -> None:
+    """Write the settings of all applications into the home directory, before any of them starts."""
+    settings = (
+        resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS
+    )
+    own = "".join(
+        f'<item oor:path="/org.openoffice.{path}"><prop oor:name="{name}" oor:op="fuse"><value>false</value></prop></item>\n'
+        for path, name in _OFFICE_OFF
+    )
+    office = settings.read_text(encoding="utf-8").replace("</oor:items>", f"{own}</oor:items>")
+    stage.write_all({**_FILES, _OFFICE_SETTINGS: office})
+
+
+def _start(
+    stage: Stage, *command: str, class_name: str, title: str = "", env: Mapping[str, str] | None = None
+) -> Window:
+    program = stage.desktop.start(command, env={**_ENVIRONMENT, **(env or {})}, cwd=stage.home, timeout=120)
+
+    def check() -> None:
+        # What ends well may have given its work to one that runs already.
+        if status := stage.desktop.exit_status(program):
+            said = (stage.read(str(program.log)) or b"")[-_LAST_WORDS:].decode(errors="replace")
+            raise EpisodeError(f"{command[0]} ended with {status} before its window was there: {said.strip()}")
+
+    window = wait_for_window(stage.desktop, title, class_name, timeout=120, check=check)
+    settled(stage.desktop)
+    return window
+
+
+def open_mousepad(stage: Stage, name: str | None = None) -> Window:
+    """A text editor, empty or with a file."""
+    return _start(stage, "mousepad", *([] if name is None else [stage.path(name)]), class_name="mousepad")
+
+
+def open_featherpad(stage: Stage) -> Window:
+    """Another text editor, empty: it shows the whole path of a file, which differs from one desktop to the next."""
+    return _start(stage, "featherpad", "--standalone", class_name="featherpad")
+
+
+def open_pcmanfm(stage: Stage, name: str) -> Window:
+    """The file manager, with a folder."""
+    if stage.desktop.has_machine:
+        return _start(stage, "pcmanfm", stage.path(name), class_name="pcmanfm")
+    # It shows the whole path, and each desktop of this machine has its home elsewhere: one that is the same for all of them is
+    # what its working directory is to the program itself.
+    return _start(stage, "pcmanfm", name, class_name="pcmanfm", env={"PWD": "/proc/self/cwd"})
+
+
+def open_terminal(stage: Stage) -> Window:
+    """A terminal with a shell in the home directory."""
+    font = ("-fa", "DejaVu Sans Mono", "-fs", "11", "-geometry", "90x30")
+    return _start(
+        stage, "xterm", *font, "-T", "Terminal", "-e", "bash", "--rcfile", ".bashrc", "-i", class_name="xterm"
+    )
+
+
+def open_calc(stage: Stage, name: str) -> Window:
+    """The spreadsheet, with a file."""
+    command = ("libreoffice", "--nologo", "--norestore", "--calc", stage.path(name))
+    return _start(stage, *command, class_name="libreoffice-calc", title=name.rpartition("/")[2])
+
+
+def open_drawing(stage: Stage, name: str) -> Window:
+    """The drawing program, with a file."""
+    command = ("libreoffice", "--nologo", "--norestore", "--draw", stage.path(name))
+    return _start(stage, *command, class_name="libreoffice-draw", title=name.rpartition("/")[2])
+
+
+def open_pdf(stage: Stage, name: str) -> Window:
+    """The viewer, with a document."""
+    return _start(stage, "mupdf", stage.path(name), class_name="mupdf")

@@ -1,0 +1,178 @@
+"""A small shop: a search, a cart, a checkout.
+
+What must never appear here: a page that looks different from one moment to the next, a result that only the page knows.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from deskhand.actions import KeyPress, LeftClick
+from deskhand.episodes.tasks.browser import Page, received, start_browser
+from deskhand.episodes.tasks.suite._applications import prepare
+from deskhand.episodes.tasks.suite._browsing import SEND, choose, click, compared, document, fill
+from deskhand.episodes.tasks.task import Grade, Limits, Task
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+
+    from deskhand.episodes.tasks.context import Stage
+
+__all__ = ["BrowserShop"]
+
+_KINDS = {
+    "tea": ("Assam", "Darjeeling", "Earl Grey", "Genmaicha", "Lapsang", "Sencha", "Oolong", "Rooibos"),
+    "jam": ("apricot", "blackcurrant", "cherry", "damson", "fig", "quince", "rhubarb", "strawberry"),
+    "soap": ("almond", "cedar", "clove", "lavender", "lemon", "olive", "rosemary", "thyme"),
+}
+_SIZES = ("small", "large")
+_STREETS = ("Alder Lane", "Bridge Street", "Chapel Row", "Dock Road", "Elm Court", "Foundry Hill")
+_TOWNS = ("Brackley", "Corley", "Dunster", "Esham", "Farrow", "Gorring")
+_SHIPPING = ("Collect in the shop", "Parcel", "Courier")
+
+_SHOP = """
+const cart = JSON.parse(localStorage.cart || "{}");
+function keep() { localStorage.cart = JSON.stringify(cart); total(); }
+function total() {
+  const pieces = Object.values(cart).reduce((sum, count) => sum + count, 0);
+  document.getElementById("incart").textContent = `Cart (${pieces})`;
+}
+"""
+
+_SHELF = """
+function show() {
+  const words = search.value.trim().toLowerCase();
+  const found = goods.filter(one => one.name.toLowerCase().includes(words));
+  shelf.replaceChildren(...found.map(one => {
+    const row = document.createElement("tr"), button = document.createElement("button");
+    row.insertCell().textContent = one.name;
+    const price = row.insertCell(); price.textContent = one.price.toFixed(2); price.className = "number";
+    button.textContent = "Add"; button.id = one.id;
+    button.onclick = () => { cart[one.id] = (cart[one.id] || 0) + 1; keep(); };
+    row.insertCell().append(button);
+    return row;
+  }));
+  hits.textContent = `${found.length} of ${goods.length}`;
+}
+finder.onsubmit = event => { event.preventDefault(); show(); };
+show(); total();
+"""
+
+_CHECKOUT = """
+for (const one of goods.filter(one => cart[one.id])) {
+  const row = lines.insertRow();
+  row.insertCell().textContent = one.name;
+  const count = row.insertCell(), remove = document.createElement("button");
+  count.textContent = cart[one.id]; count.className = "number";
+  remove.textContent = "Remove";
+  remove.onclick = () => { delete cart[one.id]; keep(); row.remove(); };
+  row.insertCell().append(remove);
+}
+form.onsubmit = event => {
+  event.preventDefault();
+  const value = id => document.getElementById(id).value.trim();
+  send("order", { goods: cart, street: value("street"), town: value("town"), shipping: value("shipping") })
+    .then(() => { note.textContent = "Your order has arrived. Thank you."; });
+};
+total();
+"""
+
+
+class BrowserShop(Task):
+    """Find two articles among forty-eight, put some of each in the cart, and order."""
+
+    name: ClassVar[str] = "browser-shop"
+    level: ClassVar[Literal[1, 2, 3]] = 3
+    tags: ClassVar[tuple[str, ...]] = ("browser",)
+    limits: ClassVar[Limits] = Limits(steps=40, seconds=420)
+    programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
+
+    def parameters(self, random: random.Random) -> Mapping[str, Any]:
+        """The shop's goods, and the order: of two kinds the size that costs less a piece, or a size by name."""
+        goods: list[dict[str, Any]] = []
+        # No two alike: one of two sizes is the cheaper.
+        prices = iter(random.sample(range(150, 1500), len(_SIZES) * sum(map(len, _KINDS.values()))))
+        for kind, sorts in _KINDS.items():
+            for sort in sorts:
+                for size in _SIZES:
+                    name = f"{sort.capitalize()} {kind}, {size}"
+                    goods.append({"id": f"g{len(goods)}", "name": name, "price": next(prices) / 100})
+        shelf = random.sample(goods, len(goods))
+        first, second = random.sample(tuple(_KINDS), 2)
+        one = random.choice(_KINDS[first]).capitalize() + f" {first}"
+        other = random.choice(_KINDS[second]).capitalize() + f" {second}, {random.choice(_SIZES)}"
+        return {
+            "goods": shelf,
+            "cheaper": {"name": one, "count": random.randrange(1, 4)},
+            "exact": {"name": other, "count": random.randrange(1, 4)},
+            "street": f"{random.choice(_STREETS)} {random.randrange(1, 99)}",
+            "town": random.choice(_TOWNS),
+            "shipping": random.choice(_SHIPPING),
+        }
+
+    def instruction(self, parameters: Mapping[str, Any]) -> str:
+        """See `Task`."""
+        cheaper, exact = parameters["cheaper"], parameters["exact"]
+        return (
+            f"Order in the shop that the browser shows: {cheaper['count']} × “{cheaper['name']}”, in the size "
+            f"that costs less, and {exact['count']} × “{exact['name']}”. It is to go to {parameters['street']}, "
+            f"{parameters['town']}; shipping: {parameters['shipping']}."
+        )
+
+    def setup(self, stage: Stage) -> None:
+        """See `Task`."""
+        prepare(stage)
+        goods = f"const goods = {json.dumps(stage.parameters['goods'])};\n"
+        menu = "<nav><a id=shop href='/'>Shop</a> <a id=incart href='cart.html'>Cart (0)</a></nav>"
+        shelf = f"""{menu}<h1>The corner shop</h1><form id=finder autocomplete=off><input type=text id=search>
+        <button id=go>Search</button> <span id=hits></span></form>
+        <table><thead><tr><th>Article</th><th>Price</th><th></th></tr></thead><tbody id=shelf></tbody></table>"""
+        options = "".join(f"<option>{name}</option>" for name in ("choose…", *_SHIPPING))
+        cart = f"""{menu}<h1>Your cart</h1><table><thead><tr><th>Article</th><th>Pieces</th><th></th></tr></thead>
+        <tbody id=lines></tbody></table><form id=form autocomplete=off>
+        <label for=street>Street and number</label><input type=text id=street>
+        <label for=town>Town</label><input type=text id=town>
+        <label for=shipping>Shipping</label><select id=shipping>{options}</select>
+        <div><button id=order>Order</button></div></form><p class=note id=note></p>"""
+        style = "td button { margin: 0; padding: 1px 12px; }"
+        pages = {
+            "": document("The corner shop", shelf, goods + _SHOP + _SHELF, style),
+            "cart.html": document("Your cart", cart, goods + _SHOP + SEND + _CHECKOUT, style),
+        }
+        start_browser(stage, pages)
+
+    def evaluate(self, stage: Stage) -> Grade:
+        """See `Task`."""
+        wanted = {name: stage.parameters[name] for name in ("street", "town", "shipping")}
+        return compared(
+            received(stage, "order"), {"goods": _cart(stage.parameters), **wanted}, "the order that was sent"
+        )
+
+    def oracle(self, stage: Stage) -> None:
+        """See `Task`."""
+        names = {one["id"]: one["name"] for one in stage.parameters["goods"]}
+        with Page(stage) as page:
+            for number, count in _cart(stage.parameters).items():
+                fill(stage, page, "#search", names[number])
+                stage.desktop.perform(KeyPress(["Return"]))
+                page.until("shelf.rows.length === 1")
+                stage.desktop.perform(*[LeftClick(page.centre(f"#{number}"))] * count)
+                page.until(f"cart[{number!r}] === {count}")
+            click(stage, page, "#incart")
+            page.until("document.title === 'Your cart' && document.readyState === 'complete'")
+            for name in ("street", "town"):
+                fill(stage, page, f"#{name}", stage.parameters[name])
+            choose(stage, page, "#shipping", stage.parameters["shipping"])
+            click(stage, page, "#order")
+            page.until("note.textContent !== ''")
+
+
+def _cart(parameters: Mapping[str, Any]) -> dict[str, int]:
+    """What is to be ordered: article to pieces."""
+    cheaper, exact = parameters["cheaper"], parameters["exact"]
+    sizes = [one for one in parameters["goods"] if one["name"].startswith(f"{cheaper['name']},")]
+    chosen = min(sizes, key=lambda one: float(one["price"]))
+    named = next(one for one in parameters["goods"] if one["name"] == exact["name"])
+    return {chosen["id"]: cheaper["count"], named["id"]: exact["count"]}

@@ -1,0 +1,154 @@
+"""A drawing of LibreOffice's: shapes to label and to delete.
+
+What must never appear here: a drawing that is read from the screen where its file tells it.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from xml.etree import ElementTree as ET  # what is read here is what LibreOffice wrote
+
+from deskhand._core.settle import Settle
+from deskhand.episodes.tasks.suite._acting import press, type_text, wait_until
+from deskhand.episodes.tasks.suite._applications import open_drawing, prepare
+from deskhand.episodes.tasks.suite._browsing import compared
+from deskhand.episodes.tasks.task import Grade, Limits, Task
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping, Sequence
+
+    from deskhand.episodes.tasks.context import Stage
+
+__all__ = ["DrawingLabels"]
+
+_FILE = "plan.fodg"
+# It lays out its window once more half a second after it was drawn, by a timer.
+_LAID_OUT = Settle(quiet=1.5, reaction=1.5, timeout=20.0)
+_COLOURS = {
+    "red": "#d62728",
+    "orange": "#ff9f1c",
+    "yellow": "#ffe14d",
+    "green": "#2ca02c",
+    "blue": "#4d8bff",
+    "grey": "#a0a0a0",
+}
+_KINDS = ("rect", "ellipse")
+_LABELS = ("Boiler", "Exit", "Kitchen", "Lift", "Office", "Stairs", "Store", "Well")
+_PAPER = " ".join(
+    [
+        'format:page-width="210mm" format:page-height="160mm"',
+        *(f'format:margin-{side}="5mm"' for side in ("top", "bottom", "left", "right")),
+    ]
+)
+_SPACES = {
+    "office": "urn:oasis:names:tc:opendocument:xmlns:office:1.0",
+    "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
+    "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
+    "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
+    "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
+    "format": "urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0",
+}
+
+
+class DrawingLabels(Task):
+    """Write into one shape of a drawing, delete another, and save."""
+
+    name: ClassVar[str] = "drawing-labels"
+    level: ClassVar[Literal[1, 2, 3]] = 2
+    tags: ClassVar[tuple[str, ...]] = ("drawing",)
+    limits: ClassVar[Limits] = Limits(steps=20, seconds=300)
+    programs: ClassVar[tuple[str, ...]] = ("lodraw",)
+
+    def parameters(self, random: random.Random) -> Mapping[str, Any]:
+        """Four shapes, each of another colour, and which of them are meant."""
+        colours = random.sample(sorted(_COLOURS), 4)
+        shapes = []
+        for index, colour in enumerate(colours):
+            width, height = random.randrange(50, 80), random.randrange(30, 50)
+            x = 12 + (index % 2) * 95 + random.randrange(85 - width)
+            y = 20 + (index // 2) * 70 + random.randrange(60 - height)
+            shapes.append({"kind": random.choice(_KINDS), "colour": colour, "box": [x, y, width, height]})
+        labelled, deleted = random.sample(colours, 2)
+        return {"shapes": shapes, "labelled": labelled, "label": random.choice(_LABELS), "deleted": deleted}
+
+    def instruction(self, parameters: Mapping[str, Any]) -> str:
+        """See `Task`."""
+        kinds = {shape["colour"]: _spoken(shape) for shape in parameters["shapes"]}
+        return (
+            f"The drawing {_FILE} is open. Write the word “{parameters['label']}” into the "
+            f"{kinds[parameters['labelled']]}, delete the {kinds[parameters['deleted']]}, and save the drawing under its name, "
+            "in its format."
+        )
+
+    def setup(self, stage: Stage) -> None:
+        """See `Task`."""
+        prepare(stage)
+        stage.write(_FILE, _drawing(stage.parameters["shapes"]))
+        open_drawing(stage, _FILE)
+        stage.desktop.perform(settle=_LAID_OUT)
+
+    def evaluate(self, stage: Stage) -> Grade:
+        """See `Task`."""
+        wanted: dict[str, str] = {shape["colour"]: "" for shape in stage.parameters["shapes"]}
+        wanted[stage.parameters["labelled"]] = stage.parameters["label"]
+        del wanted[stage.parameters["deleted"]]
+        return compared({"shapes": _shapes(stage.text(_FILE) or "")}, {"shapes": wanted}, f"what {_FILE} has")
+
+    def oracle(self, stage: Stage) -> None:
+        """See `Task`."""
+        desktop = stage.desktop
+        for wanted in (stage.parameters["labelled"], stage.parameters["deleted"]):
+            # Tab goes from shape to shape, in the order in which they were drawn, and begins anew when nothing is selected.
+            number = [shape["colour"] for shape in stage.parameters["shapes"]].index(wanted)
+            press(desktop, "Escape", "Escape", *["Tab"] * (number + 1))
+            if wanted == stage.parameters["deleted"]:
+                press(desktop, "Delete")
+            else:
+                press(desktop, "F2")
+                type_text(desktop, stage.parameters["label"])
+                press(desktop, "Escape")
+        press(desktop, "ctrl+s")
+        wait_until(lambda: self.evaluate(stage).success, "the saved drawing")
+
+
+def _spoken(shape: Mapping[str, Any]) -> str:
+    return f"{shape['colour']} {'rectangle' if shape['kind'] == 'rect' else 'ellipse'}"
+
+
+def _drawing(shapes: Sequence[Mapping[str, Any]]) -> str:
+    """A flat ODF drawing; each shape's name is its colour's."""
+    spaces = " ".join(f'xmlns:{name}="{address}"' for name, address in _SPACES.items())
+    styles = "".join(
+        f'<style:style style:name="{name}" style:family="graphic"><style:graphic-properties draw:fill="solid" '
+        f'draw:fill-color="{colour}" draw:stroke="solid" svg:stroke-color="#333333" /></style:style>'
+        for name, colour in _COLOURS.items()
+    )
+    drawn = "".join(
+        f'<draw:{shape["kind"]} draw:name="{escape(shape["colour"])}" draw:style-name="{shape["colour"]}" '
+        f'svg:x="{x}mm" svg:y="{y}mm" svg:width="{width}mm" svg:height="{height}mm" />'
+        for shape in shapes
+        for x, y, width, height in [shape["box"]]
+    )
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?><office:document {spaces} office:version="1.3" '
+        'office:mimetype="application/vnd.oasis.opendocument.graphics"><office:automatic-styles>'
+        f'<style:page-layout style:name="page"><style:page-layout-properties {_PAPER} /></style:page-layout>{styles}'
+        '</office:automatic-styles><office:master-styles><style:master-page style:name="master" '
+        'style:page-layout-name="page" /></office:master-styles><office:body><office:drawing>'
+        f'<draw:page draw:name="page1" draw:master-page-name="master">{drawn}</draw:page></office:drawing></office:body>'
+        "</office:document>"
+    )
+
+
+def _shapes(text: str) -> dict[str, str]:
+    """What is on the page: name to what is written in it; of what has no name, its kind."""
+    try:
+        document = ET.fromstring(text)  # noqa: S314 # it is ours, or was saved by LibreOffice
+    except ET.ParseError:
+        return {}
+    name = f"{{{_SPACES['draw']}}}name"
+    page = document.find(f".//{{{_SPACES['draw']}}}page")
+    shapes = [] if page is None else [shape for shape in page if shape.tag.startswith(f"{{{_SPACES['draw']}}}")]
+    return {shape.get(name, shape.tag.partition("}")[2]): "".join(shape.itertext()).strip() for shape in shapes}

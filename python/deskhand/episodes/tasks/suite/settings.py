@@ -1,0 +1,287 @@
+"""Settings of the desktop and its programs: the keyboard, the file manager, the editor, the browser.
+
+What must never appear here: a setting that is read from the screen where a file or a program tells it.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from deskhand.actions import KeyPress, LeftClick, Type
+from deskhand.episodes.tasks.browser import PROFILE, Page, start_browser
+from deskhand.episodes.tasks.suite._acting import press, settled, type_text, wait_until
+from deskhand.episodes.tasks.suite._applications import open_mousepad, open_pcmanfm, open_terminal, prepare
+from deskhand.episodes.tasks.suite._browsing import choose, compared, document, scroll_to
+from deskhand.episodes.tasks.suite._material import sentences
+from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.errors import EpisodeError
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+
+    from deskhand.episodes.tasks.context import Stage
+
+__all__ = ["SettingsBrowser", "SettingsEditor", "SettingsFiles", "SettingsKeyboard"]
+
+_LAYOUTS = {
+    "cz": "Czech",
+    "de": "German",
+    "dk": "Danish",
+    "es": "Spanish",
+    "fr": "French",
+    "it": "Italian",
+    "no": "Norwegian",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "se": "Swedish",
+}
+
+
+class SettingsKeyboard(Task):
+    """Set the keyboard's layout with a command."""
+
+    name: ClassVar[str] = "settings-keyboard"
+    level: ClassVar[Literal[1, 2, 3]] = 1
+    tags: ClassVar[tuple[str, ...]] = ("settings", "terminal")
+    limits: ClassVar[Limits] = Limits(steps=12, seconds=180)
+    programs: ClassVar[tuple[str, ...]] = ("xterm", "setxkbmap")
+
+    def parameters(self, random: random.Random) -> Mapping[str, Any]:
+        """Which layout."""
+        return {"layout": random.choice(sorted(_LAYOUTS))}
+
+    def instruction(self, parameters: Mapping[str, Any]) -> str:
+        """See `Task`."""
+        layout = parameters["layout"]
+        return (
+            f"Set the keyboard layout of this desktop to {_LAYOUTS[layout]} (“{layout}”), and to no other besides. "
+            "The terminal has the command setxkbmap for that."
+        )
+
+    def setup(self, stage: Stage) -> None:
+        """See `Task`."""
+        prepare(stage)
+        open_terminal(stage)
+
+    def evaluate(self, stage: Stage) -> Grade:
+        """See `Task`."""
+        lines = stage.run("setxkbmap -query").stdout.splitlines()
+        found = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        return compared(found, {"layout": stage.parameters["layout"]}, "the keyboard")
+
+    def oracle(self, stage: Stage) -> None:
+        """See `Task`."""
+        type_text(stage.desktop, f"setxkbmap {stage.parameters['layout']}")
+        press(stage.desktop, "Return")
+        wait_until(lambda: self.evaluate(stage).success, "the layout")
+
+
+_SORTS = {"name": "name", "mtime": "modification time", "size": "size"}
+_MANAGER = ".config/pcmanfm/default/pcmanfm.conf"
+
+
+class SettingsFiles(Task):
+    """Set what the file manager shows, and in which order."""
+
+    name: ClassVar[str] = "settings-files"
+    level: ClassVar[Literal[1, 2, 3]] = 1
+    tags: ClassVar[tuple[str, ...]] = ("settings", "files")
+    limits: ClassVar[Limits] = Limits(steps=15, seconds=180)
+    programs: ClassVar[tuple[str, ...]] = ("pcmanfm",)
+
+    def parameters(self, random: random.Random) -> Mapping[str, Any]:
+        """An order, and the files that are seen in it."""
+        names = random.sample(["bills", "drafts", "letters", "maps", "notes", "photos", "recipes", "songs"], 6)
+        files = {
+            f"{'.' if index < 2 else ''}{name}.txt": [random.randrange(1, 4000), random.randrange(1, 28)]
+            for index, name in enumerate(names)
+        }
+        sort = random.choice(sorted(_SORTS))
+        direction = "descending" if sort == "name" else random.choice(("ascending", "descending"))
+        return {"files": files, "sort": sort, "direction": direction}
+
+    def instruction(self, parameters: Mapping[str, Any]) -> str:
+        """See `Task`."""
+        return (
+            "Have the file manager show hidden files too, and sort files by "
+            f"{_SORTS[parameters['sort']]}, {parameters['direction']}."
+        )
+
+    def setup(self, stage: Stage) -> None:
+        """See `Task`."""
+        prepare(stage)
+        # The bar above the files would tell where the home directory is.
+        manager = stage.text(_MANAGER) or ""
+        stage.write(_MANAGER, manager.replace("toolbar=navigation", "toolbar=hidden;navigation"))
+        files = stage.parameters["files"]
+        stage.write_all({f"Documents/{name}": "x" * size for name, (size, _) in files.items()})
+        stage.run("; ".join(f"touch -d '2024-03-{day:02} 12:00' Documents/{name}" for name, (_, day) in files.items()))
+        open_pcmanfm(stage, "Documents")
+
+    def evaluate(self, stage: Stage) -> Grade:
+        """See `Task`."""
+        found = _section(stage, _MANAGER, "ui")
+        wanted = {"show_hidden": "1", "sort": f"{stage.parameters['sort']};{stage.parameters['direction']};"}
+        return compared({name: found.get(name) for name in wanted}, wanted, "the file manager")
+
+    def oracle(self, stage: Stage) -> None:
+        """See `Task`."""
+        desktop, wanted = stage.desktop, stage.parameters
+        press(desktop, "ctrl+h")
+        # By name, by modification time, by size.
+        press(desktop, f"ctrl+alt+{['name', 'mtime', 'size'].index(wanted['sort']) + 1}")
+        # The menu's third entry, and of that one's menu the first or the second.
+        press(desktop, "alt+v", "Down", "Down", "Right", *["Down"] * (wanted["direction"] == "descending"), "Return")
+        wait_until(lambda: self.evaluate(stage).success, "the file manager's settings to be written")
+
+
+_EDITOR = ".config/glib-2.0/settings/keyfile"
+_TABS = (2, 3, 4)
+
+
+class SettingsEditor(Task):
+    """Set three of an editor's settings through its menus or its preferences."""
+
+    name: ClassVar[str] = "settings-editor"
+    level: ClassVar[Literal[1, 2, 3]] = 2
+    tags: ClassVar[tuple[str, ...]] = ("settings", "text")
+    limits: ClassVar[Limits] = Limits(steps=20, seconds=240)
+    programs: ClassVar[tuple[str, ...]] = ("mousepad",)
+
+    def parameters(self, random: random.Random) -> Mapping[str, Any]:
+        """How wide a tab is to be, and the text that is seen."""
+        return {"tab": random.choice(_TABS), "text": "\n".join(f"\t{line}" for line in sentences(random, 12)) + "\n"}
+
+    def instruction(self, parameters: Mapping[str, Any]) -> str:
+        """See `Task`."""
+        return (
+            f"Set the text editor so that it shows line numbers, wraps long lines, and has tabs {parameters['tab']} characters "
+            "wide. Leave the text as it is."
+        )
+
+    def setup(self, stage: Stage) -> None:
+        """See `Task`."""
+        prepare(stage)
+        stage.write("text.txt", stage.parameters["text"])
+        open_mousepad(stage, "text.txt")
+
+    def evaluate(self, stage: Stage) -> Grade:
+        """See `Task`."""
+        view = _section(stage, _EDITOR, "org/xfce/mousepad/preferences/view")
+        wanted = {"show-line-numbers": "true", "word-wrap": "true", "tab-width": str(stage.parameters["tab"])}
+        # As GVariant writes it, a number may have its type before it.
+        found = {name: view.get(name, "").removeprefix("uint32 ").strip() for name in wanted}
+        text = stage.text("text.txt") == stage.parameters["text"]
+        return compared({**found, "text": text}, {**wanted, "text": True}, "the editor")
+
+    def oracle(self, stage: Stage) -> None:
+        """See `Task`."""
+        desktop = stage.desktop
+        # View: font, colours, line numbers. Document: word wrap, indent, tab size.
+        press(desktop, "alt+v", "Down", "Down", "Return")
+        press(desktop, "alt+d", "Return")
+        press(desktop, "alt+d", "Down", "Down", "Right", *["Down"] * _TABS.index(stage.parameters["tab"]), "Return")
+        wait_until(lambda: self.evaluate(stage).success, "the editor's settings to be written")
+
+
+def _section(stage: Stage, file: str, name: str) -> Mapping[str, str]:
+    """A section of a file of settings; empty where there is none."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(stage.text(file) or "")
+    except configparser.Error:
+        return {}
+    return dict(parser[name]) if name in parser else {}
+
+
+_FONTS = {"Very small": 9, "Small": 12, "Large": 20, "Very large": 24}
+_STARTUPS = {"Open the New Tab page": 5, "Continue where you left off": 1}
+# How long the browser may keep a changed setting in memory before it writes it.
+_WRITTEN = 15.0
+
+
+class SettingsBrowser(Task):
+    """Set three of the browser's settings, on two pages of them."""
+
+    name: ClassVar[str] = "settings-browser"
+    level: ClassVar[Literal[1, 2, 3]] = 3
+    tags: ClassVar[tuple[str, ...]] = ("settings", "browser")
+    limits: ClassVar[Limits] = Limits(steps=30, seconds=300)
+    programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
+
+    def parameters(self, random: random.Random) -> Mapping[str, Any]:
+        """A size of font, and what is shown when it starts: another one than before."""
+        return {"font": random.choice(sorted(_FONTS)), "startup": random.choice(sorted(_STARTUPS))}
+
+    def instruction(self, parameters: Mapping[str, Any]) -> str:
+        """See `Task`."""
+        return (
+            f"Change three settings of the browser: it is to show the home button, its font size is to be “{parameters['font']}"
+            f"”, and on startup it is to “{parameters['startup']}”."
+        )
+
+    def setup(self, stage: Stage) -> None:
+        """See `Task`."""
+        prepare(stage)
+        before = next(value for name, value in _STARTUPS.items() if name != stage.parameters["startup"])
+        start_browser(
+            stage,
+            {"": document("Start", "<h1>The browser</h1><p>Its settings are in the menu at the top right.</p>")},
+            preferences={"session": {"restore_on_startup": before}},
+        )
+
+    def evaluate(self, stage: Stage) -> Grade:
+        """See `Task`."""
+        try:
+            wait_until(lambda: self._graded(stage).success, "the browser's settings", timeout=_WRITTEN)
+        except EpisodeError:
+            # It was long enough: they are not set.
+            return self._graded(stage)
+        return self._graded(stage)
+
+    @staticmethod
+    def _graded(stage: Stage) -> Grade:
+        try:
+            kept = json.loads(stage.text(f"{PROFILE}/Default/Preferences") or "{}")
+        except json.JSONDecodeError:
+            kept = {}
+        found = {
+            "home button": kept.get("browser", {}).get("show_home_button", False),
+            "font size": kept.get("webkit", {}).get("webprefs", {}).get("default_font_size", 16),
+            "startup": kept.get("session", {}).get("restore_on_startup", 5),
+        }
+        wanted = {
+            "home button": True,
+            "font size": _FONTS[stage.parameters["font"]],
+            "startup": _STARTUPS[stage.parameters["startup"]],
+        }
+        return compared(found, wanted, "the browser's settings")
+
+    def oracle(self, stage: Stage) -> None:
+        """See `Task`."""
+        with Page(stage) as page:
+            self._visit(stage, page, "chrome://settings/appearance", _HOME)
+            stage.desktop.perform(LeftClick(page.centre(_HOME)))
+            page.until(f"{page.element(_HOME)}.checked")
+            scroll_to(stage, page, _FONT)
+            choose(stage, page, _FONT, stage.parameters["font"])
+            start = f'controlled-radio-button[label="{stage.parameters["startup"]}"]'
+            self._visit(stage, page, "chrome://settings/onStartup", start)
+            stage.desktop.perform(LeftClick(page.centre(start)))
+            page.until(f"{page.element(start)}.checked")
+
+    @staticmethod
+    def _visit(stage: Stage, page: Page, address: str, selector: str) -> None:
+        """Go to an address, and wait until something is to be seen there and stays where it is."""
+        stage.desktop.perform(KeyPress(["ctrl", "l"]), Type(address), KeyPress(["Return"]))
+        page.until(
+            f"location.href === {json.dumps(address)} && {page.element(selector)}?.getBoundingClientRect().width > 0"
+        )
+        settled(stage.desktop)
+
+
+_FONT = "settings-dropdown-menu#defaultFontSize >>> select"
+_HOME = 'settings-toggle-button[label="Show home button"] >>> cr-toggle'

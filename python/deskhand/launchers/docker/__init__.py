@@ -1,0 +1,1 @@
+"""Desktops in containers."""

@@ -1,0 +1,145 @@
+"""How a container of ours is made, and what each is denied: rights, room, and what it could keep.
+
+This module owns the part of a container's start that makes it safe, and what an engine's refusal means. What must never appear
+here: what the container is for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from deskhand.errors import ActionError, LaunchFailed
+from deskhand.launchers.docker.leftovers import asked_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from deskhand.launchers.docker.engine import Engine
+
+__all__ = ["PROXY_IMAGE", "STAGES", "confined", "create", "made_from"]
+
+PROXY_IMAGE = "deskhand/proxy"
+STAGES = ("minimal", "desktop")
+"""The images of desktops that `deskhand image build` builds, each as `deskhand/` and its name."""
+
+_LOG_BYTES = "1m"
+
+
+def confined(
+    engine: Engine, *, memory: int, cpus: float, processes: int, tmpfs: Mapping[str, str], **more: Any
+) -> dict[str, Any]:
+    """The engine's host configuration.
+
+    Args:
+        engine: Where it will run.
+        memory: Bytes, swap included.
+        cpus: Processors; never more than there are.
+        processes: Processes and threads together.
+        tmpfs: The only directories that can be written, each with its options.
+        more: What else the SDK's `create_host_config` takes.
+    """
+    made: dict[str, Any] = engine.api.create_host_config(
+        read_only=True,
+        tmpfs=dict(tmpfs),
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges:true", f"seccomp={_seccomp()}"],
+        pids_limit=processes,
+        mem_limit=memory,
+        memswap_limit=memory,
+        nano_cpus=round(min(cpus, engine.info["NCPU"]) * 1e9),
+        ipc_mode="private",
+        ulimits=[{"Name": "core", "Soft": 0, "Hard": 0}],
+        # What it writes is bounded on this machine's disk as well.
+        log_config={"Type": "json-file", "Config": {"max-size": _LOG_BYTES, "max-file": "1"}},
+        **more,
+    )
+    return made
+
+
+def create(
+    engine: Engine,
+    directory: Path,
+    image: str,
+    name: str,
+    *,
+    user: tuple[int, int],
+    labels: Mapping[str, str],
+    environment: Mapping[str, str] | None = None,
+    **more: Any,
+) -> str:
+    """Make a container, not started yet; returns its id.
+
+    Args:
+        engine: Where.
+        directory: The desktop's that it belongs to.
+        image: What it is made from.
+        name: Its name.
+        user: Numbers of its user and group.
+        labels: What marks it as ours.
+        environment: Of everything in it.
+        more: What else the SDK's `create_container` takes.
+
+    Raises:
+        LaunchFailed: There is no such image, or the engine refuses.
+        ActionError: There is a container of that name.
+    """
+    try:
+        with made_from(engine, image), asked_for(engine, directory, name), engine.translated(f"the container {name}"):
+            made: str = engine.api.create_container(
+                image,
+                name=name,
+                user=f"{user[0]}:{user[1]}",
+                environment=dict(environment or {}),
+                labels=dict(labels),
+                detach=True,
+                **more,
+            )["Id"]
+    except LaunchFailed as error:
+        cause = error.__cause__
+        if getattr(cause, "status_code", None) == 409:
+            message = f"there is a container named {name!r} already; choose another name, or `deskhand down {name}`"
+            raise ActionError(message) from error
+        raise
+    return made
+
+
+@contextlib.contextmanager
+def made_from(engine: Engine, image: str) -> Iterator[None]:
+    """Around what needs an image.
+
+    Raises:
+        LaunchFailed: The engine has none of that name; names the command that brings it.
+        ActionError: It is no name of an image.
+    """
+    try:
+        yield
+    except LaunchFailed as error:
+        cause = error.__cause__
+        if isinstance(cause, engine.errors.ImageNotFound):
+            where = "" if engine.is_local else f" at {engine.address.url}"
+            hint = f"it does not exist{where}: {_origin(image)}"
+            raise LaunchFailed(f"the image {image}", 0.0, "", hint) from error
+        if "invalid reference format" in str(cause):
+            raise ActionError(f"{image!r} is no name of an image: {cause}") from error
+        raise
+
+
+def _origin(image: str) -> str:
+    name = image.removesuffix(":latest")
+    if name == PROXY_IMAGE:
+        return "build it with `deskhand image build`"
+    if name in {f"deskhand/{stage}" for stage in STAGES}:
+        return f"build it with `deskhand image build {name.removeprefix('deskhand/')}`"
+    if name.startswith("deskhand/"):
+        known = " and ".join(f"deskhand/{stage}" for stage in STAGES)
+        return f"`deskhand image build` builds {known}; `docker images` lists what there is"
+    return f"build it, or get it with `docker pull {image}`"
+
+
+def _seccomp() -> str:
+    text = (resources.files("deskhand.launchers.docker") / "image" / "seccomp.json").read_text()
+    return json.dumps(json.loads(text), separators=(",", ":"))

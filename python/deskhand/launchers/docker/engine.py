@@ -1,0 +1,318 @@
+"""The Docker engine: one client, and its errors as ours.
+
+This module owns the import of the Docker SDK, which nothing else of deskhand needs. What must never appear here: knowledge of
+desktops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import socket
+import time
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from deskhand.errors import LaunchFailed
+from deskhand.launchers.docker.engine_address import find_engine
+from deskhand.launchers.docker.tunnel import Tunnel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from deskhand.launchers.docker.engine_address import Address
+
+__all__ = ["ROOM_HINT", "Engine", "connect_engine"]
+
+ROOM_HINT = "the engine's disk is full; remove what is not needed: docker system prune"
+
+_TIMEOUT = 60.0
+# What an engine could not answer it is asked again after 0, 0.1, 0.2, 0.4 ... 3.2 s: 6 s in all, which a restart may take.
+_ATTEMPTS, _FIRST_PAUSE = 7, 0.05
+_TROUBLED = (500, 502, 503, 504)
+_patient = ContextVar("_patient", default=True)
+# Until somebody answers at another machine.
+_REACH_LIMIT = 10.0
+# Docker 20.10: what is asked of networks and limits is known since then.
+_OLDEST = (1, 41)
+_FORBIDDEN = (
+    "you may not use the engine's socket: run `sudo usermod -aG docker $USER` and log in again, or use an engine of "
+    "your own (rootless)"
+)
+_ABSENT = (
+    "start it (`sudo systemctl start docker`), install it (`sudo apt-get install docker.io`), or name another one "
+    "with DOCKER_HOST"
+)
+_UNREACHED = "check host and port of DOCKER_HOST (or of the context), and that its engine listens there"
+_REFUSED = "it does not take our certificate: use a cert.pem and key.pem that its authority has signed"
+# What TLS says, and what to do then; the first that is in the text counts.
+_TLS_HINTS = (
+    ("Hostname mismatch", "its certificate is for another name: write the one that it has into DOCKER_HOST"),
+    ("IP address mismatch", "its certificate is for another address: write the one that it has into DOCKER_HOST"),
+    ("has expired", "its certificate has expired: it needs another one"),
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not signed by ca.pem: use the ca.pem of that engine"),
+    ("alert", _REFUSED),
+    # With TLS 1.3 a certificate is refused after the handshake, and the reason may be lost with the connection: what there is
+    # then depends on when it broke.
+    ("EOF occurred", _REFUSED),
+    ("reset by peer", _REFUSED),
+    ("Connection aborted", _REFUSED),
+    (
+        "WRONG_VERSION_NUMBER",
+        "it speaks no TLS at that port: name the other port, or unset DOCKER_TLS_VERIFY and DOCKER_CERT_PATH",
+    ),
+)
+_WANTS_TLS = "it wants TLS, as it seems: set DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH"
+_PLAIN_HINTS = (("HTTP request to an HTTPS server", _WANTS_TLS), ("Connection aborted", _WANTS_TLS))
+
+
+class Engine:
+    """A connection to an engine; `api` is the SDK's own.
+
+    Attributes:
+        api: `docker.APIClient`.
+        errors: `docker.errors`.
+        address: Which engine it is.
+    """
+
+    def __init__(self, api: Any, errors: Any, address: Address, tunnel: Tunnel | None = None) -> None:
+        """Use `connect_engine`."""
+        self.api = api
+        self.errors = errors
+        self.address = address
+        self._tunnel = tunnel
+
+    @functools.cached_property
+    def info(self) -> dict[str, Any]:
+        """What the engine tells of itself and its machine."""
+        with self.translated("the Docker engine"):
+            found: dict[str, Any] = self.api.info()
+        return found
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its containers' files and sockets are this machine's, by how it is reached."""
+        return self.address.is_local
+
+    def impatient(self) -> contextlib.AbstractContextManager[None]:
+        """Within it no question is asked twice: for who must be told soon."""
+        return _impatient()
+
+    @contextlib.contextmanager
+    def translated(self, doing: str) -> Iterator[None]:
+        """Engine errors as `LaunchFailed`, saying what was being done."""
+        try:
+            yield
+        except self.errors.APIError as error:
+            text = str(error.explanation or error)
+            hint = ROOM_HINT if "no space left" in text else text
+            raise LaunchFailed(doing, 0.0, text if hint != text else "", hint) from error
+        except (self.errors.DockerException, OSError) as error:
+            raise LaunchFailed(doing, 0.0, str(error), "the Docker engine does not answer") from error
+
+    def revive(self) -> None:
+        """Make the way to another machine anew if it broke.
+
+        Raises:
+            LaunchFailed: It could not be made.
+        """
+        if self._tunnel is not None:
+            self._tunnel.revive()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.api.close()
+        if self._tunnel is not None:
+            self._tunnel.close()
+
+
+@contextlib.contextmanager
+def _impatient() -> Iterator[None]:
+    token = _patient.set(False)
+    try:
+        yield
+    finally:
+        _patient.reset(token)
+
+
+def connect_engine(timeout: float = _TIMEOUT, environment: Mapping[str, str] | None = None) -> Engine:
+    """The engine that `DOCKER_HOST` or the chosen Docker context names, else the one of this machine.
+
+    One that was there and goes is waited for, for 6 s. What it is only asked (GET) it is asked again when it fails; what it is
+    told to do it is told once.
+
+    Args:
+        timeout: Seconds that it may take for an answer.
+        environment: Added to this process's own: where the engine is, and how ssh gets there.
+
+    Raises:
+        LaunchFailed: The SDK is missing, or no engine answers that can be used; says what to do.
+    """
+    try:
+        import docker  # noqa: PLC0415 # 0.2 s that nobody else needs to wait, and an extra that not everybody has
+        import docker.errors  # noqa: PLC0415
+    except ImportError as error:
+        raise LaunchFailed("the Docker SDK", 0.0, "", "it is not installed: pip install 'deskhand[docker]'") from error
+    whole = {**os.environ, **(environment or {})}
+    address = find_engine(whole)
+    tunnel = None
+    try:
+        if address.scheme == "ssh":
+            tunnel = Tunnel(address.url, whole, _REACH_LIMIT)
+        else:
+            _knock(address)
+        return Engine(_client(docker, address, tunnel, timeout), docker.errors, address, tunnel)
+    except BaseException:
+        if tunnel is not None:
+            tunnel.close()
+        raise
+
+
+def _client(docker: Any, address: Address, tunnel: Tunnel | None, timeout: float) -> Any:
+    url = address.url if tunnel is None else f"unix://{tunnel.socket}"
+    awaited = "the Docker engine" if address.is_local else f"the Docker engine {address.url}"
+
+    def made(version: str) -> Any:
+        api = docker.APIClient(base_url=url, version=version, timeout=timeout, tls=_tls(docker, address))
+        # Else requests takes REQUESTS_CA_BUNDLE for the authorities that were given, where that is set.
+        api.trust_env = False
+        path = url.removeprefix("unix://")
+        if path != url:
+            api.get_adapter(api.base_url).close()
+            # Who listens at our end of a tunnel is ssh, which comes back only when it is called.
+            api.mount(api.base_url, _adapter(path, timeout, waits=tunnel is None))
+        api.get_adapter(api.base_url).max_retries = _retries()
+        return api
+
+    try:
+        # Whoever is far and refuses would do so again.
+        patience = contextlib.nullcontext() if address.is_local else _impatient()
+        with patience, contextlib.closing(made(".".join(map(str, _OLDEST)))) as probe:
+            version = str(probe.version(api_version=False)["ApiVersion"])
+        if tuple(map(int, version.split("."))) >= _OLDEST:
+            return made(version)
+    except docker.errors.TLSParameterError as error:
+        needed = f"{address.certificates} must have ca.pem, cert.pem and key.pem"
+        raise LaunchFailed(awaited, 0.0, "", f"{needed}: copy them there, or set DOCKER_CERT_PATH") from error
+    except (docker.errors.DockerException, OSError, KeyError, ValueError) as error:
+        text = str(error)
+        if tunnel is not None:
+            hint = (
+                "ssh gets there, and not through to the engine's socket: see AllowStreamLocalForwarding of sshd there"
+            )
+            raise LaunchFailed(awaited, 0.0, f"{text}\n{tunnel.log}", hint) from error
+        hint = _ABSENT if address.is_local else _UNREACHED
+        if address.scheme == "tcp":
+            hints = _PLAIN_HINTS if address.certificates is None else _TLS_HINTS
+            hint = next((hint for words, hint in hints if words in text), hint)
+        raise LaunchFailed(awaited, 0.0, text, hint) from error
+    hint = f"its API is {version}, {'.'.join(map(str, _OLDEST))} is needed: update it to Docker 20.10 or newer"
+    raise LaunchFailed(awaited, 0.0, "", hint)
+
+
+def _tls(docker: Any, address: Address) -> Any:
+    directory = address.certificates
+    if address.scheme != "tcp" or directory is None:
+        return False
+    pair = (str(directory / "cert.pem"), str(directory / "key.pem"))
+    return docker.tls.TLSConfig(client_cert=pair, ca_cert=str(directory / "ca.pem"), verify=address.verify)
+
+
+def _knock(address: Address) -> None:
+    """Whether somebody is there: the SDK would try for a minute."""
+    if not address.is_local:
+        parts = urlsplit(address.url)
+        try:
+            socket.create_connection((parts.hostname, parts.port), _REACH_LIMIT).close()
+        except OSError as error:
+            raise LaunchFailed(f"the Docker engine {address.url}", 0.0, str(error), _UNREACHED) from error
+        return
+    try:
+        _knock_at(address.url.removeprefix("unix://"))
+    except PermissionError as error:
+        raise LaunchFailed("the Docker engine", 0.0, str(error), _FORBIDDEN) from error
+    except OSError as error:
+        raise LaunchFailed("the Docker engine", 0.0, f"{address.url}: {error}", _ABSENT) from error
+
+
+def _knock_at(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+
+
+def _adapter(path: str, timeout: float, *, waits: bool) -> Any:
+    """The SDK's own way to a socket; one that `waits` does so for who listens there."""
+    from docker.transport import UnixHTTPAdapter  # noqa: PLC0415 # whoever has an engine has it
+    from docker.transport.unixconn import UnixHTTPConnection, UnixHTTPConnectionPool  # noqa: PLC0415
+
+    class Connection(UnixHTTPConnection):  # type: ignore[misc] # the SDK has no types
+        def connect(self) -> None:
+            # The SDK's own leaves a socket open that it cannot connect.
+            client = socket.socket(socket.AF_UNIX)
+            try:
+                client.settimeout(self.timeout)
+                client.connect(path)
+            except BaseException:
+                client.close()
+                raise
+            self.sock = client
+
+    class Pool(UnixHTTPConnectionPool):  # type: ignore[misc] # the SDK has no types
+        def _new_conn(self) -> Connection:
+            return Connection(self.base_url, path, self.timeout)
+
+    class Adapter(UnixHTTPAdapter):  # type: ignore[misc] # the SDK has no types
+        def send(self, *arguments: Any, **named: Any) -> Any:
+            # Before anything is sent, so that it may be anything.
+            for attempt in itertools.count():
+                try:
+                    _knock_at(path)
+                    break
+                except OSError:
+                    if attempt == _ATTEMPTS or not waits or not _patient.get():
+                        raise
+                if attempt:
+                    time.sleep(_FIRST_PAUSE * 2**attempt)
+            return super().send(*arguments, **named)
+
+        def get_connection(self, url: str, proxies: object = None) -> Pool:
+            del proxies
+            with self.pools.lock:
+                if url not in self.pools:
+                    self.pools[url] = Pool(url, path, self.timeout, maxsize=self.max_pool_size)
+                pool: Pool = self.pools[url]
+                return pool
+
+    return Adapter(f"http+unix://{path}", timeout)
+
+
+def _retries() -> Any:
+    """What is done with an answer that did not come: what changes nothing is asked again."""
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ReadTimeoutError, SSLError  # noqa: PLC0415
+    from urllib3.util.retry import Retry  # noqa: PLC0415 # whoever has an engine has it
+
+    class Again(Retry):
+        def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:  # noqa: FBT001, FBT002
+            return _patient.get() and super().is_retry(method, status_code, has_retry_after)
+
+        def increment(  # type: ignore[override] # what more there is goes on as it came
+            self, method: str | None = None, url: str | None = None, *, error: Exception | None = None, **named: Any
+        ) -> Retry:
+            # Who has waited for the whole of a timeout has waited long enough, and a certificate stays what it is.
+            waited = isinstance(error, (ReadTimeoutError, ConnectTimeoutError)) and not isinstance(
+                error, NewConnectionError
+            )
+            if error is not None and (waited or isinstance(error, SSLError) or not _patient.get()):
+                raise error
+            return super().increment(method, url, error=error, **named)
+
+    return Again(
+        total=_ATTEMPTS,
+        allowed_methods=frozenset({"GET"}),
+        status_forcelist=_TROUBLED,
+        backoff_factor=_FIRST_PAUSE,
+        raise_on_status=False,
+    )

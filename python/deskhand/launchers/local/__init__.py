@@ -1,0 +1,1 @@
+"""Desktops on this machine."""

@@ -1,0 +1,376 @@
+"""A desktop on this machine: Xvfb, a session bus and a window manager, owned by a guard process.
+
+This module owns which programs make a desktop, their options and environment, and when they are ready. What must never appear
+here: a fixed sleep, an open port, a process that is not the guard's.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import struct
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deskhand.backends.x11.backend import X11Backend
+from deskhand.desktop.desktop import Desktop
+from deskhand.desktop.health import Expected, unstarted
+from deskhand.errors import ActionError, LaunchFailed
+from deskhand.launchers import registry
+from deskhand.launchers.display import check_display
+from deskhand.launchers.local.environment import Home, program_environment
+from deskhand.machine import runtime_directory
+from deskhand.machine.processes import Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["WINDOW_MANAGERS", "launch_local", "leave_running"]
+
+WINDOW_MANAGERS = ("openbox", "xfwm4", "metacity", "marco", "fluxbox", "icewm", "jwm", "twm")
+"""In order of preference; the first one installed is used."""
+
+_READY_LIMIT = 20.0
+_FAMILY_LOCAL = 256
+_FAMILY_WILD = 65535
+_COOKIE_BYTES = 16
+# Time enough to remove a lock or shared memory; what somebody has not saved is lost in any case.
+_RENEW_GRACE = 0.25
+# Of a desktop's directory when it is renewed, besides the X server's log: the guard's lock and what it says, and the cookie.
+_KEPT = {".guard", "guard.log", "xauthority"}
+# Above those that people give to displays of their own.
+_FIRST_NUMBER, _NUMBERS = 100, 9900
+_SOCKET_DIRECTORY = Path("/tmp/.X11-unix")  # noqa: S108 # where X11 clients look, on every system
+
+# No key of the application's is taken by the window manager, nothing moves by itself, and a new window gets the keyboard.
+_OPENBOX_CONFIG = """<?xml version="1.0" encoding="UTF-8"?>
+<openbox_config xmlns="http://openbox.org/3.4/rc">
+  <focus><focusNew>yes</focusNew><followMouse>no</followMouse><focusLast>yes</focusLast></focus>
+  <placement><policy>Smart</policy><center>yes</center></placement>
+  <theme><name>Clearlooks</name><animateIconify>no</animateIconify></theme>
+  <desktops><number>1</number><popupTime>0</popupTime></desktops>
+  <resize><popupShow>Never</popupShow></resize>
+  <keyboard>
+    <!-- On each change of the keymap openbox would parse the whole compose table again, and answer nothing meanwhile. -->
+    <rebindOnMappingNotify>no</rebindOnMappingNotify>
+    <keybind key="A-F4"><action name="Close"/></keybind>
+    <!-- Not interactive: a chord is over before openbox holds the keyboard to see its end, and it would switch nothing. -->
+    <keybind key="A-Tab"><action name="NextWindow"><dialog>none</dialog><interactive>no</interactive><finalactions><action
+      name="Focus"/><action name="Raise"/></finalactions></action></keybind>
+  </keyboard>
+  <mouse>
+    <context name="Titlebar">
+      <mousebind button="Left" action="Drag"><action name="Move"/></mousebind>
+      <mousebind button="Left" action="DoubleClick"><action name="ToggleMaximize"/></mousebind>
+    </context>
+    <context name="Titlebar Top Right Bottom Left TLCorner TRCorner BRCorner BLCorner">
+      <mousebind button="Left" action="Press"><action name="Focus"/><action name="Raise"/></mousebind>
+    </context>
+    <context name="Top Right Bottom Left TLCorner TRCorner BRCorner BLCorner">
+      <mousebind button="Left" action="Drag"><action name="Resize"/></mousebind>
+    </context>
+    <context name="Client">
+      <mousebind button="Left" action="Press"><action name="Focus"/><action name="Raise"/></mousebind>
+      <mousebind button="Middle" action="Press"><action name="Focus"/><action name="Raise"/></mousebind>
+      <mousebind button="Right" action="Press"><action name="Focus"/><action name="Raise"/></mousebind>
+    </context>
+    <context name="Close"><mousebind button="Left" action="Click"><action name="Close"/></mousebind></context>
+    <context name="Iconify"><mousebind button="Left" action="Click"><action name="Iconify"/></mousebind></context>
+    <context name="Maximize"><mousebind button="Left" action="Click"><action name="ToggleMaximize"/></mousebind></context>
+  </mouse>
+</openbox_config>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A running X server that the guard owns."""
+
+    display: str
+    pid: int
+    xauthority: Path
+
+
+@runtime_directory.needs_room()
+def launch_local(
+    *,
+    size: tuple[int, int] = (1280, 800),
+    name: str | None = None,
+    window_manager: str | None = "auto",
+    env: Mapping[str, str] | None = None,
+    dpi: int = 96,
+    method: str | None = None,
+    home: bool | str | os.PathLike[str] = True,
+    timeout: float = _READY_LIMIT,
+) -> Desktop:
+    """Start a desktop here; see `deskhand.launch`.
+
+    Args:
+        size: Width and height in pixels. `Desktop.resize` can make it smaller, not larger.
+        name: List it under this name, so that `deskhand.connect(name)` and the command line find it.
+        window_manager: A program, `"auto"` for the first of `WINDOW_MANAGERS` that is installed, None for none.
+        env: Added to what programs on it get.
+        dpi: Dots per inch that the server reports.
+        method: Use this capture method or fail (`shared-fd`, `shared-id`, `socket`).
+        home: See `deskhand.launch`.
+        timeout: Seconds to wait for each part.
+
+    Raises:
+        LaunchFailed: A part did not come up; carries what it wrote.
+        ActionError: The size, the name or `home` is impossible.
+    """
+    check_display(size=size, dpi=dpi, method=method, window_manager=window_manager, timeout=timeout)
+    width, height = size
+    if name is not None:
+        registry.check_name(name)
+    xvfb = _find("Xvfb", "xvfb")
+    manager = _window_manager(window_manager)
+    template = None if home is True or home is False else Path(home)
+    if template is not None and not os.path.isdir(template):  # noqa: PTH112 # a Path's own raises for some names
+        raise ActionError(f"home: there is no directory {template} to copy")
+    _check_socket_directory()
+    # One that is listed may be known by its directory for longer than it lives.
+    guard = Guard.start(runtime_directory.private_directory(numbered=home is not False and name is None))
+    try:
+        here = Home(guard.directory, template) if home is not False else None
+        session = _Session(guard, manager, env or {}, here, method, timeout, name)
+        return session.begin(lambda: _start_server(guard, xvfb, f"{width}x{height}x24", dpi, timeout))
+    except BaseException:
+        guard.close()
+        raise
+
+
+@dataclass(slots=True)
+class _Session:
+    """What runs on one X server from one renewal to the next."""
+
+    guard: Guard
+    manager: str | None
+    env: Mapping[str, str]
+    home: Home | None
+    method: str | None
+    timeout: float
+    name: str | None
+    entry: registry.Entry | None = None
+
+    def begin(self, start_server: Callable[[], _Server]) -> Desktop:
+        """Start everything."""
+        if self.home is not None:
+            self.home.fill()
+        return self._on(start_server())
+
+    def renew(self, server: _Server) -> Desktop:
+        """End everything but the server, restore the home, make the server forget, and start the rest again."""
+        begun = time.monotonic()
+        # Whoever kept the old cookie stays outside; its owner's programs have ended before the server reads the new one.
+        _write_cookies(server.xauthority, server.display.removeprefix(":"))
+        request = self.guard.renew(_RENEW_GRACE)
+        if not self.guard.is_ready(request, server.pid, self.timeout):
+            log = self.guard.tail("Xvfb", server.pid)
+            raise LaunchFailed("the X server, begun anew,", time.monotonic() - begun, log)
+        _empty(self.guard.directory, {*_KEPT, self.guard.log_of("Xvfb", server.pid).name})
+        if self.home is not None:
+            self.home.fill()
+        return self._on(server)
+
+    def _environment(self, server: _Server) -> dict[str, str]:
+        return program_environment(server.display, server.xauthority, self.guard.directory, self.env)
+
+    def _on(self, server: _Server) -> Desktop:
+        guard = self.guard
+        # After the server: what the bus starts gets its environment, and so its display.
+        bus = _start_bus(guard, self._environment(server))
+        backend = X11Backend(server.display, xauthority=server.xauthority, own=True, method=self.method)
+        try:
+            if bus is not None:
+                _await_bus(guard, bus, self.timeout)
+            environment = self._environment(server)
+            if self.manager is not None:
+                managed = _start_manager(guard, self.manager, environment)
+                _await_manager(guard, backend, self.manager, managed, self.timeout)
+            on_close: list[Callable[[], None]] = [guard.close]
+            if self.name is not None and self.entry is None:
+                directories = (str(server.xauthority), str(guard.directory))
+                self.entry = registry.Entry(self.name, server.display, *directories, server.pid, "", time.time())
+                registry.add(self.entry)
+            if (entry := self.entry) is not None:
+                on_close.append(lambda: registry.remove(entry))
+            return Desktop(
+                backend,
+                display=server.display,
+                xauthority=server.xauthority,
+                name=self.name,
+                guard=lambda: guard,
+                environment=environment,
+                owns_processes=True,
+                on_close=on_close,
+                renew=lambda: self.renew(server),
+                expected=_expected(self.manager),
+            )
+        except BaseException:
+            backend.close()
+            raise
+
+
+def _empty(directory: Path, kept: set[str]) -> None:
+    """Remove what programs left in a desktop's directory; all of them have ended."""
+    for root, directories, _files in os.walk(directory):
+        for name in directories:
+            path = Path(root, name)
+            if not path.is_symlink():
+                # As the guard does in the end: a read-only directory cannot be emptied.
+                path.chmod(0o700)
+    for path in directory.iterdir():
+        if path.name in kept:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def leave_running(desktop: Desktop) -> registry.Entry:
+    """Let a launched, named desktop outlive this process; `deskhand down` ends it. The object is closed afterwards.
+
+    Raises:
+        ActionError: It has no name, or was not launched here.
+    """
+    entry = registry.find(desktop.name) if desktop.name is not None else None
+    if entry is None:
+        raise ActionError("only a desktop that was launched with a name can be left running")
+    path = str(Path(entry.directory) / runtime_directory.GUARD_SOCKET)
+    pid = desktop.leave(path)
+    entry = replace(entry, socket=path, pid=pid)
+    try:
+        registry.update(entry)
+    except BaseException:
+        # Nobody else knows of it any more.
+        os.kill(pid, signal.SIGTERM)
+        raise
+    return entry
+
+
+def _find(program: str, package: str) -> str:
+    path = shutil.which(program)
+    if path is None:
+        raise LaunchFailed(program, 0.0, "", f"{program} is not installed: apt-get install {package}")
+    return path
+
+
+def _window_manager(wanted: str | None) -> str | None:
+    if wanted is None:
+        return None
+    if wanted != "auto":
+        return _find(wanted, wanted)
+    for program in WINDOW_MANAGERS:
+        if (path := shutil.which(program)) is not None:
+            return path
+    hint = "no window manager is installed: apt-get install openbox, or launch(window_manager=None)"
+    raise LaunchFailed("a window manager", 0.0, "", hint)
+
+
+def _check_socket_directory() -> None:
+    if _SOCKET_DIRECTORY.exists() and not os.access(_SOCKET_DIRECTORY, os.W_OK | os.X_OK):
+        hint = f"{_SOCKET_DIRECTORY} is not writable for you: as root, chmod 1777 {_SOCKET_DIRECTORY}"
+        raise LaunchFailed("the X server", 0.0, "", hint)
+    if not _SOCKET_DIRECTORY.exists():
+        try:
+            _SOCKET_DIRECTORY.mkdir(mode=0o1777)
+            _SOCKET_DIRECTORY.chmod(0o1777)
+        except OSError as error:
+            hint = f"{_SOCKET_DIRECTORY} is missing and cannot be made ({error.strerror}): as root, mkdir -m 1777 it"
+            raise LaunchFailed("the X server", 0.0, "", hint) from error
+
+
+def _cookie_entry(family: int, address: bytes, number: bytes, cookie: bytes) -> bytes:
+    fields = (address, number, b"MIT-MAGIC-COOKIE-1", cookie)
+    return struct.pack(">H", family) + b"".join(struct.pack(">H", len(part)) + part for part in fields)
+
+
+def _write_cookies(xauthority: Path, number: str) -> None:
+    cookie = secrets.token_bytes(_COOKIE_BYTES)
+    # For any host, whose name may change or differ in a container; and for this one, because not every client knows wildcards
+    # (python-xlib does not, and with it PyAutoGUI and pynput).
+    xauthority.write_bytes(
+        _cookie_entry(_FAMILY_WILD, b"", b"", cookie)
+        + _cookie_entry(_FAMILY_LOCAL, socket.gethostname().encode(), number.encode(), cookie)
+    )
+
+
+def _start_server(guard: Guard, xvfb: str, screen: str, dpi: int, timeout: float) -> _Server:
+    xauthority = guard.directory / "xauthority"
+    xauthority.touch(mode=0o600)
+    begun = time.monotonic()
+    while True:
+        number = _free_number()
+        _write_cookies(xauthority, str(number))
+        argv = [xvfb, f":{number}", "-screen", "0", screen, "-auth", str(xauthority), "-dpi", str(dpi)]
+        # Without -noreset the server starts anew, with a blank screen, whenever its last client leaves.
+        argv += ["-nolisten", "tcp", "-nolisten", "local", "-noreset", "-s", "0", "-maxclients", "512"]
+        pid, request = guard.spawn(argv, env=dict(os.environ), x_server=number)
+        if guard.is_ready(request, pid, timeout):
+            break
+        log = guard.tail(xvfb, pid)
+        # Another server took the number since we looked.
+        if guard.exit_status(pid) is None or "already active" not in log or time.monotonic() - begun >= timeout:
+            raise LaunchFailed("the X server", time.monotonic() - begun, log)
+    return _Server(f":{number}", pid, xauthority)
+
+
+def _free_number() -> int:
+    """A display number with neither lock nor socket.
+
+    Xvfb's own search (`-displayfd`) takes no lock: a server that is just ending then removes the new one's socket.
+    """
+    while True:
+        number = _FIRST_NUMBER + secrets.randbelow(_NUMBERS)
+        if not Path(f"/tmp/.X{number}-lock").exists() and not (_SOCKET_DIRECTORY / f"X{number}").exists():  # noqa: S108
+            return number
+
+
+def _start_bus(guard: Guard, environment: Mapping[str, str]) -> int | None:
+    program = shutil.which("dbus-daemon")
+    if program is None:
+        return None
+    address = f"unix:path={guard.directory / 'bus'}"
+    argv = [program, "--session", "--nofork", "--nopidfile", "--nosyslog", f"--address={address}"]
+    return guard.spawn(argv, env=environment)[0]
+
+
+def _await_bus(guard: Guard, pid: int, timeout: float) -> None:
+    begun = time.monotonic()
+    while not (guard.directory / "bus").exists():
+        waited = time.monotonic() - begun
+        if guard.exit_status(pid) is not None or waited >= timeout:
+            raise LaunchFailed("the session bus", waited, guard.tail("dbus-daemon", pid))
+        # It was started first and needs a few milliseconds; it can tell nobody when.
+        time.sleep(0.001)
+
+
+def _start_manager(guard: Guard, manager: str, environment: Mapping[str, str]) -> int:
+    argv = [manager]
+    if Path(manager).name == "openbox":
+        config = guard.directory / "openbox.xml"
+        config.write_text(_OPENBOX_CONFIG)
+        argv += ["--config-file", str(config), "--sm-disable"]
+    return guard.spawn(argv, env=environment)[0]
+
+
+def _expected(manager: str | None) -> Expected:
+    # openbox sets the pointer's image, so that what is seen is no black screen; of others that is not known.
+    return Expected(manager=manager is not None, picture=manager is not None and Path(manager).name == "openbox")
+
+
+def _await_manager(guard: Guard, backend: X11Backend, manager: str, pid: int, timeout: float) -> None:
+    expected = _expected(manager)
+    begun = time.monotonic()
+    while missing := unstarted(backend, expected):
+        waited = time.monotonic() - begun
+        if guard.exit_status(pid) is not None or waited >= timeout:
+            raise LaunchFailed(missing, waited, guard.tail(manager, pid))
+        backend.wait(0.05)

@@ -1,0 +1,1 @@
+"""Programs, shells and files of the machine that a desktop stands on."""

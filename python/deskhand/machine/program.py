@@ -1,0 +1,30 @@
+"""A program that was started on a desktop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deskhand._core.window import Window
+
+__all__ = ["Program"]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program started on a desktop.
+
+    Attributes:
+        pid: Its process id.
+        window: The window that came up; None over VNC, which tells nothing of windows.
+        log: The file with what it writes, on the machine where it runs: the first 32 KiB and at least the last 64 KiB, with a
+            line between them that says how much is missing. When it and all that it has started have ended, it is kept until
+            32 others have.
+    """
+
+    pid: int
+    window: Window | None
+    log: Path

@@ -1,0 +1,149 @@
+"""The directory in which a user's desktops keep their sockets, locks and logs."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from deskhand.errors import BackendError, LaunchFailed
+from deskhand.machine.guard import remove_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "BROWSER_SOCKET",
+    "GUARD_SOCKET",
+    "hold",
+    "needs_room",
+    "private_directory",
+    "remove_left",
+    "runtime_directory",
+    "spare_bytes",
+]
+
+# The path of a socket has 108 bytes (sun_path of unix(7)), the last of which is 0.
+_SOCKET_PATH = 107
+
+
+GUARD_SOCKET = "guard.sock"
+
+
+# What Chromium makes in a desktop's own directory for temporary files; without it, it does not start.
+BROWSER_SOCKET = "tmp/org.chromium.Chromium.xxxxxx/SingletonSocket"
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+
+
+def runtime_directory() -> Path:
+    """The directory for sockets, cookies and the list; private to this user, made when missing.
+
+    Raises:
+        BackendError: It cannot be made, or belongs to somebody else.
+    """
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if base and os.access(base, os.W_OK):
+        path = Path(base) / "deskhand"
+    else:
+        path = Path(tempfile.gettempdir()) / f"deskhand-{os.getuid()}"
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        info = path.lstat()
+    except OSError as error:
+        raise BackendError(
+            f"cannot make the directory {path}: {error}; set XDG_RUNTIME_DIR to a writable one"
+        ) from error
+    if info.st_uid != os.getuid() or info.st_mode & 0o077:
+        raise BackendError(f"{path} must belong to you with mode 0700; remove it or set XDG_RUNTIME_DIR")
+    return path
+
+
+@contextlib.contextmanager
+def needs_room() -> Iterator[None]:
+    """Around a launch: where nothing can be written, that is why it fails.
+
+    Raises:
+        LaunchFailed: The disk is full, or cannot be written; names the directory.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        hint = f"{runtime_directory()}: {error.strerror}; make room there, or set XDG_RUNTIME_DIR to another directory"
+        raise LaunchFailed("the directory of a desktop", 0.0, "", hint) from error
+
+
+def spare_bytes(base: Path, below: str = GUARD_SOCKET) -> int:
+    """By how many bytes the paths of sockets in the desktops' directories are within what a socket's path may have.
+
+    Args:
+        base: The runtime directory.
+        below: A socket in a desktop's directory.
+    """
+    return _SOCKET_PATH - len(os.fsencode(base / "d-xxxxxxxx" / below))
+
+
+def private_directory(*, numbered: bool = False) -> Path:
+    """A new directory for one desktop; those that a killed guard has left are removed.
+
+    Args:
+        numbered: Its name is the lowest number that is free, not a random one: applications show the paths of their files, and
+            the same steps shall come to the same picture. Nothing that outlives its guard may be known by such a name.
+
+    Raises:
+        BackendError: It cannot be made, or the paths of the sockets in it would be too long.
+    """
+    base = runtime_directory()
+    spare = spare_bytes(base)
+    if spare < 0:
+        most = len(os.fsencode(base.parent)) + spare
+        raise BackendError(
+            f"{base} is too long: below it are sockets, and the path of a socket has at most {_SOCKET_PATH} bytes; "
+            f"set XDG_RUNTIME_DIR to a directory whose path has at most {most}"
+        )
+    for path in base.glob("d-*/.guard"):
+        _remove_left(path)
+    if not numbered:
+        return Path(tempfile.mkdtemp(prefix="d-", dir=base))
+    for number in itertools.count(1):
+        path = base / f"d-{number:02}"
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+            break
+    return path
+
+
+def remove_left(directory: Path) -> None:
+    """Remove a private directory that its guard, which has ended, has left there; one whose guard lives is left alone."""
+    if (directory / ".guard").exists():
+        _remove_left(directory / ".guard")
+    else:
+        # Its guard did not come so far, and nobody else takes a name that is there.
+        remove_tree(str(directory))
+
+
+def _remove_left(path: Path) -> None:
+    with contextlib.suppress(OSError), path.open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Unlinked before it could be locked, it was another directory's, and a new one may have that name.
+        if os.fstat(lock.fileno()).st_nlink:
+            remove_tree(str(path.parent))
+
+
+def hold(directory: Path) -> IO[bytes]:
+    """Keep a private directory from being taken for one that somebody who was killed has left, until this is closed."""
+    path = directory / ".guard"
+    new = path.with_name(".guard-new")
+    lock = new.open("w+b")
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    # Under its name it is never seen unlocked.
+    new.rename(path)
+    return lock

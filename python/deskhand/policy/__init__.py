@@ -1,0 +1,1 @@
+"""What may be done: rules, limits, questions, the audit log."""

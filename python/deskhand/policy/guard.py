@@ -1,0 +1,369 @@
+"""Where a policy is enforced: a `Guard` stands in a desktop's gate and judges, limits and writes down what is done.
+
+This module owns the order: limits, safety checks, environment, policy, question, audit log. Whatever fails here is a no, and
+nothing is done then. It has no rule of what is allowed (see `deskhand.policy.rules`) and no form of a log (see
+`deskhand.policy.audit`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+import time
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, get_args
+
+from deskhand._core.arguments import expect, expect_amount, expect_callable, expect_like
+from deskhand._core.attempts import NoAnswer
+from deskhand._core.observation import Screenshot
+from deskhand._core.redaction import one_line
+from deskhand.actions import MAX_SECONDS
+from deskhand.desktop.connection import Core
+from deskhand.desktop.desktop import core_of
+from deskhand.desktop.operations import Call, Operation, SafetyCheck
+from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
+from deskhand.machine.interface import CommandResult
+from deskhand.policy.asking import answer
+from deskhand.policy.audit import AuditLog
+from deskhand.policy.rules import (
+    ActionClass,
+    Buckets,
+    ClassPolicy,
+    Context,
+    Decision,
+    Deed,
+    RateLimits,
+    Verdict,
+    changes_what_runs,
+    check_deed,
+    classify,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deskhand.policy.rules import Ask, Policy
+
+__all__ = ["ASK_TIMEOUT", "POLICY_TIMEOUT", "Guard"]
+
+POLICY_TIMEOUT = 5.0
+"""Seconds that a policy may take by default."""
+ASK_TIMEOUT = 60.0
+"""Seconds that whoever is asked may take by default."""
+
+_LONGEST_TEXT = 300
+# What a `perform` without actions does.
+_LOOK = Operation("screenshot")
+# What goes to a window, by the keyboard or at a point.
+_TO_WINDOWS = (ActionClass.INPUT, ActionClass.CREDENTIAL, ActionClass.NAVIGATE, ActionClass.SAFETY_CHECK)
+
+
+# A guard, and the desktop that it judges: it may stand in the gates of several.
+_Place = tuple["Guard", Core | None]
+# Where something was let pass and is being done: what that does is a part of it.
+_PASSED: ContextVar[frozenset[_Place]] = ContextVar("deskhand_passed", default=frozenset())
+# Where a question is open.
+_ASKING: ContextVar[frozenset[_Place]] = ContextVar("deskhand_asking", default=frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """What `before` hands to `after`."""
+
+    deeds: tuple[Deed, ...]
+    token: Token[frozenset[_Place]]
+
+
+class Guard:
+    """Enforces a policy on a desktop: an `Interceptor`. `deskhand.launch` and `connect` put one in for `policy=`, `ask=`...
+
+    What is not allowed raises `PolicyDenied`; then nothing of that call was done. All actions of a `perform` are judged before
+    the first is sent, so a batch is done as a whole or not at all. `Desktop.stop` is the kill switch.
+
+    Whoever is asked may look at the desktop, through any view of it. Everything else that is tried there meanwhile is an
+    `ActionError`.
+
+    Example:
+        >>> def ask(action, context):
+        ...     return input(f"{context.provider}: {action}? ") == "yes"
+        >>> desktop = deskhand.launch("docker", ask=ask, audit=AuditLog("audit.jsonl"))
+        >>> with deskhand.calling(Call("openai", "call_2")):
+        ...     desktop.shell("rm -r build")        # asks
+        >>> stricter = desktop.also(Guard(policy=ClassPolicy(allow=["observe"])))
+    """
+
+    judges: ClassVar[bool] = True
+    """See `Desktop.judged`."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy | None = None,
+        ask: Ask | None = None,
+        audit: AuditLog | None = None,
+        limits: RateLimits | None = RateLimits(),  # noqa: B008 # it is frozen
+        timeout: float = POLICY_TIMEOUT,
+        ask_timeout: float = ASK_TIMEOUT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make one for one desktop, or for several that share the limits.
+
+        Args:
+            policy: Judges every action; by default `ClassPolicy()`.
+            ask: Called where the policy says `ask`, and for every safety check of a provider. None: nobody is there, which
+                is a no.
+            audit: Where every decision is written before it is acted on. A log that cannot be written is a no.
+            limits: How much may be done; None for no limits.
+            timeout: Seconds for the policy's answer; later ones are not heard.
+            ask_timeout: Seconds for the answer to a question.
+            clock: Monotonic seconds, for the limits.
+
+        Raises:
+            ActionError: One is of a wrong type, or a time is not above 0 and at most an hour.
+        """
+        if policy is not None:
+            expect_like("Guard: policy", policy, "before")
+        if ask is not None:
+            expect_callable("Guard: ask", ask)
+        if audit is not None:
+            expect("Guard: audit", audit, AuditLog)
+        if limits is not None:
+            expect("Guard: limits", limits, RateLimits)
+        expect_callable("Guard: clock", clock)
+        for name, seconds in (("timeout", timeout), ("ask_timeout", ask_timeout)):
+            if expect_amount(f"Guard: {name}", seconds) > MAX_SECONDS:
+                raise ActionError(f"{name} is above 0 and at most {MAX_SECONDS:g} seconds, not {shown(seconds)}")
+        self._policy: Policy = ClassPolicy() if policy is None else policy
+        self._ask = ask
+        self._audit = audit
+        self._timeout = timeout
+        self._ask_timeout = ask_timeout
+        self._clock = clock
+        self._buckets = None if limits is None else Buckets(limits, clock())
+        self._counting = threading.Lock()
+        self._picture: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<Guard with {type(self._policy).__name__}>"
+
+    # --- in the gate ---
+
+    def before(self, operation: Operation) -> _Passed | None:
+        """Raise unless it is allowed; what is allowed has been written down when this returns."""
+        place = self._place(operation)
+        if place in _PASSED.get():
+            return None
+        deeds: tuple[Deed, ...] = operation.actions or (_LOOK if operation.type == "perform" else operation,)
+        if place in _ASKING.get():
+            if all(classify(deed) is ActionClass.OBSERVE for deed in deeds):
+                return None
+            raise ActionError(f"{operation.type}: who is asked about an action may look, and do nothing else")
+        self._approve(operation, deeds)
+        return _Passed(deeds, _PASSED.set(_PASSED.get() | {place}))
+
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        """Write down what came of it."""
+        if not isinstance(token, _Passed):
+            return
+        _PASSED.reset(token.token)
+        if self._audit is None:
+            return
+        if isinstance(outcome, BaseException):
+            done = outcome.done if isinstance(outcome, DeskhandError) else None
+            self._note(operation.call, token.deeds, error=type(outcome).__name__, done=done)
+        else:
+            self._note(operation.call, token.deeds, done=len(token.deeds), **self._measured(outcome))
+
+    # --- inside ---
+
+    def _place(self, operation: Operation) -> _Place:
+        return self, None if operation.desktop is None else core_of(operation.desktop)
+
+    def _measured(self, result: object) -> dict[str, object]:
+        """What is written down of a result: how much it was, and of a picture what `b2sum -l 256` says of its bytes."""
+        if isinstance(result, Screenshot):
+            before, self._picture = self._picture, hashlib.blake2b(result.data, digest_size=32).hexdigest()
+            return {"before": before, "after": self._picture, "bytes": len(result.data)}
+        if isinstance(result, CommandResult):
+            return {"bytes": len(result.stdout) + len(result.stderr), "exit_code": result.exit_code}
+        return {"bytes": len(result)} if isinstance(result, str | bytes) else {}
+
+    def _note(self, call: Call, deeds: tuple[Deed, ...], **fields: object) -> None:
+        """Write down what cannot be refused any more. A log that failed here fails for the next action, and refuses that."""
+        if self._audit is not None:
+            with contextlib.suppress(OSError):
+                self._audit.write("outcome", **_who(call), actions=[deed.type for deed in deeds], **fields)
+
+    def _approve(self, operation: Operation, deeds: tuple[Deed, ...]) -> None:
+        for index, deed in enumerate(deeds):
+            check_deed(deed, index)
+        if self._buckets is not None:
+            with self._counting:
+                short = self._buckets.take(deeds, self._clock())
+            if short is not None:
+                limit, after = short
+                again = "" if after is None else f"; try again in {after:.3g} s"
+                denied = Decision("deny", f"{limit}{again}")
+                context = _context(operation, deeds[0], 0, len(deeds))
+                self._settle(operation, deeds[0], context, denied, by="limits", retry_after=after)
+        self._review(operation)
+        if operation.type == "safety_check":
+            return
+        for index, deed in enumerate(deeds):
+            context = _context(operation, deed, index, len(deeds))
+            context, decision, by = self._judge(operation, deed, context)
+            self._settle(operation, deed, context, decision, by=by)
+
+    def _settle(
+        self,
+        operation: Operation,
+        deed: Deed,
+        context: Context,
+        decision: Decision,
+        *,
+        by: str,
+        retry_after: float | None = None,
+    ) -> None:
+        """Write a decision down, and raise unless it is a yes that could be written."""
+        if (stopped := _stopped(operation)) is not None:
+            decision, by = Decision("deny", stopped), "stop"
+        try:
+            if self._audit is not None:
+                self._record(self._audit, deed, context, decision, by)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            decision = Decision("deny", f"the audit log cannot be written ({why}), and nothing is done without it")
+        if decision.verdict != "allow":
+            denied = PolicyDenied(deed.type, one_line(decision.reason, _LONGEST_TEXT), retry_after=retry_after)
+            raise denied.note_progress(context.index, deed.type, 0)
+
+    def _record(self, audit: AuditLog, deed: Deed, context: Context, decision: Decision, by: str) -> None:
+        audit.write(
+            "decision",
+            **_who(context),
+            desktop=context.desktop,
+            index=context.index,
+            count=context.count,
+            **{"class": str(context.action_class)},
+            action=audit.describe(deed),
+            check=None if context.safety_check is None else context.safety_check.id,
+            window=context.window,
+            decision=decision.verdict,
+            by=by,
+            reason=one_line(decision.reason, _LONGEST_TEXT),
+            before=self._picture,
+        )
+
+    def _review(self, operation: Operation) -> None:
+        call = operation.call
+        for check in call.safety_checks:
+            if check in call.acknowledged:
+                continue
+            deed = Operation("safety_check", one_line(check.message or check.code or check.id, _LONGEST_TEXT))
+            context = replace(_context(operation, deed, 0, 1), safety_check=_cleaned(check))
+            context, decision, by = self._judge(operation, deed, context)
+            self._settle(operation, deed, context, decision, by=by)
+            call.acknowledge(check)
+
+    def _judge(self, operation: Operation, deed: Deed, context: Context) -> tuple[Context, Decision, str]:
+        """What is known by then, a verdict that is `allow` or `deny`, and who gave it."""
+        if (names := self._unnamed(deed)) and context.safety_check is None:
+            reason = f"{names} in its environment changes what runs, and the policy does not name it (environment=)"
+            return context, Decision("deny", reason), "environment"
+        if type(self._policy) is ClassPolicy:
+            # It can neither fail nor wait, and needs no window.
+            decision = self._policy.before(deed, context)
+        else:
+            context = _with_window(operation, deed, context)
+            decision = self._ruling(operation, deed, context)
+        if decision.verdict == "allow" and context.safety_check is not None:
+            decision = Decision("ask", "a policy cannot answer for a person")
+        if decision.verdict != "ask":
+            return context, decision, "policy"
+        if self._ask is None:
+            reason = f"{decision.reason or 'it is asked about'}, and nobody is there to be asked"
+            return context, Decision("deny", reason), "policy"
+        if context.window is None:
+            context = _with_window(operation, deed, context)
+        try:
+            said = self._answer(self._ask, operation, deed, context, self._ask_timeout)
+        except NoAnswer as none:
+            return context, Decision("deny", f"it was asked about: {none}"), "ask"
+        # Only the one value: a truthy object, such as a coroutine or a mock, is no yes.
+        if said is True:
+            return context, Decision("allow", "it was asked about: yes"), "ask"
+        return context, Decision("deny", "it was asked about: no"), "ask"
+
+    def _unnamed(self, deed: Deed) -> str:
+        """The variables of a command that change what runs and that the policy does not name."""
+        if not isinstance(deed, Operation) or not deed.env:
+            return ""
+        named = getattr(self._policy, "environment", ())
+        return ", ".join(
+            one_line(name, _LONGEST_TEXT) for name, _ in deed.env if changes_what_runs(name) and name not in named
+        )
+
+    def _ruling(self, operation: Operation, deed: Deed, context: Context) -> Decision:
+        try:
+            said = self._answer(self._policy.before, operation, deed, context, self._timeout)
+        except NoAnswer as none:
+            return Decision("deny", f"the policy was asked, but {none}")
+        verdict, reason = (said.verdict, said.reason) if isinstance(said, Decision) else (said, "")
+        if isinstance(verdict, str) and verdict in get_args(Verdict) and isinstance(reason, str):
+            return Decision(verdict, reason or f"the policy says {verdict}")  # type: ignore[arg-type] # it is one of these
+        return Decision("deny", f"the policy answered with a {type(said).__name__}, not allow, deny or ask")
+
+    def _answer(
+        self, function: Callable[..., object], operation: Operation, deed: Deed, context: Context, timeout: float
+    ) -> object:
+        token = _ASKING.set(_ASKING.get() | {self._place(operation)})
+        try:
+            return answer(function, deed, context, timeout=timeout, attempt=operation.attempt)
+        finally:
+            _ASKING.reset(token)
+
+
+def _context(operation: Operation, deed: Deed, index: int, count: int) -> Context:
+    call, desktop = operation.call, operation.desktop
+    name = "" if desktop is None else desktop.name or desktop.display or ""
+    return Context(
+        action_class=classify(deed),
+        desktop=one_line(name, _LONGEST_TEXT),
+        provider=one_line(call.provider, _LONGEST_TEXT),
+        call_id=one_line(call.call_id, _LONGEST_TEXT),
+        agent=one_line(call.agent, _LONGEST_TEXT),
+        turn=one_line(call.turn, _LONGEST_TEXT),
+        index=index,
+        count=count,
+        safety_checks=tuple(map(_cleaned, call.safety_checks)),
+    )
+
+
+def _with_window(operation: Operation, deed: Deed, context: Context) -> Context:
+    if context.action_class not in _TO_WINDOWS or operation.desktop is None:
+        return context
+    try:
+        windows = operation.desktop.windows()
+    except (DeskhandError, TimeoutError):
+        # Not every backend knows windows; and what is wrong with the desktop, the action itself will say.
+        return context
+    xy = getattr(deed, "xy", None)
+    under = [w for w in windows if (w.rect.contains(xy) if xy else w.active)]
+    return replace(context, window=one_line(under[-1].title, _LONGEST_TEXT)) if under else context
+
+
+def _stopped(operation: Operation) -> str | None:
+    return None if operation.desktop is None else core_of(operation.desktop).stopped
+
+
+def _who(of: Call | Context) -> dict[str, object]:
+    """The texts as a log may have them; what is empty is left out."""
+    names = ("provider", "call_id", "agent", "turn")
+    return {name: one_line(getattr(of, name), _LONGEST_TEXT) or None for name in names}
+
+
+def _cleaned(check: SafetyCheck) -> SafetyCheck:
+    texts = (None if text is None else one_line(text, _LONGEST_TEXT) for text in (check.code, check.message))
+    return SafetyCheck(one_line(check.id, _LONGEST_TEXT), *texts)

@@ -1,0 +1,362 @@
+"""What may be done: classes of actions, the answers of a policy, and how often.
+
+This module owns the values that a policy is given and gives, the policy that goes by class alone, and the arithmetic of the
+rate limits. It is pure: times come from the caller. It has no desktop, no thread and no wait; `deskhand.policy.guard` asks,
+waits and refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, Protocol, runtime_checkable
+
+from deskhand import actions as act
+from deskhand._core.arguments import expect_amount, expect_integer, expect_texts
+from deskhand._core.redaction import Secret
+from deskhand.desktop.operations import Operation, SafetyCheck
+from deskhand.errors import ActionError, shown
+
+__all__ = [
+    "ActionClass",
+    "Ask",
+    "Buckets",
+    "ClassPolicy",
+    "Context",
+    "Decision",
+    "Deed",
+    "NoPolicyWarning",
+    "Policy",
+    "RateLimits",
+    "Ruling",
+    "Verdict",
+    "changes_what_runs",
+    "check_deed",
+    "classify",
+]
+
+
+class NoPolicyWarning(UserWarning):
+    """A model acts on a desktop that no policy judges; `warnings.filterwarnings` silences it where that is meant."""
+
+
+Verdict = Literal["allow", "deny", "ask"]
+"""What a policy says; anything else counts as `deny`."""
+
+
+class ActionClass(StrEnum):
+    """What kind of thing is done, as far as that matters for allowing it."""
+
+    OBSERVE = "observe"
+    """Looking and waiting."""
+    INPUT = "input"
+    """Pointer and keyboard; writing the clipboard; windows."""
+    CREDENTIAL = "credential"
+    """Typing a `Secret`."""
+    CLIPBOARD_READ = "clipboard_read"
+    FILE_READ = "file_read"
+    FILE_WRITE = "file_write"
+    HOST_FILES = "host_files"
+    """Reading or writing files of this machine, besides the desktop's: `copy_in`, `copy_out`."""
+    SHELL = "shell"
+    """Running a command, starting a program, or opening a shell."""
+    NAVIGATE = "navigate"
+    """Going to an address that the model names."""
+    SAFETY_CHECK = "safety_check"
+    """A check that the provider wants a person to have seen; see `Call.safety_checks`."""
+    OTHER = "other"
+    """What this version does not know."""
+
+
+Deed = act.Action | Operation
+"""Whatever is judged."""
+
+_OBSERVING = (act.TakeScreenshot, act.Zoom, act.CursorPosition, act.Wait)
+_LOOKING = (act.TakeScreenshot, act.Zoom)
+_OPERATIONS = {
+    "activate": ActionClass.INPUT,
+    "close_window": ActionClass.INPUT,
+    "copy_in": ActionClass.HOST_FILES,
+    "copy_out": ActionClass.HOST_FILES,
+    "get_clipboard": ActionClass.CLIPBOARD_READ,
+    "host_shell": ActionClass.SHELL,
+    "logs": ActionClass.OBSERVE,
+    "navigate": ActionClass.NAVIGATE,
+    "open_host_shell": ActionClass.SHELL,
+    "open_shell": ActionClass.SHELL,
+    "probe": ActionClass.OBSERVE,
+    "read_file": ActionClass.FILE_READ,
+    "resize": ActionClass.INPUT,
+    "safety_check": ActionClass.SAFETY_CHECK,
+    "screenshot": ActionClass.OBSERVE,
+    "set_clipboard": ActionClass.INPUT,
+    "shell": ActionClass.SHELL,
+    "start": ActionClass.SHELL,
+    "usage": ActionClass.OBSERVE,
+    "windows": ActionClass.OBSERVE,
+    "write_file": ActionClass.FILE_WRITE,
+}
+
+
+_OPENING = ("open_shell", "open_host_shell")
+
+# Variables that make programs run other code, or read their settings from elsewhere: names, and how names begin.
+_CODE_NAMES = frozenset({
+    "BASHOPTS", "BROWSER", "CDPATH", "CLASSPATH", "COMPLUS_PROFILER", "CURL_HOME", "DBUS_SESSION_BUS_ADDRESS", "EDITOR",
+    "ENV", "EXINIT", "GCONV_PATH", "GLIBC_TUNABLES", "GLOBIGNORE", "GNUMAKEFLAGS", "GVIMINIT", "HOME", "IFS", "INPUTRC",
+    "LESSCLOSE", "LESSOPEN", "LOCPATH", "MAKEFILES", "MAKEFLAGS", "MANPAGER", "NLSPATH", "PAGER", "PATH", "PHPRC",
+    "PHP_INI_SCAN_DIR", "PROMPT_COMMAND", "PS4", "RSYNC_RSH", "R_PROFILE", "R_PROFILE_USER", "SHELL", "SHELLOPTS",
+    "SUDO_ASKPASS", "SUDO_EDITOR", "SVN_SSH", "TCLLIBPATH", "VIMINIT", "VISUAL", "WGETRC", "ZDOTDIR",
+})  # fmt: skip
+_CODE_PREFIXES = (
+    "BASH_", "BUNDLE_", "CARGO_", "CORECLR_", "DOCKER_", "DOTNET_", "DYLD_", "EMACS", "GDK_", "GEM_", "GIO_", "GIT_",
+    "GO", "GTK", "JAVA_", "JDK_", "LD_", "LUA_", "NODE_", "NPM_", "OPENSSL_", "PERL", "PIP_", "PYTHON", "QML", "QT_",
+    "RUBY", "RUST", "SSH_", "XDG_", "_JAVA_", "npm_",
+)  # fmt: skip
+
+
+def changes_what_runs(name: str) -> bool:
+    """Whether a variable of this name can make a program run other code, or take its settings from elsewhere."""
+    return name in _CODE_NAMES or name.startswith(_CODE_PREFIXES)
+
+
+def classify(deed: Deed) -> ActionClass:
+    """The class of an action or operation; what is not known is `OTHER`."""
+    if isinstance(deed, Operation):
+        return _OPERATIONS.get(deed.type, ActionClass.OTHER)
+    if isinstance(deed, _OBSERVING):
+        return ActionClass.OBSERVE
+    if isinstance(deed, act.Type) and isinstance(deed.text, Secret):
+        return ActionClass.CREDENTIAL
+    return ActionClass.INPUT if act.ACTIONS.get(deed.type) is type(deed) else ActionClass.OTHER
+
+
+def check_deed(deed: object, index: int) -> None:
+    """Refuse what is no action, as `Desktop.perform` does.
+
+    Raises:
+        ActionError: It is none.
+    """
+    if not isinstance(deed, act.Action | Operation):
+        kind = type(deed).__name__
+        raise ActionError(f"perform takes actions, not {shown(deed)}").note_progress(index, kind, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a policy, and whoever is asked, is told besides the action itself.
+
+    All texts are untrusted: a model, a provider or an application wrote them. Control characters are not in them.
+
+    Attributes:
+        action_class: What kind of thing it is.
+        desktop: The desktop's name, display or address.
+        provider: Who made the call; see `Call`, also for the following three.
+        call_id: The provider's id of the call.
+        agent: Which agent.
+        turn: Which turn.
+        index: Which of the call's actions this is, counted from 0.
+        count: How many there are.
+        window: The title of the window that it goes to, None where that is not known.
+        safety_checks: All checks that the provider sent with the call.
+        safety_check: The one that this question is about.
+    """
+
+    action_class: ActionClass
+    desktop: str = ""
+    provider: str = ""
+    call_id: str = ""
+    agent: str = ""
+    turn: str = ""
+    index: int = 0
+    count: int = 1
+    window: str | None = None
+    safety_checks: tuple[SafetyCheck, ...] = ()
+    safety_check: SafetyCheck | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict and why."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+Ruling = Verdict | Decision
+"""What a policy returns."""
+
+Ask = Callable[[Deed, Context], bool | Awaitable[bool]]
+"""Asks a person: True is yes, and nothing else is. May be a coroutine function."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Decides what may be done. Whatever it raises, and silence, is a no.
+
+    A command whose environment sets a variable that changes what runs (`PATH`, `LD_PRELOAD`, `BASH_ENV`, `GIT_...`) is denied
+    before the policy is asked, unless the policy has an attribute `environment` that names the variable.
+    """
+
+    def before(self, action: Deed, context: Context) -> Ruling | Awaitable[Ruling]:
+        """Judge one action before it is done; may be a coroutine function.
+
+        Args:
+            action: What is to be done.
+            context: Who wants it, and where.
+
+        Returns:
+            `"allow"`, `"deny"` or `"ask"`, or a `Decision` with the reason.
+        """
+
+
+class ClassPolicy:
+    """Allows, denies or asks by the class of the action alone.
+
+    By default looking and input are allowed, and everything else is asked about; it is denied when nobody is there to answer.
+    A shell may be opened where its commands are asked about, since each of them is judged; with variables in its environment
+    it is asked about too.
+
+    Attributes:
+        environment: Variables that commands may set although they change what runs.
+    """
+
+    __slots__ = ("_verdicts", "environment")
+
+    def __init__(
+        self,
+        *,
+        allow: Iterable[ActionClass | str] = (ActionClass.OBSERVE, ActionClass.INPUT),
+        deny: Iterable[ActionClass | str] = (),
+        environment: Iterable[str] = (),
+    ) -> None:
+        """Name the classes.
+
+        Args:
+            allow: What is done without a question.
+            deny: What is never done; this wins. About all others is asked.
+            environment: Variables, such as `PATH`, that commands may set although they change what runs.
+
+        Raises:
+            ActionError: There is no such class, or `safety_check` is among the allowed: that is for a person to answer.
+        """
+        verdicts: dict[ActionClass, Decision] = {}
+        given: tuple[tuple[Iterable[ActionClass | str], Verdict, str], ...] = (
+            (allow, "allow", "allowed"),
+            (deny, "deny", "denied"),
+        )
+        for names, verdict, word in given:
+            for name in expect_texts(f"ClassPolicy: {verdict}", names):
+                if name not in set(ActionClass):
+                    raise ActionError(f"there is no class {shown(name)}: use {', '.join(ActionClass)}")
+                verdicts[ActionClass(name)] = Decision(verdict, f"all of class {name} is {word}")
+        if verdicts.get(ActionClass.SAFETY_CHECK, Decision("ask")).verdict == "allow":
+            raise ActionError("safety checks cannot be allowed beforehand: they are asked about each time")
+        self._verdicts = verdicts
+        self.environment: frozenset[str] = frozenset(expect_texts("ClassPolicy: environment", environment))
+
+    def before(self, action: Deed, context: Context) -> Decision:
+        """See `Policy.before`."""
+        kind = context.action_class
+        if (decision := self._verdicts.get(kind)) is not None:
+            return decision
+        if isinstance(action, Operation) and action.type in _OPENING and not action.env:
+            return Decision("allow", "each of the shell's commands is asked about")
+        return Decision("ask", f"{kind} is asked about")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimits:
+    """How much may be done; None is no limit.
+
+    Each rate is a bucket that holds one second's worth and fills steadily. What costs more than a full bucket (a text of
+    1,000 characters) may begin when the bucket is full, and the next has to wait for as long as it took too much.
+
+    Attributes:
+        actions: A second: every action and operation but looking.
+        keys: Key presses a second; each character of a text is one.
+        screenshots: Looks a second: `screenshot`, and a `perform` that does nothing else.
+        max_actions: In all, for the life of the guard.
+
+    Raises:
+        ActionError: One is not above 0.
+    """
+
+    actions: float | None = 20.0
+    keys: float | None = 200.0
+    screenshots: float | None = 10.0
+    max_actions: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check that every limit is above 0."""
+        for name in self.__slots__:
+            if (value := getattr(self, name)) is not None:
+                expect_amount(f"RateLimits: {name}, if it is not None,", value)
+        if self.max_actions is not None:
+            expect_integer("RateLimits: max_actions", self.max_actions, 1)
+
+
+class Buckets:
+    """How much of the limits is used up. Not for several threads at once."""
+
+    def __init__(self, limits: RateLimits, now: float) -> None:
+        """All full at the time `now`, in monotonic seconds."""
+        rates = {"actions": limits.actions, "keys": limits.keys, "screenshots": limits.screenshots}
+        self._rates = {name: rate for name, rate in rates.items() if rate is not None}
+        # Less than one whole action must not be the most there can be.
+        self._sizes = {name: max(1.0, rate) for name, rate in self._rates.items()}
+        self._levels = dict(self._sizes)
+        self._left = limits.max_actions
+        self._at = now
+
+    def take(self, deeds: Iterable[Deed], now: float) -> tuple[str, float | None] | None:
+        """Take what these cost, all of it or nothing.
+
+        Returns:
+            None when it was there; else which limit it was, and after how many seconds there will be enough (None: never).
+        """
+        deeds = tuple(deeds)
+        costs = _costs(deeds)
+        passed = max(0.0, now - self._at)
+        self._at = max(self._at, now)
+        for name, rate in self._rates.items():
+            self._levels[name] = min(self._sizes[name], self._levels[name] + passed * rate)
+        if self._left is not None and costs["actions"] > self._left:
+            return f"no more than {self._left} actions are left of this episode's", None
+        worst: tuple[str, float] | None = None
+        for name, rate in self._rates.items():
+            needed = min(costs[name], self._sizes[name]) - self._levels[name]
+            if costs[name] and needed > 1e-9 and (worst is None or needed / rate > worst[1]):
+                worst = f"more than {rate:g} {name} a second", needed / rate
+        if worst is None:
+            for name in self._rates:
+                self._levels[name] -= costs[name]
+            if self._left is not None:
+                self._left -= int(costs["actions"])
+        return worst
+
+
+def _costs(deeds: tuple[Deed, ...]) -> dict[str, float]:
+    looks = all(_looks(deed) for deed in deeds)
+    return {
+        "actions": sum(not _looks(deed) for deed in deeds),
+        "keys": sum(map(_keys, deeds)),
+        "screenshots": int(looks),
+    }
+
+
+def _looks(deed: Deed) -> bool:
+    return isinstance(deed, _LOOKING) or (isinstance(deed, Operation) and deed.type == "screenshot")
+
+
+def _keys(deed: Deed) -> int:
+    match deed:
+        case act.Type(text=text, paste=False):
+            return len(text)
+        case act.KeyPress(keys=keys, repeat=repeat):
+            return len(keys) * repeat
+        case act.KeyHold(keys=keys) | act.PressKeys(keys=keys) | act.ReleaseKeys(keys=keys):
+            return len(keys)
+        case _:
+            return 0

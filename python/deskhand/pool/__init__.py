@@ -1,0 +1,1 @@
+"""Pools of desktops: who gets which, and when one is made anew."""

@@ -1,0 +1,571 @@
+"""The messages of Cua's Agent SDK: what an agent and its computer have said to each other, as plain dictionaries. Pure.
+
+The types are those of the published schema, by their names. A message is read with `check_message`, which looks at what the
+schema knows of it and leaves everything else as it is: unknown fields, and unknown types of messages, stay where they are. What
+must never appear here: an action's meaning (see `deskhand.providers.cua`), a desktop.
+
+    >>> history = [user("Open the editor"), computer_call("call_1", {"type": "screenshot"})]
+    >>> unanswered(history)
+    [{'type': 'computer_call', 'call_id': 'call_1', 'status': 'completed', 'action': {'type': 'screenshot'}}]
+    >>> history.append(computer_call_output("call_1", Picture(png)))
+    >>> order_problems(history)
+    []
+    >>> without_images(history, keep=1)       # all but the newest picture replaced by a note of its size
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict, cast
+
+from deskhand.errors import ActionError, shown
+from deskhand.providers.values import Picture, a_list, a_mapping, a_string, picture_of_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "AgentMessage",
+    "AgentResponse",
+    "AssistantMessage",
+    "ClickAction",
+    "ComputerAction",
+    "ComputerCallMessage",
+    "ComputerCallOutputMessage",
+    "ComputerResultContent",
+    "DoubleClickAction",
+    "DragAction",
+    "FunctionCallMessage",
+    "FunctionCallOutputMessage",
+    "InputContent",
+    "KeyPressAction",
+    "LeftMouseDownAction",
+    "LeftMouseUpAction",
+    "MoveAction",
+    "OutputContent",
+    "ReasoningMessage",
+    "ScreenshotAction",
+    "ScrollAction",
+    "SummaryContent",
+    "TypeAction",
+    "Usage",
+    "UserMessage",
+    "WaitAction",
+    "assistant",
+    "check_message",
+    "check_response",
+    "computer_call",
+    "computer_call_output",
+    "count_images",
+    "function_call",
+    "function_call_output",
+    "order_problems",
+    "pictures",
+    "reasoning",
+    "total_usage",
+    "unanswered",
+    "user",
+    "without_images",
+]
+
+Button: TypeAlias = Literal["left", "right", "wheel", "back", "forward"]
+Status: TypeAlias = Literal["completed", "failed", "pending"]
+
+
+class Usage(TypedDict, total=False):
+    """What a response cost: tokens, and US dollars where they are known."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    response_cost: float
+
+
+class InputContent(TypedDict):
+    """Text or an image that an agent is given."""
+
+    type: Literal["input_image", "input_text"]
+    text: NotRequired[str | None]
+    image_url: NotRequired[str | None]
+
+
+class OutputContent(TypedDict):
+    """Text that an agent says."""
+
+    type: Literal["output_text"]
+    text: str
+
+
+class SummaryContent(TypedDict):
+    """Text that sums up what an agent thought."""
+
+    type: Literal["summary_text"]
+    text: str
+
+
+class ComputerResultContent(TypedDict):
+    """A screenshot, as a data URL."""
+
+    type: Literal["computer_screenshot", "input_image"]
+    image_url: str
+
+
+class ClickAction(TypedDict):
+    """Click a button."""
+
+    type: Literal["click"]
+    button: Button
+    x: int
+    y: int
+
+
+class DoubleClickAction(TypedDict, total=False):
+    """Click a button twice; the left one if none is named."""
+
+    type: Literal["double_click"]
+    button: Button
+    x: int
+    y: int
+
+
+class DragAction(TypedDict, total=False):
+    """Drag along a path, with the left button if none is named."""
+
+    type: Literal["drag"]
+    button: Button
+    path: list[tuple[int, int]]
+
+
+class KeyPressAction(TypedDict):
+    """Press a chord."""
+
+    type: Literal["keypress"]
+    keys: list[str]
+
+
+class MoveAction(TypedDict):
+    """Move the pointer."""
+
+    type: Literal["move"]
+    x: int
+    y: int
+
+
+class ScreenshotAction(TypedDict):
+    """Look."""
+
+    type: Literal["screenshot"]
+
+
+class ScrollAction(TypedDict):
+    """Scroll; in pixels, positive right and down, unless the reader is told otherwise."""
+
+    type: Literal["scroll"]
+    scroll_x: int
+    scroll_y: int
+    x: int
+    y: int
+
+
+class TypeAction(TypedDict):
+    """Type a text."""
+
+    type: Literal["type"]
+    text: str
+
+
+class WaitAction(TypedDict):
+    """Wait."""
+
+    type: Literal["wait"]
+
+
+class LeftMouseDownAction(TypedDict):
+    """Press the left button and leave it pressed."""
+
+    type: Literal["left_mouse_down"]
+    x: int
+    y: int
+
+
+class LeftMouseUpAction(TypedDict):
+    """Release the left button."""
+
+    type: Literal["left_mouse_up"]
+    x: int
+    y: int
+
+
+ComputerAction: TypeAlias = (
+    ClickAction
+    | DoubleClickAction
+    | DragAction
+    | KeyPressAction
+    | MoveAction
+    | ScreenshotAction
+    | ScrollAction
+    | TypeAction
+    | WaitAction
+    | LeftMouseDownAction
+    | LeftMouseUpAction
+)
+"""What a computer call asks for: OpenAI's actions, and the two of Anthropic's that OpenAI does not have."""
+
+
+class UserMessage(TypedDict, total=False):
+    """What an agent is told; `type` may be left out."""
+
+    type: Literal["message"]
+    role: Literal["user", "system", "developer"]
+    content: str | list[InputContent]
+
+
+class AssistantMessage(TypedDict):
+    """What an agent says."""
+
+    type: Literal["message"]
+    role: Literal["assistant"]
+    content: list[OutputContent]
+
+
+class ReasoningMessage(TypedDict):
+    """What an agent thought."""
+
+    type: Literal["reasoning"]
+    summary: list[SummaryContent]
+
+
+class ComputerCallMessage(TypedDict):
+    """What an agent wants done on the computer."""
+
+    type: Literal["computer_call"]
+    call_id: str
+    status: Status
+    action: ComputerAction
+
+
+class ComputerCallOutputMessage(TypedDict):
+    """What the computer shows after a call."""
+
+    type: Literal["computer_call_output"]
+    call_id: str
+    output: ComputerResultContent
+
+
+class FunctionCallMessage(TypedDict):
+    """A function that an agent calls; its arguments are JSON in a string."""
+
+    type: Literal["function_call"]
+    call_id: str
+    status: Status
+    name: str
+    arguments: str
+
+
+class FunctionCallOutputMessage(TypedDict):
+    """What a function returned."""
+
+    type: Literal["function_call_output"]
+    call_id: str
+    output: str
+
+
+AgentMessage: TypeAlias = (
+    UserMessage
+    | AssistantMessage
+    | ReasoningMessage
+    | ComputerCallMessage
+    | ComputerCallOutputMessage
+    | FunctionCallMessage
+    | FunctionCallOutputMessage
+)
+"""All messages of a conversation."""
+
+
+class AgentResponse(TypedDict):
+    """A part of what an agent's run yields."""
+
+    output: list[AgentMessage]
+    usage: Usage
+
+
+_STATUSES = ("completed", "failed", "pending")
+_CALLS = ("computer_call", "function_call")
+_OUTPUTS = ("computer_call_output", "function_call_output")
+_TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
+
+
+# --- reading ---
+
+
+def check_message(message: object) -> AgentMessage:
+    """Let a message pass if all that the schema knows of it is right; of an unknown type it is right.
+
+    Args:
+        message: A message, with whatever else is in it.
+
+    Returns:
+        The message itself, unchanged.
+
+    Raises:
+        ActionError: A field is missing, or is not what it must be; the error names it.
+    """
+    plain = a_mapping(message, "a message")
+    kind = plain.get("type", "message")
+    if kind == "message":
+        _check_said(plain)
+    elif kind == "reasoning":
+        _check_contents(plain.get("summary"), "summary", ("summary_text",))
+    elif kind in _CALLS:
+        _check_call(plain, kind)
+    elif kind in _OUTPUTS:
+        a_string(plain.get("call_id"), f"{kind}: call_id")
+        if kind == "computer_call_output":
+            _check_picture(plain.get("output"))
+        else:
+            a_string(plain.get("output"), f"{kind}: output")
+    else:
+        a_string(kind, "a message's type")
+    return cast("AgentMessage", message)
+
+
+def check_response(response: object) -> AgentResponse:
+    """Let a response pass if its messages and its usage are right.
+
+    Raises:
+        ActionError: One of them is not.
+    """
+    plain = a_mapping(response, "a response")
+    for message in a_list(plain.get("output"), "a response's output"):
+        check_message(message)
+    for name, value in a_mapping(plain.get("usage"), "a response's usage").items():
+        wrong = isinstance(value, bool) or not isinstance(value, int | float)
+        if wrong and name in {*_TOKENS, "response_cost"}:
+            raise ActionError(f"usage: {name} is a number, not {shown(value)}")
+    return cast("AgentResponse", response)
+
+
+def _check_said(message: Mapping[str, Any]) -> None:
+    role = message.get("role")
+    if role == "assistant":
+        _check_contents(message.get("content"), "content", ("output_text",))
+    elif role not in ("user", "system", "developer"):
+        raise ActionError(f"a message's role is user, system, developer or assistant, not {shown(role)}")
+    elif not isinstance(message.get("content"), str):
+        _check_contents(message.get("content"), "content", ("input_text", "input_image"))
+
+
+def _check_contents(contents: object, what: str, kinds: tuple[str, ...]) -> None:
+    for index, content in enumerate(a_list(contents, what)):
+        plain = a_mapping(content, f"{what}[{index}]")
+        kind = plain.get("type")
+        if kind in kinds:
+            field = "image_url" if kind == "input_image" else "text"
+            a_string(plain.get(field), f"{what}[{index}]: {field}")
+        else:
+            a_string(kind, f"{what}[{index}]: type")
+
+
+def _check_call(message: Mapping[str, Any], kind: str) -> None:
+    a_string(message.get("call_id"), f"{kind}: call_id")
+    if message.get("status") not in _STATUSES:
+        raise ActionError(f"{kind}: status is {', '.join(_STATUSES)}, not {shown(message.get('status'))}")
+    if kind == "computer_call":
+        a_string(a_mapping(message.get("action"), "computer_call: action").get("type"), "computer_call: action: type")
+        return
+    a_string(message.get("name"), "function_call: name")
+    text = a_string(message.get("arguments"), "function_call: arguments")
+    try:
+        arguments = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ActionError(f"function_call: arguments are JSON of an object, not {shown(text)}") from None
+    a_mapping(arguments, "function_call: arguments")
+
+
+def _check_picture(content: object) -> None:
+    plain = a_mapping(content, "computer_call_output: output")
+    kind = a_string(plain.get("type"), "computer_call_output: output: type")
+    if kind in ("computer_screenshot", "input_image"):
+        a_string(plain.get("image_url"), "computer_call_output: output: image_url")
+
+
+# --- writing ---
+
+
+def user(content: str, *images: Picture, role: Literal["user", "system", "developer"] = "user") -> UserMessage:
+    """What an agent is told: a text, and pictures if there are any."""
+    if not images:
+        return {"type": "message", "role": role, "content": content}
+    shown_images = [InputContent(type="input_image", image_url=image.url) for image in images]
+    return {"type": "message", "role": role, "content": [InputContent(type="input_text", text=content), *shown_images]}
+
+
+def assistant(*texts: str) -> AssistantMessage:
+    """What an agent says."""
+    return {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": text} for text in texts],
+    }
+
+
+def reasoning(*texts: str) -> ReasoningMessage:
+    """What an agent thought, summed up."""
+    return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text} for text in texts]}
+
+
+def computer_call(call_id: str, action: ComputerAction, status: Status = "completed") -> ComputerCallMessage:
+    """What an agent wants done on the computer."""
+    return {"type": "computer_call", "call_id": call_id, "status": status, "action": action}
+
+
+def computer_call_output(
+    call_id: str, picture: Picture, kind: Literal["computer_screenshot", "input_image"] = "computer_screenshot"
+) -> ComputerCallOutputMessage:
+    """What the computer shows after a call."""
+    return {"type": "computer_call_output", "call_id": call_id, "output": {"type": kind, "image_url": picture.url}}
+
+
+def function_call(
+    call_id: str, name: str, arguments: Mapping[str, Any], status: Status = "completed"
+) -> FunctionCallMessage:
+    """A function that an agent calls."""
+    text = json.dumps(dict(arguments))
+    return {"type": "function_call", "call_id": call_id, "status": status, "name": name, "arguments": text}
+
+
+def function_call_output(call_id: str, output: str) -> FunctionCallOutputMessage:
+    """What a function returned."""
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+# --- a whole history ---
+
+
+def unanswered(messages: Iterable[AgentMessage]) -> list[ComputerCallMessage | FunctionCallMessage]:
+    """The calls that have no output yet, in their order; those that failed need none."""
+    history = [cast("Mapping[str, Any]", message) for message in messages]
+    answered = {(message["type"], message.get("call_id")) for message in history if message.get("type") in _OUTPUTS}
+    functions = {message.get("call_id") for message in history if message.get("type") == "function_call"}
+    # Why a computer's call failed is told in a function's output, unless a function was called by that id.
+    answered |= {
+        ("computer_call_output", call_id)
+        for kind, call_id in answered
+        if kind == "function_call_output" and call_id not in functions
+    }
+    return [
+        cast("ComputerCallMessage | FunctionCallMessage", message)
+        for message in history
+        if message.get("type") in _CALLS
+        and message.get("status") != "failed"
+        and (f"{message['type']}_output", message.get("call_id")) not in answered
+    ]
+
+
+def order_problems(messages: Iterable[AgentMessage]) -> list[str]:
+    """What is wrong with the order of a history, in words; nothing where calls and outputs alternate as they should.
+
+    Every output follows a call of its kind with its id, every call has one output, before anything is said and before the next
+    call that is no part of the same turn, and no id is used twice. A computer's call that failed has a function's output.
+    """
+    problems: list[str] = []
+    waiting: dict[str, str] = {}
+    seen: set[str] = set()
+    answering = False
+    for index, message in enumerate(messages):
+        plain = cast("Mapping[str, Any]", message)
+        kind, call_id = str(plain.get("type", "message")), str(plain.get("call_id"))
+        if kind in _OUTPUTS:
+            answering = True
+            call = waiting.pop(call_id, None)
+            if call is None:
+                problems.append(f"messages[{index}]: {kind} {call_id} answers no call before it")
+            elif f"{call}_output" != kind and (call, kind) != ("computer_call", "function_call_output"):
+                problems.append(f"messages[{index}]: {kind} {call_id} answers a {call}")
+            continue
+        # A turn's calls may stand together, with thoughts and words between them; then come all their outputs.
+        if waiting and (answering or plain.get("role") in ("user", "system", "developer")):
+            problems += [f"messages[{index}]: {kind} comes before the output of {name}" for name in waiting]
+            waiting = {}
+        answering = False
+        if kind in _CALLS:
+            if call_id in seen:
+                problems.append(f"messages[{index}]: {kind} {call_id} has an id that was used before")
+            seen.add(call_id)
+            if plain.get("status") != "failed":
+                waiting[call_id] = kind
+    return problems
+
+
+def pictures(messages: Iterable[AgentMessage]) -> list[Picture]:
+    """The pictures of a history that are in it as data URLs, in their order."""
+    found = []
+    for message in messages:
+        for content in _images(cast("Mapping[str, Any]", message)):
+            url = content.get("image_url")
+            if isinstance(url, str) and url.startswith("data:"):
+                found.append(picture_of_url(url))
+    return found
+
+
+def count_images(messages: Iterable[AgentMessage]) -> int:
+    """How many pictures of a history are in it as data URLs; what `without_images` left in a picture's place is none."""
+    return sum(_is_picture(content) for message in messages for content in _images(cast("Mapping[str, Any]", message)))
+
+
+def without_images(
+    messages: Sequence[AgentMessage], *, keep: int = 0, placeholder: str = "data:image/png;base64,"
+) -> list[AgentMessage]:
+    """A copy of a history without its pictures, to be stored or sent: each data URL is replaced, and a note of its size added.
+
+    Args:
+        messages: The history; it stays as it is.
+        keep: How many of the newest pictures stay.
+        placeholder: What stands in a picture's place: by default an empty data URL, so that the messages stay of their types.
+
+    Returns:
+        The messages; in those that were changed, the content has `omitted_bytes`, the length of what was there.
+    """
+    left = keep
+    copies: list[AgentMessage] = []
+    for message in reversed(messages):
+        plain: Any = message
+        for content in reversed(_images(plain)):
+            if not _is_picture(content):
+                continue
+            if left > 0:
+                left -= 1
+                continue
+            bare = {**content, "image_url": placeholder, "omitted_bytes": len(content["image_url"])}
+            plain = _with(plain, content, bare)
+        copies.append(plain)
+    return copies[::-1]
+
+
+def total_usage(responses: Iterable[AgentResponse]) -> Usage:
+    """The usage of all responses together; what none of them tells is not in it."""
+    total: dict[str, Any] = {}
+    for response in responses:
+        for name, value in response["usage"].items():
+            if name in {*_TOKENS, "response_cost"}:
+                total[name] = total.get(name, 0) + value
+    return cast("Usage", total)
+
+
+def _images(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The contents of a message that show an image."""
+    output, contents = message.get("output"), message.get("content")
+    listed = contents if isinstance(contents, list) else [output]
+    return [content for content in listed if isinstance(content, Mapping) and "image_url" in content]
+
+
+def _is_picture(content: Mapping[str, Any]) -> bool:
+    url = content.get("image_url")
+    return isinstance(url, str) and url.startswith("data:") and "omitted_bytes" not in content
+
+
+def _with(message: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    if message.get("output") is old:
+        return {**message, "output": new}
+    return {**message, "content": [new if content is old else content for content in message["content"]]}

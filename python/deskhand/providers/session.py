@@ -1,0 +1,239 @@
+"""A model's seat at a desktop: what a provider's call asks for is done, and what came of it is told.
+
+This module owns the way from a `Call` to a `Result` for all providers, and which picture the model's next points refer to.
+What must never appear here: a provider's payload.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from deskhand._core.geometry import Viewport
+from deskhand._core.sizes import Fit, picture_size
+from deskhand.actions import Action, CursorPosition, Zoom
+from deskhand.aio.desktop import AsyncDesktop
+from deskhand.desktop import operations
+from deskhand.desktop.desktop import Desktop
+from deskhand.desktop.operations import Operation, calling
+from deskhand.errors import DeskhandError, DesktopLost, PolicyDenied, Reconnected
+from deskhand.policy.guard import Guard
+from deskhand.policy.rules import NoPolicyWarning
+from deskhand.providers.browsing import browse, destination
+from deskhand.providers.values import Browse, Call, Picture, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from deskhand._core.geometry import Point
+    from deskhand._core.observation import Observation, Screenshot
+    from deskhand._core.settle import Settle
+    from deskhand._core.sizes import PictureSize
+    from deskhand.policy.rules import Ask, Policy
+    from deskhand.providers.values import SafetyCheck
+
+__all__ = ["DESKTOPS", "AnyDesktop", "AsyncSeat", "Seat"]
+
+_T = TypeVar("_T")
+
+_NO_POLICY = (
+    "no policy judges what the model does on this desktop: pass policy= or ask= here, to deskhand.launch or to "
+    "deskhand.connect, or filter deskhand.NoPolicyWarning where that is meant"
+)
+
+
+class Seat:
+    """A desktop as one conversation with a model uses it.
+
+    Attributes:
+        desktop: The desktop as this conversation has it: with the policy, if there is one. Who made the desktop closes it.
+        provider: Whose calls these are, for the policy and its log.
+        size: How large the model's pictures are; see `Desktop.perform`.
+    """
+
+    def __init__(
+        self,
+        desktop: Desktop,
+        *,
+        size: PictureSize | None = None,
+        settle: Settle | bool = True,
+        policy: Policy | None = None,
+        ask: Ask | None = None,
+        provider: str = "",
+    ) -> None:
+        """Take a seat.
+
+        Args:
+            desktop: The desktop. Interceptors that it has already, such as a policy, stay.
+            size: How large the model's pictures are: it should stay the same for a conversation.
+            settle: How to wait for the screen after each call.
+            policy: Judges what is to be done, besides the policies that the desktop has. Without any, and without `ask`, all is
+                done but what a provider wants confirmed, and a `NoPolicyWarning` says so.
+            ask: Called where the policy says so, and for what a provider wants confirmed; see `Guard`.
+            provider: Whose calls these are.
+        """
+        if policy is not None or ask is not None:
+            desktop = desktop.also(Guard(policy=policy, ask=ask))
+        elif not desktop.judged:
+            warnings.warn(_NO_POLICY, NoPolicyWarning, stacklevel=2)
+        self.desktop = desktop
+        self.size = size
+        self.provider = provider
+        self._settle = settle
+        self._seen: Viewport | None = None
+
+    @classmethod
+    def of(cls, desktop: Desktop | Seat, **options: Any) -> Seat:
+        """The seat itself, or a new one at a desktop."""
+        return desktop if isinstance(desktop, Seat) else cls(desktop, **options)
+
+    @property
+    def viewport(self) -> Viewport:
+        """Of the last picture that the model was given; before the first, of the one that it would be given now."""
+        if self._seen is not None:
+            return self._seen
+        return Viewport(self.desktop.size, picture_size(self.size, self.desktop.size))
+
+    def look(self) -> Picture:
+        """The screen as the model gets to see it; its next points refer to this picture.
+
+        Raises:
+            PolicyDenied: Nobody may look.
+        """
+        with calling(operations.Call(self.provider)):
+            return self._shown(self.desktop.screenshot(self.size))
+
+    def carry_out(self, call: Call) -> Result:
+        """Do what a call asks for.
+
+        Args:
+            call: What was asked, decoded with this seat's `viewport`.
+
+        Returns:
+            What came of it. What cannot be done, is not allowed or failed is told in its `error`; what came before was done.
+
+        Raises:
+            DesktopLost: There is no desktop any more.
+            BackendError: It was closed.
+        """
+        judged = self._judged(call)
+        picture: Picture | None = None
+        seen: Observation | None = None
+        cursor: Point | None = None
+        try:
+            acknowledged = self.desktop.review(judged) if call.safety else ()
+            for run in _runs(call):
+                if isinstance(run, Browse):
+                    self._browse(run, judged)
+                    picture = seen = None
+                    continue
+                seen = self._perform(run, judged)
+                picture = self._shown(seen)
+                if isinstance(run[-1], CursorPosition):
+                    cursor = self.viewport.to_model(self.desktop.pointer)
+            picture = picture or self.look()
+            return Result(call=call, picture=picture, cursor=cursor, acknowledged=acknowledged, observation=seen)
+        except DesktopLost:
+            raise
+        except DeskhandError as error:
+            return self.refused(call, error, acknowledged=judged.acknowledged)
+
+    def refused(self, call: Call, error: DeskhandError, *, acknowledged: tuple[SafetyCheck, ...] = ()) -> Result:
+        """What a call is answered that could not be carried out, or not be read: the reason, and the screen as it is now.
+
+        Raises:
+            DesktopLost: There is no desktop any more.
+            BackendError: It was closed.
+        """
+        try:
+            picture = self.look()
+        except (PolicyDenied, Reconnected):
+            # Nobody may look, or the connection has just been made anew: the reason is what matters.
+            picture = None
+        denied = isinstance(error, PolicyDenied)
+        return Result(call=call, picture=picture, error=str(error), denied=denied, acknowledged=acknowledged)
+
+    def unreadable(self, error: DeskhandError, *, id: str | None = None, name: str | None = None) -> Result:
+        """As `refused`, of a payload of which no more than its id and name could be read."""
+        return self.refused(Call(steps=(), viewport=self.viewport, id=id, name=name), error)
+
+    def _judged(self, call: Call) -> operations.Call:
+        """The call as a policy and its log have it."""
+        return operations.Call(self.provider, call.id or "", safety_checks=call.safety)
+
+    def _browse(self, request: Browse, judged: operations.Call) -> None:
+        with calling(judged):
+            self.desktop.operate(Operation("navigate", destination(request)), lambda: browse(self.desktop, request))
+
+    def _perform(self, actions: tuple[Action, ...], judged: operations.Call) -> Observation:
+        zoomed = any(isinstance(action, Zoom) for action in actions)
+        # A zoomed picture is as sharp as the screen is. A model's limits hold for it too; a size that was meant for the whole
+        # screen does not.
+        size = self.size if not zoomed or isinstance(self.size, Fit | str) else None
+        with calling(judged):
+            return self.desktop.perform(*actions, settle=self._settle, size=size)
+
+    def _shown(self, seen: Screenshot) -> Picture:
+        # A part of the screen is one to look at, and not one to point into.
+        if seen.viewport.region is None:
+            self._seen = seen.viewport
+        return Picture.of(seen)
+
+
+class AsyncSeat:
+    """A `Seat` whose calls are coroutines, as cancellable as an `AsyncDesktop`'s.
+
+    Attributes:
+        seat: The seat itself.
+    """
+
+    def __init__(self, desktop: Desktop | AsyncDesktop | Seat, **options: Any) -> None:
+        """As `Seat`, at either kind of desktop."""
+        self.seat: Seat = Seat.of(desktop.desktop if isinstance(desktop, AsyncDesktop) else desktop, **options)
+        if isinstance(desktop, AsyncDesktop) and desktop.desktop is self.seat.desktop:
+            self._there = desktop
+        else:
+            self._there = AsyncDesktop(self.seat.desktop)
+
+    @classmethod
+    def of(cls, desktop: AnyDesktop, **options: Any) -> AsyncSeat:
+        """The seat itself, or a new one at a desktop."""
+        return desktop if isinstance(desktop, AsyncSeat) else cls(desktop, **options)
+
+    @property
+    def viewport(self) -> Viewport:
+        """As `Seat.viewport`."""
+        return self.seat.viewport
+
+    async def look(self) -> Picture:
+        """As `Seat.look`."""
+        return await self.run(Seat.look)
+
+    async def carry_out(self, call: Call) -> Result:
+        """As `Seat.carry_out`."""
+        return await self.run(lambda seat: seat.carry_out(call))
+
+    async def run(self, function: Callable[[Seat], _T]) -> _T:
+        """Run code with the seat in the desktop's thread; cancelling stops it at its next safe point."""
+        return await self._there.run(lambda _: function(self.seat))
+
+
+AnyDesktop: TypeAlias = Desktop | AsyncDesktop | Seat | AsyncSeat
+"""Whatever a model may sit at."""
+
+DESKTOPS = (Desktop, AsyncDesktop, Seat, AsyncSeat)
+
+
+def _runs(call: Call) -> Iterator[tuple[Action, ...] | Browse]:
+    """The steps, actions that follow one another together; each question for the pointer ends its run."""
+    run: list[Action] = []
+    for step in call.steps:
+        if isinstance(step, Action):
+            run.append(step)
+        if run and not (isinstance(step, Action) and not isinstance(step, CursorPosition)):
+            yield tuple(run)
+            run = []
+        if isinstance(step, Browse):
+            yield step
+    if run:
+        yield tuple(run)

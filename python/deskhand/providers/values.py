@@ -1,0 +1,524 @@
+"""What all providers' calls and answers have in common, between their payloads and a desktop. Pure.
+
+This module owns the shapes (`Call`, `Result`, and those of the shell) and the reading of payloads that may hold anything.
+What must never appear here: a provider's spelling, a desktop.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from deskhand import actions as act
+from deskhand._core.formats import base64, data_url
+from deskhand._core.geometry import Point
+from deskhand.actions import Action
+from deskhand.desktop.operations import SafetyCheck
+from deskhand.errors import ActionError, UnsupportedAction, shown
+
+if TYPE_CHECKING:
+    from deskhand._core.geometry import Viewport
+    from deskhand._core.observation import Observation, Screenshot
+    from deskhand.machine.interface import CommandResult
+
+__all__ = [
+    "Browse",
+    "Call",
+    "EditAnswer",
+    "EditCall",
+    "Finish",
+    "Picture",
+    "Result",
+    "SafetyCheck",
+    "ShellAnswer",
+    "ShellCall",
+    "Step",
+    "a_click",
+    "a_command",
+    "a_list",
+    "a_mapping",
+    "a_number",
+    "a_point",
+    "a_string",
+    "an_integer",
+    "clicked",
+    "length_of",
+    "one_picture",
+    "picture_of_base64",
+    "picture_of_url",
+    "refuse_more",
+    "refuse_more_of_a_command",
+    "the_rest",
+    "timeout_of",
+    "variables_of",
+]
+
+_PAIR = 2
+_EXACT = 2**53
+_LONGEST = 86_400_000
+BROWSING = ("open", "navigate", "back", "forward", "search")
+ENDINGS = ("done", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Browse:
+    """Something that is asked of the desktop's browser.
+
+    Attributes:
+        what: `open` a browser, `navigate` to a URL, go `back` or `forward`, or go to where one can `search`.
+        url: Where to, of `navigate`.
+
+    Raises:
+        ActionError: There is no such request, or its URL is missing.
+    """
+
+    what: str
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        if self.what not in BROWSING:
+            raise ActionError(f"a browser is asked to {', '.join(BROWSING)}, not {shown(self.what)}")
+        if (self.what == "navigate") != (self.url is not None):
+            raise ActionError("navigate needs a url, and nothing else has one")
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The model says that it is at the end.
+
+    Attributes:
+        status: `done` or `failed`.
+        text: What it says of it.
+
+    Raises:
+        ActionError: There is no such status.
+    """
+
+    status: str = "done"
+    text: str | None = None
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        if self.status not in ENDINGS:
+            raise ActionError(f"a task ends {' or '.join(ENDINGS)}, not {shown(self.status)}")
+
+
+Step: TypeAlias = Action | Browse | Finish
+
+_CLICKS: Mapping[str, type[Action]] = {
+    "left": act.LeftClick,
+    "middle": act.MiddleClick,
+    "right": act.RightClick,
+    "back": act.BackClick,
+    "forward": act.ForwardClick,
+}
+_BUTTONS = {made: button for button, made in _CLICKS.items()}
+_SEVERAL: Mapping[int, type[act.DoubleClick | act.TripleClick]] = {2: act.DoubleClick, 3: act.TripleClick}
+
+
+def a_click(button: str, count: int = 1, xy: tuple[int, int] | None = None, *, modifiers: Sequence[str] = ()) -> Action:
+    """The action that clicks a button (one of `deskhand.actions.BUTTONS`) once, twice or three times."""
+    fields: dict[str, Any] = {"xy": xy, "modifiers": modifiers}
+    return _CLICKS[button](**fields) if count == 1 else _SEVERAL[count](button=button, **fields)
+
+
+def clicked(step: object) -> tuple[str, int] | None:
+    """The button of a click and how often it is clicked, the inverse of `a_click`; None of anything else."""
+    if isinstance(step, act.DoubleClick | act.TripleClick):
+        return step.button, 2 if isinstance(step, act.DoubleClick) else 3
+    button = _BUTTONS.get(type(step))  # type: ignore[arg-type] # of any type
+    return None if button is None else (button, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a provider asks for at once.
+
+    Attributes:
+        steps: What to do, in order, in screen pixels.
+        viewport: Of the picture that the model pointed into.
+        id: What the answer must name; None where the provider names nothing.
+        name: The function or tool, where the provider has several.
+        safety: What must be confirmed before.
+        extra: What came with it that nobody here knows; it goes with the call on its way back.
+    """
+
+    steps: tuple[Step, ...]
+    viewport: Viewport
+    id: str | None = None
+    name: str | None = None
+    safety: tuple[SafetyCheck, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture as payloads carry it.
+
+    Attributes:
+        data: The file's bytes.
+        media_type: Such as `image/png`.
+    """
+
+    data: bytes = field(repr=False)
+    media_type: str = "image/png"
+
+    @classmethod
+    def of(cls, screenshot: Screenshot) -> Picture:
+        """The picture of a screenshot."""
+        return cls(screenshot.data, screenshot.media_type)
+
+    @property
+    def base64(self) -> str:
+        """The bytes in base64."""
+        return base64(self.data)
+
+    @property
+    def url(self) -> str:
+        """A `data:` URL."""
+        return data_url(self.data, self.media_type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of a call.
+
+    Attributes:
+        call: What was asked.
+        picture: What the desktop shows now; after an error too, where it could be taken.
+        cursor: Where the pointer is, in pixels of the model's picture, where that was asked for.
+        error: What went wrong, for the model to read; None when all was done.
+        denied: It went wrong because the policy, or nobody, allowed it.
+        acknowledged: The safety checks that were confirmed, and no other.
+        text: What there is to say besides.
+        observation: What was observed after the last action, where there was one; it does not count in a comparison.
+    """
+
+    call: Call
+    picture: Picture | None = None
+    cursor: Point | None = None
+    error: str | None = None
+    denied: bool = False
+    acknowledged: tuple[SafetyCheck, ...] = ()
+    text: str | None = None
+    observation: Observation | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellCall:
+    """Commands that a provider asks for.
+
+    Attributes:
+        commands: Each is a command line for a shell, run one after the other.
+        id: What the answer must name.
+        timeout: Seconds for each command; None for the shell's own.
+        limit: How many characters of each output the model wants; None for the shell's own.
+        restart: Begin a new session before.
+        cwd: The directory to run in; None for the session's.
+        env: Variables on top of the session's.
+        extra: What came with it that nobody here knows.
+    """
+
+    commands: tuple[str, ...]
+    id: str | None = None
+    timeout: float | None = None
+    limit: int | None = None
+    restart: bool = False
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellAnswer:
+    """What came of a shell's commands.
+
+    Attributes:
+        call: What was asked.
+        outputs: One for each command that ran.
+        error: What went wrong besides, for the model to read; None when all ran.
+        denied: It went wrong because the policy, or nobody, allowed it.
+    """
+
+    call: ShellCall
+    outputs: tuple[CommandResult, ...] = ()
+    error: str | None = None
+    denied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditCall:
+    """What a provider asks of a text editor.
+
+    Attributes:
+        command: `view`, `create`, `str_replace`, `insert` or `undo_edit`.
+        path: The file or directory, as the model wrote it.
+        id: What the answer must name.
+        name: The tool that was called, where the provider has several of the kind.
+        text: What to write: all of a new file, what replaces `old`, or what is inserted.
+        old: What is replaced; it must be in the file once.
+        line: After which line to insert, 0 for the beginning.
+        lines: Which lines to view, the first and the last, counted from 1; the last is -1 for the end.
+        extra: What came with it that nobody here knows.
+    """
+
+    command: str
+    path: str
+    id: str | None = None
+    name: str | None = None
+    text: str = ""
+    old: str | None = None
+    line: int | None = None
+    lines: tuple[int, int] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditAnswer:
+    """What came of an edit or a view.
+
+    Attributes:
+        id: Of which call.
+        name: The tool that was called.
+        text: What the model reads: what was viewed or done, or what went wrong.
+        failed: It went wrong, and nothing was changed.
+        denied: It went wrong because the policy, or nobody, allowed it.
+        extra: What its call had.
+    """
+
+    text: str
+    id: str | None = None
+    name: str | None = None
+    failed: bool = False
+    denied: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+# --- reading payloads: they come from models and over wires, and may hold anything ---
+
+
+def a_mapping(value: object, what: str) -> Mapping[str, Any]:
+    """Let a mapping with names as its keys pass.
+
+    Raises:
+        ActionError: It is none.
+    """
+    # By type first, here and below: that is what parsed JSON is made of, and asking an abstract class takes long.
+    if type(value) is dict or isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                break
+        else:
+            return value
+    raise ActionError(f"{what} is an object, not {shown(value)}")
+
+
+def a_list(value: object, what: str) -> Sequence[Any]:
+    """Let a list pass.
+
+    Raises:
+        ActionError: It is none.
+    """
+    if type(value) is list:
+        return value
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
+        raise ActionError(f"{what} is a list, not {shown(value)}")
+    return value
+
+
+def a_string(value: object, what: str) -> str:
+    """Let a string pass.
+
+    Raises:
+        ActionError: It is none.
+    """
+    if not isinstance(value, str):
+        raise ActionError(f"{what} is a string, not {shown(value)}")
+    return value
+
+
+def a_number(value: object, what: str) -> float:
+    """Let a finite number pass.
+
+    Raises:
+        ActionError: It is none.
+    """
+    try:
+        if not isinstance(value, bool) and isinstance(value, int | float) and abs(float(value)) < float("inf"):
+            return value
+    except OverflowError:
+        pass
+    raise ActionError(f"{what} is a finite number, not {shown(value)}")
+
+
+def an_integer(value: object, what: str) -> int:
+    """Let an integer pass, or a float with an integer's value.
+
+    Raises:
+        ActionError: It is none.
+    """
+    if type(value) is int and -_EXACT < value < _EXACT:
+        return value
+    number = a_number(value, what)
+    if number != int(number):
+        raise ActionError(f"{what} is an integer, not {shown(value)}")
+    return int(number)
+
+
+def a_point(value: object, what: str) -> Point:
+    """Let a pair of integers pass, as a point.
+
+    Raises:
+        ActionError: It is none.
+    """
+    numbers = [an_integer(number, what) for number in a_list(value, what)]
+    if len(numbers) != _PAIR:
+        raise ActionError(f"{what} is a pair (x, y), not {shown(value)}")
+    return Point(*numbers)
+
+
+def a_command(value: object) -> str:
+    """Let a text pass that a shell can be given.
+
+    Raises:
+        ActionError: It is none.
+    """
+    text = a_string(value, "a command")
+    if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+        raise ActionError("a command has no NUL and no lone surrogate")
+    return text
+
+
+def variables_of(value: object) -> dict[str, str]:
+    """The variables of a command's environment; None is none of them.
+
+    Raises:
+        ActionError: A name or a value can be none.
+    """
+    found = dict(a_mapping({} if value is None else value, "env"))
+    for name, text in found.items():
+        if not name.isidentifier() or not name.isascii() or "\0" in a_string(text, "a variable's value"):
+            raise ActionError(f"{shown(name)} cannot be a variable of the environment, or its value is none")
+    return found
+
+
+def timeout_of(milliseconds: object) -> float | None:
+    """A command's `timeout_ms` in seconds; None and zero, in which nothing could run, are none.
+
+    Raises:
+        ActionError: It is no time, or longer than a day: a mistake in the unit.
+    """
+    number = 0 if milliseconds is None else a_number(milliseconds, "timeout_ms")
+    if not 0 <= number <= _LONGEST:
+        raise ActionError(f"timeout_ms is 0...{_LONGEST}, not {shown(milliseconds)}")
+    return number / 1000 or None
+
+
+def length_of(characters: object) -> int | None:
+    """A command's `max_output_length`; None is none.
+
+    Raises:
+        ActionError: It is no length.
+    """
+    length = None if characters is None else an_integer(characters, "max_output_length")
+    if length is not None and length < 0:
+        raise ActionError(f"max_output_length is at least 0, not {shown(characters)}")
+    return length
+
+
+def the_rest(payload: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    """What a payload has besides what is known of it."""
+    return {key: value for key, value in payload.items() if key not in known}
+
+
+# What an action's fields are called, by any provider.
+_FIELDS = frozenset(
+    """
+    x y xy coordinate coordinates point pos position path region url
+    start_xy start_x start_y startX startY start_coordinate
+    end_x end_y endX endY end_coordinate destination_x destination_y
+    button clicks click_count clickCount num_clicks repeat presses keys key modifiers modifier
+    text press_enter clear_before_typing duration seconds ms
+    scroll_x scroll_y scroll_amount scroll_direction scroll_distance scroll_unit distance_xy dx dy deltaX deltaY
+    direction magnitude magnitude_in_pixels magnitude_in_wheel_clicks
+    """.split()  # noqa: SIM905 # a list of so many words
+)
+
+
+def refuse_more(where: str, action: str, rest: Mapping[str, Any]) -> None:
+    """Let pass what a payload has besides what its action takes, unless that says how the action is to be done.
+
+    What is done must not be less than what was said. Names that no provider has for a field of an action pass, and so does
+    what is null, false or empty.
+
+    Args:
+        where: Whose payload it is, for the error.
+        action: What the payload calls its action.
+        rest: What is left of it.
+
+    Raises:
+        UnsupportedAction: The action has no such field.
+    """
+    lost = [name for name in rest if name in _FIELDS and (rest[name] or type(rest[name]) in (int, float))]
+    if lost:
+        raise UnsupportedAction(
+            where, action, f"with {', '.join(sorted(lost))}: leave that out, or do it by another action"
+        )
+
+
+# The same of a command: where it runs, as whom, with what, for how long.
+_OF_COMMANDS = frozenset(
+    """
+    cwd workdir working_directory directory env environment user shell stdin timeout timeout_ms timeout_seconds commands args
+    """.split()  # noqa: SIM905 # as above
+)
+
+
+def refuse_more_of_a_command(where: str, rest: Mapping[str, Any]) -> None:
+    """As `refuse_more`, of what a payload has besides a command."""
+    lost = [name for name in rest if name in _OF_COMMANDS and rest[name]]
+    if lost:
+        raise UnsupportedAction(
+            where, "a command", f"with {', '.join(sorted(lost))}: write it as a part of the command"
+        )
+
+
+def one_picture(pictures: Sequence[Picture]) -> Picture | None:
+    """The picture of a result, if it has one.
+
+    Raises:
+        ActionError: It has several, of which a `Result` could have one only.
+    """
+    if len(pictures) > 1:
+        raise ActionError(f"a result has one picture, not {len(pictures)}")
+    return pictures[0] if pictures else None
+
+
+def picture_of_base64(text: object, media_type: str = "image/png") -> Picture:
+    """The picture that base64 text holds.
+
+    Raises:
+        ActionError: It is no base64.
+    """
+    try:
+        return Picture(binascii.a2b_base64(a_string(text, "a picture"), strict_mode=True), media_type)
+    except (binascii.Error, ValueError):
+        raise ActionError("a picture is given in base64, which this is not") from None
+
+
+def picture_of_url(url: object) -> Picture:
+    """The picture that a `data:` URL holds.
+
+    Raises:
+        ActionError: It is another URL, or none.
+    """
+    text = a_string(url, "a picture's URL")
+    head, comma, body = text.partition(",")
+    scheme, _, kind = head.partition(":")
+    media_type, _, coding = kind.partition(";")
+    if scheme != "data" or coding != "base64" or not comma or not media_type:
+        raise ActionError(f"a picture is given as data:image/...;base64,... and not as {shown(head[:40])}")
+    return picture_of_base64(body, media_type)
