@@ -97,6 +97,12 @@ MCP: Read = (mcp.decode, _mcp)
 LANGCHAIN: Read = (langchain.decode, _langchain)
 COMPUTER_13: Read = (osworld.decode, _same)
 
+
+def _id(value: object) -> str:
+    """The same in each process: the name of whoever reads, or the value."""
+    return value[0].__module__.split(".")[2] if isinstance(value, tuple) and callable(value[0]) else str(value)
+
+
 DOUBLE = a.DoubleClick((10, 20), button="right")
 TRIPLE = a.TripleClick((10, 20), button="middle")
 
@@ -118,7 +124,7 @@ TRIPLE = a.TripleClick((10, 20), button="middle")
         (CUA, {"type": "scroll", "x": 1, "y": 2, "scroll_x": 0, "scroll_y": 100, "keys": ["CTRL"]},
          a.Scroll((1, 2), distance_xy=(0, 100), modifiers=["CTRL"])),
     ],
-    ids=str,
+    ids=_id,
 )  # fmt: skip
 def test_a_button_and_keys_that_are_held_count(read: Read, given: Any, meant: a.Action) -> None:
     decode, around = read
@@ -180,7 +186,7 @@ def test_a_double_click_of_another_button_is_said_or_refused(name: str) -> None:
         (COMPUTER_13, {"action_type": "MOUSE_DOWN", "button": "left", "x": 1, "y": 2}, "x, y"),
         (COMPUTER_13, {"action_type": "SCROLL", "dx": 0, "dy": 1, "x": 1, "y": 2}, "x, y"),
     ],
-    ids=str,
+    ids=_id,
 )
 def test_what_an_action_does_not_take_and_would_change_it_is_refused(read: Read, given: Any, lost: str) -> None:
     decode, around = read
@@ -199,7 +205,7 @@ def test_what_an_action_does_not_take_and_would_change_it_is_refused(read: Read,
         (CONTENT, {"action": "screenshot", "mine": 1}),
         (COMPUTER_13, {"action_type": "WAIT", "why": 1}),
     ],
-    ids=str,
+    ids=_id,
 )
 def test_what_says_nothing_of_the_action_passes(read: Read, given: Any) -> None:
     decode, around = read

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import deskhand
-from deskhand.episodes.record import atif
-from deskhand.episodes.record import osworld_format
+from deskhand.episodes.record import atif, osworld_format
 from deskhand.episodes.record.reader import key_of
 from deskhand.episodes.record.transcript_turns import first_frame, turns
 from deskhand.episodes.record.video import write_video
