@@ -30,7 +30,7 @@ from deskhand.episodes.tasks.task import Limits, Task
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.play.episode import Episode
     from deskhand.episodes.tasks.context import Stage
 
 SIZE = (1280, 800)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from deskhand._core.difference import difference
 from deskhand._core.geometry import Point, Rect, Size, Viewport
+from deskhand._core.health import Health
 from deskhand._core.observation import Elapsed, Observation, Screenshot
 from deskhand._core.redaction import Secret
 from deskhand._core.settle import Reason, Settle
@@ -49,7 +50,6 @@ from deskhand.actions import (
     Zoom,
 )
 from deskhand.desktop.desktop import Desktop
-from deskhand.desktop.health import Health
 from deskhand.desktop.operations import Call, Interceptor, Operation, SafetyCheck, calling
 from deskhand.errors import (
     ActionError,
@@ -83,12 +83,15 @@ from deskhand.machine.program import Program
 from deskhand.machine.shell import Shell
 from deskhand.policy.audit import AuditLog
 from deskhand.policy.guard import Guard
-from deskhand.policy.rules import ActionClass, ClassPolicy, Context, Decision, NoPolicyWarning, Policy, RateLimits
+from deskhand.policy.limits import RateLimits
+from deskhand.policy.rules import ActionClass, ClassPolicy, Context, Decision, NoPolicyWarning, Policy
 
 if TYPE_CHECKING:
     from deskhand.aio.desktop import AsyncDesktop, AsyncShell
-    from deskhand.launchers.docker.launch import Limits, Mount
-    from deskhand.pool.pool import AsyncPool, Pool, PoolStatus
+    from deskhand.launchers.docker.spec import Limits, Mount
+    from deskhand.pool.aio import AsyncPool
+    from deskhand.pool.pool import Pool
+    from deskhand.pool.status import PoolStatus
 
 __all__ = [
     "Action",
@@ -189,12 +192,12 @@ __all__ = [
 # Imported when first asked for: asyncio, containers and pools would take a third of the time of `import deskhand`.
 _LATER = {
     "AsyncDesktop": "deskhand.aio.desktop",
-    "AsyncPool": "deskhand.pool.pool",
+    "AsyncPool": "deskhand.pool.aio",
     "AsyncShell": "deskhand.aio.desktop",
-    "Limits": "deskhand.launchers.docker.launch",
-    "Mount": "deskhand.launchers.docker.launch",
+    "Limits": "deskhand.launchers.docker.spec",
+    "Mount": "deskhand.launchers.docker.spec",
     "Pool": "deskhand.pool.pool",
-    "PoolStatus": "deskhand.pool.pool",
+    "PoolStatus": "deskhand.pool.status",
 }
 
 if not TYPE_CHECKING:  # A type checker would take any name for one of ours.

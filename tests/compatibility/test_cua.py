@@ -14,7 +14,8 @@ from compatibility.table import Raises, Row, World, declared_rows, each
 from deskhand import ActionError
 from deskhand.providers import cua
 from deskhand.providers.cua import messages as m
-from deskhand.providers.values import Picture, picture_of_url
+from deskhand.providers.payload import picture_of_url
+from deskhand.providers.values import Picture
 
 URL = "data:image/png;base64,aGk="
 SHOT = {"type": "computer_screenshot", "image_url": URL}

@@ -13,7 +13,7 @@ import deskhand
 from containers.neighbours import PORT, neighbour
 from deskhand import KeyPress, LeftClick, Type
 from deskhand.launchers.docker.images import build_image, examine_container
-from deskhand.launchers.docker.launch import Limits
+from deskhand.launchers.docker.spec import Limits
 from faults.helpers import until
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import pytest
 
 import deskhand
 from containers.helpers import containers, left, own_name
-from deskhand.launchers.docker import launch as launching
+from deskhand.launchers.docker import host as launching
 from deskhand.launchers.docker.confinement import _origin
 from deskhand.launchers.docker.images import recorded_packages
-from deskhand.launchers.docker.launch import Limits, Mount
+from deskhand.launchers.docker.spec import Limits, Mount
 from faults.helpers import in_namespace
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import deskhand
 from containers.daemon import Daemon, own_daemon
 from containers.helpers import left
 from deskhand import Pool, Type
-from deskhand.launchers.docker import launch as launching
+from deskhand.launchers.docker import host as launching
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
 from deskhand.launchers.docker.engine import connect_engine
 from faults.helpers import until, within

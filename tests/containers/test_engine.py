@@ -16,7 +16,7 @@ from containers.relay import Relay, Trouble, relaying
 from deskhand import Type
 from deskhand.launchers.docker import container as inside
 from deskhand.launchers.docker import engine as engines
-from deskhand.launchers.docker import launch as launching
+from deskhand.launchers.docker import host as launching
 from deskhand.launchers.docker.engine import connect_engine
 from deskhand.launchers.docker.images import build_image
 from faults.helpers import until, within

@@ -18,9 +18,9 @@ import pytest
 import deskhand
 from containers.helpers import containers, guards
 from deskhand import LeftClick, Reason, Settle, Type
-from deskhand.launchers.docker.launch import Limits, Mount
 from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY, UNANSWERED, reap
 from deskhand.launchers.docker.removal import is_removed
+from deskhand.launchers.docker.spec import Limits, Mount
 from faults.helpers import beside_control, driver, until, within
 from faults.scale import EVIDENCE
 

@@ -19,8 +19,8 @@ from containers.helpers import containers, own_name
 from containers.remote import Authority, old_engine, ssh_server, tls_breaking, tls_relay
 from deskhand import KeyPress, LeftClick, Type
 from deskhand.launchers.docker.engine import connect_engine
-from deskhand.launchers.docker.launch import Mount
 from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY
+from deskhand.launchers.docker.spec import Mount
 from faults.helpers import driver, until, within
 from ports import refusing
 

@@ -11,7 +11,8 @@ from deskhand import Pool
 from deskhand.episodes.ledger import open_ledger
 from deskhand.episodes.play import attempt
 from deskhand.episodes.run.plan import Plan
-from deskhand.episodes.run.worker import Worker, abandon_dead
+from deskhand.episodes.run.worker import Worker
+from deskhand.episodes.run.worker_name import abandon_dead
 from episodes.plays import QUICK, Places, Press
 from episodes.plays_here import Number
 

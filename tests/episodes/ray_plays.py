@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from deskhand.episodes.ledger.ledger import Row
-    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.play.episode import Episode
     from deskhand.episodes.play.supervision import Stop
     from deskhand.episodes.run.plan import Plan, Tell
     from deskhand.episodes.tasks.context import Stage

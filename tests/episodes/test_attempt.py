@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from deskhand import Desktop
     from deskhand.backends.memory import MemoryBackend
-    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.play.episode import Episode
     from deskhand.episodes.tasks.context import Stage
 
 

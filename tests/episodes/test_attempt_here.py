@@ -20,7 +20,7 @@ from faults.helpers import marked, server_pid, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.play.episode import Episode
 
 KEY = Key("number", "", 0, 0)
 

@@ -26,7 +26,7 @@ from episodes.scale import DESKTOPS_AT_ONCE
 from faults.scale import PATIENCE
 
 if TYPE_CHECKING:
-    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.play.episode import Episode
 
 TOOLS = Path(__file__).parents[2] / "tools"
 # Promised: at most 20 ms of a processor for each step, and 1 % of wall time.

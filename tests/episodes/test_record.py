@@ -32,8 +32,9 @@ from deskhand import (
     UnsupportedAction,
 )
 from deskhand.actions import Action
+from deskhand.episodes.record.bounds import Bounds
 from deskhand.episodes.record.frame_store import FrameStore
-from deskhand.episodes.record.recorder import Bounds, Recorder
+from deskhand.episodes.record.recorder import Recorder
 from deskhand.errors import EpisodeError
 from episodes.recorded import Painted
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deskhand.backends.memory import MemoryBackend
-    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.play.episode import Episode
 
 KEY = Key("press", "", 0, 0)
 PRESS = "episodes.editing:Again"

@@ -26,7 +26,7 @@ from deskhand.errors import EpisodeError
 from episodes.dots import Dots, painted
 
 if TYPE_CHECKING:
-    from deskhand.episodes.play.agents import Agent, Episode
+    from deskhand.episodes.play.episode import Agent, Episode
 
 
 def pointing(episode: Episode) -> str:

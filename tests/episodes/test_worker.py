@@ -18,7 +18,8 @@ from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.supervision import Stop
 from deskhand.episodes.run import worker as worker_module
 from deskhand.episodes.run.plan import News, Plan
-from deskhand.episodes.run.worker import Worker, abandon_dead, worker_name
+from deskhand.episodes.run.worker import Worker
+from deskhand.episodes.run.worker_name import abandon_dead, worker_name
 from deskhand.errors import EpisodeError, LedgerError
 from episodes.plays import QUICK, Fleet, Kept, Places
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deskhand.episodes.ledger.ledger import Ledger
-    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.play.episode import Episode
 
 LIMIT = 60.0
 TASK = "episodes.plays:Press"

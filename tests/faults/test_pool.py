@@ -33,7 +33,7 @@ from faults.scale import POOL_CYCLES, THREADS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deskhand.pool.pool import ResetBy
+    from deskhand.pool.status import ResetBy
 
 REPLACED = 5.0
 SMALL = (320, 240)

@@ -458,7 +458,7 @@ def test_what_is_driven_can_be_looked_at_only(shell: Shell, up: dict[str, Any]) 
         (["start", "-d", "x11::64999", "xterm"], 1, "was not started by `deskhand up`"),
         (["up", "--name", "a/b"], 1, "cannot name a desktop"),
         (["up", "--size", "800"], 2, "'800' is not of the form WxH"),
-        (["up", "--size", "99999x9"], 1, "a screen must be"),
+        (["up", "--size", "99999x9"], 1, "size is (width, height)"),
         (["do", "{"], 2, "this is not JSON"),
         (["do", "[" * 100_000], 2, "this is not JSON"),
         (["do", "3"], 1, "an action is a dictionary"),

@@ -25,8 +25,8 @@ from deskhand.backends.memory import MemoryBackend
 from deskhand.errors import ActionError, DesktopLost
 from deskhand.policy.guard import Guard
 from deskhand.providers import agent_framework as af
+from deskhand.providers.payload import picture_of_url
 from deskhand.providers.session import AsyncSeat, Seat
-from deskhand.providers.values import picture_of_url
 from providers.agent_framework_helpers import Scripted
 from providers.helpers import Bash, load_example
 from providers.openai_helpers import ACTIONS

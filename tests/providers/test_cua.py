@@ -19,8 +19,9 @@ from deskhand import ActionError, DeskhandError, OutOfBounds, Size, UnsupportedA
 from deskhand import actions as a
 from deskhand.providers import cua
 from deskhand.providers.cua import messages
+from deskhand.providers.payload import picture_of_base64, picture_of_url
 from deskhand.providers.session import Seat
-from deskhand.providers.values import Call, Finish, Picture, Result, picture_of_base64, picture_of_url
+from deskhand.providers.values import Call, Finish, Picture, Result
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import HALVED, VIEWPORT, checks, damaged, ids, keys, pictures, points, texts
 

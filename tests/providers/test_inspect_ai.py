@@ -28,8 +28,9 @@ from deskhand import actions as a
 from deskhand._core.geometry import Point
 from deskhand.errors import ActionError, UnsupportedAction
 from deskhand.providers import inspect_ai
+from deskhand.providers.payload import picture_of_url
 from deskhand.providers.session import Seat
-from deskhand.providers.values import Browse, Call, Finish, Picture, Result, picture_of_url
+from deskhand.providers.values import Browse, Call, Finish, Picture, Result
 from faults.scale import MUTATED_PAYLOADS
 from providers.helpers import load_example
 from providers.sayable import SAYABLE, TOOLSET

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from deskhand import ActionError
 from deskhand.providers.cua import messages as m
-from deskhand.providers.values import Picture, picture_of_url
+from deskhand.providers.payload import picture_of_url
+from deskhand.providers.values import Picture
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import damaged, ids
 

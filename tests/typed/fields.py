@@ -270,7 +270,9 @@ class Office(Field):
     kind = "text"
 
     def __init__(self, desktop: deskhand.Desktop, home: Path, plugin: str = "gtk3") -> None:
-        settings = resources.files("deskhand") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS
+        settings = (
+            resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS
+        )
         off = "".join(_OFFICE_ITEM.format(*item) for item in _OFFICE_OFF)
         target = home / "office" / "user" / "registrymodifications.xcu"
         target.parent.mkdir(parents=True)

@@ -17,7 +17,8 @@ from deskhand import ActionError
 from deskhand.execution import Compacted, CompactionStrategy, compact, compact_async, estimate_tokens
 from deskhand.execution.compaction import LEFT_OUT, default_priority
 from deskhand.providers.cua import messages as m
-from deskhand.providers.values import Picture, picture_of_url
+from deskhand.providers.payload import picture_of_url
+from deskhand.providers.values import Picture
 
 SUMMARIZE, SLIDING_WINDOW = CompactionStrategy.SUMMARIZE, CompactionStrategy.SLIDING_WINDOW
 PRIORITY_BASED, TRUNCATE = CompactionStrategy.PRIORITY_BASED, CompactionStrategy.TRUNCATE

@@ -20,6 +20,7 @@ HEAVY = {
     "click",
     "deskhand.aio.desktop",
     "deskhand.launchers.docker.launch",
+    "deskhand.launchers.docker.spec",
     "deskhand.pool.pool",
     "docker",
     "numpy",
@@ -35,7 +36,7 @@ def loaded(code: str) -> set[str]:
 
 def test_what_few_need_is_imported_later() -> None:
     assert not loaded("import deskhand") & HEAVY
-    assert "deskhand.launchers.docker.launch" in loaded("import deskhand; deskhand.Limits")
+    assert "deskhand.launchers.docker.spec" in loaded("import deskhand; deskhand.Limits")
 
 
 def test_the_command_line_imports_only_the_command() -> None:

@@ -47,7 +47,8 @@ from deskhand.actions import ACTIONS, Action
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.operations import calling
 from deskhand.machine.interface import CommandResult, Usage
-from deskhand.policy.rules import Buckets, classify
+from deskhand.policy.limits import Buckets
+from deskhand.policy.rules import classify
 from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:

@@ -18,13 +18,14 @@ import deskhand
 from deskhand import AsyncPool, Desktop, DesktopLost, LaunchFailed, Move, Pool, PoolExhausted, PressKeys, Wait
 from deskhand._native import Interrupted
 from deskhand.backends.memory import MemoryBackend
+from deskhand.pool import lease, worker
 from deskhand.pool import pool as pool_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from deskhand.pool.pool import ResetBy
+    from deskhand.pool.status import ResetBy
 
 LIMIT = 60.0
 
@@ -434,10 +435,11 @@ def test_stopped_before_any_instruction(make: Maker) -> None:
         pass
 
     left = 0
+    acquiring = {lease.__file__, pool_module.__file__, worker.__file__}
 
     def trace(frame: FrameType, event: str, _argument: object) -> Callable[..., Any] | None:
         nonlocal left
-        if frame.f_code.co_filename != pool_module.__file__ or frame.f_code.co_name == "__del__":
+        if frame.f_code.co_filename not in acquiring or frame.f_code.co_name == "__del__":
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":

@@ -9,9 +9,10 @@ import pytest
 import deskhand
 from deskhand import Desktop, DesktopLost, Health, LeftMouseDown, LeftMouseUp, Move, Point, Rect, Size, Window
 from deskhand._core.events import PointerMove
+from deskhand._core.health import Expected
 from deskhand._native import Interrupted
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.health import Expected, is_blank, missing, neighbour
+from deskhand.desktop.health import is_blank, missing, neighbour
 
 PANEL = Window(1, "tint2", "Tint2", None, Rect(0, 0, 9, 9), active=False)
 OTHER = Window(2, "words", "Mousepad", None, Rect(0, 0, 9, 9), active=True)

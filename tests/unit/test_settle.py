@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deskhand._core.ambient import Ambient
 from deskhand._core.geometry import Rect
-from deskhand._core.settle import Activity, Ambient, Lag, Machine, Reason, Settle
+from deskhand._core.settle import Activity, Lag, Reason, Settle
+from deskhand._core.settle_machine import Machine
 from deskhand.errors import ActionError
 
 WORD = Rect(100, 100, 60, 16)

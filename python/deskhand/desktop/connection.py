@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 
 from deskhand._core.attempts import CALLER, InTurn
 from deskhand._core.forks import Owner
+from deskhand._core.health import Expected, Health
 from deskhand._native import Interrupted
 from deskhand.desktop.cleanup import Ending
 from deskhand.desktop.clicks import Clicks
-from deskhand.desktop.health import Expected, Health, examine
+from deskhand.desktop.health import examine
 from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, check_alive, loss_behind, losses_told, raise_told
 from deskhand.desktop.translate import Ledger
 from deskhand.desktop.watcher import Watch

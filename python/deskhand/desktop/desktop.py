@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
     from deskhand._core.events import ButtonDown, KeyDown
     from deskhand._core.formats import Format
+    from deskhand._core.health import Expected, Health
     from deskhand._core.observation import Observation, Screenshot
     from deskhand._core.settle import Settle
     from deskhand._core.sizes import PictureSize
     from deskhand.actions import Action, CarriesAction
     from deskhand.backends.protocols import Backend
-    from deskhand.desktop.health import Expected, Health
     from deskhand.desktop.operations import Interceptor, SafetyCheck
     from deskhand.machine.interface import CommandResult, Inside, Listing, Usage, Where
     from deskhand.machine.processes import Programs

@@ -11,11 +11,11 @@ side answers what it is asked now. *Ready*: input arrives: the pointer is moved 
 from __future__ import annotations
 
 import _thread
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from deskhand._core.events import PointerMove
 from deskhand._core.geometry import Point
+from deskhand._core.health import Expected, Health
 from deskhand._native import Interrupted
 
 if TYPE_CHECKING:
@@ -26,49 +26,10 @@ if TYPE_CHECKING:
     from deskhand._core.window import Window
     from deskhand.backends.protocols import Backend
 
-__all__ = ["Expected", "Health", "examine", "is_blank", "missing", "neighbour", "unstarted"]
+__all__ = ["examine", "is_blank", "missing", "neighbour", "unstarted"]
 
 # A pointer's image may fill a smaller screen.
 _LEAST_JUDGED = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What belongs to a desktop that has started, as far as who asks knows: of somebody else's, nothing.
-
-    Attributes:
-        manager: Whether a window manager.
-        picture: Whether something is drawn, the pointer's image included; a bare X server is all black.
-        panel: The class of the panel's window, in small letters; empty for none.
-    """
-
-    manager: bool = False
-    picture: bool = False
-    panel: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """How a desktop is: for each probe what is wrong, in a few words, empty where nothing is.
-
-    Attributes:
-        started: The window manager and the panel that belong to it are there, and something has been drawn.
-        live: It answers.
-        ready: Input arrives. What is not live, or was opened to look only, is not.
-    """
-
-    started: str = ""
-    live: str = ""
-    ready: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not (self.started or self.live or self.ready)
-
-    def __str__(self) -> str:
-        wrong = [f"{name}: {value}" for name in ("started", "live", "ready") if (value := getattr(self, name))]
-        return "; ".join(wrong) or "started, live and ready"
 
 
 # --- rules ---

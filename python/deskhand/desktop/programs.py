@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from deskhand._core.settle import Settle
 from deskhand.errors import LaunchFailed
+from deskhand.machine.program import Program
 
 if TYPE_CHECKING:
     import os
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.watcher import Watch
     from deskhand.machine.processes import Programs
-from deskhand.machine.program import Program
 
 __all__ = ["STARTUP_ID", "start_program"]
 

@@ -10,10 +10,12 @@ import contextlib
 from collections import deque
 from typing import TYPE_CHECKING
 
+from deskhand._core.ambient import Ambient
 from deskhand._core.formats import encode
 from deskhand._core.geometry import Point, Rect, Size, Viewport, check_region
 from deskhand._core.observation import Screenshot
-from deskhand._core.settle import Ambient, Machine, Reason, Settle, Verdict
+from deskhand._core.settle import Reason, Settle, Verdict
+from deskhand._core.settle_machine import Machine
 from deskhand._core.sizes import picture_size
 from deskhand._native import Interrupted
 from deskhand.errors import ServerSilent

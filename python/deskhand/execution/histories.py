@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from deskhand.providers.cua.messages import AgentMessage
-from deskhand.providers.values import a_mapping
+from deskhand.providers.payload import a_mapping
 
 __all__ = [
     "Message",

@@ -30,15 +30,9 @@ __all__ = [
 
 # The path of a socket has 108 bytes (sun_path of unix(7)), the last of which is 0.
 _SOCKET_PATH = 107
-
-
 GUARD_SOCKET = "guard.sock"
-
-
 # What Chromium makes in a desktop's own directory for temporary files; without it, it does not start.
 BROWSER_SOCKET = "tmp/org.chromium.Chromium.xxxxxx/SingletonSocket"
-
-
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 

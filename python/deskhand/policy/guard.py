@@ -27,14 +27,13 @@ from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
 from deskhand.machine.interface import CommandResult
 from deskhand.policy.asking import answer
 from deskhand.policy.audit import AuditLog
+from deskhand.policy.limits import Buckets, RateLimits
 from deskhand.policy.rules import (
     ActionClass,
-    Buckets,
     ClassPolicy,
     Context,
     Decision,
     Deed,
-    RateLimits,
     Verdict,
     changes_what_runs,
     check_deed,

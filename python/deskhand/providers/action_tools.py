@@ -23,7 +23,7 @@ from deskhand.actions import (
     Zoom,
 )
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.values import a_list, a_number, an_integer
+from deskhand.providers.payload import a_list, a_number, an_integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from deskhand._core.observation import Screenshot
     from deskhand.desktop.desktop import Desktop
     from deskhand.episodes.tasks.task import Limits
-    from deskhand.pool.pool import ResetBy
+    from deskhand.pool.status import ResetBy
 
 __all__ = ["ACTS", "KEYS", "MODIFIERS", "DesktopEnv", "DesktopVectorEnv"]
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from deskhand.desktop.desktop import Desktop
-    from deskhand.pool.pool import ResetBy
+    from deskhand.pool.status import ResetBy
 
 __all__ = ["OSWorldEnv"]
 

@@ -21,8 +21,9 @@ from deskhand._core.redaction import clean
 from deskhand._core.settle import Settle
 from deskhand.desktop.desktop import bare
 from deskhand.episodes.outcome import RULES, Cause
-from deskhand.episodes.play.agents import Episode, find_agent
+from deskhand.episodes.play.agents import find_agent
 from deskhand.episodes.play.budget import Gate, Unrecorded
+from deskhand.episodes.play.episode import Episode
 from deskhand.episodes.play.failures import blame, described, unwritten
 from deskhand.episodes.play.supervision import Stop, Work
 from deskhand.episodes.tasks.context import Stage
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.operations import Operation
     from deskhand.episodes.ledger.ledger import Key
-    from deskhand.episodes.play.agents import Agent
     from deskhand.episodes.play.budget import Record
+    from deskhand.episodes.play.episode import Agent
     from deskhand.episodes.tasks.task import Limits, Task
 
 __all__ = ["Places", "attempt"]
@@ -336,7 +337,10 @@ class _Attempt:
                 status = desktop.exit_status(program) or 0
                 number = -status if status < 0 else status - _SIGNALLED
                 if number in _CRASHES:
-                    self._conclude(Cause.APP_CRASH, f"{program.log.stem} ended by {signal.Signals(number).name}")
+                    self._conclude(
+                        Cause.APP_CRASH,
+                        f"{program.log.stem.removesuffix(f'-{program.pid}')} ended by {signal.Signals(number).name}",
+                    )
 
     # --- inside ---
 

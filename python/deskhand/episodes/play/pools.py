@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deskhand._core.redaction import one_line
 from deskhand.errors import EpisodeError, LaunchFailed
-from deskhand.launchers.docker.launch import Limits
+from deskhand.launchers.docker.spec import Limits
 from deskhand.pool.pool import Pool
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from deskhand.errors import EpisodeError, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deskhand.episodes.play.agents import Agent, Episode
+    from deskhand.episodes.play.episode import Agent, Episode
     from deskhand.machine.interface import Where
 
 __all__ = ["repeating", "replay_agent"]

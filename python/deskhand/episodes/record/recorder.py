@@ -26,6 +26,7 @@ from deskhand._core.redaction import Secret
 from deskhand.actions import Action, Type
 from deskhand.desktop.desktop import bare, core_of
 from deskhand.episodes.play.budget import COUNTED
+from deskhand.episodes.record.bounds import Bounds, Totals
 from deskhand.episodes.record.sanitize import harmless
 from deskhand.errors import ActionError, DeskhandError, DesktopLost, EpisodeError, PolicyDenied, RecordFull
 from deskhand.machine.interface import CommandResult
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Interceptor, Operation
     from deskhand.episodes.record.frame_store import FrameStore
 
-__all__ = ["EVENTS", "RESULT", "Bounds", "Recorder", "Totals"]
+__all__ = ["EVENTS", "RESULT", "Recorder"]
 
 EVENTS = "events.jsonl"
 RESULT = "result.json"
@@ -55,50 +56,6 @@ _LONGEST_STATE = 1 << 20
 # What must be told also of an attempt that has told too much.
 _LAST_WORDS = frozenset({"refused", "evaluate", "frame", "answer", "end"})
 _ROOM_FOR_LAST_WORDS = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How much of one attempt is written down; an agent that goes beyond it is stopped by `RecordFull`.
-
-    Attributes:
-        events: How many events.
-        bytes: Of `events.jsonl`.
-        pixels: Bytes that its frames may add to the store.
-        text: Characters of one text (a note, a command's output, an error); of a longer one the beginning is kept.
-        parts: Items that one event's lists and dictionaries may have.
-    """
-
-    events: int = 50_000
-    bytes: int = 64 << 20
-    pixels: int = 1 << 30
-    text: int = 1 << 16
-    parts: int = 10_000
-
-
-@dataclass(slots=True)
-class Totals:
-    """What was heard so far.
-
-    Attributes:
-        performs: Calls that acted.
-        actions: Actions of them.
-        looks: Calls that only looked.
-        commands: Commands and programs.
-        input: Seconds in which input was sent; see `Observation.elapsed`.
-        settle: Seconds until the screen had answered.
-        observe: Seconds in which frames were made.
-        overhead: Seconds that writing down has taken.
-    """
-
-    performs: int = 0
-    actions: int = 0
-    looks: int = 0
-    commands: int = 0
-    input: float = 0.0
-    settle: float = 0.0
-    observe: float = 0.0
-    overhead: float = 0.0
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from deskhand.episodes.play.pools import Fleet
 from deskhand.episodes.record.reader import LONGEST_PART, read_part
 from deskhand.episodes.run.engines import ENGINES
 from deskhand.episodes.run.plan import Plan
-from deskhand.episodes.run.worker import abandon_dead
+from deskhand.episodes.run.worker_name import abandon_dead
 from deskhand.episodes.tasks.catalogue import digest, find_tasks, ships
 from deskhand.errors import EpisodeError, LaunchFailed, shown
 from deskhand.launchers.docker.engine import connect_engine

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import re
-import socket
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -27,6 +24,7 @@ from deskhand.episodes.play.supervision import Stop
 from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.recorder import Recorder
 from deskhand.episodes.run.plan import News
+from deskhand.episodes.run.worker_name import worker_name
 from deskhand.episodes.tasks.catalogue import find_tasks
 from deskhand.errors import DesktopLost, EpisodeError, LedgerError
 
@@ -35,13 +33,13 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.episodes.ledger.ledger import Key, Lease, Ledger
-    from deskhand.episodes.play.agents import Agent
     from deskhand.episodes.play.attempt import Places
     from deskhand.episodes.play.budget import Record
+    from deskhand.episodes.play.episode import Agent
     from deskhand.episodes.run.plan import Plan, Tell
     from deskhand.episodes.tasks.task import Task
 
-__all__ = ["Worker", "abandon_dead", "attempt_directory", "worker_name"]
+__all__ = ["Worker", "attempt_directory"]
 
 _POLL = 1.0
 _BACKOFF, _LONGEST_BACKOFF = 5.0, 120.0
@@ -49,7 +47,6 @@ _BACKOFF, _LONGEST_BACKOFF = 5.0, 120.0
 _LEDGER_TRIES, _LEDGER_PAUSE = 20, 1.0
 # An episode that has ended so many workers is not tried once more: it may be what ends them.
 _MOST_LOSSES = 10
-_NAME = re.compile(r"(?P<host>.+)/(?P<boot>[^/]*)/(?P<space>[^/]*)/(?P<pid>\d+)/(?P<started>\d+)(/.*)?")
 
 
 class _HasPlaces(Protocol):
@@ -323,48 +320,6 @@ def attempt_directory(directory: Path, lease: Lease) -> Path:
 
 
 # --- who is who ---
-
-
-def worker_name(suffix: str = "") -> str:
-    """A name for a worker of this process, which tells whether it still lives: machine, boot, process, its start.
-
-    Args:
-        suffix: Tells workers of one process apart.
-    """
-    name = "/".join((*_machine(), str(os.getpid()), _start_of(os.getpid())))
-    return f"{name}/{suffix}" if suffix else name
-
-
-def abandon_dead(ledger: Ledger) -> int:
-    """Give back what workers of this machine hold whose processes are dead. Returns how many episodes those were."""
-    holders = {row.worker for row in ledger.rows() if row.state is State.LEASED}
-    return sum(ledger.abandon(worker) for worker in sorted(holders) if _is_dead(worker))
-
-
-def _is_dead(worker: str) -> bool:
-    """Whether it is known to be dead: of those on other machines and in other containers, nothing is known."""
-    found = _NAME.fullmatch(worker)
-    host, boot, space = _machine()
-    if found is None or found["host"] != host:
-        return False
-    if found["boot"] != boot:
-        return True
-    return found["space"] == space and _start_of(int(found["pid"])) != found["started"]
-
-
-def _machine() -> tuple[str, str, str]:
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
-    return socket.gethostname().replace("/", "_"), boot, str(Path("/proc/self/ns/pid").stat().st_ino)
-
-
-def _start_of(pid: int) -> str:
-    """When a process was started, in the kernel's ticks; 0 for one that is not there or has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return "0"
-    # A zombie has ended; only its parent has not looked yet.
-    return "0" if fields[0] == b"Z" else fields[19].decode()
 
 
 def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

@@ -10,15 +10,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deskhand._core.health import Expected
 from deskhand.backends.x11.backend import X11Backend
 from deskhand.desktop.desktop import Desktop
-from deskhand.desktop.health import Expected, unstarted
+from deskhand.desktop.health import unstarted
 from deskhand.errors import AuthFailed, ConnectFailed, DesktopLost, LaunchFailed
-from deskhand.launchers.docker.container import Container, ContainerPrograms
+from deskhand.launchers.docker.container import Container
 from deskhand.launchers.docker.display_slot import OWN, Berth
 from deskhand.launchers.docker.engine import connect_engine
 from deskhand.launchers.docker.leftovers import SOCKETS
 from deskhand.launchers.docker.over_vnc import VNC_WANTED, open_remote, serves_vnc
+from deskhand.launchers.docker.programs import ContainerPrograms
 from deskhand.machine import runtime_directory
 from deskhand.machine.guard import remove_tree
 

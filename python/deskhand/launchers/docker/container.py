@@ -11,35 +11,40 @@ import functools
 import io
 import posixpath
 import secrets
-import socket
-import ssl
-import struct
-import threading
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from deskhand._core.readiness import ready
 from deskhand.errors import ActionError, BackendError, DesktopLost, LaunchFailed, ShellError, shown
 from deskhand.launchers.docker import cgroup
 from deskhand.launchers.docker.copying import spooled, staged
+from deskhand.launchers.docker.exec import (
+    ERR,
+    HELPER_LIMIT,
+    LOG_TAIL,
+    OUT,
+    PIECE,
+    SLICE,
+    ContainerSession,
+    Exec,
+    first_line,
+)
 from deskhand.launchers.docker.throttle import Throttle
 from deskhand.launchers.docker.viewing import LONGEST_LISTING, VIEW, viewed
 from deskhand.launchers.docker.warnings import notes
-from deskhand.machine import runtime_directory
 from deskhand.machine.interface import Usage
-from deskhand.machine.processes import Guard, log_name
+from deskhand.machine.processes import log_name
 from deskhand.machine.program import Program
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from deskhand.launchers.docker.display_slot import Berth
     from deskhand.launchers.docker.engine import Engine
     from deskhand.machine.interface import Listing, Session
 
-__all__ = ["Container", "ContainerPrograms"]
+__all__ = ["Container"]
 
 LIBRARY = "/usr/local/lib/deskhand"
 # The supervisor's exit codes.
@@ -47,13 +52,6 @@ _X_ENDED, _PART_ENDED, _X_ABSENT, _X_KILLED = 71, 72, 73, 74
 _KILLED = 137
 # Of a command that did not end by itself.
 _BY_SIGNAL = 128
-_NO_START = "check that the container runs, has the program, and has room for processes (Limits.processes)"
-# By what `start-program` says.
-_START_HINTS = {
-    "not found": "check that the image has it, and that it is on PATH",
-    "not executable": "it may not be executed: check its rights, and that it is a program",
-}
-_REFUSED = b"OCI runtime exec failed"
 # Who reads it may have had enough, and closes its standard input: it ends then, where the engine would let it wait for ever.
 # What the kernel makes as it is read (/proc, /sys) says that it is empty, and tar believes that.
 _SEND = """exec 3<&0
@@ -92,241 +90,14 @@ _READ = """if [ -p "$2" ]; then
 fi
 exec head -c "$1" -- "$2"
 """
-_OUT, _ERR = 1, 2
-_FRAME = struct.Struct(">BxxxL")
-_PIECE = 1 << 16
-_LOG_TAIL = 4000
 _LOG_LINES = 500
-_EXIT_POLL = 0.05
-_SLICE = 0.1
-# How long the streams of a session that was ended may take to end too.
-_LAST_WORDS = 0.5
-_LONG = 3600.0
 # How long a container that lost its X server may take to end: the whole of a loss is told within a second.
 _DEATH_LIMIT = 0.7
 # The same where its memory was used up: nothing in it gets on then, what tells how it ended neither.
 _STARVED_LIMIT = 5.0
-_HELPER_LIMIT = 20.0
 _STATS_LIMIT = 5.0
 _END_LIMIT = 5.0
 _ROOM_FOR_SCRIPTS = 1 << 20
-
-
-class Exec:
-    """One command in a container, its streams attached.
-
-    The SDK's own reader blocks for as long as nothing comes, and drops what came together with the answer's head.
-    """
-
-    def __init__(
-        self,
-        container: Container,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        stdin: bool = False,
-    ) -> None:
-        """Start it.
-
-        Raises:
-            ShellError: It could not be started.
-            ActionError: A word, a variable or the directory is no UTF-8; the engine would put something else in its place.
-        """
-        _check_text(*argv, cwd or "", *(env or {}), *(env or {}).values())
-        self._api = container.engine.api
-        self._errors = container.engine.errors
-        self._buffer = b""
-        self._ended: bool = False
-        self._program = argv[0]
-        self._started = True
-        try:
-            created = self._api.exec_create(
-                container.id, list(argv), stdin=stdin, environment=dict(env or {}) or None, workdir=cwd
-            )
-            self.id: str = created["Id"]
-            stream = self._api.exec_start(self.id, socket=True)
-        except (self._errors.APIError, self._errors.DockerException, OSError) as error:
-            reason = str(getattr(error, "explanation", "") or error)
-            raise ShellError(argv[0], reason, _hint(reason)) from error
-        self._stream = stream
-        self._socket = getattr(stream, "_sock", stream)
-        self._socket.setblocking(False)  # noqa: FBT003 # the socket's own method
-        self._take_early(stream)
-
-    def _take_early(self, stream: Any) -> None:
-        response = getattr(stream, "_response", None)
-        reader = getattr(getattr(getattr(response, "raw", None), "_fp", None), "fp", None)
-        if isinstance(reader, io.BufferedReader):
-            # What came together with the head of the answer; the socket does not block, so that is all.
-            with contextlib.suppress(ssl.SSLWantReadError):
-                self._buffer = reader.read1(_PIECE) or b""
-
-    def frames(self, timeout: float) -> Iterator[tuple[int, bytes]]:
-        """What has come within `timeout` seconds: stream and bytes. Ends early when something came, or at the end."""
-        if (self.has_pending or ready([self._socket], timeout=timeout)) and not self._has_frame():
-            try:
-                data: bytes = self._socket.recv(_PIECE)
-            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                return
-            except OSError:
-                data = b""
-            self._ended = len(data) == 0
-            self._buffer += data
-        while self._has_frame():
-            kind, length = _FRAME.unpack_from(self._buffer)
-            yield kind, self._buffer[_FRAME.size : _FRAME.size + length]
-            self._buffer = self._buffer[_FRAME.size + length :]
-
-    def fileno(self) -> int:
-        """The socket's, to wait with others for what comes."""
-        number: int = self._socket.fileno()
-        return number
-
-    @property
-    def has_pending(self) -> bool:
-        """Whether something has come already that the socket's readiness does not tell of."""
-        return self._has_frame() or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0)
-
-    def _has_frame(self) -> bool:
-        if len(self._buffer) < _FRAME.size:
-            return False
-        length: int = _FRAME.unpack_from(self._buffer)[1]
-        return len(self._buffer) >= _FRAME.size + length
-
-    @property
-    def ended(self) -> bool:
-        """Whether its streams have ended."""
-        return self._ended
-
-    def send(self, data: bytes, timeout: float) -> int:
-        """Write to its standard input; returns how many bytes it took within `timeout` seconds."""
-        if not ready(writing=[self._socket], timeout=timeout):
-            return 0
-        try:
-            taken: int = self._socket.send(data)
-        except OSError:
-            # It takes nothing just now, or any more.
-            return 0
-        return taken
-
-    def exit_code(self) -> int | None:
-        """How it ended; None while it runs.
-
-        Raises:
-            BackendError: The engine does not tell.
-        """
-        try:
-            found = self._api.exec_inspect(self.id)
-        except (self._errors.DockerException, OSError) as error:
-            raise BackendError(f"the Docker engine tells nothing of a command: {error}") from error
-        self._started = found["Running"] or found["Pid"] != 0
-        return None if found["Running"] else found["ExitCode"]
-
-    def check_started(self, output: bytes) -> None:
-        """Once it has ended.
-
-        Args:
-            output: What it wrote.
-
-        Raises:
-            ShellError: It was never started.
-        """
-        # It has an exit code then too, and the reason in place of its output. Of one that ended at once, the engine may have no
-        # number yet.
-        if not self._started and output.startswith(_REFUSED):
-            reason = output.decode("utf-8", "replace").strip()
-            raise ShellError(self._program, reason, _hint(reason))
-
-    def await_exit(self, timeout: float) -> int:
-        """Its exit code, once its streams have ended.
-
-        Raises:
-            TimeoutError: It goes on.
-        """
-        deadline = time.monotonic() + timeout
-        while (code := self.exit_code()) is None:
-            if time.monotonic() >= deadline:
-                raise TimeoutError("a command in the container does not end")
-            time.sleep(0.002)
-        return code
-
-    def hang_up(self) -> None:
-        """End its streams for whoever reads them, in another thread."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Let go of its streams; the command goes on."""
-        response = getattr(self._stream, "_response", None)
-        if response is not None:
-            response.close()
-        self._stream.close()
-        self._socket.close()
-
-
-def _first_line(command: Exec, limit: float = _HELPER_LIMIT) -> bytes:
-    """What a command says first; empty if it says nothing for `limit` seconds. It goes on."""
-    told = b""
-    deadline = time.monotonic() + limit
-    try:
-        while b"\n" not in told and len(told) < _PIECE and not command.ended and time.monotonic() < deadline:
-            told += b"".join(data for _, data in command.frames(_SLICE))
-    finally:
-        command.close()
-    return told.partition(b"\n")[0].strip()
-
-
-class ContainerSession:
-    """A shell in a container."""
-
-    def __init__(self, container: Container, running: Exec, end: Callable[[], None]) -> None:
-        """Speak to `running`, which `end` ends with all that it has started."""
-        self._container = container
-        self._exec = running
-        self._end = end
-        self._over = threading.Event()
-        # Of its output, should that be the reason why it could not be started.
-        self._said = b""
-
-    def write(self, data: bytes, timeout: float) -> int:
-        """See `Session.write`."""
-        return self._exec.send(data[:_PIECE], timeout)
-
-    def read(self) -> list[tuple[int, bytes]]:
-        """See `Session.read`."""
-        while not self._exec.ended:
-            if found := list(self._exec.frames(_LONG)):
-                if len(self._said) < _LOG_TAIL:
-                    self._said += b"".join(data for kind, data in found if kind == _OUT)[:_LOG_TAIL]
-                return found
-        self._over.set()
-        return []
-
-    def exit_status(self) -> int | None:
-        """See `Session.exit_status`."""
-        code = self._exec.exit_code()
-        if code is not None:
-            self._exec.check_started(self._said)
-            self._container.raise_if_dying()
-        return code
-
-    def end(self) -> None:
-        """See `Session.end`."""
-        try:
-            self._end()
-            # What it wrote last is still to be read.
-            self._over.wait(_LAST_WORDS)
-        finally:
-            self._exec.hang_up()
-
-    def leave(self) -> None:
-        """See `Session.leave`."""
-        self._exec.hang_up()
-
-    def close(self) -> None:
-        """See `Session.close`."""
-        self._exec.close()
 
 
 class Container:
@@ -376,7 +147,7 @@ class Container:
         *,
         stdin: bytes | IO[bytes] = b"",
         take: Callable[[bytes], object] | None = None,
-        timeout: float = _HELPER_LIMIT,
+        timeout: float = HELPER_LIMIT,
     ) -> tuple[int, bytes, bytes]:
         """Run a small command to its end.
 
@@ -389,23 +160,23 @@ class Container:
         Returns:
             Exit code, output, errors.
         """
-        command = Exec(self, argv, env=self.berth.environment, stdin=bool(stdin))
+        command = Exec(self.engine, self.id, argv, env=self.berth.environment, stdin=bool(stdin))
         out, errors = bytearray(), bytearray()
         try:
             source = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
             last = time.monotonic()
-            piece = source.read(_PIECE)
+            piece = source.read(PIECE)
             while not command.ended:
                 if piece:
-                    if taken := command.send(piece, _SLICE):
-                        piece, last = piece[taken:] or source.read(_PIECE), time.monotonic()
+                    if taken := command.send(piece, SLICE):
+                        piece, last = piece[taken:] or source.read(PIECE), time.monotonic()
                         continue
                     # Who has ended, for want of room say, reads no more.
                     if command.exit_code() is not None:
                         piece = b""
-                for kind, data in command.frames(_SLICE):
+                for kind, data in command.frames(SLICE):
                     last = time.monotonic()
-                    if kind == _ERR:
+                    if kind == ERR:
                         errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(errors))]
                     elif take is not None:
                         take(data)
@@ -428,8 +199,8 @@ class Container:
         token = secrets.token_hex(8)
         argv = [f"{LIBRARY}/run-session", token, *(["once"] if once else [])]
         environment = {**self.berth.environment, **(env or {})}
-        running = Exec(self, argv, env=environment, cwd=self.where(cwd), stdin=True)
-        return ContainerSession(self, running, functools.partial(self._end_command, token))
+        running = Exec(self.engine, self.id, argv, env=environment, cwd=self.where(cwd), stdin=True)
+        return ContainerSession(running, functools.partial(self._end_command, token), self.raise_if_dying)
 
     def where(self, cwd: str | None) -> str | None:
         """Where a program starts: the image says so, unless the desktop is one of several."""
@@ -440,7 +211,7 @@ class Container:
         argv = [f"{LIBRARY}/end-command", token]
         # Its end is not waited for: the engine tells that 2 s late where a command before it has left something running.
         with contextlib.suppress(ShellError):
-            if _first_line(Exec(self, argv, env=self.berth.environment), _END_LIMIT) == b"ended":
+            if first_line(Exec(self.engine, self.id, argv, env=self.berth.environment), _END_LIMIT) == b"ended":
                 return
         # tini hands it on to the supervisor, which needs no process to end the groups of all commands.
         try:
@@ -451,7 +222,7 @@ class Container:
                 return
             raise BackendError(f"cannot end a command in {self.name}: {error}") from error
         with contextlib.suppress(ShellError) if self.loss(_DEATH_LIMIT) else contextlib.nullcontext():
-            _first_line(Exec(self, argv, env=self.berth.environment))
+            first_line(Exec(self.engine, self.id, argv, env=self.berth.environment))
 
     # --- files ---
 
@@ -516,7 +287,7 @@ class Container:
             raise ActionError(f"copy_out: the limit must be at least 1 byte, not {limit}")
         with staged(target, f"{source!r} from {self.name}") as staging:
             argv = ["bash", "-c", _SEND, "bash", directory, name, str(limit + 1)]
-            command = Exec(self, argv, env=self.berth.environment, stdin=True)
+            command = Exec(self.engine, self.id, argv, env=self.berth.environment, stdin=True)
             try:
                 output = _Output(command, staging.what)
                 try:
@@ -527,7 +298,7 @@ class Container:
                         raise output.failed() from None
                     raise
                 # With 1 it has written all, and says what changed meanwhile.
-                code = command.await_exit(_HELPER_LIMIT)
+                code = command.await_exit(HELPER_LIMIT)
                 if code > 1 or not (staging.left_out.note_said(output.errors) or code == 0):
                     raise output.failed()
             finally:
@@ -557,7 +328,7 @@ class Container:
             except (self.engine.errors.DockerException, OSError) as error:
                 raise BackendError(f"the Docker engine tells nothing of {self.name}: {error}") from error
         else:
-            code, text, errors = self.run([f"{LIBRARY}/show-log", self._log_prefix_of(program), str(_LOG_TAIL)])
+            code, text, errors = self.run([f"{LIBRARY}/show-log", self._log_prefix_of(program), str(LOG_TAIL)])
             if code != 0:
                 hint = "of the desktop's parts they are x-server, window-manager, bus, panel and keep-logs"
                 raise BackendError(f"no log of {shown(program)} in {self.name}: {_words(errors)}; {hint}")
@@ -595,7 +366,7 @@ class Container:
                 raise lost
             if time.monotonic() >= deadline:
                 raise BackendError(f"the Docker engine tells nothing of {self.name}: check that it runs, or ask again")
-            time.sleep(_SLICE)
+            time.sleep(SLICE)
         details = memory.get("stats", {})
         # The first is what version 1 of cgroups calls it, the second version 2.
         dropped = details.get("total_inactive_file", details.get("inactive_file", 0))
@@ -725,123 +496,6 @@ class Container:
             raise lost
 
 
-class ContainerPrograms:
-    """Starts programs in a container and knows how they ended: what `Guard` is on this machine."""
-
-    def __init__(self, container: Container, guard: Guard | None) -> None:
-        """Use `guard`, which owns the container, or None when somebody else does."""
-        self._container = container
-        self._guard = guard
-        self._own_guard: Guard | None = None
-        self._running: dict[int, str] = {}
-        self._exits: dict[int, int] = {}
-        self._asked = 0.0
-
-    def spawn(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        cwd: str | os.PathLike[str] | None = None,
-    ) -> tuple[int, int]:
-        """Start a program; see `Guard.spawn`. Its process id is the container's own."""
-        where = self._container.where(None if cwd is None else str(cwd))
-        log = self._container.log_prefix(argv[0])
-        environment = {**self._container.berth.environment, **env}
-        command = Exec(self._container, [f"{LIBRARY}/start-program", log, *argv], env=environment, cwd=where)
-        line = _first_line(command)
-        if not line.isdigit():
-            if not line or line.startswith(_REFUSED):
-                self._container.raise_if_dying()
-            reason = line.decode("utf-8", "replace")
-            raise ShellError(argv[0], reason or "nothing was heard of it", _hint(reason))
-        pid = int(line)
-        self._running[pid] = command.id
-        return pid, 0
-
-    def log_of(self, program: str, pid: int) -> Path:
-        """The file in the container with the beginning and the end of what that program writes."""
-        return Path(f"{self._container.log_prefix(program)}-{pid}.log")
-
-    def tail(self, program: str, pid: int) -> str:
-        """The last lines of it; empty where it is not to be had."""
-        try:
-            return self._container.logs(Program(pid, None, self.log_of(program, pid)))
-        except (BackendError, ShellError, TimeoutError):
-            return ""
-
-    def exit_status(self, pid: int) -> int | None:
-        """How a program ended (128 and more: a signal), None while it runs."""
-        if pid in self._exits or pid not in self._running:
-            return self._exits.get(pid)
-        if time.monotonic() - self._asked < _EXIT_POLL:
-            return None
-        self._asked = time.monotonic()
-        try:
-            found = self._container.engine.api.exec_inspect(self._running[pid])
-        except (self._container.engine.errors.DockerException, OSError) as error:
-            raise BackendError(f"the Docker engine tells nothing of a program: {error}") from error
-        if not found["Running"]:
-            self._exits[pid] = found["ExitCode"]
-        return self._exits.get(pid)
-
-    def belongs(self, pid: int, program: int, startup_id: str) -> bool:
-        """See `Guard.belongs`."""
-        script = (
-            'tr "\\0" "\\n" </proc/$1/environ | grep -qxF "DESKTOP_STARTUP_ID=$3" && exit 0; p=$1; while [ "$p" -gt 1 ]; do '
-            '[ "$p" = "$2" ] && exit 0; read -r s </proc/$p/stat || exit 1; s=${s##*) }; set -- "$1" "$2" $s; '
-            '[ "$6" = "$2" ] && exit 0; p=$4; done; exit 1'
-        )
-        return self._container.run(["sh", "-c", script, "sh", str(pid), str(program), startup_id])[0] == 0
-
-    @property
-    def gone(self) -> bool:
-        """See `Guard.gone`. Programs end with their container only."""
-        return self._own_guard is not None and self._own_guard.gone
-
-    def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
-        """Run this, on this machine, for `limit` seconds at most, should the driver vanish without closing."""
-        if self._guard is None and self._own_guard is None:
-            self._own_guard = Guard.start(runtime_directory.private_directory())
-        guard = self._guard or self._own_guard
-        assert guard is not None  # noqa: S101 # one of them was there, or has just been made
-        guard.at_end(argv, env, limit=limit)
-
-    def detach(self, path: str) -> int:
-        """Leave the container running; see `Guard.detach`."""
-        if self._guard is None:
-            raise LaunchFailed("a guard", 0.0, "", "this desktop was not launched here")
-        return self._guard.detach(path)
-
-    def abandon(self) -> None:
-        """After `detach`."""
-        if self._guard is not None:
-            self._guard.abandon()
-
-    def close(self) -> None:
-        """Programs end with their container, not with this connection."""
-        if self._own_guard is not None:
-            self._own_guard.close()
-
-
-def _hint(reason: str) -> str:
-    """What to do where the engine could not start a command."""
-    if "chdir" in reason or "Cwd" in reason:
-        return "check the directory that it starts in"
-    if "argument list too long" in reason:
-        return "its arguments and its environment are too long: shorten them, or use a file"
-    return _START_HINTS.get(reason, _NO_START)
-
-
-def _check_text(*texts: str) -> None:
-    for text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            hint = "in a container only shell and open_shell can name it, in their commands"
-            raise ActionError(f"{shown(text)} is no UTF-8, which the Docker engine cannot be given: {hint}") from None
-
-
 def _checked(path: str) -> str:
     if not path.startswith("/") or "\0" in path:
         raise ActionError(f"{path!r} is no absolute path")
@@ -863,16 +517,16 @@ class _Output:
 
     def read(self, size: int, /) -> bytes:
         """Up to `size` bytes; none at the end."""
-        deadline = time.monotonic() + _HELPER_LIMIT
+        deadline = time.monotonic() + HELPER_LIMIT
         while not self._waiting and not self._command.ended:
-            for kind, data in self._command.frames(_SLICE):
-                deadline = time.monotonic() + _HELPER_LIMIT
-                if kind == _OUT:
+            for kind, data in self._command.frames(SLICE):
+                deadline = time.monotonic() + HELPER_LIMIT
+                if kind == OUT:
                     self._waiting += data
                 else:
                     self.errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(self.errors))]
             if time.monotonic() > deadline:
-                raise TimeoutError(f"copying {self._what}: nothing came for {_HELPER_LIMIT:g} s")
+                raise TimeoutError(f"copying {self._what}: nothing came for {HELPER_LIMIT:g} s")
         taken, self._waiting = self._waiting[:size], self._waiting[size:]
         return taken
 

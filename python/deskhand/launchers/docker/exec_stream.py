@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from deskhand._core.readiness import ready
 from deskhand.errors import BackendError, DesktopLost, LaunchFailed, ShellError
-from deskhand.launchers.docker.container import LIBRARY, Exec
+from deskhand.launchers.docker.container import LIBRARY
+from deskhand.launchers.docker.exec import Exec
 
 if TYPE_CHECKING:
     from deskhand.launchers.docker.container import Container
@@ -36,7 +37,7 @@ def open_stream(container: Container, path: str) -> socket.socket:
     """
     try:
         container.engine.revive()
-        command = Exec(container, [f"{LIBRARY}/relay", path], stdin=True)
+        command = Exec(container.engine, container.id, [f"{LIBRARY}/relay", path], stdin=True)
     except LaunchFailed as error:
         raise ConnectionError(str(error)) from error
     except ShellError as error:

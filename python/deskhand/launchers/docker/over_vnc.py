@@ -13,7 +13,8 @@ from deskhand._core.geometry import Size
 from deskhand.backends.vnc.backend import VncBackend
 from deskhand.backends.vnc.target import VncTarget
 from deskhand.errors import ConnectFailed, DesktopLost, LaunchFailed, ShellError
-from deskhand.launchers.docker.container import LIBRARY, Exec
+from deskhand.launchers.docker.container import LIBRARY
+from deskhand.launchers.docker.exec import Exec
 from deskhand.launchers.docker.exec_stream import open_stream
 from deskhand.launchers.docker.leftovers import SOCKETS
 
@@ -77,7 +78,7 @@ def open_remote(
 
     script = ["timeout", str(max(1, round(timeout))), "sh", "-c", _WAIT, "sh", LIBRARY, _SOCKET]
     try:
-        command = Exec(container, [*script, "managed" if managed else "", panel])
+        command = Exec(container.engine, container.id, [*script, "managed" if managed else "", panel])
     except ShellError as error:
         check(waited())
         raise LaunchFailed(f"the desktop in {container.name}", waited(), log(), error.reason) from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deskhand.errors import BackendError, LaunchFailed
 from deskhand.launchers.docker.engine import connect_engine
-from deskhand.launchers.docker.launch import REMOVAL_LIMIT
+from deskhand.launchers.docker.host import REMOVAL_LIMIT
 from deskhand.launchers.docker.leftovers import settle_removal
 
 if TYPE_CHECKING:

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 from deskhand.desktop.desktop import Desktop
 from deskhand.errors import ActionError, DeskhandError, LaunchFailed
 from deskhand.launchers.docker.connect import expected_of, open_over_x
-from deskhand.launchers.docker.container import LIBRARY, Container, ContainerPrograms
+from deskhand.launchers.docker.container import LIBRARY, Container
 from deskhand.launchers.docker.engine import connect_engine
-from deskhand.launchers.docker.launch import House, Order, build_house
+from deskhand.launchers.docker.host import House, build_house
+from deskhand.launchers.docker.programs import ContainerPrograms
+from deskhand.launchers.docker.spec import Order
 from deskhand.machine import runtime_directory
 
 if TYPE_CHECKING:

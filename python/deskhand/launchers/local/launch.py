@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deskhand._core.health import Expected
 from deskhand.backends.x11.backend import X11Backend
 from deskhand.desktop.desktop import Desktop
-from deskhand.desktop.health import Expected, unstarted
+from deskhand.desktop.health import unstarted
 from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launchers import registry
 from deskhand.launchers.display import check_display

@@ -20,7 +20,8 @@ from deskhand.errors import ActionError, shown
 from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers.openai import wire as openai
 from deskhand.providers.openai import wire_shell
-from deskhand.providers.values import ShellAnswer, a_list, a_mapping, a_string, an_integer, the_rest
+from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, the_rest
+from deskhand.providers.values import ShellAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

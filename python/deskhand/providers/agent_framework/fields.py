@@ -35,7 +35,8 @@ from deskhand.providers.bedrock import agents, converse
 from deskhand.providers.google import wire as google
 from deskhand.providers.google.functions import args_of
 from deskhand.providers.openai import wire as openai
-from deskhand.providers.values import Call, a_mapping, a_string, an_integer, the_rest
+from deskhand.providers.payload import a_mapping, a_string, an_integer, the_rest
+from deskhand.providers.values import Call
 
 if TYPE_CHECKING:
     from deskhand.providers.agent_framework.types import ComputerUseResultContent

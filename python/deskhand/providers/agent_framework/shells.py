@@ -18,20 +18,18 @@ from deskhand.machine.interface import CommandResult
 from deskhand.machine.interface import outcome_of as command_outcome
 from deskhand.providers.agent_framework.types import ShellAction, ShellCallContent, ShellOutcome, ShellResultContent
 from deskhand.providers.outcomes import failure_of, how_it_ended, outcome
-from deskhand.providers.values import (
-    ShellAnswer,
-    ShellCall,
+from deskhand.providers.payload import (
     a_command,
     a_list,
     a_mapping,
     a_string,
     an_integer,
     length_of,
-    refuse_more_of_a_command,
     the_rest,
     timeout_of,
     variables_of,
 )
+from deskhand.providers.values import ShellAnswer, ShellCall, refuse_more_of_a_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

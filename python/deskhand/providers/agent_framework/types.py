@@ -20,7 +20,8 @@ from enum import Enum
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from deskhand.errors import ActionError, shown
-from deskhand.providers.values import Picture, a_list, a_mapping, a_string, picture_of_url
+from deskhand.providers.payload import a_list, a_mapping, a_string, picture_of_url
+from deskhand.providers.values import Picture
 
 __all__ = [
     "BaseContent",

@@ -17,7 +17,7 @@ from deskhand.providers.anthropic import wire as anthropic
 from deskhand.providers.bedrock import agents, converse
 from deskhand.providers.google import wire as google
 from deskhand.providers.openai import wire as openai
-from deskhand.providers.values import a_mapping, a_string
+from deskhand.providers.payload import a_mapping, a_string
 
 __all__ = ["FROM", "unreadable"]
 

@@ -34,23 +34,8 @@ from deskhand.providers.agent_framework.types import (
     DataContent,
 )
 from deskhand.providers.openai.wire import decode_check
-from deskhand.providers.values import (
-    Browse,
-    Call,
-    Picture,
-    Result,
-    SafetyCheck,
-    Step,
-    a_click,
-    a_list,
-    a_mapping,
-    a_number,
-    a_point,
-    a_string,
-    an_integer,
-    clicked,
-    the_rest,
-)
+from deskhand.providers.payload import a_list, a_mapping, a_number, a_point, a_string, an_integer, the_rest
+from deskhand.providers.values import Browse, Call, Picture, Result, SafetyCheck, Step, a_click, clicked
 
 __all__ = [
     "UNREADABLE",

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic.wire import block_id
-from deskhand.providers.values import EditAnswer, EditCall, a_list, a_mapping, a_string, an_integer, the_rest
+from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, the_rest
+from deskhand.providers.values import EditAnswer, EditCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

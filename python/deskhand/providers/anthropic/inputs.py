@@ -27,7 +27,8 @@ from deskhand._core.geometry import Rect
 from deskhand._core.keys import chord_names
 from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.values import a_list, a_number, a_string, an_integer, refuse_more
+from deskhand.providers.payload import a_list, a_number, a_string, an_integer
+from deskhand.providers.values import refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,19 +18,15 @@ from deskhand.actions import CursorPosition, TakeScreenshot, Zoom
 from deskhand.errors import ActionError, shown
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET, described, read, rules_of, write
 from deskhand.providers.outcomes import notes_on, tool_failed
+from deskhand.providers.payload import a_list, a_mapping, a_string, picture_of_base64, the_rest
 from deskhand.providers.values import (
     Call,
     Picture,
     Result,
     ShellAnswer,
     ShellCall,
-    a_list,
-    a_mapping,
-    a_string,
     one_picture,
-    picture_of_base64,
     refuse_more_of_a_command,
-    the_rest,
 )
 
 if TYPE_CHECKING:

@@ -16,18 +16,8 @@ from deskhand import actions as act
 from deskhand._core.geometry import Viewport
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.values import (
-    Call,
-    Picture,
-    Result,
-    a_click,
-    a_list,
-    a_mapping,
-    a_string,
-    an_integer,
-    refuse_more,
-    the_rest,
-)
+from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, the_rest
+from deskhand.providers.values import Call, Picture, Result, a_click, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,6 +21,7 @@ from deskhand.providers.anthropic.editing import EDITORS, edit_of, name_of
 from deskhand.providers.anthropic.inputs import write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, outcome_of, said
 from deskhand.providers.bedrock.converse import flat_actions, image_of, picture_of, single
+from deskhand.providers.payload import a_list, a_mapping, a_string, the_rest
 from deskhand.providers.values import (
     Call,
     EditAnswer,
@@ -29,11 +30,7 @@ from deskhand.providers.values import (
     SafetyCheck,
     ShellAnswer,
     ShellCall,
-    a_list,
-    a_mapping,
-    a_string,
     refuse_more_of_a_command,
-    the_rest,
 )
 
 if TYPE_CHECKING:

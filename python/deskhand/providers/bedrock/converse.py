@@ -16,20 +16,8 @@ from deskhand.providers.anthropic.editing import EDITORS, edit_of
 from deskhand.providers.anthropic.editing import declaration as editor_declaration
 from deskhand.providers.anthropic.inputs import VERSIONS, read, rules_of, write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, mime_of, outcome_of, said
-from deskhand.providers.values import (
-    Call,
-    EditAnswer,
-    EditCall,
-    Picture,
-    Result,
-    ShellAnswer,
-    ShellCall,
-    a_list,
-    a_mapping,
-    a_string,
-    one_picture,
-    the_rest,
-)
+from deskhand.providers.payload import a_list, a_mapping, a_string, the_rest
+from deskhand.providers.values import Call, EditAnswer, EditCall, Picture, Result, ShellAnswer, ShellCall, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,9 +14,10 @@ from deskhand.providers.anthropic.loop import SHELL_TIMEOUT, SIZE, carry_out
 from deskhand.providers.anthropic.wire import NOT_EXECUTED
 from deskhand.providers.bedrock import agentcore, agents, converse
 from deskhand.providers.editors import carry_out_edit
+from deskhand.providers.payload import a_list, a_mapping
 from deskhand.providers.session import AsyncSeat, Seat
 from deskhand.providers.shell_calls import carry_out_shell, with_seat
-from deskhand.providers.values import Call, EditAnswer, Result, ShellAnswer, ShellCall, a_list, a_mapping
+from deskhand.providers.values import Call, EditAnswer, Result, ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,8 @@ from deskhand import actions as a
 from deskhand._native import __version__
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.outcomes import notes_on
-from deskhand.providers.values import Picture, a_list, a_mapping, a_number, an_integer
+from deskhand.providers.payload import a_list, a_mapping, a_number, an_integer
+from deskhand.providers.values import Picture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -20,10 +20,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict, cast
 
 from deskhand.errors import ActionError, shown
-from deskhand.providers.values import Picture, a_list, a_mapping, a_string, picture_of_url
+from deskhand.providers.payload import a_list, a_mapping, a_string, picture_of_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from deskhand.providers.values import Picture
 
 __all__ = [
     "AgentMessage",

@@ -16,22 +16,8 @@ from deskhand import actions as a
 from deskhand._core.geometry import Point
 from deskhand.desktop.translate import PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.values import (
-    Call,
-    Finish,
-    Result,
-    SafetyCheck,
-    Step,
-    a_click,
-    a_list,
-    a_mapping,
-    a_string,
-    an_integer,
-    clicked,
-    picture_of_url,
-    refuse_more,
-    the_rest,
-)
+from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, picture_of_url, the_rest
+from deskhand.providers.values import Call, Finish, Result, SafetyCheck, Step, a_click, clicked, refuse_more
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport

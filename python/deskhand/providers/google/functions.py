@@ -34,7 +34,8 @@ from deskhand.actions import (
 )
 from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.values import Browse, Step, a_list, a_number, a_string, refuse_more, the_rest
+from deskhand.providers.payload import a_list, a_number, a_string, the_rest
+from deskhand.providers.values import Browse, Step, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -18,19 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.google.functions import FUNCTIONS, GRID, WHO, args_of, on_grid, steps_of
-from deskhand.providers.values import (
-    Call,
-    Picture,
-    Result,
-    SafetyCheck,
-    a_list,
-    a_mapping,
-    a_point,
-    a_string,
-    one_picture,
-    picture_of_base64,
-    the_rest,
-)
+from deskhand.providers.payload import a_list, a_mapping, a_point, a_string, picture_of_base64, the_rest
+from deskhand.providers.values import Call, Picture, Result, SafetyCheck, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,18 +15,8 @@ from typing import TYPE_CHECKING, Any
 from deskhand import actions as act
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic import inputs
-from deskhand.providers.values import (
-    Browse,
-    Call,
-    Result,
-    a_list,
-    a_mapping,
-    a_point,
-    a_string,
-    one_picture,
-    picture_of_url,
-    refuse_more,
-)
+from deskhand.providers.payload import a_list, a_mapping, a_point, a_string, picture_of_url
+from deskhand.providers.values import Browse, Call, Result, one_picture, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

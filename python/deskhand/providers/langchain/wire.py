@@ -21,16 +21,8 @@ from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.action_tools import decode_tool, encode_plain
 from deskhand.providers.mcp.wire import TOOL
 from deskhand.providers.mcp.wire import tools as all_tools
-from deskhand.providers.values import (
-    Call,
-    Result,
-    a_list,
-    a_mapping,
-    a_string,
-    one_picture,
-    picture_of_base64,
-    the_rest,
-)
+from deskhand.providers.payload import a_list, a_mapping, a_string, picture_of_base64, the_rest
+from deskhand.providers.values import Call, Result, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

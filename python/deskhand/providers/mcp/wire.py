@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Any
 from deskhand.actions import ACTIONS, Action, CursorPosition
 from deskhand.errors import UnsupportedAction
 from deskhand.providers.action_tools import decode_tool, describe, encode_plain, is_read_only, schema, whole_schema
-from deskhand.providers.values import (
-    Call,
-    Result,
-    a_list,
-    a_mapping,
-    a_point,
-    a_string,
-    one_picture,
-    picture_of_base64,
-    the_rest,
-)
+from deskhand.providers.payload import a_list, a_mapping, a_point, a_string, picture_of_base64, the_rest
+from deskhand.providers.values import Call, Result, one_picture
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Viewport

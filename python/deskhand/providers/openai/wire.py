@@ -17,21 +17,8 @@ from deskhand._core.geometry import Viewport
 from deskhand._core.keys import is_modifier, parse_keys
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.values import (
-    Call,
-    Picture,
-    Result,
-    SafetyCheck,
-    a_click,
-    a_list,
-    a_mapping,
-    a_string,
-    an_integer,
-    clicked,
-    picture_of_url,
-    refuse_more,
-    the_rest,
-)
+from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, picture_of_url, the_rest
+from deskhand.providers.values import Call, Picture, Result, SafetyCheck, a_click, clicked, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

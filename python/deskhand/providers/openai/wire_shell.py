@@ -16,20 +16,18 @@ from typing import TYPE_CHECKING, Any
 from deskhand.errors import ActionError, shown
 from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers.outcomes import CANCELLED, REFUSED, failure_of, how_it_ended, status_of
-from deskhand.providers.values import (
-    ShellAnswer,
-    ShellCall,
+from deskhand.providers.payload import (
     a_command,
     a_list,
     a_mapping,
     a_string,
     an_integer,
     length_of,
-    refuse_more_of_a_command,
     the_rest,
     timeout_of,
     variables_of,
 )
+from deskhand.providers.values import ShellAnswer, ShellCall, refuse_more_of_a_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

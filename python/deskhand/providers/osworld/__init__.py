@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from deskhand.errors import ActionError
 from deskhand.providers.osworld.computer_13 import decode_action, encode_action
 from deskhand.providers.osworld.pyautogui import decode_source, encode_source
+from deskhand.providers.payload import a_mapping
 from deskhand.providers.session import AsyncSeat, Seat
-from deskhand.providers.values import Call, Picture, Result, a_mapping
+from deskhand.providers.values import Call, Picture, Result
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Viewport

@@ -13,19 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as a
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.values import (
-    Finish,
-    Step,
-    a_click,
-    a_list,
-    a_mapping,
-    a_number,
-    a_string,
-    an_integer,
-    clicked,
-    refuse_more,
-    the_rest,
-)
+from deskhand.providers.payload import a_list, a_mapping, a_number, a_string, an_integer, the_rest
+from deskhand.providers.values import Finish, Step, a_click, clicked, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

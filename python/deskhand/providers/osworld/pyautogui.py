@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from deskhand import actions as a
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.osworld.computer_13 import clicks, turns
-from deskhand.providers.values import Finish, Step, a_list, a_number, a_string, an_integer
+from deskhand.providers.payload import a_list, a_number, a_string, an_integer
+from deskhand.providers.values import Finish, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

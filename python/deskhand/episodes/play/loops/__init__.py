@@ -16,7 +16,7 @@ from deskhand.errors import EpisodeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deskhand.episodes.play.agents import Episode
+    from deskhand.episodes.play.episode import Episode
 
 __all__ = ["chosen", "made", "tell"]
 

@@ -10,7 +10,7 @@ from deskhand.providers import agent_framework
 from deskhand.providers.session import Seat
 
 if TYPE_CHECKING:
-    from deskhand.episodes.play.agents import Agent, Episode
+    from deskhand.episodes.play.episode import Agent, Episode
 
 __all__ = ["agent"]
 

@@ -9,7 +9,7 @@ from deskhand.episodes.play.loops import chosen, made, tell
 from deskhand.providers import anthropic
 
 if TYPE_CHECKING:
-    from deskhand.episodes.play.agents import Agent, Episode
+    from deskhand.episodes.play.episode import Agent, Episode
 
 __all__ = ["agent"]
 

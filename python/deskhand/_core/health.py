@@ -1,0 +1,46 @@
+"""How a desktop is, and what is expected of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Expected", "Health"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What belongs to a desktop that has started, as far as who asks knows: of somebody else's, nothing.
+
+    Attributes:
+        manager: Whether a window manager.
+        picture: Whether something is drawn, the pointer's image included; a bare X server is all black.
+        panel: The class of the panel's window, in small letters; empty for none.
+    """
+
+    manager: bool = False
+    picture: bool = False
+    panel: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How a desktop is: for each probe what is wrong, in a few words, empty where nothing is.
+
+    Attributes:
+        started: The window manager and the panel that belong to it are there, and something has been drawn.
+        live: It answers.
+        ready: Input arrives. What is not live, or was opened to look only, is not.
+    """
+
+    started: str = ""
+    live: str = ""
+    ready: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not (self.started or self.live or self.ready)
+
+    def __str__(self) -> str:
+        wrong = [f"{name}: {value}" for name in ("started", "live", "ready") if (value := getattr(self, name))]
+        return "; ".join(wrong) or "started, live and ready"

@@ -1,0 +1,80 @@
+"""One desktop of a pool, for as long as somebody has it."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from deskhand.desktop.desktop import Desktop, core_of
+from deskhand.errors import ActionError, BackendError
+from deskhand.pool.worker import PoolWorker, Ticket, latest
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["Lease"]
+
+
+class Lease:
+    """What `Pool.acquire` returns."""
+
+    # For one whose making is interrupted.
+    _ticket: Ticket | None = None
+    _desktop: Desktop | None = None
+
+    def __init__(self, keeper: PoolWorker, timeout: float | None) -> None:
+        self._keeper = keeper
+        self._timeout = timeout
+        # Unlike a Future or a Condition it may be interrupted at any moment.
+        self._told: queue.SimpleQueue[Desktop | BaseException] = queue.SimpleQueue()
+
+    def __enter__(self) -> Desktop:
+        if self._ticket is not None:
+            raise ActionError("what acquire() returned can be entered once: call it again for another desktop")
+        self._ticket = Ticket(self._told.put)
+        try:
+            return self._obtain(self._ticket)
+        except BaseException:
+            self._leave()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+
+    def cancel(self) -> None:
+        """From any thread: it is waited for no longer, and entering raises BackendError. Who has a desktop keeps it."""
+        self._told.put(BackendError("the desktop is not wanted any more"))
+
+    def __del__(self) -> None:
+        # A Ctrl-C may come when `__exit__` has hardly begun.
+        if self._ticket is not None and not sys.is_finalizing():
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._desktop is not None:
+            core_of(latest(self._desktop)).revoke()
+            self._desktop = None
+        if self._ticket is not None:
+            # In this order: interrupted in between, it is told twice, which is harmless.
+            self._keeper.leave(self._ticket)
+            self._ticket = None
+
+    def _obtain(self, ticket: Ticket) -> Desktop:
+        begun = time.monotonic()
+        self._keeper.ask(ticket)
+        while True:
+            left = None if self._timeout is None else max(0.0, begun + self._timeout - time.monotonic())
+            try:
+                told = self._told.get(timeout=left)
+            except queue.Empty:
+                raise self._keeper.exhausted(time.monotonic() - begun) from self._keeper.failure
+            if isinstance(told, BaseException):
+                raise told
+            if self._keeper.is_fit(told):
+                self._desktop = told
+                return told
+            self._keeper.ask_again(ticket)

@@ -1,0 +1,44 @@
+"""What a pool says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deskhand.desktop.desktop import Desktop
+
+__all__ = ["PoolStatus", "ResetBy"]
+
+
+ResetBy: TypeAlias = "Literal['fresh', 'session'] | Callable[[Desktop], object]"
+"""What is done to a desktop between two users; see `Pool`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatus:
+    """How many desktops of a pool are doing what.
+
+    Attributes:
+        size: How many there may be.
+        ready: Waiting for a user.
+        used: In use.
+        starting: Being launched, or made as new.
+        ending: Being closed.
+        waiting: Callers that wait for one.
+        failed: Launches and resets that have failed since the pool was made.
+        lost: Idle desktops that were found dead, and replaced, since the pool was made.
+        trouble: Why the latest launch or reset failed; empty where none has.
+    """
+
+    size: int
+    ready: int = 0
+    used: int = 0
+    starting: int = 0
+    ending: int = 0
+    waiting: int = 0
+    failed: int = 0
+    lost: int = 0
+    trouble: str = ""
