@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from deskhand._core.events import ButtonDown, KeyDown
     from deskhand._core.formats import Format
     from deskhand._core.geometry import Point, Size
+    from deskhand._core.health import Health
     from deskhand._core.observation import Observation, Screenshot
     from deskhand._core.settle import Settle
     from deskhand._core.sizes import PictureSize
     from deskhand._core.window import Window
     from deskhand.actions import Action, CarriesAction
     from deskhand.desktop.desktop import Desktop
-    from deskhand.desktop.health import Health
     from deskhand.desktop.operations import Call, Interceptor, Operation, SafetyCheck
     from deskhand.machine.interface import CommandResult, Listing, Usage, Where
     from deskhand.machine.program import Program
