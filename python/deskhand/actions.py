@@ -532,7 +532,7 @@ class Type(Action):
             text = Secret(text)
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "paste", paste)
-        object.__setattr__(self, "secret", secret or isinstance(text, Secret))
+        object.__setattr__(self, "secret", secret if secret is not False else isinstance(text, Secret))
         if secret is True and text == _MASKED:
             raise ActionError("type: text: the dictionary form of a secret does not have it: give the secret itself")
         self.__post_init__()

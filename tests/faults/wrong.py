@@ -77,7 +77,7 @@ def examine(
     for call in calls:
         worst, which = 0.0, ""
         with beside_control() as seen:
-            for parameter, value in _wrong(call):
+            for parameter, value in wrong_arguments(call):
                 must = must_be_refused(parameter, value)
                 if only == ("others" if must else "refused"):
                     continue
@@ -94,7 +94,8 @@ def examine(
     return wrong
 
 
-def _wrong(call: PublicCall) -> Iterator[tuple[Parameter, object]]:
+def wrong_arguments(call: PublicCall) -> Iterator[tuple[Parameter, object]]:
+    """Each parameter with each value but its default."""
     for parameter in call.parameters:
         for value in WRONG:
             if value is not parameter.default and (type(value), value) != (type(parameter.default), parameter.default):

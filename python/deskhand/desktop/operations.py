@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from deskhand._core.arguments import expect
+from deskhand._core.arguments import expect, expect_several, expect_text
 from deskhand._core.attempts import Attempt
 from deskhand.errors import ActionError, shown
 
@@ -40,6 +40,12 @@ class SafetyCheck:
     code: str | None = None
     message: str | None = None
 
+    def __post_init__(self) -> None:
+        expect_text("SafetyCheck.id", self.id)
+        for name, value in (("code", self.code), ("message", self.message)):
+            if value is not None:
+                expect_text(f"SafetyCheck.{name}", value)
+
 
 class Call:
     """One call of a provider's tool: who asks for what is done.
@@ -63,12 +69,19 @@ class Call:
         turn: str = "",
         safety_checks: Iterable[SafetyCheck] = (),
     ) -> None:
-        """See the attributes."""
-        self.provider: str = provider
-        self.call_id: str = call_id
-        self.agent: str = agent
-        self.turn: str = turn
-        self.safety_checks: tuple[SafetyCheck, ...] = tuple(safety_checks)
+        """See the attributes.
+
+        Raises:
+            ActionError: One is of another type.
+        """
+        self.provider: str = expect_text("Call.provider", provider)
+        self.call_id: str = expect_text("Call.call_id", call_id)
+        self.agent: str = expect_text("Call.agent", agent)
+        self.turn: str = expect_text("Call.turn", turn)
+        self.safety_checks: tuple[SafetyCheck, ...] = tuple(
+            expect("each of Call.safety_checks", check, SafetyCheck)
+            for check in expect_several("Call.safety_checks", safety_checks)
+        )
         self._acknowledged: tuple[SafetyCheck, ...] = ()
 
     def __repr__(self) -> str:
@@ -150,6 +163,11 @@ class Operation:
     call: Call = field(default_factory=Call, compare=False, repr=False)
     desktop: Desktop | None = field(default=None, compare=False, repr=False)
     attempt: Attempt = field(default_factory=Attempt, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        expect_text("Operation.type", self.type)
+        expect_text("Operation.target", self.target)
+        expect("Operation.call", self.call, Call)
 
 
 class Interceptor(Protocol):
