@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from containers.helpers import left
-from faults.gone import ANSWERS, ANSWERS_LOST, examine
+from faults.gone import ANSWERS, ANSWERS_LOST, cut, examine
 from faults.helpers import until, within
 from faults.surface import Arguments
 
@@ -73,6 +73,23 @@ def test_whoever_calls_meanwhile_is_told(
     with within(2 * LIMIT, "closing"):
         shell.close()
         desktop.close()
+    assert left(engine, runtime) == []
+
+
+# The container lives on, and so does what is not asked of the X server.
+ANSWERS_INSIDE = ANSWERS_LOST | {
+    f"Desktop.{name}": "it is asked of the container"
+    for name in ("copy_in", "copy_out", "logs", "open_shell", "read_file", "shell", "usage", "view_file", "write_file")
+}
+
+
+def test_a_connection_that_breaks(contained: Callable[..., Desktop], engine: Engine, runtime: Path) -> None:
+    desktop = contained()
+    desktop.start("xterm")
+    arguments = Arguments(desktop, desktop.windows()[0])
+    cut(desktop)
+    wrong = examine(desktop, arguments, ANSWERS_INSIDE, limit=LIMIT, where="desktop")
+    assert not wrong, "\n".join(wrong)
     assert left(engine, runtime) == []
 
 

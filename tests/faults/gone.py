@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from typing import TYPE_CHECKING
 
@@ -49,6 +51,13 @@ ANSWERS_LOST = ANSWERS | {
 ANSWERS_HERE = ANSWERS_LOST | {"Desktop.open_shell": "a shell of this machine", "Desktop.shell": "its command"}
 # Last, in this order: these are its end, if not a refusal.
 _LAST = ("stop", "leave", "hand_over", "renew", "close")
+
+
+def cut(desktop: Desktop) -> None:
+    """Its connections end, whatever is at the other side."""
+    for number in desktop._core.backend.descriptors():
+        with socket.socket(fileno=os.dup(number)) as line:
+            line.shutdown(socket.SHUT_RDWR)
 
 
 def examine(

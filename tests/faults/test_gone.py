@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,19 +13,12 @@ import deskhand
 from conformance.servers import serving
 from deskhand import Desktop, Pool, PressKeys, ReleaseKeys
 from deskhand.machine.processes import Guard
-from faults.gone import ANSWERS, ANSWERS_HERE, examine
+from faults.gone import ANSWERS, ANSWERS_HERE, cut, examine
 from faults.helpers import display_files, guard_pid, listen, marked, server_pid, until
 from faults.surface import Arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def cut(desktop: Desktop) -> None:
-    """Its connections end, whatever is at the other side."""
-    for number in desktop._core.backend.descriptors():
-        with socket.socket(fileno=os.dup(number)) as line:
-            line.shutdown(socket.SHUT_RDWR)
 
 
 def shared_memory() -> int:
