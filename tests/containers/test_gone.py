@@ -36,7 +36,7 @@ def _remove(engine: Engine, name: str) -> None:
 
 
 def _kill_server(engine: Engine, name: str) -> None:
-    made = engine.api.exec_create(name, ["pkill", "-KILL", "Xvfb"])
+    made = engine.api.exec_create(name, ["pkill", "-KILL", "^X"])
     engine.api.exec_start(made["Id"], detach=True)
 
 
@@ -93,13 +93,14 @@ def test_a_connection_that_breaks(contained: Callable[..., Desktop], engine: Eng
     assert left(engine, runtime) == []
 
 
+@pytest.mark.parametrize("where", ["here", "remote"])
 @pytest.mark.parametrize("end", [*ENDS, "closed"])
 def test_whatever_is_called_afterwards(
-    contained: Callable[..., Desktop], engine: Engine, runtime: Path, end: str
+    contained: Callable[..., Desktop], engine: Engine, runtime: Path, end: str, where: str
 ) -> None:
-    desktop = contained()
+    desktop = contained(remote=where == "remote")
     desktop.start("xterm")
-    arguments = Arguments(desktop, desktop.windows()[0])
+    arguments = Arguments(desktop) if where == "remote" else Arguments(desktop, desktop.windows()[0])
     shell = desktop.open_shell()
     if end == "closed":
         desktop.close()
