@@ -58,6 +58,11 @@ def test_what_changed_and_how_it_came_to_rest() -> None:
     assert dict(moment.times) == elapsed
 
 
+def test_what_an_observation_tells_only_where_it_is_so() -> None:
+    [moment] = moments([performed(KeyPress(["a"]), settled=True, reason="quiet", unanswered=True, pasted=False)])
+    assert moment.facts == ("settled: quiet", "unanswered")
+
+
 def test_a_failed_action_says_why_and_whether_it_may_have_been_done() -> None:
     error = {"type": "Reconnected", "message": "the connection broke"}
     (moment,) = moments([performed(Type("x"), error=error, unknown=True, after=None)])

@@ -16,6 +16,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress, Point, Reason, Rect, Type
+from deskhand._core.observation import remarks
 from faults.helpers import until, window_expected
 
 from .stage import ANSWER, SCENES
@@ -233,6 +234,7 @@ def test_a_command_that_sleeps_between_its_lines_is_waited_out(desktop: deskhand
     desktop.perform(Type("sleep 600"))
     seen = desktop.perform(KeyPress(["enter"]))
     assert (seen.settled, seen.may_change) == (True, True)
+    assert remarks(seen) == {"may_change": True}
     # It does so on its own account now.
     assert not desktop.perform(Type("x")).may_change
     # In the background nobody waits for it.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Rect, Size, Viewport
     from deskhand._core.settle import Reason
 
-__all__ = ["Elapsed", "Observation", "Screenshot"]
+__all__ = ["REMARKS", "Elapsed", "Observation", "Screenshot", "remarks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +150,13 @@ class Observation(Screenshot):
     def changed(self) -> bool:
         """Whether anything changed, busy regions aside."""
         return bool(self.rects)
+
+
+REMARKS = ("pasted", "clipboard_lost", "pointer_moved", "unanswered", "may_change")
+"""What an observation tells only where it is so."""
+
+
+def remarks(seen: Observation) -> dict[str, bool | list[str]]:
+    """Those of an observation, ready for JSON; empty where there is nothing to tell."""
+    found = {name: getattr(seen, name) for name in REMARKS}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items() if value}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
+from deskhand._core.observation import remarks
 from deskhand._core.redaction import clean
 from deskhand.errors import ActionError
 from deskhand.launchers import registry
@@ -44,8 +45,6 @@ __all__ = [
 ]
 
 _SHOWN_RECTS = 8
-# What an observation tells only where it is so.
-_NOTES = ("pasted", "unanswered", "may_change")
 _Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
 
 
@@ -163,6 +162,10 @@ def _places(rects: Sequence[Rect]) -> str:
     return "; ".join(map(place, largest[:_SHOWN_RECTS])) + more
 
 
+def _notes(seen: Observation) -> list[str]:
+    return [name.replace("_", " ") for name, value in remarks(seen).items() if value is True]
+
+
 def describe(seen: Observation) -> str:
     """An observation in one line."""
     count = len(seen.rects)
@@ -173,7 +176,7 @@ def describe(seen: Observation) -> str:
     else:
         what = f"changed {count} places, the largest {_places([max(seen.rects, key=lambda r: r.width * r.height)])}"
     rest = "" if seen.settled else f", not settled ({seen.reason})"
-    notes = "".join(f", {note.replace('_', ' ')}" for note in _NOTES if getattr(seen, note))
+    notes = "".join(f", {note}" for note in _notes(seen))
     if seen.clipboard_lost:
         notes += f", and the clipboard has lost {clean(', '.join(seen.clipboard_lost))}"
     return f"{what}{rest}{notes}, {seen.elapsed.total * 1000:.0f} ms"
@@ -190,7 +193,7 @@ def explain(seen: Observation) -> str:
         ("elapsed", f"{elapsed.total * 1000:.1f} ms: {parts}"),
         ("cursor", f"{seen.cursor.x},{seen.cursor.y}"),
     ]
-    lines += [(note.replace("_", " "), "yes") for note in _NOTES if getattr(seen, note)]
+    lines += [(note, "yes") for note in _notes(seen)]
     if seen.clipboard_lost:
         lines.append(("lost", f"of the clipboard: {clean(', '.join(seen.clipboard_lost))}"))
     return "\n".join(f"{name:<8} {value}" for name, value in lines)
@@ -214,6 +217,7 @@ def observation_data(seen: Observation, file: str | None) -> dict[str, Any]:
         "generation": seen.generation,
         "pasted": seen.pasted,
         "clipboard_lost": list(seen.clipboard_lost),
+        "pointer_moved": seen.pointer_moved,
         "unanswered": seen.unanswered,
         "may_change": seen.may_change,
         "file": file,

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.observation import REMARKS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -142,7 +144,7 @@ def _came_of(turn: Turn, call: str, image: Callable[[str], str]) -> dict[str, An
     if turn.frame is not None and turn.kind in {"perform", "look"}:
         parts.append(_image(image(turn.frame)))
     kept = ("settled", "reason", "rects", "busy", "cursor", "unknown", "exit_code", "outcome", "withheld", "seconds")
-    extra = {name: event[name] for name in kept if event.get(name) is not None}
+    extra = {name: event[name] for name in (*kept, *REMARKS) if event.get(name) is not None}
     came: dict[str, Any] = {"source_call_id": call, "content": parts or ""}
     return came | ({"extra": extra} if extra else {})
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deskhand._core.observation import Observation
+from deskhand._core.observation import Observation, remarks
 from deskhand._core.redaction import Secret
 from deskhand.actions import Action, Type
 from deskhand.desktop.desktop import bare, core_of
@@ -417,6 +417,7 @@ class Recorder:
             "busy": [list(rect) for rect in answer.busy],
             "settled": answer.settled,
             "reason": str(answer.reason),
+            **remarks(answer),
             "cursor": list(answer.cursor),
             "elapsed": {name: round(getattr(elapsed, name), _DIGITS) for name in elapsed.__slots__},
             "error": None,

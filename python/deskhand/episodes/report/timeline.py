@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.observation import REMARKS
 from deskhand._core.redaction import clean
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[f
     facts = []
     if event.get("reason"):
         facts.append(("settled: " if event.get("settled") else "not settled: ") + str(event["reason"]))
+    facts += [name.replace("_", " ") for name in REMARKS if event.get(name)]
     if event.get("unknown"):
         facts.append("it may have been done or not")
     return Moment(

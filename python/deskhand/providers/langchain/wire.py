@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.geometry import Point
+from deskhand._core.observation import remarks
 from deskhand.actions import Action, CursorPosition
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.action_tools import decode_tool, encode_plain
@@ -140,6 +141,7 @@ def facts(result: Result) -> dict[str, Any]:
     known: dict[str, Any] = {"size": list(result.call.viewport.model), "denied": result.denied}
     if result.observation is not None:
         known |= {"changed": result.observation.changed, "settled": result.observation.settled}
+        known |= remarks(result.observation)
     return known
 
 

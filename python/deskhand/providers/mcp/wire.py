@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.observation import remarks
 from deskhand.actions import ACTIONS, Action, CursorPosition
 from deskhand.errors import UnsupportedAction
 from deskhand.providers.action_tools import decode_tool, describe, encode_plain, is_read_only, schema, whole_schema
@@ -33,6 +34,16 @@ _OUTPUT = {
         "changed": {"type": "boolean", "description": "Whether the screen changed."},
         "settled": {"type": "boolean", "description": "Whether it had come to rest when the screenshot was taken."},
         "may_change": {"type": "boolean", "description": "A command that sleeps goes on by itself: look again later."},
+        "unanswered": {
+            "type": "boolean",
+            "description": "A part of it may have been missed: look whether it was done.",
+        },
+        "pointer_moved": {
+            "type": "boolean",
+            "description": "Somebody else has moved the pointer since the last action.",
+        },
+        "pasted": {"type": "boolean", "description": "A text went through the clipboard."},
+        "clipboard_lost": {"type": "array", "items": {"type": "string"}, "description": "What the clipboard has lost."},
         "cursor": {"type": "array", "items": {"type": "integer"}, "description": "Where the pointer is, as [x, y]."},
     },
 }
@@ -100,8 +111,7 @@ def encode(result: Result) -> dict[str, Any]:
     if result.observation is not None:
         structured["changed"] = result.observation.changed
         structured["settled"] = result.observation.settled
-        if result.observation.may_change:
-            structured["may_change"] = True
+        structured |= remarks(result.observation)
     if result.cursor is not None:
         structured["cursor"] = list(result.cursor)
         content.append({"type": "text", "text": _where(result.cursor)})
