@@ -8,9 +8,9 @@ import pytest
 
 from deskhand import _native
 from deskhand._core.events import Event, KeyDown, KeyUp, Pause
+from deskhand.backends.events import encode
 from deskhand.backends.vnc.backend import VncBackend
 from deskhand.backends.vnc.keyboard import CAPS_LOCK, Keyboard
-from deskhand.backends.x11.backend import encode
 from deskhand.errors import BackendError
 
 if TYPE_CHECKING:

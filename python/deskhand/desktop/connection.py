@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from deskhand._core.attempts import Attempt
     from deskhand._core.geometry import Size
     from deskhand.backends.protocols import Backend
-    from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.operations import Interceptor
     from deskhand.machine.interface import Inside, Session, Where
     from deskhand.machine.processes import Programs
@@ -92,7 +91,7 @@ class Core:
         inside: Inside | None,
         view_only: bool,
         on_close: Sequence[Callable[[], None]],
-        renew: Callable[[], Desktop] | None,
+        renew: Callable[[], Core] | None,
         expected: Expected | None,
         clock: Callable[[], float],
     ) -> None:
@@ -113,7 +112,7 @@ class Core:
         self.watch: Watch = Watch(backend, clock)
         self.interceptors: tuple[Interceptor, ...] = ()
         self.attempts: dict[Attempt, int] = {}
-        self.successor: Desktop | None = None
+        self.successor: Core | None = None
         self.closed: bool = False
         self.acting: bool = False
         self.clipboard_lent: bool = False
@@ -504,7 +503,7 @@ class Core:
             finally:
                 self.backend.end()
 
-    def renew(self) -> Desktop:
+    def renew(self) -> Core:
         """See `Desktop.renew`. What is returned has no interceptors yet."""
         self.owner.refuse_if_parent("this desktop")
         if self._renew is None:
@@ -517,7 +516,7 @@ class Core:
             try:
                 with losses_told(self):
                     self._forget_stop()
-                    check_alive(self)
+                    check_alive(self.backend)
                     self._close_shells()
                     self.backend.close()
                     renewed = self._renew()
@@ -528,15 +527,15 @@ class Core:
             self.successor = renewed
             return renewed
 
-    def hand_over(self, wrap: Callable[[Core], Desktop]) -> Desktop:
-        """See `Desktop.hand_over`. `wrap` makes a desktop of the new core."""
+    def hand_over(self) -> Core:
+        """See `Desktop.hand_over`."""
         with self._last_turn("hand_over"):
             if self.closed:
                 raise Closed(self._end_told)
             with losses_told(self):
                 self.release_strays()
                 self._forget_stop()
-                check_alive(self)
+                check_alive(self.backend)
                 self._close_shells()
             other = copy.copy(self)
             # A list of pressed keys, a memory of what was seen and a lock of its own; the rest is the desktop's.
@@ -556,8 +555,8 @@ class Core:
             )
             self.closed = True
             self._ending = Ending()
-            self.successor = wrap(other)
-            return self.successor
+            self.successor = other
+            return other
 
     @contextlib.contextmanager
     def _last_turn(self, what: str) -> Iterator[None]:

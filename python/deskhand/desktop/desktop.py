@@ -131,7 +131,7 @@ class Desktop:
             inside=inside,
             view_only=view_only,
             on_close=on_close,
-            renew=renew,
+            renew=None if renew is None else lambda: core_of(renew()),
             expected=expected,
             clock=clock,
         )
@@ -855,7 +855,8 @@ class Desktop:
             DesktopLost: It is gone; everything has been ended, as by `close`.
             DeskhandError: Any other: a part did not come up again; everything has been ended, as by `close`.
         """
-        return self._core.renew().keep(*self._core.interceptors)
+        core = self._core.renew()
+        return self._view(core, core.interceptors).keep(*self._core.interceptors)
 
     def hand_over(self) -> Desktop:
         """Another object for this desktop as it is; with this one, and every view of it, nobody can do anything any more.
@@ -866,12 +867,14 @@ class Desktop:
             Closed: It is closed.
             DesktopLost: It is gone.
         """
-        return self._core.hand_over(lambda core: self._view(core, core.interceptors))
+        core = self._core.hand_over()
+        return self._view(core, core.interceptors)
 
     @property
     def successor(self) -> Desktop | None:
         """The object that `hand_over` or `renew` has made of this desktop."""
-        return self._core.successor
+        core = self._core.successor
+        return None if core is None else self._view(core, core.interceptors)
 
     def leave(self, socket: str) -> int:
         """End the connection and leave what was launched running; see `deskhand.launchers.local.launch.leave_running`.

@@ -6,14 +6,15 @@ This module owns which errors may be about that, and who is asked. What must nev
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from deskhand.errors import BackendError, DesktopLost, LaunchFailed, Reconnected, ServerSilent, ShellError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.desktop.connection import Core
+    from deskhand.backends.protocols import Backend
+    from deskhand.machine.interface import Inside
 
 __all__ = ["MAY_TELL_OF_A_LOSS", "check_alive", "loss_behind", "losses_told", "raise_told"]
 
@@ -22,8 +23,19 @@ MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, TimeoutError)
 _ALIVE_LIMIT = 1.0
 
 
+class Mortal(Protocol):
+    """What can be lost: a desktop's core."""
+
+    inside: Inside | None
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether its guard has ended."""
+        ...
+
+
 @contextlib.contextmanager
-def losses_told(core: Core) -> Iterator[None]:
+def losses_told(core: Mortal) -> Iterator[None]:
     """Around what is done on a desktop or its machine.
 
     Raises:
@@ -35,7 +47,7 @@ def losses_told(core: Core) -> Iterator[None]:
         raise_told(core, error)
 
 
-def raise_told(core: Core, error: Exception) -> NoReturn:
+def raise_told(core: Mortal, error: Exception) -> NoReturn:
     """Raise the loss that this error is about, or the error."""
     lost = None if isinstance(error, Reconnected | ServerSilent) else loss_behind(core, error)
     if lost is None or lost is error:
@@ -43,7 +55,7 @@ def raise_told(core: Core, error: Exception) -> NoReturn:
     raise lost from error
 
 
-def loss_behind(core: Core, error: Exception) -> DesktopLost | None:
+def loss_behind(core: Mortal, error: Exception) -> DesktopLost | None:
     """The loss that an error is about, as far as that is known; None where nothing is lost."""
     found = error if isinstance(error, DesktopLost) else None
     if core.inside is not None:
@@ -53,13 +65,13 @@ def loss_behind(core: Core, error: Exception) -> DesktopLost | None:
     return found
 
 
-def check_alive(core: Core) -> None:
+def check_alive(backend: Backend) -> None:
     """Raise if the desktop is lost; one that says nothing may not be. The caller has its lock."""
-    core.backend.begin()
-    core.backend.allow(_ALIVE_LIMIT)
+    backend.begin()
+    backend.allow(_ALIVE_LIMIT)
     try:
-        core.backend.round_trip()
+        backend.round_trip()
     except (ServerSilent, Reconnected):
         pass
     finally:
-        core.backend.end()
+        backend.end()

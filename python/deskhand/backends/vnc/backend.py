@@ -19,9 +19,9 @@ from deskhand._core.forks import share
 from deskhand._core.geometry import Size
 from deskhand._core.settle import Activity, Lag
 from deskhand._native import Interrupted, Screen, Vnc
+from deskhand.backends.events import encode
 from deskhand.backends.vnc.keyboard import BUDGET, CAPS_LOCK, NUM_LOCK, Keyboard, locks_needed
 from deskhand.backends.vnc.login import enter
-from deskhand.backends.x11.backend import encode
 from deskhand.errors import BackendError, ConnectFailed, DesktopLost, Reconnected, UnsupportedAction
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from Xlib import xauth
 
-from deskhand._core.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, Pause, PointerMove, Step
 from deskhand._core.forks import share
 from deskhand._core.geometry import Rect, Size
 from deskhand._core.settle import Activity, Lag
@@ -22,11 +21,14 @@ from deskhand._core.untrusted import PinnedSocket
 from deskhand._core.window import Window
 from deskhand._native import X11, Screen
 from deskhand._native import glance as native_glance
+from deskhand.backends.events import encode
 from deskhand.backends.protocols import Missed
 from deskhand.errors import ConnectFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from deskhand._core.events import Event, Step
 
 __all__ = ["Throttled", "X11Backend", "cookie_for", "driver_name", "glance"]
 
@@ -37,21 +39,6 @@ _COOKIE = b"MIT-MAGIC-COOKIE-1"
 
 # The reader prints its warnings on standard output, where a program may be reading JSON.
 xauth.print = lambda *_: None
-
-# The kinds of `rust/python/src/x11.rs`.
-_ENCODE: dict[type, Callable[[Event], tuple[int, int, int]]] = {
-    PointerMove: lambda e: (0, e.x, e.y),  # type: ignore[union-attr] # the key of this table is the type of `e`
-    ButtonDown: lambda e: (1, e.button, 1),  # type: ignore[union-attr]
-    ButtonUp: lambda e: (1, e.button, 0),  # type: ignore[union-attr]
-    KeyDown: lambda e: (2, e.keysym, 1),  # type: ignore[union-attr]
-    KeyUp: lambda e: (2, e.keysym, 0),  # type: ignore[union-attr]
-    Pause: lambda e: (3, round(e.seconds * 1000), 0),  # type: ignore[union-attr]
-}
-
-
-def encode(events: Sequence[Event]) -> list[tuple[int, int, int]]:
-    """The events as numbers."""
-    return [_ENCODE[type(event)](event) for event in events]
 
 
 def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple[bytes, bytes, Path | None]:

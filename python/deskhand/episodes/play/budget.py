@@ -17,6 +17,7 @@ from deskhand.desktop.desktop import bare
 from deskhand.episodes.outcome import Cause
 from deskhand.episodes.play.failures import unwritten
 from deskhand.episodes.play.supervision import Ended
+from deskhand.episodes.record.bounds import COUNTED
 from deskhand.errors import ActionError, EpisodeError, RecordFull
 from deskhand.machine.program import Program
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Operation
     from deskhand.episodes.tasks.task import Limits
 
-__all__ = ["COUNTED", "Gate", "Record", "Unrecorded"]
+__all__ = ["Gate", "Record", "Unrecorded"]
 
 _ONLY_LOOKS = (CursorPosition, TakeScreenshot, Zoom)
 # Nobody looks so often who means to act, and every look is a line of the record.
@@ -40,9 +41,6 @@ _SPENDS = 10_000
 # Beyond it nobody has spent, and a ledger has no number for it.
 _MOST_SPENT = 10**15
 _OVER = "the agent's part is over"
-
-COUNTED = frozenset({"perform", "screenshot", "start", "shell", "host_shell", "read_file", "write_file"})
-"""Operations that are a step or a look, and that are written down."""
 
 
 class Record(Protocol):

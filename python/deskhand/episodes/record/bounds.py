@@ -1,10 +1,13 @@
-"""How much a record may hold."""
+"""What a record holds, and how much."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Bounds", "Totals"]
+__all__ = ["COUNTED", "Bounds", "Totals"]
+
+COUNTED = frozenset({"perform", "screenshot", "start", "shell", "host_shell", "read_file", "write_file"})
+"""Operations that are a step or a look of an agent's, and that are written down."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ from deskhand._core.observation import Observation, remarks
 from deskhand._core.redaction import Secret
 from deskhand.actions import Action, Type
 from deskhand.desktop.desktop import bare, core_of
-from deskhand.episodes.play.budget import COUNTED
-from deskhand.episodes.record.bounds import Bounds, Totals
+from deskhand.episodes.record.bounds import COUNTED, Bounds, Totals
 from deskhand.episodes.record.sanitize import harmless
 from deskhand.errors import ActionError, DeskhandError, DesktopLost, EpisodeError, PolicyDenied, RecordFull
 from deskhand.machine.interface import CommandResult
