@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand.launchers.docker.copying import LeftOut, pack, spooled, staged
+from deskhand.launchers.docker.copying import pack, spooled, staged
+from deskhand.launchers.left_out import LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

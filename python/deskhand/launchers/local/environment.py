@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.errors import ActionError, BackendError
-from deskhand.launchers.docker.copying import LeftOut, kind_of
+from deskhand.launchers.left_out import LeftOut, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,74 @@
+"""What a copy of a tree leaves out, and the warning that says so."""
+
+from __future__ import annotations
+
+import re
+import stat
+import warnings
+
+from deskhand.machine.interface import LeftOutWarning
+
+__all__ = ["LeftOut", "kind_of"]
+
+_KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
+# How many things that are missing in a copy are named.
+_MOST_NAMED = 100
+# Characters of such a name; a path is to be found by it.
+_LONGEST_NAMED = 500
+# What GNU tar says of a tree that changes, or has a socket, and does not fail for (it ends with 0 or 1).
+_SAID = re.compile(
+    r"tar: (?:\./)?(?P<name>.*): (?P<what>socket ignored|file changed as we read it|File removed before we read it"
+    r"|File shrank by \d+ bytes; padding with zeros)"
+)
+_MEANT = {
+    "socket ignored": "a socket",
+    "file changed as we read it": "it changed while it was copied",
+    "File removed before we read it": "it was removed meanwhile",
+}
+
+
+class LeftOut:
+    """What is not in a copy as it is in the tree."""
+
+    def __init__(self) -> None:
+        """Nothing is."""
+        self._named: list[str] = []
+        self._more = 0
+
+    def note(self, name: str, reason: str) -> None:
+        """Something more, by its path."""
+        if len(self._named) < _MOST_NAMED:
+            text = repr(name)
+            cut = (
+                text
+                if len(text) <= _LONGEST_NAMED
+                else f"{text[: _LONGEST_NAMED // 2]}...{text[-_LONGEST_NAMED // 2 :]}"
+            )
+            self._named.append(f"{cut} ({reason})")
+        else:
+            self._more += 1
+
+    def note_said(self, errors: bytes) -> bool:
+        """What GNU tar has said as it wrote the tree; False if something else went wrong."""
+        lines = [_SAID.fullmatch(line) for line in errors.decode("utf-8", "surrogateescape").splitlines()]
+        for said in lines:
+            if said is not None:
+                self.note(said["name"], _MEANT.get(said["what"], "it became shorter while it was copied"))
+        return None not in lines
+
+    def tell(self, what: str) -> tuple[str, ...]:
+        """Warn of it, and name it.
+
+        Args:
+            what: What was copied.
+        """
+        if not self._named:
+            return ()
+        found = (*self._named, *([f"{self._more} more"] if self._more else []))
+        warnings.warn(f"not all of {what} was copied as it is: {', '.join(found)}", LeftOutWarning, stacklevel=2)
+        return found
+
+
+def kind_of(mode: int) -> str:
+    """What is left out of every copy, by its mode; empty for a file, a directory or a symbolic link."""
+    return _KINDS.get(stat.S_IFMT(mode), "")
