@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-import deskhand
+from deskhand._native import __version__
 from deskhand.cli.common import clean, examples
+from deskhand.errors import DeskhandError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +82,7 @@ class _Commands(click.Group):
     ),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(deskhand.__version__, prog_name="deskhand")
+@click.version_option(__version__, prog_name="deskhand")
 def commands() -> None:
     """Act on a Linux desktop, wait until the screen has answered, see what changed."""
 
@@ -116,7 +117,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # The reader has seen enough. What is still buffered must not fail again when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (deskhand.DeskhandError, OSError) as error:
+    except (DeskhandError, OSError) as error:
         click.echo("deskhand: " + clean(str(error), keep="\n"), err=True)
         return 1
     return code if isinstance(code, int) else 0

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import deskhand
+from deskhand._native import __version__
 from deskhand.episodes.record import atif, osworld_format
 from deskhand.episodes.record.reader import key_of
 from deskhand.episodes.record.transcript_turns import first_frame, turns
@@ -139,7 +139,7 @@ def _atif(recording: Recording, here: Path) -> tuple[str, ...]:
         instruction=str(recording.begin.get("instruction", "")),
         first=first_frame(recording.events),
         result=recording.result or {},
-        version=deskhand.__version__,
+        version=__version__,
         image=image,
         stamp=lambda wall: datetime.fromtimestamp(wall, UTC).isoformat(),
     )

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from PIL import Image
 
-from deskhand import __version__
 from deskhand._core.formats import data_url
+from deskhand._native import __version__
 from deskhand.episodes.record.reader import key_of, open_run
 from deskhand.episodes.report import plots
 from deskhand.episodes.report.summary import PHASES, Summary, compare, split, summarize

@@ -10,8 +10,8 @@ import contextlib
 import hmac
 from typing import TYPE_CHECKING, Any, cast
 
-import deskhand
 from deskhand._core.extras import load
+from deskhand._native import __version__
 from deskhand.errors import ActionError
 from deskhand.providers import mcp
 from deskhand.providers.mcp.wire import tools
@@ -47,7 +47,7 @@ def make_server(seat: AsyncSeat, *, single: bool) -> Server[Any]:
         return types.CallToolResult.model_validate(result)
 
     if hasattr(lowlevel.Server, "call_tool"):
-        server = lowlevel.Server(_NAME, version=deskhand.__version__)
+        server = lowlevel.Server(_NAME, version=__version__)
 
         async def list_tools() -> Any:
             return listed()
@@ -63,9 +63,7 @@ def make_server(seat: AsyncSeat, *, single: bool) -> Server[Any]:
     async def on_call_tool(_: Any, params: Any) -> Any:
         return await called(params.name, params.arguments)
 
-    server = lowlevel.Server(
-        _NAME, version=deskhand.__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool
-    )
+    server = lowlevel.Server(_NAME, version=__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool)
     return cast("Server[Any]", server)
 
 
