@@ -31,8 +31,9 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from numbers import Real
 from typing import Any, ClassVar, Protocol, SupportsIndex
 
+from deskhand._core.chords import parse_keys
 from deskhand._core.geometry import Rect
-from deskhand._core.keys import is_modifier, parse_keys
+from deskhand._core.keys import is_modifier
 from deskhand._core.redaction import MASK, Secret
 from deskhand.errors import ActionError, Untypable, shown
 
@@ -474,7 +475,7 @@ class Scroll(Action):
 
 @dataclass(frozen=True, slots=True)
 class KeyPress(Action):
-    """Press a chord and release it; key names as in `deskhand._core.keys.parse_keys`.
+    """Press a chord and release it; key names as in `deskhand._core.chords.parse_keys`.
 
     With ``repeat`` (1...100) the modifiers it begins with stay down and the rest is pressed so many times.
     """

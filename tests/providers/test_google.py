@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskhand import actions as a
+from deskhand._core.chords import parse_keys
 from deskhand._core.geometry import Rect, Size, Viewport
-from deskhand._core.keys import parse_keys
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction
 from deskhand.providers.google import wire
 from deskhand.providers.google.wire import decode, decode_result, encode, encode_call

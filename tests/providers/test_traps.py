@@ -16,8 +16,8 @@ from google.genai import types
 
 from deskhand import CommandResult, Desktop, Point, Size, UnsupportedAction, Viewport
 from deskhand import actions as a
+from deskhand._core.chords import parse_keys
 from deskhand._core.events import ButtonDown
-from deskhand._core.keys import parse_keys
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.translate import PIXELS_PER_NOTCH, translate
 from deskhand.errors import ActionError, OutOfBounds

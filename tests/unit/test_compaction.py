@@ -15,7 +15,7 @@ from PIL import Image
 
 from deskhand import ActionError
 from deskhand.execution import Compacted, CompactionStrategy, compact, compact_async, estimate_tokens
-from deskhand.execution.compaction import LEFT_OUT, default_priority
+from deskhand.execution.compaction_options import LEFT_OUT, default_priority
 from deskhand.providers.cua import messages as m
 from deskhand.providers.payload import picture_of_url
 from deskhand.providers.values import Picture

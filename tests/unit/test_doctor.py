@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deskhand.cli import doctor as module
-from deskhand.cli.doctor import Check, DisplayFacts, Facts, Fonts, Lock, State, System, Target, judge, probe
+from deskhand.cli.doctor import Check, State, judge
+from deskhand.cli.doctor_facts import DisplayFacts, Facts, Fonts, Lock, System, Target, probe
 from deskhand.errors import BackendError, ConnectFailed
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskhand._core import keys as key_table
-from deskhand._core.keys import char_keysym, chord_names, is_modifier, keysym, keysym_char, keysym_name, parse_keys
+from deskhand._core.chords import chord_names, parse_keys
+from deskhand._core.keys import char_keysym, is_modifier, keysym, keysym_char, keysym_name
 from deskhand.errors import ActionError
 
 # X keysym name: names of the same key, by who uses them.

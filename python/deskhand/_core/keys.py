@@ -25,7 +25,6 @@ there under that name.
 from __future__ import annotations
 
 import difflib
-import functools
 import importlib
 import re
 from typing import TYPE_CHECKING
@@ -33,23 +32,24 @@ from typing import TYPE_CHECKING
 from deskhand.errors import ActionError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
+    "LONGEST_NAME",
+    "SHIFTS",
     "char_keysym",
-    "chord_names",
+    "find",
     "is_composed",
     "is_modifier",
     "keysym",
     "keysym_char",
     "keysym_name",
-    "parse_keys",
 ]
+
+LONGEST_NAME = 60
 
 _UNICODE_BASE = 0x01000000
 _LAST_CODE_POINT = 0x10FFFF
-_LONGEST_NAME = 60
-_LONGEST_KEPT = 200
 
 # Ordered by preference: a keysym with several names is called by the first of them.
 # fmt: off
@@ -59,10 +59,10 @@ _GROUPS = (
 )
 # fmt: on
 
-_SHIFTS = frozenset({0xFFE1, 0xFFE2})
+SHIFTS = frozenset({0xFFE1, 0xFFE2})
 # Held modifiers: Shift, Control, Meta, Alt, Super and Hyper on both sides, AltGr (two keysyms), Level5.
 # Caps_Lock, Shift_Lock and Num_Lock toggle; they are keys like any other.
-_MODIFIERS = _SHIFTS | {0xFFE3, 0xFFE4, *range(0xFFE7, 0xFFEF), 0xFE03, 0xFF7E, 0xFE11}
+_MODIFIERS = SHIFTS | {0xFFE3, 0xFFE4, *range(0xFFE7, 0xFFEF), 0xFE03, 0xFF7E, 0xFE11}
 
 _CONTROL_CHARACTERS = {"\n": 0xFF0D, "\r": 0xFF0D, "\t": 0xFF09, "\b": 0xFF08, "\x1b": 0xFF1B}
 
@@ -176,8 +176,6 @@ _ALIASES: dict[str, str] = {
 _REDEFINED = frozenset({"multiply", "hyphen", "caret", "uparrow", "downarrow", "leftarrow", "rightarrow"})
 
 _UNICODE_NAME = re.compile(r"[uU]\+?([0-9a-fA-F]{4,6})")
-_PLUS = re.compile(r"(\+)")
-_HEX_TAIL = re.compile(r"[0-9a-fA-F]{4,6}")
 _SEPARATORS = str.maketrans("", "", "_- \t")
 
 
@@ -314,112 +312,13 @@ def keysym(name: str) -> int:
     Raises:
         ActionError: No key has this name; the message has the nearest ones.
     """
-    found = _find(name)
+    found = find(name)
     if found is None:
         raise ActionError(f"unknown key {shown(name)}{_nearest(name)}")
     return found
 
 
-def parse_keys(keys: Sequence[str]) -> tuple[int, ...]:
-    """The keysyms of a chord, in the order in which its keys go down.
-
-    Every item is a key name or a chord joined by plus signs: ``["ctrl", "s"]``, ``["ctrl+s"]`` and
-    ``["ctrl", "shift+t"]`` are all chords. ``"+"`` alone is the plus key, ``"ctrl++"`` is Control and plus.
-    ``"ctrl-s"`` is understood too, where all but the last are modifiers.
-
-    In a chord with a modifier other than Shift an ASCII letter is lower-cased: providers who write ``CTRL``,
-    ``A`` mean Control+a and not Control+Shift+a. Alone, ``A`` is a capital A.
-
-    Args:
-        keys: At least one item; a bare string is taken as one.
-
-    Raises:
-        ActionError: The list is empty, an item is not a string or unknown, or a key is there twice.
-    """
-    items = (keys,) if isinstance(keys, str) else tuple(keys)
-    if not items:
-        raise ActionError("no key was given: name at least one, for example ['ctrl', 's']")
-    length = 0
-    for item in items:
-        if not isinstance(item, str):
-            raise ActionError(f"a key name is a string, not {shown(item)}")
-        length += len(item)
-    return _parse(items) if length <= _LONGEST_KEPT else _parse.__wrapped__(items)
-
-
-@functools.lru_cache(maxsize=1024)
-def _parse(items: tuple[str, ...]) -> tuple[int, ...]:
-    """Kept, since every action of a call asks, some of them twice, and agents press the same few chords."""
-    chord = [key for item in items for key in _parse_chord(item)]
-    if any(is_modifier(key) and key not in _SHIFTS for key in chord):
-        chord = [key + 0x20 if ord("A") <= key <= ord("Z") else key for key in chord]
-    for position, key in enumerate(chord):
-        if key in chord[:position]:
-            raise ActionError(
-                f"{keysym_name(key)} is twice in the chord {shown(list(items))}: to press a key several times, "
-                "use repeat or several actions"
-            )
-    return tuple(chord)
-
-
-def chord_names(chord: str) -> tuple[str, ...]:
-    """The key names of a chord that is joined by plus signs, as they are spelled: the inverse of joining them.
-
-    ``"ctrl+s"`` is ``("ctrl", "s")``, ``"ctrl++"`` is ``("ctrl", "+")``. Whether there are such keys, `parse_keys` says.
-    """
-    return _names(chord) if len(chord) <= _LONGEST_KEPT else _names.__wrapped__(chord)
-
-
-@functools.lru_cache(maxsize=1024)
-def _names(chord: str) -> tuple[str, ...]:
-    if _find(chord) is not None:
-        return (chord,)
-    return tuple(name.strip() or name for name in _split(chord))
-
-
-def _parse_chord(item: str) -> list[int]:
-    whole = _find(item)
-    if whole is not None:
-        return [whole]
-    names = _split(item)
-    if len(names) == 1:
-        parts = [*item[:-2].split("-"), "-"] if item.endswith("--") else item.split("-")
-        by_dash = [_find(part) for part in parts]
-        found = [key for key in by_dash if key is not None]
-        if len(found) == len(by_dash) and all(is_modifier(key) for key in found[:-1]):
-            return found
-    return [_part(name, item) for name in names]
-
-
-def _part(name: str, item: str) -> int:
-    # A blank around a plus sign is decoration; a blank alone is the space key.
-    name = name.strip() or name
-    if not name:
-        raise ActionError(f"{shown(item)} has no key beside a plus sign: for the plus key itself write 'ctrl++'")
-    return keysym(name)
-
-
-def _split(item: str) -> list[str]:
-    # A plus sign where a key is due is the plus key; where one has just been, it separates.
-    parts = [""]
-    for piece in filter(None, _PLUS.split(item)):
-        if piece != "+" and parts[-1] == "+":
-            parts[-1:] = ["", piece]  # "+a": that one separated after all, from nothing
-        elif piece != "+" or not parts[-1]:
-            parts[-1] += piece
-        else:
-            parts.append("")
-    joined: list[str] = []
-    for part in parts:
-        # "ctrl+U+20AC": the plus sign inside of a code point's name does not separate keys.
-        if joined and joined[-1] in {"u", "U"} and _HEX_TAIL.fullmatch(part):
-            joined[-1] += "+" + part
-        else:
-            joined.append(part)
-    return joined
-
-
-def _find(name: str) -> int | None:
+def find(name: str) -> int | None:
     if len(name) == 1:
         return char_keysym(name)
     if name in _X_NAMES and name not in _REDEFINED:
@@ -436,8 +335,8 @@ def _find(name: str) -> int | None:
 
 def _nearest(name: str) -> str:
     known: Iterable[str] = dict.fromkeys((*_OUR_NAMES, *_X_NAMES_WITHOUT_CASE))
-    close = difflib.get_close_matches(_squeeze(name[:_LONGEST_NAME]), known, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(_squeeze(name[:LONGEST_NAME]), known, n=3, cutoff=0.6)
     if not close:
         return ": use names such as 'ctrl', 'Return', 'Page_Up', 'F5', or a single character"
-    names = dict.fromkeys(keysym_name(value) for value in map(_find, close) if value is not None)
+    names = dict.fromkeys(keysym_name(value) for value in map(find, close) if value is not None)
     return f": did you mean {' or '.join(names)}?"

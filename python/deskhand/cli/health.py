@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from deskhand.cli.common import clean, desktop_option, examples, json_option, show_json
-from deskhand.cli.doctor import Check, State, System, Target, examine
+from deskhand.cli.doctor import Check, State, examine
+from deskhand.cli.doctor_facts import System, Target
 from deskhand.errors import ActionError, DeskhandError
 from deskhand.launchers import registry
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from deskhand import actions as act
+from deskhand._core.chords import parse_keys
 from deskhand._core.events import (
     Answer,
     Button,
@@ -29,7 +30,7 @@ from deskhand._core.events import (
     Step,
 )
 from deskhand._core.geometry import Point, Rect, Size, check_point, check_region
-from deskhand._core.keys import char_keysym, is_composed, is_modifier, parse_keys
+from deskhand._core.keys import char_keysym, is_composed, is_modifier
 from deskhand._core.redaction import MASK, Secret
 from deskhand.errors import ActionError, UnsupportedAction, Untypable
 

@@ -16,36 +16,39 @@ What must never appear here: an SDK.
 
 from __future__ import annotations
 
-from deskhand.execution.compaction import Compacted, Compaction, compact, compact_async, estimate_tokens
+from deskhand.execution.compaction import compact, compact_async
+from deskhand.execution.compaction_options import Compacted, Compaction, estimate_tokens
 from deskhand.execution.conversation import Ask, Conversation, Turn
 from deskhand.execution.executor import ExecutionEvent, Executor, Run, When, failed, succeeded
 from deskhand.execution.functions import Function
 from deskhand.execution.requests import request_of
 from deskhand.execution.retries import Backoff
 from deskhand.execution.schedule import overall_status
-from deskhand.execution.streaming import Accumulator
-from deskhand.execution.switching import Agent, Switchboard, SwitchRule
-from deskhand.execution.types import (
-    AgentCapability,
+from deskhand.execution.stream_events import (
     AgentSwitch,
-    AgentSwitchTrigger,
-    CompactionStrategy,
     Completion,
-    ExecutionResult,
-    ExecutionStatus,
-    FunctionCallInfo,
     FunctionCallsExtracted,
-    FunctionCallStrategy,
     FunctionDetection,
     FunctionExecutionComplete,
     FunctionExecutionStart,
     ReinvokeSignal,
-    RequestFunctionCall,
     ResponseResult,
     StreamChunk,
     StreamEvent,
-    SwitchContext,
     ToolCallStreamChunk,
+)
+from deskhand.execution.streaming import Accumulator
+from deskhand.execution.switching import Agent, Switchboard, SwitchRule
+from deskhand.execution.types import (
+    AgentCapability,
+    AgentSwitchTrigger,
+    CompactionStrategy,
+    ExecutionResult,
+    ExecutionStatus,
+    FunctionCallInfo,
+    FunctionCallStrategy,
+    RequestFunctionCall,
+    SwitchContext,
 )
 
 __all__ = [

@@ -34,19 +34,16 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import inspect
-import json
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from deskhand.errors import ActionError, shown
+from deskhand.execution.compaction_options import LEFT_OUT, SUMMARY, Compacted, Compaction, Summarize, is_summary
 from deskhand.execution.histories import (
     Message,
     Path,
     count_pictures,
     has_calls,
     is_instruction,
-    is_picture,
     is_reasoning,
     is_task,
     pairs_of,
@@ -58,121 +55,14 @@ from deskhand.execution.histories import (
 )
 from deskhand.execution.types import CompactionStrategy
 
-__all__ = [
-    "Compacted",
-    "Compaction",
-    "Summarize",
-    "compact",
-    "compact_async",
-    "compacted",
-    "default_priority",
-    "estimate_tokens",
-]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
-PICTURE_TOKENS = 1500
-"""What a picture is taken for: about what the providers count for a screen of 1280x800."""
+__all__ = ["compact", "compact_async", "compacted"]
 
-LEFT_OUT = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
-)
-"""One grey pixel: providers refuse a picture that is none."""
 
-Summarize: TypeAlias = Callable[[list[Any]], str | Awaitable[str]]
-"""Says in a few words what messages say in many. They have no pictures."""
-
-_LETTERS_A_TOKEN = 4
-_OVERHEAD = 4
-_LEFT_OUT_TOKENS = 20
 # Less of a text says nothing any more.
 _SHORTEST = 200
-_SUMMARY = "What happened before, in short:\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """A history that was made shorter.
-
-    Attributes:
-        messages: What it is now.
-        tokens: How long it is.
-        fits: Whether it is within the limit: what must stay may be too long.
-        pictures_removed: How many screenshots are gone.
-        messages_removed: How many messages are gone, those that were summarized too.
-        summarized: How many messages a summary stands for.
-    """
-
-    messages: list[Any]
-    tokens: int
-    fits: bool
-    pictures_removed: int = 0
-    messages_removed: int = 0
-    summarized: int = 0
-
-
-def estimate_tokens(message: Message) -> int:
-    """About how many tokens a message is: a quarter of its letters, and 1500 for each picture."""
-    seen = 0
-
-    def without_urls(value: Any) -> Any:
-        nonlocal seen
-        if is_picture(value) and "image_url" not in value:
-            seen += PICTURE_TOKENS
-            return None
-        if isinstance(value, Mapping):
-            url = value.get("image_url")
-            if isinstance(url, str | Mapping):
-                seen += _LEFT_OUT_TOKENS if "omitted_bytes" in value else PICTURE_TOKENS
-            return {key: without_urls(item) for key, item in value.items() if key != "image_url"}
-        if isinstance(value, list | tuple):
-            return [without_urls(item) for item in value]
-        return value
-
-    text = json.dumps(without_urls(plain_of(message)), ensure_ascii=False, default=repr)
-    return -(-len(text) // _LETTERS_A_TOKEN) + _OVERHEAD + seen
-
-
-def default_priority(message: Message) -> float:
-    """What the user said: 3; what the agent said, and summaries: 2; calls and outputs: 1; thoughts, and all else: 0."""
-    plain = plain_of(message)
-    if has_calls(plain):
-        return 1.0
-    if plain.get("type", "message") != "message":
-        return 0.0
-    return 2.0 if plain.get("role") in ("assistant", "model") or _is_summary(plain) else 3.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction:
-    """How to make histories shorter.
-
-    Attributes:
-        strategy: What goes when pictures are not enough.
-        limit: Tokens that a history may have.
-        window: How many messages SLIDING_WINDOW keeps.
-        keep_pictures: How many of the newest pictures stay.
-        priority: How much a message matters, for PRIORITY_BASED.
-        summarize: Sums messages up, for SUMMARIZE.
-        count: Counts a message's tokens.
-
-    Raises:
-        ActionError: A number is too small, or there is nobody to summarize.
-    """
-
-    strategy: CompactionStrategy = CompactionStrategy.TRUNCATE
-    limit: int
-    window: int = 20
-    keep_pictures: int = 1
-    priority: Callable[[Any], float] = default_priority
-    summarize: Summarize | None = None
-    count: Callable[[Any], int] = estimate_tokens
-
-    def __post_init__(self) -> None:
-        """Validate."""
-        for name, least in (("limit", 1), ("window", 1), ("keep_pictures", 0)):
-            if getattr(self, name) < least:
-                raise ActionError(f"{name} is {least} or more, not {shown(getattr(self, name))}")
-        if self.strategy is CompactionStrategy.SUMMARIZE and self.summarize is None:
-            raise ActionError("to summarize, give summarize=, which asks a model for a summary")
 
 
 def compact(
@@ -311,7 +201,7 @@ def _summarize(history: _History, free: Sequence[int]) -> Generator[list[Any], s
             break
         history.drop(unit)
     gone = history.gone()
-    if all(_is_summary(plain_of(history.messages[index])) for index in gone):
+    if all(is_summary(plain_of(history.messages[index])) for index in gone):
         # A summary of nothing but a summary says no more, and costs a question.
         tokens = sum(history.costs)
         return Compacted(history.messages, tokens, tokens <= plan.limit, history.pictures_removed)
@@ -321,7 +211,7 @@ def _summarize(history: _History, free: Sequence[int]) -> Generator[list[Any], s
     removed = set(gone)
     place = _place_of_summary(history.messages, removed)
     messages = [message for index, message in enumerate(history.messages[:place]) if index not in removed]
-    summary = saying(_SUMMARY + text, history.messages, summarized=before)
+    summary = saying(SUMMARY + text, history.messages, summarized=before)
     room = plan.limit - history.tokens
     if plan.count(summary) > room:
         summary = _shortened(summary, room, plan)
@@ -329,11 +219,6 @@ def _summarize(history: _History, free: Sequence[int]) -> Generator[list[Any], s
     whole = [*messages, summary, *rest]
     tokens = history.tokens + plan.count(summary)
     return Compacted(whole, tokens, tokens <= plan.limit, history.pictures_removed, len(gone), before)
-
-
-def _is_summary(plain: Mapping[str, Any]) -> bool:
-    texts = texts_of(plain)
-    return "summarized" in plain or (len(texts) == 1 and texts[0][1].startswith(_SUMMARY))
 
 
 def _stands_for(plain: Mapping[str, Any]) -> int:
@@ -452,5 +337,5 @@ def _staying(messages: Sequence[Message]) -> set[int]:
     """The messages that must stay; whatever is in a unit with one of them does too."""
     plains = [plain_of(message) for message in messages]
     staying = {len(messages) - 1, *(index for index, plain in enumerate(plains) if is_instruction(plain))}
-    task = next((index for index, plain in enumerate(plains) if is_task(plain) and not _is_summary(plain)), None)
+    task = next((index for index, plain in enumerate(plains) if is_task(plain) and not is_summary(plain)), None)
     return staying | pairs_of(messages).open | (set() if task is None else {task})

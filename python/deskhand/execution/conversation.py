@@ -28,31 +28,34 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deskhand.errors import ActionError, shown
 from deskhand.execution.chunks import is_of_a_format
-from deskhand.execution.compaction import Compaction, compacted
+from deskhand.execution.compaction import compacted
 from deskhand.execution.remembered import messages_of
-from deskhand.execution.streaming import Accumulator
-from deskhand.execution.switching import Switchboard
-from deskhand.execution.types import (
+from deskhand.execution.stream_events import (
     AgentSwitch,
     Completion,
-    ExecutionResult,
-    ExecutionStatus,
-    FunctionCallInfo,
     FunctionCallsExtracted,
-    FunctionCallStrategy,
     FunctionDetection,
     FunctionExecutionStart,
     ReinvokeSignal,
-    RequestFunctionCall,
     ResponseResult,
     StreamChunk,
     StreamEvent,
+)
+from deskhand.execution.streaming import Accumulator
+from deskhand.execution.switching import Switchboard
+from deskhand.execution.types import (
+    ExecutionResult,
+    ExecutionStatus,
+    FunctionCallInfo,
+    FunctionCallStrategy,
+    RequestFunctionCall,
     SwitchContext,
 )
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
+    from deskhand.execution.compaction_options import Compaction
     from deskhand.execution.executor import Executor
     from deskhand.execution.histories import Message
 

@@ -47,14 +47,8 @@ from deskhand.errors import ActionError, BadPlan, DeskhandError, shown
 from deskhand.execution.functions import desktop_functions, functions_of
 from deskhand.execution.retries import Backoff, is_hopeless
 from deskhand.execution.schedule import Schedule, fingerprint, flow, overall_status
-from deskhand.execution.types import (
-    ExecutionResult,
-    ExecutionStatus,
-    FunctionCallStrategy,
-    FunctionExecutionComplete,
-    FunctionExecutionStart,
-    RequestFunctionCall,
-)
+from deskhand.execution.stream_events import FunctionExecutionComplete, FunctionExecutionStart
+from deskhand.execution.types import ExecutionResult, ExecutionStatus, FunctionCallStrategy, RequestFunctionCall
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence

@@ -14,11 +14,14 @@ desktop (or of another function, which gets the action as its argument `action`)
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import BadPlan, shown
 from deskhand.execution.tool_calls import AIToolCall, CUAction
-from deskhand.execution.types import ExecutionStatus, RequestFunctionCall, ToolCallStreamChunk
+from deskhand.execution.types import ExecutionStatus, RequestFunctionCall
+
+if TYPE_CHECKING:
+    from deskhand.execution.stream_events import ToolCallStreamChunk
 
 __all__ = ["failed_request", "request_of", "whole_arguments"]
 

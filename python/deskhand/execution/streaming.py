@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand.execution.chunks import CallDelta, Partial, ThinkingTags, read, split_thinking
 from deskhand.execution.requests import failed_request, request_of, whole_arguments
-from deskhand.execution.types import StreamChunk, ToolCallStreamChunk, new_id
+from deskhand.execution.stream_events import StreamChunk, ToolCallStreamChunk
+from deskhand.execution.types import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deskhand.errors import ActionError, shown
-from deskhand.execution.types import AgentCapability, AgentSwitch, AgentSwitchTrigger, SwitchContext
+from deskhand.execution.stream_events import AgentSwitch
+from deskhand.execution.types import AgentCapability, AgentSwitchTrigger, SwitchContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

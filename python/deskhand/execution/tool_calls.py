@@ -303,7 +303,7 @@ class CUDrag(_Own):
 
 @dataclasses.dataclass(eq=False)
 class CUKeypress(_Own):
-    """Press a chord and release it; key names as in `deskhand._core.keys.parse_keys`."""
+    """Press a chord and release it; key names as in `deskhand._core.chords.parse_keys`."""
 
     keys: list[str]
     type: Literal["keypress"] = "keypress"

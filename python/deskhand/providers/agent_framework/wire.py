@@ -24,8 +24,8 @@ from enum import Enum
 from typing import Any, Literal, TypeAlias
 
 from deskhand import actions as act
+from deskhand._core.chords import chord_names
 from deskhand._core.geometry import Point, Rect, Viewport
-from deskhand._core.keys import chord_names
 from deskhand.desktop.translate import DEFAULT_NOTCHES
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.agent_framework.types import (

@@ -23,8 +23,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
+from deskhand._core.chords import chord_names
 from deskhand._core.geometry import Rect
-from deskhand._core.keys import chord_names
 from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import a_list, a_number, a_string, an_integer

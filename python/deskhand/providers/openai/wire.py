@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
+from deskhand._core.chords import parse_keys
 from deskhand._core.geometry import Viewport
-from deskhand._core.keys import is_modifier, parse_keys
+from deskhand._core.keys import is_modifier
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, picture_of_url, the_rest
