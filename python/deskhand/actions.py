@@ -24,16 +24,24 @@ are screen pixels: integers, or floats with an integral value; ``xy=None`` means
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from numbers import Real
-from typing import Any, ClassVar, Protocol, SupportsIndex
+from typing import Any, ClassVar, Protocol
 
-from deskhand._core.chords import parse_keys
-from deskhand._core.geometry import Rect
-from deskhand._core.keys import is_modifier
+from deskhand._core.fields import (
+    Check,
+    check_flag,
+    check_keys,
+    check_modifiers,
+    check_number,
+    check_one_of,
+    check_path,
+    check_rect,
+    check_repeat,
+    check_seconds,
+    check_text,
+    check_xy,
+)
 from deskhand._core.redaction import MASK, Secret
 from deskhand.errors import ActionError, Untypable, shown
 
@@ -67,146 +75,18 @@ __all__ = [
     "action_of",
 ]
 
-MAX_SECONDS = 3600.0
-"""The longest wait or hold; a longer one is a mistake in the unit."""
-
-MAX_REPEAT = 100
-"""The most repetitions of one key press, as in Anthropic's tool."""
 
 BUTTONS = ("left", "middle", "right", "back", "forward")
 DIRECTIONS = ("up", "down", "left", "right")
 
 _MASKED = Secret(MASK)
-_PAIR = 2
-_RECT = 4
-_LARGEST = 2**31 - 1
-
-_Check = Callable[[Any], Any]
 
 
 # Every call of a model makes actions, nearly always of plain integers, tuples and key names. Those are known by their type:
 # asking an abstract class or a protocol takes ten times as long.
 
 
-def _integer(value: object) -> int:
-    number = value if type(value) is int else _index(value)
-    if not -_LARGEST <= number <= _LARGEST:
-        raise ActionError(f"an integer of at most 32 bits is needed, not {shown(value)}")
-    return number
-
-
-def _index(value: object) -> int:
-    number = int(value) if isinstance(value, float) and value.is_integer() else value
-    if isinstance(number, bool | type) or not isinstance(number, SupportsIndex):
-        raise ActionError(f"an integer is needed, not {shown(value)}")
-    return operator.index(number)
-
-
-def _items(value: object, what: str) -> tuple[Any, ...]:
-    if type(value) is tuple or type(value) is list:
-        return tuple(value)
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        raise ActionError(f"{what} is needed, not {shown(value)}")
-    return tuple(value)
-
-
-def _integers(value: object, count: int, what: str) -> tuple[int, ...]:
-    items = _items(value, what)
-    if len(items) != count:
-        raise ActionError(f"{what} is needed, not {shown(value)}")
-    return tuple(map(_integer, items))
-
-
-def _xy(value: object) -> tuple[int, ...]:
-    return _integers(value, _PAIR, "a pair (x, y)")
-
-
-def _path(value: object) -> tuple[tuple[int, ...], ...]:
-    points = tuple(map(_xy, _items(value, "a list of points")))
-    if not points:
-        raise ActionError("a path has at least one point")
-    return points
-
-
-def _rect(value: object) -> Rect:
-    rect = Rect(*_integers(value, _RECT, "a rectangle (x, y, width, height)"))
-    if rect.empty:
-        raise ActionError(f"the rectangle {tuple(rect)} is empty: width and height must be at least 1")
-    return rect
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else _items(value, "a list of key names")
-
-
-def _keys(value: object) -> tuple[str, ...]:
-    names = _names(value)
-    parse_keys(names)
-    return names
-
-
-def _modifiers(value: object) -> tuple[str, ...]:
-    names = _names(value)
-    if names and not all(map(is_modifier, parse_keys(names))):
-        wrong = next(name for name in names if not all(map(is_modifier, parse_keys([name]))))
-        raise ActionError(f"{shown(wrong)} is not a modifier: use ctrl, shift, alt, super or altgr")
-    return names
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ActionError(f"a number is needed, not {shown(value)}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ActionError(f"a finite number is needed, not {shown(value)}")
-    return number
-
-
-def _seconds(value: object) -> float:
-    seconds = _number(value)
-    if not 0 <= seconds <= MAX_SECONDS:
-        raise ActionError(f"a duration is 0...{MAX_SECONDS:g} seconds, not {seconds:g}")
-    return seconds
-
-
-def _repeat(value: object) -> int:
-    repeat = _integer(value)
-    if not 1 <= repeat <= MAX_REPEAT:
-        raise ActionError(f"a key is repeated 1...{MAX_REPEAT} times, not {shown(repeat)}")
-    return repeat
-
-
-def _one_of(choices: tuple[str, ...]) -> _Check:
-    def check(value: object) -> str:
-        if not isinstance(value, str) or value not in choices:
-            raise ActionError(f"one of {', '.join(choices)} is needed, not {shown(value)}")
-        return value
-
-    return check
-
-
-def _text(value: object) -> str | Secret:
-    if isinstance(value, Secret):
-        # What is wrong with it is told when it is typed, by an error that has none of it.
-        return value
-    if not isinstance(value, str):
-        raise ActionError(f"a string is needed, not {shown(value)}")
-    surrogates = [(position, char) for position, char in enumerate(value) if 0xD800 <= ord(char) <= 0xDFFF]
-    if surrogates:
-        raise Untypable(surrogates, hint="lone surrogates are no characters; the text was decoded wrongly")
-    return value
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ActionError(f"true or false is needed, not {shown(value)}")
-    return value
-
-
-def _as(check: _Check, *, key: str | None = None, extra: bool = False) -> dict[str, Any]:
+def _as(check: Check, *, key: str | None = None, extra: bool = False) -> dict[str, Any]:
     """The metadata of a field: its check, its dictionary key, and whether the normalized actions do not have it."""
     return {"check": check, "key": key, "extra": extra}
 
@@ -215,10 +95,10 @@ def _key_of(spec: Field[Any]) -> str:
     return spec.metadata["key"] or spec.name
 
 
-_SPECIFICATIONS: dict[type, tuple[tuple[str, str, Any, _Check], ...]] = {}
+_SPECIFICATIONS: dict[type, tuple[tuple[str, str, Any, Check], ...]] = {}
 
 
-def _specifications(action: type[Action]) -> tuple[tuple[str, str, Any, _Check], ...]:
+def _specifications(action: type[Action]) -> tuple[tuple[str, str, Any, Check], ...]:
     """Name, dictionary key, default and check of each field: looked up once, since every call of a model makes actions."""
     found = _SPECIFICATIONS.get(action)
     if found is None:
@@ -325,20 +205,20 @@ _OTHER_PLACES = {"x", "y", "coordinate", "coordinates", "point", "pos", "positio
 
 @dataclass(frozen=True, slots=True)
 class _AtPointer(Action):
-    xy: tuple[int, int] | None = field(default=None, metadata=_as(_xy))
-    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(_modifiers, extra=True))
+    xy: tuple[int, int] | None = field(default=None, metadata=_as(check_xy))
+    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(check_modifiers, extra=True))
 
 
 @dataclass(frozen=True, slots=True)
 class _ButtonAtPointer(Action):
-    button: str = field(metadata=_as(_one_of(BUTTONS)))
-    xy: tuple[int, int] | None = field(default=None, metadata=_as(_xy))
-    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(_modifiers, extra=True))
+    button: str = field(metadata=_as(check_one_of(BUTTONS)))
+    xy: tuple[int, int] | None = field(default=None, metadata=_as(check_xy))
+    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(check_modifiers, extra=True))
 
 
 @dataclass(frozen=True, slots=True)
 class _Clicks(_AtPointer):
-    button: str = field(default="left", kw_only=True, metadata=_as(_one_of(BUTTONS), extra=True))
+    button: str = field(default="left", kw_only=True, metadata=_as(check_one_of(BUTTONS), extra=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,9 +315,9 @@ class Drag(Action):
     """
 
     type: ClassVar[str] = "drag"
-    path: Sequence[tuple[int, int]] = field(metadata=_as(_path, key="xy"))
-    button: str = field(default="left", metadata=_as(_one_of(BUTTONS), extra=True))
-    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(_modifiers, extra=True))
+    path: Sequence[tuple[int, int]] = field(metadata=_as(check_path, key="xy"))
+    button: str = field(default="left", metadata=_as(check_one_of(BUTTONS), extra=True))
+    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(check_modifiers, extra=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,8 +328,8 @@ class Move(Action):
     """
 
     type: ClassVar[str] = "move"
-    xy: tuple[int, int] = field(metadata=_as(_xy))
-    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(_modifiers, extra=True))
+    xy: tuple[int, int] = field(metadata=_as(check_xy))
+    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(check_modifiers, extra=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,11 +346,11 @@ class Scroll(Action):
     """
 
     type: ClassVar[str] = "scroll"
-    xy: tuple[int, int] | None = field(default=None, metadata=_as(_xy, key="start_xy"))
-    distance_xy: tuple[int, int] | None = field(default=None, metadata=_as(_xy))
-    magnitude: float | None = field(default=None, metadata=_as(_number))
-    direction: str | None = field(default=None, metadata=_as(_one_of(DIRECTIONS)))
-    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(_modifiers, extra=True))
+    xy: tuple[int, int] | None = field(default=None, metadata=_as(check_xy, key="start_xy"))
+    distance_xy: tuple[int, int] | None = field(default=None, metadata=_as(check_xy))
+    magnitude: float | None = field(default=None, metadata=_as(check_number))
+    direction: str | None = field(default=None, metadata=_as(check_one_of(DIRECTIONS)))
+    modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(check_modifiers, extra=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,8 +361,8 @@ class KeyPress(Action):
     """
 
     type: ClassVar[str] = "keypress"
-    keys: Sequence[str] = field(metadata=_as(_keys))
-    repeat: int = field(default=1, kw_only=True, metadata=_as(_repeat, extra=True))
+    keys: Sequence[str] = field(metadata=_as(check_keys))
+    repeat: int = field(default=1, kw_only=True, metadata=_as(check_repeat, extra=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,8 +370,8 @@ class KeyHold(Action):
     """Press a chord, hold it for ``duration`` seconds (0...3600), release it."""
 
     type: ClassVar[str] = "keypress_hold"
-    keys: Sequence[str] = field(metadata=_as(_keys))
-    duration: float = field(metadata=_as(_seconds))
+    keys: Sequence[str] = field(metadata=_as(check_keys))
+    duration: float = field(metadata=_as(check_seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,7 +379,7 @@ class PressKeys(Action):
     """Press keys and leave them pressed."""
 
     type: ClassVar[str] = "key_down"
-    keys: Sequence[str] = field(metadata=_as(_keys))
+    keys: Sequence[str] = field(metadata=_as(check_keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,7 +387,7 @@ class ReleaseKeys(Action):
     """Release keys, the last one first."""
 
     type: ClassVar[str] = "key_up"
-    keys: Sequence[str] = field(metadata=_as(_keys))
+    keys: Sequence[str] = field(metadata=_as(check_keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,9 +403,9 @@ class Type(Action):
     """
 
     type: ClassVar[str] = "type"
-    text: str | Secret = field(metadata=_as(_text))
-    paste: bool = field(default=False, kw_only=True, metadata=_as(_flag, extra=True))
-    secret: bool = field(default=False, kw_only=True, metadata=_as(_flag, extra=True))
+    text: str | Secret = field(metadata=_as(check_text))
+    paste: bool = field(default=False, kw_only=True, metadata=_as(check_flag, extra=True))
+    secret: bool = field(default=False, kw_only=True, metadata=_as(check_flag, extra=True))
 
     def __init__(self, text: str | Secret, *, paste: bool = False, secret: bool = False) -> None:
         """See the class; written out so that no frame of ours holds a secret's text when a value is wrong."""
@@ -544,7 +424,7 @@ class Wait(Action):
     """Let ``duration`` seconds pass (0...3600); None: `deskhand.desktop.translate.DEFAULT_WAIT`."""
 
     type: ClassVar[str] = "wait"
-    duration: float | None = field(default=None, metadata=_as(_seconds))
+    duration: float | None = field(default=None, metadata=_as(check_seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -559,7 +439,7 @@ class Zoom(Action):
     """Look at a region of the screen, given as (x, y, width, height), at full resolution."""
 
     type: ClassVar[str] = "zoom"
-    region: tuple[int, int, int, int] = field(metadata=_as(_rect))
+    region: tuple[int, int, int, int] = field(metadata=_as(check_rect))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from deskhand import actions as act
 from deskhand._core.events import Answer, ButtonDown, ButtonUp, KeyDown, KeyUp, Pause, PointerMove, Step
+from deskhand._core.fields import MAX_SECONDS
 from deskhand._core.geometry import Point, Size
 from deskhand._core.keys import keysym
 from deskhand.actions import ACTIONS, Action
@@ -315,7 +316,7 @@ def test_every_move_is_on_the_screen_and_every_pause_finite(action: Action, poin
                 assert 0 <= x < SIZE.width
                 assert 0 <= y < SIZE.height
             case Pause(seconds=seconds):
-                assert 0 <= seconds <= act.MAX_SECONDS
+                assert 0 <= seconds <= MAX_SECONDS
             case ButtonDown(button=button) | ButtonUp(button=button):
                 assert 1 <= button <= 9
             case _:

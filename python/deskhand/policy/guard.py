@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, ClassVar, get_args
 
 from deskhand._core.arguments import expect, expect_amount, expect_callable, expect_like
 from deskhand._core.attempts import NoAnswer
+from deskhand._core.fields import MAX_SECONDS
 from deskhand._core.observation import Screenshot
 from deskhand._core.redaction import one_line
-from deskhand.actions import MAX_SECONDS
 from deskhand.desktop.connection import Core
 from deskhand.desktop.desktop import core_of
 from deskhand.desktop.operations import Call, Operation, SafetyCheck

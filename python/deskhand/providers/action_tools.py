@@ -9,19 +9,9 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.fields import MAX_REPEAT, MAX_SECONDS
 from deskhand._core.geometry import Rect
-from deskhand.actions import (
-    ACTIONS,
-    BUTTONS,
-    DIRECTIONS,
-    MAX_REPEAT,
-    MAX_SECONDS,
-    Action,
-    CursorPosition,
-    TakeScreenshot,
-    Wait,
-    Zoom,
-)
+from deskhand.actions import ACTIONS, BUTTONS, DIRECTIONS, Action, CursorPosition, TakeScreenshot, Wait, Zoom
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import a_list, a_number, an_integer
 

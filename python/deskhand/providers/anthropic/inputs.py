@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
 from deskhand._core.chords import chord_names
+from deskhand._core.fields import MAX_REPEAT
 from deskhand._core.geometry import Rect
 from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
@@ -235,7 +236,7 @@ def _key_presses(text: str, repeat: object, rules: Rules) -> tuple[act.Action, .
         return (act.KeyPress(chord_names(text), repeat=times),)
     except ActionError:
         chords = text.split()
-        if not rules.several_chords or not 1 < len(chords) <= act.MAX_REPEAT:
+        if not rules.several_chords or not 1 < len(chords) <= MAX_REPEAT:
             raise
     return tuple(act.KeyPress(chord_names(chord)) for chord in chords)
 

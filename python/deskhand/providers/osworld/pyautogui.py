@@ -15,6 +15,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as a
+from deskhand._core.fields import MAX_REPEAT
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.osworld.computer_13 import clicks, turns
 from deskhand.providers.payload import a_list, a_number, a_string, an_integer
@@ -213,8 +214,8 @@ class _Hand:
     def press(self, keys: Any, presses: Any = 1, interval: Any = 0) -> Sequence[Step]:
         names = [keys] if isinstance(keys, str) else a_list(keys, "keys")
         count = an_integer(presses, "presses")
-        if not 1 <= count <= a.MAX_REPEAT:
-            raise ActionError(f"1 to {a.MAX_REPEAT} presses, not {count}")
+        if not 1 <= count <= MAX_REPEAT:
+            raise ActionError(f"1 to {MAX_REPEAT} presses, not {count}")
         if len(names) == 1:
             return (a.KeyPress(names, repeat=count),)
         return tuple(a.KeyPress([a_string(key, "a key")]) for _ in range(count) for key in names)

@@ -1,0 +1,164 @@
+"""What the fields of actions may be: each check returns the value in its usual form, or raises ActionError."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from typing import Any, SupportsIndex
+
+from deskhand._core.chords import parse_keys
+from deskhand._core.geometry import Rect
+from deskhand._core.keys import is_modifier
+from deskhand._core.redaction import Secret
+from deskhand.errors import ActionError, Untypable, shown
+
+__all__ = [
+    "MAX_REPEAT",
+    "MAX_SECONDS",
+    "Check",
+    "check_flag",
+    "check_index",
+    "check_integer",
+    "check_integers",
+    "check_items",
+    "check_keys",
+    "check_modifiers",
+    "check_names",
+    "check_number",
+    "check_one_of",
+    "check_path",
+    "check_rect",
+    "check_repeat",
+    "check_seconds",
+    "check_text",
+    "check_xy",
+]
+
+MAX_SECONDS = 3600.0
+"""The longest wait or hold; a longer one is a mistake in the unit."""
+MAX_REPEAT = 100
+"""The most repetitions of one key press, as in Anthropic's tool."""
+_PAIR = 2
+_RECT = 4
+_LARGEST = 2**31 - 1
+Check = Callable[[Any], Any]
+
+
+def check_integer(value: object) -> int:
+    number = value if type(value) is int else check_index(value)
+    if not -_LARGEST <= number <= _LARGEST:
+        raise ActionError(f"an integer of at most 32 bits is needed, not {shown(value)}")
+    return number
+
+
+def check_index(value: object) -> int:
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(number, bool | type) or not isinstance(number, SupportsIndex):
+        raise ActionError(f"an integer is needed, not {shown(value)}")
+    return operator.index(number)
+
+
+def check_items(value: object, what: str) -> tuple[Any, ...]:
+    if type(value) is tuple or type(value) is list:
+        return tuple(value)
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
+        raise ActionError(f"{what} is needed, not {shown(value)}")
+    return tuple(value)
+
+
+def check_integers(value: object, count: int, what: str) -> tuple[int, ...]:
+    items = check_items(value, what)
+    if len(items) != count:
+        raise ActionError(f"{what} is needed, not {shown(value)}")
+    return tuple(map(check_integer, items))
+
+
+def check_xy(value: object) -> tuple[int, ...]:
+    return check_integers(value, _PAIR, "a pair (x, y)")
+
+
+def check_path(value: object) -> tuple[tuple[int, ...], ...]:
+    points = tuple(map(check_xy, check_items(value, "a list of points")))
+    if not points:
+        raise ActionError("a path has at least one point")
+    return points
+
+
+def check_rect(value: object) -> Rect:
+    rect = Rect(*check_integers(value, _RECT, "a rectangle (x, y, width, height)"))
+    if rect.empty:
+        raise ActionError(f"the rectangle {tuple(rect)} is empty: width and height must be at least 1")
+    return rect
+
+
+def check_names(value: object) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else check_items(value, "a list of key names")
+
+
+def check_keys(value: object) -> tuple[str, ...]:
+    names = check_names(value)
+    parse_keys(names)
+    return names
+
+
+def check_modifiers(value: object) -> tuple[str, ...]:
+    names = check_names(value)
+    if names and not all(map(is_modifier, parse_keys(names))):
+        wrong = next(name for name in names if not all(map(is_modifier, parse_keys([name]))))
+        raise ActionError(f"{shown(wrong)} is not a modifier: use ctrl, shift, alt, super or altgr")
+    return names
+
+
+def check_number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ActionError(f"a number is needed, not {shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ActionError(f"a finite number is needed, not {shown(value)}")
+    return number
+
+
+def check_seconds(value: object) -> float:
+    seconds = check_number(value)
+    if not 0 <= seconds <= MAX_SECONDS:
+        raise ActionError(f"a duration is 0...{MAX_SECONDS:g} seconds, not {seconds:g}")
+    return seconds
+
+
+def check_repeat(value: object) -> int:
+    repeat = check_integer(value)
+    if not 1 <= repeat <= MAX_REPEAT:
+        raise ActionError(f"a key is repeated 1...{MAX_REPEAT} times, not {shown(repeat)}")
+    return repeat
+
+
+def check_one_of(choices: tuple[str, ...]) -> Check:
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ActionError(f"one of {', '.join(choices)} is needed, not {shown(value)}")
+        return value
+
+    return check
+
+
+def check_text(value: object) -> str | Secret:
+    if isinstance(value, Secret):
+        # What is wrong with it is told when it is typed, by an error that has none of it.
+        return value
+    if not isinstance(value, str):
+        raise ActionError(f"a string is needed, not {shown(value)}")
+    surrogates = [(position, char) for position, char in enumerate(value) if 0xD800 <= ord(char) <= 0xDFFF]
+    if surrogates:
+        raise Untypable(surrogates, hint="lone surrogates are no characters; the text was decoded wrongly")
+    return value
+
+
+def check_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ActionError(f"true or false is needed, not {shown(value)}")
+    return value
