@@ -6,9 +6,10 @@ import random
 import unicodedata
 from typing import TYPE_CHECKING
 
-from deskhand import Type
+from deskhand import Settle, Type
 from deskhand._core.keys import is_composed
 from faults.scale import EVIDENCE
+from integration.apps import PATIENCE
 
 if TYPE_CHECKING:
     from integration.apps import App
@@ -67,5 +68,5 @@ CORPORA = {
 
 def check(app: App, text: str) -> None:
     """Type a text, and compare what arrived."""
-    app.desktop.perform(Type(text))
+    app.desktop.perform(Type(text), settle=Settle(timeout=PATIENCE))
     assert app.text(text) == text
