@@ -19,10 +19,11 @@ from __future__ import annotations
 from deskhand.execution.compaction import compact, compact_async
 from deskhand.execution.compaction_options import Compacted, Compaction, estimate_tokens
 from deskhand.execution.conversation import Ask, Conversation, Turn
-from deskhand.execution.executor import ExecutionEvent, Executor, Run, When, failed, succeeded
+from deskhand.execution.executor import Executor, failed, succeeded
 from deskhand.execution.functions import Function
 from deskhand.execution.requests import request_of
 from deskhand.execution.retries import Backoff
+from deskhand.execution.run import ExecutionEvent, Run, When
 from deskhand.execution.schedule import overall_status
 from deskhand.execution.stream_events import (
     AgentSwitch,

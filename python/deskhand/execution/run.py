@@ -1,0 +1,445 @@
+"""A batch of function calls that is being carried out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from deskhand._native import Interrupted
+from deskhand.errors import ActionError, BadPlan, DeskhandError, shown
+from deskhand.execution.retries import Backoff, is_hopeless
+from deskhand.execution.schedule import Schedule, fingerprint, flow, overall_status
+from deskhand.execution.stream_events import FunctionExecutionComplete, FunctionExecutionStart
+from deskhand.execution.types import ExecutionResult, ExecutionStatus, FunctionCallStrategy, RequestFunctionCall
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Sequence
+    from types import TracebackType
+
+    from deskhand.execution.functions import Function
+    from deskhand.execution.schedule import Lane
+
+
+__all__ = [
+    "ExecutionEvent",
+    "ExecutorState",
+    "Run",
+    "When",
+]
+
+ExecutionEvent = FunctionExecutionStart | FunctionExecutionComplete
+"""What is told of a batch."""
+When: TypeAlias = Callable[[Mapping[str, ExecutionResult]], bool]
+"""Told what came of the calls that a call depends on, by their ids, it says whether the call is made."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A call that was begun, here or in another run of the executor."""
+
+    fingerprint: str
+    # None when it has ended.
+    under_way: asyncio.Event | None
+    result: ExecutionResult | None = None
+
+
+@dataclass(slots=True)
+class ExecutorState:
+    """What all batches of an executor share; see `Executor.__init__` for what is not said here.
+
+    Attributes:
+        kept: By their ids, the calls that were begun.
+        whole: Those of which it is kept what they returned, the oldest first.
+    """
+
+    functions: Mapping[str, Function]
+    backoff: Backoff
+    parallel: int
+    remembered: int
+    sleep: Callable[[float], Awaitable[object]]
+    random: Callable[[], float]
+    kept: dict[str, _Kept] = field(default_factory=dict)
+    whole: deque[_Kept] = field(default_factory=deque)
+
+    def lane(self, call: RequestFunctionCall) -> Lane | None:
+        """Where a call waits for its turn; None where nobody else does."""
+        function = self.functions.get(call.name)
+        return None if function is None else function.lane(call.arguments)
+
+    def known(self, calls: Sequence[RequestFunctionCall]) -> dict[str, ExecutionStatus]:
+        """How the calls of before ended that these depend on.
+
+        Raises:
+            BadPlan: One of the new ones has the id of another.
+        """
+        for call in calls:
+            kept = self.kept.get(call.id)
+            if kept is not None and kept.fingerprint != fingerprint(call):
+                raise _taken_id(call)
+        found = {needed: self.kept.get(needed) for call in calls for needed in call.dependencies}
+        return {
+            name: kept.result.status for name, kept in found.items() if kept is not None and kept.result is not None
+        }
+
+    def keep(self, kept: _Kept, result: ExecutionResult) -> None:
+        """Remember what came of a call, and forget what the oldest one returned."""
+        kept.result = result
+        if result.result is None:
+            return
+        self.whole.append(kept)
+        if len(self.whole) > self.remembered:
+            oldest = self.whole.popleft()
+            assert oldest.result is not None  # noqa: S101 # set above
+            error = oldest.result.error or "it was made before, and what it returned is not kept any more"
+            oldest.result = ExecutionResult(oldest.result.status, error=error)
+
+
+class Run:
+    """A batch of calls being carried out. Made by `Executor.run`; used in an `async with` block.
+
+    Attributes:
+        events: What was told so far.
+    """
+
+    def __init__(
+        self,
+        state: ExecutorState,
+        calls: Sequence[RequestFunctionCall],
+        strategy: FunctionCallStrategy,
+        agent_id: str,
+        when: Mapping[str, When],
+    ) -> None:
+        """Plan it.
+
+        Raises:
+            BadPlan: It cannot be carried out as it is.
+        """
+        self.events: list[ExecutionEvent] = []
+        self._state = state
+        self._given = list(calls)
+        self._agent_id = agent_id
+        self._when = dict(when)
+        for name, condition in self._when.items():
+            if not callable(condition):
+                raise BadPlan(f"the condition of {shown(name)} is a function, not {shown(condition)}", (str(name),))
+        # Calls of one id are one call, and share what comes of it.
+        self._same: dict[str, list[RequestFunctionCall]] = {}
+        for call in self._given:
+            self._same.setdefault(call.id, []).append(call)
+        self._schedule = Schedule(
+            calls,
+            strategy,
+            known=state.known(calls),
+            lane=state.lane,
+            width=state.parallel,
+            conditional=self._when.keys(),
+        )
+        # Those that were not to be made: that is no failure of the batch.
+        self._unwanted: set[str] = set()
+        self._results: dict[str, ExecutionResult] = {}
+        self._begun = 0
+        self._tasks: dict[asyncio.Task[ExecutionResult], RequestFunctionCall] = {}
+        self._driver: asyncio.Task[None] | None = None
+        self._more = asyncio.Event()
+        self._reason: str | None = None
+
+    @property
+    def calls(self) -> list[RequestFunctionCall]:
+        """The calls, as they were given."""
+        return self._given
+
+    @property
+    def status(self) -> ExecutionStatus:
+        """How the batch stands: PARTIAL when some calls succeeded and some did not.
+
+        Those whose condition was not met do not count, unless there are no others.
+        """
+        statuses = self._schedule.statuses()
+        counted = [status for name, status in statuses.items() if name not in self._unwanted]
+        return overall_status(counted or list(statuses.values()))
+
+    def cancel(self, reason: str = "it was cancelled") -> None:
+        """Begin no call any more, and stop those under way; from the event loop's own thread. Again is harmless.
+
+        Args:
+            reason: What the calls' errors say.
+        """
+        if self._reason is None:
+            self._reason = reason
+            self._schedule.cancel(reason)
+            for task in self._tasks:
+                task.cancel()
+
+    async def wait(self) -> list[ExecutionResult]:
+        """Wait for the end of all calls.
+
+        Returns:
+            What came of each, in the order given.
+        """
+        async for _ in self:
+            pass
+        return [self._results[call.id] for call in self._given]
+
+    async def __aiter__(self) -> AsyncIterator[ExecutionEvent]:
+        """All events from the first on, as they happen; ends when all calls have."""
+        told = 0
+        while True:
+            while told < len(self.events):
+                told += 1
+                yield self.events[told - 1]
+            if self._driver is None:
+                raise BadPlan("a run is used in an `async with` block: it has not begun")
+            if self._driver.done():
+                self._driver.result()
+                return
+            self._more.clear()
+            await self._more.wait()
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        self._driver = asyncio.create_task(self._drive())
+        self._driver.add_done_callback(lambda _: self._more.set())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Cancel what is left, and wait for its end."""
+        assert self._driver is not None  # noqa: S101 # made on entering
+        self.cancel("whoever wanted it went away")
+        await _to_the_end(self._driver)
+        self._driver.result()
+
+    async def _drive(self) -> None:
+        for call in self._schedule.calls:
+            if call.status is not ExecutionStatus.PENDING:
+                self._end(call, ExecutionResult(call.status, call.result, call.error))
+        try:
+            await self._drive_to_the_end()
+        finally:
+            # None is left, unless something is wrong with us.
+            for task in self._tasks:
+                task.cancel()
+                await _to_the_end(task)
+
+    async def _drive_to_the_end(self) -> None:
+        cancelled: asyncio.CancelledError | None = None
+        while True:
+            self._end_cancelled()
+            while (undecided := self._schedule.take_undecided()) is not None:
+                self._decide(undecided)
+                self._end_cancelled()
+            while (following := self._schedule.start_next()) is not None:
+                self._tasks[asyncio.create_task(self._carry_out(following))] = following
+            if not self._tasks:
+                break
+            try:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError as error:
+                # The loop ends: nothing may be left behind.
+                cancelled = error
+                self.cancel("the event loop ends")
+            # In the order in which they began, where several have ended.
+            for task in [task for task in self._tasks if task.done()]:
+                call = self._tasks.pop(task)
+                # One that was cancelled before its first step has not run at all.
+                result = self._stopped(call, "") if task.cancelled() else task.result()
+                self._schedule.finish(call, result)
+                self._end(call, result)
+        if cancelled is not None:
+            raise cancelled
+
+    def _end_cancelled(self) -> None:
+        for call, reason in self._schedule.take_cancelled():
+            self._end(call, ExecutionResult(ExecutionStatus.CANCELLED, error=f"{call.name} was not called: {reason}"))
+
+    def _decide(self, call: RequestFunctionCall) -> None:
+        """Ask the condition of a call; what it raises, or returns besides True and False, is a no."""
+        kept = self._state.kept
+        results: dict[str, ExecutionResult] = {}
+        for needed in call.dependencies:
+            result = self._results[needed] if needed in self._results else kept[needed].result
+            assert result is not None  # noqa: S101 # it has ended, here or before
+            results[needed] = result
+        refusal = None
+        try:
+            met = self._when[call.id](results)
+            if not isinstance(met, bool):
+                refusal = f"its condition is neither True nor False: {shown(met)}"
+            elif not met:
+                refusal = "its condition was not met"
+                self._unwanted.add(call.id)
+        except Exception as error:  # noqa: BLE001 # the caller's code
+            refusal = f"its condition failed: {type(error).__name__}: {error}"
+        self._schedule.decide(call, refusal)
+
+    def _tell(self, event: ExecutionEvent) -> None:
+        self.events.append(event)
+        self._more.set()
+
+    def _begin(self, call: RequestFunctionCall) -> None:
+        self._begun += 1
+        progress = f"{self._begun}/{len(self._schedule.calls)}"
+        self._tell(
+            FunctionExecutionStart(
+                function_name=call.name,
+                function_id=call.id,
+                progress=progress,
+                agent_id=call.agent_id or self._agent_id,
+            )
+        )
+
+    def _end(self, call: RequestFunctionCall, result: ExecutionResult) -> None:
+        self._results[call.id] = result
+        for given in self._same[call.id]:
+            given.status, given.result, given.error = result.status, result.result, result.error
+            given.retry_count = call.retry_count
+        self._tell(
+            FunctionExecutionComplete(
+                function_name=call.name,
+                function_id=call.id,
+                status=result.status.value,
+                result=result.result,
+                error=result.error,
+                agent_id=call.agent_id or self._agent_id,
+            )
+        )
+
+    async def _carry_out(self, call: RequestFunctionCall) -> ExecutionResult:
+        """Make a call, unless it was made before. Raises nothing that the call is to blame for."""
+        kept = self._state.kept
+        while (other := kept.get(call.id)) is not None:
+            if other.fingerprint != fingerprint(call):
+                return _failure(call, _taken_id(call))
+            if other.result is not None:
+                return other.result
+            assert other.under_way is not None  # noqa: S101 # it has no result
+            try:
+                await other.under_way.wait()
+            except asyncio.CancelledError:
+                return self._stopped(call, "")
+        under_way = asyncio.Event()
+        mine = kept[call.id] = _Kept(fingerprint(call), under_way)
+        try:
+            result, begun = await self._make(call)
+        except BaseException:
+            del kept[call.id]
+            raise
+        else:
+            if begun:
+                self._state.keep(mine, result)
+            else:
+                del kept[call.id]
+            return result
+        finally:
+            under_way.set()
+            mine.under_way = None
+
+    async def _make(self, call: RequestFunctionCall) -> tuple[ExecutionResult, bool]:
+        """Make a call, and make it again where it may be; what came of it, and whether it began."""
+        begun, how = False, ""
+        function = self._state.functions.get(call.name)
+        if function is None:
+            known = ", ".join(self._state.functions) or "none"
+            return _failure(call, ActionError(f"there is no function {shown(call.name)}; there are: {known}")), False
+        try:
+            arguments = self._arguments(call, function)
+            function.check(arguments)
+            while True:
+                async with function.turns.turn() if function.turns is not None else contextlib.nullcontext():
+                    if not begun:
+                        begun = True
+                        self._begin(call)
+                    how = function.stops
+                    result, hopeless = await self._try(call, function, arguments)
+                over = hopeless or self._reason is not None or call.retry_count >= call.max_retries
+                if result.status is not ExecutionStatus.FAILURE or over or not function.is_repeatable(arguments):
+                    return result, True
+                call.retry_count += 1
+                how = f"it was to be made again: {result.error}"
+                delay = self._state.backoff.delay(call.retry_count, self._state.random())
+                await self._state.sleep(delay)
+        except asyncio.CancelledError:
+            return self._stopped(call, how), begun
+        except ActionError as error:
+            return _failure(call, error), begun
+
+    def _arguments(self, call: RequestFunctionCall, function: Function) -> dict[str, Any]:
+        before = self._schedule.before(call)
+        if before is None:
+            return dict(call.arguments)
+        parameters, required, takes_any = function.parameters(call.arguments)
+        return flow(call.arguments, self._results[before.id].result, parameters, required, takes_any=takes_any)
+
+    async def _try(
+        self, call: RequestFunctionCall, function: Function, arguments: Mapping[str, Any]
+    ) -> tuple[ExecutionResult, bool]:
+        """Make a call once; what came of it, and whether it would be the same again."""
+        task = asyncio.ensure_future(function.run(arguments))
+        timer = None if call.timeout is None else asyncio.ensure_future(self._state.sleep(call.timeout))
+        try:
+            await asyncio.wait([task] if timer is None else [task, timer], return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                task.cancel()
+                await _to_the_end(task)
+                error = f"{call.name} timed out after {call.timeout:g} s: {function.stops}"
+                return ExecutionResult(ExecutionStatus.FAILURE, error=error), False
+        except asyncio.CancelledError:
+            # What was done by then is told as it is.
+            if not task.done() or task.cancelled():
+                raise
+        finally:
+            # Where it is this very task that is cancelled.
+            for left in (task, timer):
+                if left is not None and not left.done():
+                    left.cancel()
+                    await _to_the_end(left)
+        if task.cancelled():
+            error = f"{call.name} was cancelled, by itself or by what it called"
+            return ExecutionResult(ExecutionStatus.CANCELLED, error=error), True
+        raised = task.exception()
+        if isinstance(raised, Interrupted):
+            error = f"{call.name} was interrupted by somebody else: {function.stops}"
+            return ExecutionResult(ExecutionStatus.CANCELLED, error=error), True
+        if raised is not None:
+            return _failure(call, raised), is_hopeless(raised)
+        returned = task.result()
+        if isinstance(returned, ExecutionResult):
+            return returned, function.is_final(returned)
+        return ExecutionResult(ExecutionStatus.SUCCESS, returned), False
+
+    def _stopped(self, call: RequestFunctionCall, how: str) -> ExecutionResult:
+        reason = self._reason or "its task was cancelled"
+        said = f"{call.name} was stopped: {reason}; {how}" if how else f"{call.name} was not called: {reason}"
+        return ExecutionResult(ExecutionStatus.CANCELLED, error=said)
+
+
+def _taken_id(call: RequestFunctionCall) -> BadPlan:
+    return BadPlan(f"another call had the id {call.id!r} before", (call.id,), "give each call its own")
+
+
+def _failure(call: RequestFunctionCall, error: BaseException) -> ExecutionResult:
+    """What came of a call that raised: some of its actions, where the error says that some were carried out."""
+    partly = isinstance(error, DeskhandError) and bool(error.done)
+    status = ExecutionStatus.PARTIAL if partly else ExecutionStatus.FAILURE
+    said = str(error) if isinstance(error, DeskhandError) else f"{type(error).__name__}: {error}"
+    return ExecutionResult(status, error=f"{call.name} failed: {said}")
+
+
+async def _to_the_end(task: asyncio.Future[Any]) -> None:
+    """Wait until a task has ended, also if whoever waits is cancelled meanwhile; that is let through at the end."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if not task.cancelled():
+        # Looked at, or asyncio would log it as never retrieved.
+        task.exception()
+    if cancelled is not None:
+        raise cancelled
