@@ -95,9 +95,9 @@ fuzz: setup ## Fuzz the imaging engine, the VNC parser and the X11 connection, F
 sanitize: setup ## Run the unsafe code under the address sanitizer, and the binding under valgrind
 	tools/sanitize
 
-bench: setup ## Measure beside all peers, which it installs; writes evidence/bench.* and the README's table
+bench: setup ## Measure beside all peers, which it installs; writes evidence/bench.* and the tables of docs/benchmarks.md
 	tools/peers
-	$(BIN)/deskhand bench --json evidence/bench.json --plot evidence/bench.svg --readme README.md
+	$(BIN)/deskhand bench --json evidence/bench.json --plot evidence/bench.svg --readme docs/benchmarks.md
 
 evidence: setup ## The long proofs that the tests only sample; results under evidence/
 	tools/evidence

@@ -71,6 +71,7 @@ _LONG = (
 _DRIVING_FOLDERS = {"conformance", "containers", "faults", "integration"}
 _DRIVING_FILES = {
     "compatibility/test_page.py",
+    "docs/test_examples.py",
     "episodes/test_browser.py",
     "episodes/test_crash.py",
     "episodes/test_demo_episodes.py",

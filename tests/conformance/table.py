@@ -1,4 +1,4 @@
-"""The table of what a server cannot do, as the README prints it. `PYTHONPATH=tests python -m conformance` writes it anew."""
+"""The table of what a server cannot do, in docs/servers.md. `PYTHONPATH=tests python -m conformance` writes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from conformance.servers import FEATURES, LACKS
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "servers.md"
 _BEGIN, _END = "<!-- servers -->\n", "<!-- /servers -->\n"
 
 _TITLES = {
@@ -28,12 +28,12 @@ def table() -> str:
 
 
 def printed() -> str:
-    """What the README has."""
-    return README.read_text().partition(_BEGIN)[2].partition(_END)[0]
+    """What the page has."""
+    return PAGE.read_text().partition(_BEGIN)[2].partition(_END)[0]
 
 
 def write() -> None:
-    """Put the table into the README."""
-    before, begin, rest = README.read_text().partition(_BEGIN)
+    """Put the table into the page."""
+    before, begin, rest = PAGE.read_text().partition(_BEGIN)
     _, end, after = rest.partition(_END)
-    README.write_text(before + begin + table() + end + after)
+    PAGE.write_text(before + begin + table() + end + after)

@@ -6,7 +6,7 @@ from conformance.servers import FEATURES, LACKS
 from conformance.table import printed, table
 
 
-def test_the_readme_has_the_table() -> None:
+def test_the_page_has_the_table() -> None:
     assert printed() == table()
 
 

@@ -1,4 +1,4 @@
-"""Write the README's tables of providers anew."""
+"""Write the tables of docs/providers.md anew."""
 
 from providers.table import write
 

@@ -1,4 +1,4 @@
-"""The README's table of how each provider is told how commands ended. `PYTHONPATH=tests python -m providers` writes it.
+"""The table of how commands ended, for each provider. `PYTHONPATH=tests python -m providers` writes it to docs/providers.md.
 
 Every cell is read from the payload that the provider is answered with.
 """

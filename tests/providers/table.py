@@ -1,4 +1,4 @@
-"""The table of how each provider says each action, as the README has it. `PYTHONPATH=tests python -m providers` writes it.
+"""The table of how each provider says each action, in docs/providers.md. `PYTHONPATH=tests python -m providers` writes it.
 
 Every cell is what `encode_call` makes of the action, and is decoded again: what does not come back as it was is marked.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from deskhand.actions import Action
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
 _BEGIN, _END = "<!-- providers -->\n", "<!-- /providers -->\n"
 
 _BEYOND: Mapping[str, Action] = {
@@ -45,10 +45,10 @@ _LESSER: Mapping[str, tuple[str, Action]] = {
 }
 FOOTNOTES = (
     "≈ read again as other actions that do the same · ¹ only from where the pointer is · ² without a duration\n\n"
-    "Who has no column says what another says. LangChain's tools are called as MCP's, and its chat models of OpenAI and "
-    "Anthropic send what those providers send; so does the package of Agent Framework, whose column is that of its design. "
-    "`computer_use_preview` sends OpenAI's actions one at a time, Bedrock's agents send Converse's as strings, and "
-    "`AIToolCall` and the `CUAction` family have the seventeen by the names of the rows.\n"
+    "Providers without a column use another provider's format. LangChain's tools are called as MCP's, and its chat models of "
+    "OpenAI and Anthropic send what those providers send. Agent Framework's column is that of its design; its package sends "
+    "what the providers send. `computer_use_preview` sends OpenAI's actions one at a time, and Bedrock's agents send "
+    "Converse's as strings. `AIToolCall` and the `CUAction` family have the first seventeen rows, by these names.\n"
 )
 
 ROWS: Mapping[str, Action] = {**{action.type: action for action in EXAMPLES}, **_BEYOND}
@@ -114,13 +114,13 @@ def table() -> str:
 
 
 def printed() -> str:
-    """What the README has."""
-    return README.read_text().partition(_BEGIN)[2].partition(_END)[0]
+    """What the page has."""
+    return PAGE.read_text().partition(_BEGIN)[2].partition(_END)[0]
 
 
 def write() -> None:
-    """Put the tables into the README."""
+    """Put the tables into the page."""
     for begin, made, end in ((_BEGIN, table(), _END), (ended.BEGIN, ended.table(), ended.END)):
-        before, begun, rest = README.read_text().partition(begin)
+        before, begun, rest = PAGE.read_text().partition(begin)
         _, ending, after = rest.partition(end)
-        README.write_text(before + begun + made + ending + after)
+        PAGE.write_text(before + begun + made + ending + after)

@@ -14,7 +14,7 @@ from deskhand.providers.bedrock import agents
 from deskhand.providers.outcomes import outcome, tool_failed
 from deskhand.providers.values import ShellAnswer
 from providers.ended import BEGIN, CALL, COLUMNS, END, ROWS, answer_of, table
-from providers.table import README
+from providers.table import PAGE
 
 ENCODERS = {
     "openai": openai.encode_shell,
@@ -26,8 +26,8 @@ ENCODERS = {
 }
 
 
-def test_the_readme_has_the_table() -> None:
-    printed = README.read_text().partition(BEGIN)[2].partition(END)[0]
+def test_the_page_has_the_table() -> None:
+    printed = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
     assert printed == table(), "write it anew: PYTHONPATH=tests python -m providers"
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deskhand.actions import Action
 
 
-def test_the_readme_has_the_table() -> None:
+def test_the_page_has_the_table() -> None:
     assert printed() == table(), "write it anew: PYTHONPATH=tests python -m providers"
 
 

@@ -125,7 +125,7 @@ class Observation(Screenshot):
             that is known. Those of the primary selection, which xterm pastes, begin with `PRIMARY `. Untrusted text. A VNC
             server tells of text only. `PIXMAP`, a number that ends with its owner, is named where nothing else is kept.
         pointer_moved: Whether the pointer was found elsewhere than our last input had left it: somebody else has moved it, or a
-            program has. Over VNC as far as the server tells (README, "Servers"); `cursor` is where it is now.
+            program has. Over VNC as far as the server tells (docs/servers.md); `cursor` is where it is now.
         unanswered: Whether a drag or hover went on though the application was still at work on the part before: it may have
             missed points of it, or the whole. Where an application answers no pings and runs where its threads cannot be seen,
             it is given 0.05 s, and nothing is known. Over VNC also whether a text, or a character of it that was on no key

@@ -48,11 +48,11 @@ def _table(header: Sequence[str], alignment: str, rows: Iterable[Sequence[str]])
 
 
 def block(report: Report, *, plot: str | None = None) -> str:
-    """What the README says between its markers.
+    """What docs/benchmarks.md says between its markers.
 
     Args:
         report: A run.
-        plot: The picture's address, from the README.
+        plot: The picture's address, from that page.
     """
     machine, conditions = report.machine, report.conditions
     deskhand = report.versions.get("deskhand", "").partition(" ")[0]

@@ -30,7 +30,7 @@ _WORDS = {True: "met", False: "missed", None: "not measured"}
         "deskhand bench --quick",
         "deskhand bench --only 'look/1920*' --rounds 50",
         "deskhand bench --only act --json act.json",
-        "deskhand bench --json bench.json --plot bench.svg --readme README.md",
+        "deskhand bench --json bench.json --plot bench.svg --readme docs/benchmarks.md",
         "deskhand bench --from bench.json --plot bench.png",
     )
 )

@@ -1,6 +1,6 @@
 """A desktop whose engine is on another machine: its container can be given nothing of this one, and is not seen from here.
 
-So it is reached over VNC, through a command in the container whose streams the engine carries. ARCHITECTURE.md has the numbers.
+So it is reached over VNC, through a command in the container whose streams the engine carries; docs/decisions/0052 says why.
 This module owns when such a desktop is ready, and how one is looked at. What must never appear here: how a container is made.
 """
 
