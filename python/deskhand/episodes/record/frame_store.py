@@ -14,11 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
-import hashlib
 import os
 import sqlite3
-import stat
 import threading
 import zlib
 from collections import OrderedDict
@@ -28,6 +25,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from deskhand._native import Screen
+from deskhand.episodes.record.frame_database import BUSY, SCHEMA, VERSION, alone, open_reader, version_of
+from deskhand.episodes.record.tiles import CHANNELS, DIGEST, NUMBER, TILE, changed_tiles, hash_of, tiles_of
 from deskhand.errors import EpisodeError
 
 if TYPE_CHECKING:
@@ -38,22 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FrameStore", "Roll"]
 
-# Measured over 110 steps of a terminal and an editor on 1280x800, zlib level 1: 128x32 2.3 MB and 2.2 ms of processor time a
-# step, strips of 1280x16 5.1 MB and 3.6 ms, 64x64 2.4 MB and 2.1 ms with more to look up. zstd saves 5 % of it and 0.5 ms, at
-# the price of a dependency.
-_WIDTH, _HEIGHT = 128, 32
 _LEVEL = 1
-_CHANNELS = 3
-_WORD = 8
-_DIGEST = 16
-# A tile at most, in pixels' bytes, and a number of one.
-_TILE, _NUMBER = _WIDTH * _HEIGHT * _CHANNELS, 4
 # Of a frame that is read, whose file may be anybody's: as large as any screen that is driven.
 _LARGEST_SIDE, _LARGEST_FRAME = 16384, 64 << 20
-# SQLite then has nothing longer: the largest frame's list of tiles is shorter, even where packing makes it longer.
-_LONGEST_VALUE = 1 << 20
-_VERSION = 1
-_BUSY = 30.0
 # Of tiles and of frames, whose numbers are kept at hand: 64 Ki are 9 MB.
 _KNOWN = 1 << 16
 # Of decoded tiles for reading, 12 kB each: those of two frames, since one that follows another shares most of them.
@@ -61,12 +47,6 @@ _DECODED = 1024
 # SQLite's own limit of variables in a statement was 999 once.
 _MOST_ASKED = 500
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS tiles (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, data BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS frames (hash BLOB PRIMARY KEY, width INTEGER NOT NULL, height INTEGER NOT NULL, tiles BLOB NOT NULL)
-    WITHOUT ROWID;
-"""
 
 
 class FrameStore:
@@ -125,7 +105,7 @@ class FrameStore:
         # On a connection of its own: who adds meanwhile need not wait for the disk.
         with (
             self._named(self._own_path),
-            contextlib.closing(sqlite3.connect(self._own_path, timeout=_BUSY, isolation_level=None)) as connection,
+            contextlib.closing(sqlite3.connect(self._own_path, timeout=BUSY, isolation_level=None)) as connection,
         ):
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
@@ -228,18 +208,18 @@ class FrameStore:
     def _open(self) -> sqlite3.Connection:
         if self._writer is None:
             self.directory.mkdir(parents=True, exist_ok=True)
-            with _alone(self.directory):
+            with alone(self.directory):
                 self._writer = self._opened(self._own_path)
         return self._writer
 
     def _opened(self, path: Path) -> sqlite3.Connection:
-        connection = sqlite3.connect(path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
         try:
-            version = _version(connection, path)
+            version = version_of(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             if version == 0:
-                connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {_VERSION};COMMIT;")
+                connection.executescript(f"BEGIN IMMEDIATE;{SCHEMA}PRAGMA user_version = {VERSION};COMMIT;")
         except BaseException:
             connection.close()
             raise
@@ -264,12 +244,12 @@ class FrameStore:
             path, (width, height, listed) = found
             with self._named(path):
                 _check_size(width, height, path)
-                places = _places(width, height)
-                numbers = np.frombuffer(_inflated(listed, len(places) * _NUMBER, path), np.uint32)
+                places = tiles_of(width, height)
+                numbers = np.frombuffer(_inflated(listed, len(places) * NUMBER, path), np.uint32)
                 if len(numbers) != len(places):
                     raise _damaged(path, f"{frame} has {len(numbers)} tiles, and {len(places)} fill it")
                 self._decode(path, numbers)
-                pixels = np.empty((height, width, _CHANNELS), np.uint8)
+                pixels = np.empty((height, width, CHANNELS), np.uint8)
                 for number, (rows, columns) in zip(numbers.tolist(), places, strict=True):
                     part, tile = pixels[rows, columns], self._decoded[path, number]
                     if len(tile) != part.size:
@@ -298,8 +278,8 @@ class FrameStore:
                 f"SELECT id, hash, data FROM tiles WHERE id IN ({marks})",  # noqa: S608 # marks only
                 asked,
             ):
-                pixels = _inflated(data, _TILE, path)
-                if _hashed(pixels) != hash_:
+                pixels = _inflated(data, TILE, path)
+                if hash_of(pixels) != hash_:
                     raise _damaged(path, "a tile is not what was stored")
                 self._decoded[path, number] = pixels
         for number in wanted:
@@ -315,7 +295,7 @@ class FrameStore:
         for path in sorted(self.directory.glob("*.sqlite")):
             with self._named(path):
                 if path not in self._readers:
-                    if (reader := _reader(path)) is None:
+                    if (reader := open_reader(path)) is None:
                         continue
                     self._readers[path] = reader
                 row = self._readers[path].execute("SELECT width, height, tiles FROM frames WHERE hash = ?", (hash_,))
@@ -352,7 +332,7 @@ class Roll:
         """Begin one; see `FrameStore.roll`."""
         self._store = store
         self._last: NDArray[np.uint8] | None = None
-        self._hashes = np.empty((0, _DIGEST), np.uint8)
+        self._hashes = np.empty((0, DIGEST), np.uint8)
         self._numbers: Numbers = np.empty(0, np.uint32)
         self._name = ""
         self.stored: int = 0
@@ -369,43 +349,29 @@ class Roll:
             EpisodeError: The database is of another version, damaged, or locked for long.
         """
         rgb = np.ascontiguousarray(rgb)
-        if rgb.dtype != np.uint8 or rgb.ndim != _CHANNELS or rgb.shape[2] != _CHANNELS or rgb.size == 0:
+        if rgb.dtype != np.uint8 or rgb.ndim != CHANNELS or rgb.shape[2] != CHANNELS or rgb.size == 0:
             raise EpisodeError(f"a frame is an array (height, width, 3) of bytes, not {rgb.shape} of {rgb.dtype}")
         height, width, _ = rgb.shape
-        places = _places(width, height)
+        places = tiles_of(width, height)
         if self._last is not None and self._last.shape == rgb.shape:
-            changed = _changed(self._last, rgb)
+            changed = changed_tiles(self._last, rgb)
         else:
             changed = list(range(len(places)))
-            self._hashes = np.zeros((len(places), _DIGEST), np.uint8)
+            self._hashes = np.zeros((len(places), DIGEST), np.uint8)
             self._numbers = np.zeros(len(places), np.uint32)
         for index in changed:
-            hash_ = _hashed(rgb[places[index]].tobytes())
+            hash_ = hash_of(rgb[places[index]].tobytes())
             self._hashes[index] = np.frombuffer(hash_, np.uint8)
         self._numbers[changed] = 0
         self._last = rgb
         if changed:
             head = width.to_bytes(4, "big") + height.to_bytes(4, "big")
-            self._name = _hashed(head + self._hashes.tobytes()).hex()
+            self._name = hash_of(head + self._hashes.tobytes()).hex()
         if keep and (changed or not self._numbers.all()):
             missing = np.flatnonzero(self._numbers == 0).tolist()
             tiles = [(self._hashes[index].tobytes(), rgb[places[index]].tobytes()) for index in missing]
             self.stored += self._store.write(bytes.fromhex(self._name), (width, height), tiles, self._numbers)
         return self._name
-
-
-def png_of(rgb: NDArray[np.uint8]) -> bytes:
-    """Pixels as a PNG file."""
-    height, width, _ = rgb.shape
-    bgrx = np.zeros((height, width, 4), np.uint8)
-    bgrx[..., :3] = rgb[..., ::-1]
-    screen = Screen(width, height)
-    screen.update((0, 0, width, height), bgrx.tobytes(), 0.0)
-    return screen.png(cursor=False)
-
-
-def _hashed(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
 
 
 def _inflated(data: object, limit: int, path: Path) -> bytes:
@@ -435,83 +401,11 @@ def _damaged(path: Path, what: str) -> EpisodeError:
     return EpisodeError(f"the frames in {path} are damaged: {what}")
 
 
-def _places(width: int, height: int) -> list[tuple[slice, slice]]:
-    """Where the tiles are: rows and columns, from the left and then down."""
-    return [
-        (slice(top, min(top + _HEIGHT, height)), slice(left, min(left + _WIDTH, width)))
-        for top in range(0, height, _HEIGHT)
-        for left in range(0, width, _WIDTH)
-    ]
-
-
-def _changed(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> list[int]:
-    """The indices of the tiles that differ, in their order."""
-    height, width, _ = after.shape
-    old, new = before.reshape(height, -1), after.reshape(height, -1)
-    # Words where rows are whole words: a tile's row is too, so that no word is of two tiles.
-    unit = _WIDTH * _CHANNELS
-    if old.shape[1] % _WORD == 0:
-        old, new, unit = old.view(np.uint64), new.view(np.uint64), unit // _WORD
-    differs = old != new
-    across = -(-width // _WIDTH)
-    found: list[int] = []
-    for band in np.unique(np.flatnonzero(differs.any(axis=1)) // _HEIGHT).tolist():
-        columns = np.flatnonzero(differs[band * _HEIGHT : (band + 1) * _HEIGHT].any(axis=0)) // unit
-        found.extend(band * across + column for column in np.unique(columns).tolist())
-    return found
-
-
-def _version(connection: sqlite3.Connection, path: Path) -> int:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version not in {0, _VERSION}:
-        raise EpisodeError(f"the frames in {path} are of version {version}, and this package has {_VERSION}")
-    return version
-
-
-def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Whether these are the tables of a store, as it makes them: a view, or a column that is computed, would be a program."""
-    found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-    if {_plain(sql) for sql in found} != {_plain(sql) for sql in _SCHEMA.split(";") if sql.strip()}:
-        raise EpisodeError(f"{path} has other tables than frames have: it was not written by deskhand")
-
-
-def _plain(sql: str) -> str:
-    return " ".join(sql.replace("IF NOT EXISTS ", "").split())
-
-
-def _reader(path: Path) -> sqlite3.Connection | None:
-    """A connection that only reads; None of a file that is just being made."""
-    if not stat.S_ISREG(path.lstat().st_mode):
-        raise EpisodeError(f"{path} is a link, or no file: frames are read from files in the run's own folder")
-    # Where nothing may be written, its shared memory cannot be made; then nobody writes to it either.
-    for how in ("mode=ro", "immutable=1"):
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?{how}", uri=True, timeout=_BUSY, check_same_thread=False
-        )
-        try:
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
-            if _version(connection, path):
-                _check_tables(connection, path)
-                return connection
-        except sqlite3.OperationalError:
-            connection.close()
-            if how != "mode=ro" or os.access(path.parent, os.W_OK):
-                raise
-        except BaseException:
-            connection.close()
-            raise
-        else:
-            connection.close()
-            return None
-    return None
-
-
-@contextlib.contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """Of several processes that begin at once, one makes the database: two that change its journal's mode refuse each other."""
-    number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(number)
+def png_of(rgb: NDArray[np.uint8]) -> bytes:
+    """Pixels as a PNG file."""
+    height, width, _ = rgb.shape
+    bgrx = np.zeros((height, width, 4), np.uint8)
+    bgrx[..., :3] = rgb[..., ::-1]
+    screen = Screen(width, height)
+    screen.update((0, 0, width, height), bgrx.tobytes(), 0.0)
+    return screen.png(cursor=False)

@@ -1,0 +1,55 @@
+"""Tiles: the parts that a frame is cut in, and which of them differ."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+__all__ = ["CHANNELS", "DIGEST", "NUMBER", "TILE", "changed_tiles", "hash_of", "tiles_of"]
+
+# Measured over 110 steps of a terminal and an editor on 1280x800, zlib level 1: 128x32 2.3 MB and 2.2 ms of processor time a
+# step, strips of 1280x16 5.1 MB and 3.6 ms, 64x64 2.4 MB and 2.1 ms with more to look up. zstd saves 5 % of it and 0.5 ms, at
+# the price of a dependency.
+_WIDTH, _HEIGHT = 128, 32
+CHANNELS = 3
+_WORD = 8
+DIGEST = 16
+# A tile at most, in pixels' bytes, and a number of one.
+TILE, NUMBER = _WIDTH * _HEIGHT * CHANNELS, 4
+
+
+def hash_of(data: bytes) -> bytes:
+    """Of a tile or a frame: what it is stored under."""
+    return hashlib.blake2b(data, digest_size=DIGEST).digest()
+
+
+def tiles_of(width: int, height: int) -> list[tuple[slice, slice]]:
+    """Where the tiles are: rows and columns, from the left and then down."""
+    return [
+        (slice(top, min(top + _HEIGHT, height)), slice(left, min(left + _WIDTH, width)))
+        for top in range(0, height, _HEIGHT)
+        for left in range(0, width, _WIDTH)
+    ]
+
+
+def changed_tiles(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> list[int]:
+    """The indices of the tiles that differ, in their order."""
+    height, width, _ = after.shape
+    old, new = before.reshape(height, -1), after.reshape(height, -1)
+    # Words where rows are whole words: a tile's row is too, so that no word is of two tiles.
+    unit = _WIDTH * CHANNELS
+    if old.shape[1] % _WORD == 0:
+        old, new, unit = old.view(np.uint64), new.view(np.uint64), unit // _WORD
+    differs = old != new
+    across = -(-width // _WIDTH)
+    found: list[int] = []
+    for band in np.unique(np.flatnonzero(differs.any(axis=1)) // _HEIGHT).tolist():
+        columns = np.flatnonzero(differs[band * _HEIGHT : (band + 1) * _HEIGHT].any(axis=0)) // unit
+        found.extend(band * across + column for column in np.unique(columns).tolist())
+    return found
