@@ -27,7 +27,7 @@ $(VENV)/.packages: $(PACKAGES)
 $(VENV)/.requirements: pyproject.toml $(VENV)/.packages
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; \
-		print("\n".join([*p["dependencies"], *(r for name, extra in e.items() if name != "bench" for r in extra)]))' >$(VENV)/requirements.txt
+		print("\n".join([*p["dependencies"], *(r for extra in e.values() for r in extra)]))' >$(VENV)/requirements.txt
 	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt
 	@touch $@
 
@@ -59,15 +59,15 @@ test: setup ## Run all tests
 	$(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder
 
 check: setup ## Formatting, lints, types (of the sources and of the wheel), stubs, generated files
-	$(BIN)/ruff format --check python tests tools demo examples
-	$(BIN)/ruff check python tests tools demo examples
+	$(BIN)/ruff format --check python bench tests tools demo examples
+	$(BIN)/ruff check python bench tests tools demo examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	tools/check-wheel
 	$(BIN)/python tools/generate_aio.py --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/codespell python rust tests tools demo examples docs *.md
+	$(BIN)/codespell python bench rust tests tools demo examples docs *.md
 
 generate: setup ## Write the generated files anew
 	$(BIN)/python tools/generate_aio.py
@@ -97,7 +97,7 @@ sanitize: setup ## Run the unsafe code under the address sanitizer, and the bind
 
 bench: setup ## Measure beside all peers, which it installs; writes evidence/bench.* and the tables of docs/benchmarks.md
 	tools/peers
-	$(BIN)/deskhand bench --json evidence/bench.json --plot evidence/bench.svg --readme docs/benchmarks.md
+	$(BIN)/python -m bench --json evidence/bench.json --plot evidence/bench.svg --readme docs/benchmarks.md
 
 evidence: setup ## The long proofs that the tests only sample; results under evidence/
 	tools/evidence

@@ -24,7 +24,7 @@ from rich.table import Table
 
 import deskhand
 from deskhand import Type
-from deskhand.bench.machine import describe
+from deskhand.episodes.run.host import describe
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
 from deskhand.launchers.docker.engine import connect_engine
 

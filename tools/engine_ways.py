@@ -23,7 +23,7 @@ from conformance.fake import ELSEWHERE
 from conformance.shaping import Line
 from containers.remote import Authority, ssh_server, tls_relay
 from deskhand import KeyPress, Settle
-from deskhand.bench.machine import describe
+from deskhand.episodes.run.host import describe
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from conformance.packets import FAR, PORT, NetworkNamespace, PacketLine, Quality
 from conformance.servers import Place, need, xvnc
 from conformance.test_desktop import real_pixels
 from deskhand import KeyPress, Move, Settle, Type
-from deskhand.bench.machine import describe
+from deskhand.episodes.run.host import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

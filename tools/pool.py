@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from Xlib import display as xlib
 
 import deskhand
-from deskhand.bench.machine import describe
+from deskhand.episodes.run.host import describe
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
 from deskhand.launchers.docker.engine import connect_engine
 from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY, links_to

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
-from deskhand.bench.machine import describe
+from deskhand.episodes.run.host import describe
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from deskhand.bench.machine import describe
 from deskhand.episodes.play.replay import compare
 from deskhand.episodes.record.reader import open_run
+from deskhand.episodes.run.host import describe
 from deskhand.episodes.tasks.catalogue import find_tasks
 
 if TYPE_CHECKING:

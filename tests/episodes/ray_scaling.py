@@ -18,10 +18,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deskhand.bench.machine import describe
 from deskhand.episodes.ledger import open_ledger
 from deskhand.episodes.ledger.ledger import Key, State
 from deskhand.episodes.play.supervision import Stop
+from deskhand.episodes.run.host import describe
 from deskhand.episodes.run.plan import News, Plan
 from episodes.ray_plays import SECONDS, in_memory
 

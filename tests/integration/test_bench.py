@@ -1,4 +1,4 @@
-"""`deskhand bench`, as a user runs it: that it measures and reports, and leaves nothing behind. Never how fast anything is."""
+"""`python -m bench`, as a user runs it: that it measures and reports, and leaves nothing behind. Never how fast anything is."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PIL import Image
 
+from bench.figures import AHEAD, ROUND_TRIP, rested
+from bench.inside import generation, unwatched
+from bench.peers import PEERS, VNC_LOOKERS
+from bench.tables import MARKERS
 from conftest import need
-from deskhand.bench.figures import AHEAD, ROUND_TRIP, rested
-from deskhand.bench.inside import generation, unwatched
-from deskhand.bench.peers import PEERS, VNC_LOOKERS
-from deskhand.bench.tables import MARKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import deskhand
 
-PROGRAM = str(Path(sys.executable).with_name("deskhand"))
+COMMAND = [sys.executable, "-m", "bench"]
+# The repository, so that it is found from any folder.
+HERE = {"PYTHONPATH": str(Path(__file__).parents[2])}
 LIMIT = 240.0
 PAGE = "look/1920x1080/page"
 
@@ -59,8 +61,8 @@ def test_a_short_run_reports_what_it_saw(tmp_path: Path, scratch: Path, environm
     readme.write_text(f"before\n{MARKERS[0]}\n{MARKERS[1]}\nafter\n")
     files = ["--json", str(document), "--plot", str(plot), "--readme", str(readme)]
     ran = subprocess.run(
-        [PROGRAM, "bench", "--quick", "--only", "look", "--rounds", "1", *files],
-        env={**os.environ, **environment, "TMPDIR": str(scratch)},
+        [*COMMAND, "--quick", "--only", "look", "--rounds", "1", *files],
+        env={**os.environ, **environment, **HERE, "TMPDIR": str(scratch)},
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -144,8 +146,8 @@ def test_vnc_is_measured_too(tmp_path: Path, scratch: Path, environment: dict[st
         need(program, package)
     document = tmp_path / "bench.json"
     ran = subprocess.run(
-        [PROGRAM, "bench", "--quick", "--only", "vnc/*", "--rounds", "1", "--json", str(document)],
-        env={**os.environ, **environment, "TMPDIR": str(scratch)},
+        [*COMMAND, "--quick", "--only", "vnc/*", "--rounds", "1", "--json", str(document)],
+        env={**os.environ, **environment, **HERE, "TMPDIR": str(scratch)},
         capture_output=True,
         text=True,
         timeout=LIMIT,
@@ -176,8 +178,8 @@ def test_vnc_is_measured_too(tmp_path: Path, scratch: Path, environment: dict[st
 def test_a_report_can_be_shown_again(tmp_path: Path, environment: dict[str, str]) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [PROGRAM, "bench", *arguments],
-            env={**os.environ, **environment},
+            [*COMMAND, *arguments],
+            env={**os.environ, **environment, **HERE},
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -206,8 +208,8 @@ def test_a_report_can_be_shown_again(tmp_path: Path, environment: dict[str, str]
 
 def test_ctrl_c_ends_it_and_all_that_it_started(tmp_path: Path, scratch: Path, environment: dict[str, str]) -> None:
     process = subprocess.Popen(
-        [PROGRAM, "bench", "--only", "launch", "--rounds", "100000"],
-        env={**os.environ, **environment, "TMPDIR": str(scratch)},
+        [*COMMAND, "--only", "launch", "--rounds", "100000"],
+        env={**os.environ, **environment, **HERE, "TMPDIR": str(scratch)},
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -225,3 +227,11 @@ def test_ctrl_c_ends_it_and_all_that_it_started(tmp_path: Path, scratch: Path, e
         while Path(f"/proc/{pid}").exists():
             assert time.monotonic() < deadline
     assert left(scratch) == []
+
+
+@pytest.mark.parametrize("arguments", [[], ["--quick", "--only", "look/*"], ["--help"]], ids=" ".join)
+def test_the_command_line_says_where_it_is(arguments: list[str]) -> None:
+    deskhand = Path(sys.executable).with_name("deskhand")
+    ran = subprocess.run([deskhand, "bench", *arguments], capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "deskhand: the benchmark is in the repository of deskhand: run `python -m bench` there\n"

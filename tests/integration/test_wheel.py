@@ -53,6 +53,10 @@ def test_the_wheel_has_one_shared_library(wheel: Path, tmp_path: Path) -> None:
         assert libraries == ["deskhand/_native.abi3.so"]
         # Type checkers read what is typed only where this says so (PEP 561).
         assert {"deskhand/py.typed", "deskhand/_native.pyi"} <= set(archive.namelist())
+        information = "-".join(wheel.name.split("-")[:2]) + ".dist-info"
+        # The benchmark, the tests and the tools are in the repository alone.
+        assert {name.partition("/")[0] for name in archive.namelist()} == {"deskhand", information}
+        assert not [name for name in archive.namelist() if "bench/" in name]
         library = archive.extract(libraries[0], tmp_path)
     told = run([need("readelf", "binutils"), "--dynamic", "--wide", library])
     needed = set(re.findall(r"\(NEEDED\)\s+Shared library: \[(.+)\]", told))

@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 
 import deskhand
-from deskhand.bench import figures, looks, peers, scenes, tables, vnc, worker
-from deskhand.bench.figures import AHEAD, OURS, PHOTO, ROUND_TRIP, Report, Row, Samples, judge, p95, ratio, rested
-from deskhand.bench.plot import draw
-from deskhand.bench.sections import SECTIONS, Section, choose, run
-from deskhand.bench.traffic import requests_in
-from deskhand.bench.worker import LOOKS
+from bench import figures, looks, peers, scenes, tables, vnc, worker
+from bench.figures import AHEAD, OURS, PHOTO, ROUND_TRIP, Report, Row, Samples, judge, p95, ratio, rested
+from bench.plot import draw
+from bench.sections import SECTIONS, Section, choose, run
+from bench.traffic import requests_in
+from bench.worker import LOOKS
 from deskhand.errors import DesktopLost
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def test_the_tables_show(line: str) -> None:
 def test_the_block_tells_where_it_is_from() -> None:
     text = tables.block(WHOLE, plot="evidence/bench.svg")
     assert (
-        "Written by a part of `deskhand bench` on 2026-01-02: a processor, 2 cores, a system, Python 3.11, deskhand 1.2.3."
+        "Written by a part of `python -m bench` on 2026-01-02: a processor, 2 cores, a system, Python 3.11, deskhand 1.2.3."
         in text
     )
     assert "](evidence/bench.svg)" in text

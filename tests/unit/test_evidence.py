@@ -68,8 +68,8 @@ def runs_here(command: str) -> bool:
         case [python, "-m", "pytest", *rest] if python.endswith("python"):
             return any((ROOT / word).exists() or word.endswith("/FILE") for word in rest if "/" in word)
         case [python, "-m", module, *_] if python.endswith("python"):
-            place = ROOT / "tests" / module.replace(".", "/")
-            return place.is_dir() or place.with_suffix(".py").is_file()
+            places = [root / module.replace(".", "/") for root in (ROOT, ROOT / "tests")]
+            return any((place / "__main__.py").is_file() or place.with_suffix(".py").is_file() for place in places)
         case [script, *_]:
             return "/" in script and (ROOT / script).is_file()
     return False
@@ -80,7 +80,7 @@ def runs_here(command: str) -> bool:
     [
         ("make blocks", True),
         ("make nothing-of-this-name", False),
-        ("deskhand bench --only vnc/key", True),
+        ("python -m bench --only vnc/key", True),
         ("deskhand nothing-of-this-name", False),
         ("tools/pool.py --desktops 32", True),
         ("tools/nothing.py", False),

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-__all__ = ["commands", "run"]
+__all__ = ["commands", "run", "run_command"]
 
 # The module that has each command.
 _MODULES = {
     "audit": "auditing",
-    "bench": "measuring",
+    "bench": "benchmark",
     "click": "acting",
     "do": "acting",
     "doctor": "health",
@@ -88,10 +88,24 @@ def commands() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command of deskhand.
 
     Args:
         arguments: What follows `deskhand`; by default those of this process.
+
+    Returns:
+        The exit code.
+    """
+    return run_command(commands, "deskhand", arguments)
+
+
+def run_command(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
+    """Run a command, and end it in the way of all commands.
+
+    Args:
+        command: The command.
+        name: What the user calls it.
+        arguments: What follows the name; by default those of this process.
 
     Returns:
         The exit code.
@@ -104,7 +118,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
     try:
-        code = commands.main(args=arguments, prog_name="deskhand", standalone_mode=False)
+        code = command.main(args=arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except _Ended as end:
         return 128 + end.number

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deskhand._native import __version__
-from deskhand.bench.machine import describe
 from deskhand.episodes.ledger import ledger_name, open_ledger
 from deskhand.episodes.ledger.ledger import EVERYTHING, Key
 from deskhand.episodes.play.agents import find_agent, is_code
 from deskhand.episodes.play.pools import Fleet
 from deskhand.episodes.record.reader import LONGEST_PART, read_part
 from deskhand.episodes.run.engines import ENGINES
+from deskhand.episodes.run.host import describe
 from deskhand.episodes.run.plan import Plan
 from deskhand.episodes.run.worker_name import abandon_dead
 from deskhand.episodes.tasks.catalogue import digest, find_tasks, ships

@@ -1,6 +1,6 @@
 """A window over the whole screen that shows what it is told to, at once: pictures wait in the X server, one request shows one.
 
-`python -m deskhand.bench.stage` is the window, and speaks through pipes (see `child`); `Stage` is the side that measures hold.
+`python -m bench.stage` is the window, and speaks through pipes (see `child`); `Stage` is the side that measures hold.
 A call returns when the server has drawn, so what is timed after it finds the change on the screen. What must never appear here:
 what the pictures show.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from deskhand.bench.child import Child, Replies
+from bench.child import Child, Replies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class Stage:
         """
         self._scratch = scratch
         name = str(desktop.display).strip(":")
-        self._child = Child("deskhand.bench.stage", env=environment_of(desktop), log=scratch / f"stage-{name}.log")
+        self._child = Child("bench.stage", env=environment_of(desktop), log=scratch / f"stage-{name}.log")
         self._prefix = f"stage-{name}"
         self._child.ask(op="ready")
 

@@ -1,4 +1,4 @@
-"""The benchmark: deskhand beside its peers, in one run. `deskhand bench` is the command, `make bench` the whole of it.
+"""The benchmark: deskhand beside its peers, in one run. `python -m bench` is the command, `make bench` the whole of it.
 
 What flows where: `sections` names what is measured and in which order; `looks`, `acts`, `texts` and `resources` measure it, on
 scenes that `scenes` makes and `stage` shows; `peers` and `worker` are the others. They yield rows (`figures`), from which

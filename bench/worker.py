@@ -1,6 +1,6 @@
 """How each peer looks at a screen: as its documentation says, with everything kept open that it lets one keep open.
 
-`python -m deskhand.bench.worker LOOK WIDTH HEIGHT` is one peer on the display of its environment; it answers `look`, `save`,
+`python -m bench.worker LOOK WIDTH HEIGHT` is one peer on the display of its environment; it answers `look`, `save`,
 `until` and `watch`, and takes the time itself. What must never appear here: a comparison.
 """
 
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from PIL import Image
 
-from deskhand.bench.child import Replies
-from deskhand.bench.idle import cpu_seconds
+from bench.child import Replies
+from bench.idle import cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The command that measures: `bench`."""
+"""The command: `python -m bench`, in the repository."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
+from bench.figures import OURS, Report, judge, ratio
+from bench.plot import draw
+from bench.sections import choose, run
+from bench.tables import amount, block, into, times
 from deskhand.cli.common import clean, examples, file_to_write
+from deskhand.cli.group import run_command
 from deskhand.errors import ActionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from deskhand.bench.figures import Report
-
-__all__ = ["COMMANDS"]
 
 _STYLES = {True: "green", False: "red", None: "yellow"}
 _WORDS = {True: "met", False: "missed", None: "not measured"}
@@ -27,12 +33,13 @@ _WORDS = {True: "met", False: "missed", None: "not measured"}
 
 @click.command(
     epilog=examples(
-        "deskhand bench --quick",
-        "deskhand bench --only 'look/1920*' --rounds 50",
-        "deskhand bench --only act --json act.json",
-        "deskhand bench --json bench.json --plot bench.svg --readme docs/benchmarks.md",
-        "deskhand bench --from bench.json --plot bench.png",
-    )
+        "python -m bench --quick",
+        "python -m bench --only 'look/1920*' --rounds 50",
+        "python -m bench --only act --json act.json",
+        "python -m bench --json bench.json --plot bench.svg --readme docs/benchmarks.md",
+        "python -m bench --from bench.json --plot bench.png",
+    ),
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--quick", is_flag=True, help="Less of everything: a minute instead of ten.")
 @click.option(
@@ -60,7 +67,7 @@ def bench(
     """Measure deskhand beside its peers on this machine.
 
     Everything happens on desktops of its own, which go at the end. Peers and programs that are not installed are named in the
-    tables, with what would install them; pip install 'deskhand[bench]' brings most of the peers.
+    tables, with what would install them; tools/peers brings most of the peers.
     """
     report = _read(source) if source is not None else _measure(only, rounds, quick=quick)
     if json_path == "-":
@@ -76,8 +83,6 @@ def bench(
 
 
 def _read(source: str) -> Report:
-    from deskhand.bench.figures import Report  # noqa: PLC0415 # as in _measure
-
     try:
         return Report.from_dict(json.loads(Path(source).read_text()))
     except (ValueError, TypeError, KeyError) as error:
@@ -85,8 +90,6 @@ def _read(source: str) -> Report:
 
 
 def _measure(only: str | None, rounds: int | None, *, quick: bool) -> Report:
-    from deskhand.bench.sections import choose, run  # noqa: PLC0415 # numpy and more, which no other command needs
-
     try:
         sections = choose(only, quick=quick)
     except ValueError as error:
@@ -104,9 +107,6 @@ def _progress(count: int) -> Iterator[tuple[Callable[[str], None], Callable[[str
     if not sys.stderr.isatty():
         yield lambda name: click.echo(name, err=True), lambda _text: None
         return
-    from rich.console import Console  # noqa: PLC0415 # as in common.table
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     # The bar turns seldom: it must not be what is measured.
     with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=1) as bar:
@@ -119,14 +119,6 @@ def _progress(count: int) -> Iterator[tuple[Callable[[str], None], Callable[[str
 
 
 def _show(report: Report) -> None:
-    from rich import box  # noqa: PLC0415 # as in common.table
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    from deskhand.bench.figures import OURS, judge, ratio  # noqa: PLC0415
-    from deskhand.bench.tables import amount, times  # noqa: PLC0415
-
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
     style = box.SIMPLE_HEAD if sys.stdout.isatty() else None
     found = Table(box=style, pad_edge=False)
@@ -149,21 +141,17 @@ def _show(report: Report) -> None:
 
 
 def _draw(report: Report, path: Path) -> None:
-    from deskhand.bench.plot import draw  # noqa: PLC0415 # as in _measure
-
     try:
         draw(report, path)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
-        raise ActionError("the plot needs matplotlib: pip install 'deskhand[bench]'") from error
+        raise ActionError("the plot needs matplotlib: run tools/peers") from error
     except ValueError as error:
         raise ActionError(str(error)) from error
 
 
 def _tables_into(report: Report, readme: Path, plot: str | None) -> None:
-    from deskhand.bench.tables import block, into  # noqa: PLC0415 # as in _measure
-
     address = os.path.relpath(plot, readme.parent) if plot is not None else None
     try:
         text = into(readme.read_text(), block(report, plot=address))
@@ -172,4 +160,4 @@ def _tables_into(report: Report, readme: Path, plot: str | None) -> None:
     readme.write_text(text)
 
 
-COMMANDS = (bench,)
+sys.exit(run_command(bench, "python -m bench"))

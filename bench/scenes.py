@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import deskhand
+from bench.stage import environment_of
 from deskhand import KeyPress, Settle
-from deskhand.bench.stage import environment_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,12 +11,12 @@ import time
 from typing import TYPE_CHECKING
 
 import deskhand
+from bench import scenes
+from bench.context import Context, timed
+from bench.figures import OURS, Row, Samples
+from bench.peers import Peer
+from bench.stage import environment_of
 from deskhand import KeyPress, Settle, Type
-from deskhand.bench import scenes
-from deskhand.bench.context import Context, timed
-from deskhand.bench.figures import OURS, Row, Samples
-from deskhand.bench.peers import Peer
-from deskhand.bench.stage import environment_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -164,7 +164,7 @@ class Report:
             ValueError: It is of another format.
         """
         if data.get("format") != _FORMAT:
-            raise ValueError(f"this is no report of format {_FORMAT}: measure again with `deskhand bench --json`")
+            raise ValueError(f"this is no report of format {_FORMAT}: measure again with `python -m bench --json`")
         return cls(data["machine"], data["versions"], data["conditions"], [Row(**row) for row in data["rows"]])
 
 

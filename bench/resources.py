@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import deskhand
-from deskhand.bench import scenes
-from deskhand.bench.context import Context, quiet, timed
-from deskhand.bench.figures import OURS, Row, Samples
-from deskhand.bench.peers import PEERS, Crew
-from deskhand.bench.stage import Stage
+from bench import scenes
+from bench.context import Context, quiet, timed
+from bench.figures import OURS, Row, Samples
+from bench.peers import PEERS, Crew
+from bench.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def idle(context: Context) -> Iterator[Row]:
     for count in (1,) if context.quick else (1, 16):
         context.say(f"idle: {count}")
         seconds = "3" if context.quick else "20"
-        argv = [sys.executable, "-m", "deskhand.bench.idle", str(count), *map(str, _SIZE), seconds]
+        argv = [sys.executable, "-m", "bench.idle", str(count), *map(str, _SIZE), seconds]
         found = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
         name = "an idle desktop" if count == 1 else f"{count} idle desktops"
         cpu = Samples("idle", f"CPU of {name}", unit="%", note=f"of one core, over {seconds} s, without Xvfb")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from deskhand.bench.figures import AHEAD, OURS, PHOTO, ROUND_TRIP, Report, Row, judge, ratio, rested
+from bench.figures import AHEAD, OURS, PHOTO, ROUND_TRIP, Report, Row, judge, ratio, rested
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,7 +56,7 @@ def block(report: Report, *, plot: str | None = None) -> str:
     """
     machine, conditions = report.machine, report.conditions
     deskhand = report.versions.get("deskhand", "").partition(" ")[0]
-    command = "`make bench`" if conditions.get("whole") else "a part of `deskhand bench`"
+    command = "`make bench`" if conditions.get("whole") else "a part of `python -m bench`"
     how = (
         f"Written by {command} on {conditions['date']}: {machine['processor']}, {machine['cores']} cores,"
         f" {machine['system']}, Python {machine['python']}, deskhand {deskhand}. Peers and deskhand took turns in one run."

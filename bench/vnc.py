@@ -22,26 +22,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import deskhand
+from bench import scenes
+from bench.acts import wrong
+from bench.child import Child, ChildError
+from bench.context import Context, quiet
+from bench.figures import AHEAD, OURS, Row, Samples
+from bench.inside import unwatched
+from bench.looks import EVERYTHING, LINE, NOTHING
+from bench.peers import VNC_LOOKERS, VNCDOTOOL, Crew, Peer
+from bench.stage import Stage
 from deskhand import KeyPress, Move, Wait, _native
 from deskhand._core.readiness import ready
 from deskhand.backends.vnc.recording import record
 from deskhand.backends.vnc.target import parse_target
-from deskhand.bench import scenes
-from deskhand.bench.acts import wrong
-from deskhand.bench.child import Child, ChildError
-from deskhand.bench.context import Context, quiet
-from deskhand.bench.figures import AHEAD, OURS, Row, Samples
-from deskhand.bench.inside import unwatched
-from deskhand.bench.looks import EVERYTHING, LINE, NOTHING
-from deskhand.bench.peers import VNC_LOOKERS, VNCDOTOOL, Crew, Peer
-from deskhand.bench.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from deskhand.bench.scenes import Scene
+    from bench.scenes import Scene
 
 __all__ = ["DECODERS", "LIBVNCCLIENT", "TUNED", "XTERM", "XTERM_TUNED", "act", "decode", "look"]
 
@@ -263,7 +263,7 @@ def _from_a_socket(context: Context, name: str, data: bytes, since: float, round
 
 def _let_decode(context: Context, file: Path, since: float, samples: Samples, rounds: int) -> str:
     log = context.scratch / "decoder.log"
-    with Child("deskhand.bench.vnc_decoder", env=os.environ, log=log) as child:
+    with Child("bench.vnc_decoder", env=os.environ, log=log) as child:
         try:
             for _ in range(rounds):
                 samples.add(child.ask(path=str(file), since=since)["ms"])

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import deskhand
+from bench import scenes
+from bench.context import Context, timed
+from bench.figures import Row, Samples
+from bench.peers import Peer
+from bench.stage import environment_of
 from deskhand import KeyPress, LeftClick, Scroll, Settle, Wait
-from deskhand.bench import scenes
-from deskhand.bench.context import Context, timed
-from deskhand.bench.figures import Row, Samples
-from deskhand.bench.peers import Peer
-from deskhand.bench.stage import environment_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """How many requests reach an X server, told by the server itself (RECORD). It says nothing about time: recording costs some.
 
-`python -m deskhand.bench.traffic` records on the display of its environment; `Traffic` is the side that measures hold. What
+`python -m bench.traffic` records on the display of its environment; `Traffic` is the side that measures hold. What
 must never appear here: a connection of the driver's.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
-from deskhand.bench.child import Child, Replies
-from deskhand.bench.stage import environment_of
+from bench.child import Child, Replies
+from bench.stage import environment_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ class Traffic:
     def __init__(self, desktop: Desktop, scratch: Path) -> None:
         """Start to record; what the program writes goes to a file in `scratch`."""
         log = scratch / f"traffic-{str(desktop.display).strip(':')}.log"
-        self._child = Child("deskhand.bench.traffic", env=environment_of(desktop), log=log)
+        self._child = Child("bench.traffic", env=environment_of(desktop), log=log)
         self._child.ask(op="count")
 
     def __enter__(self) -> Self:

@@ -16,9 +16,9 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from deskhand.bench.child import Child, ChildError
-from deskhand.bench.figures import OURS
-from deskhand.bench.stage import environment_of
+from bench.child import Child, ChildError
+from bench.figures import OURS
+from bench.stage import environment_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -179,7 +179,7 @@ class Crew:
         log = self._scratch / f"peer-{str(self._desktop.display).strip(':')}-{peer.look}.log"
         # Whatever it leaves behind, if it must be killed, goes with the rest.
         environment = {**environment_of(self._desktop), "TMPDIR": str(self._scratch), "PYTHONWARNINGS": "ignore"}
-        child = Child("deskhand.bench.worker", peer.look, *self._desktop.size, env=environment, log=log)
+        child = Child("bench.worker", peer.look, *self._desktop.size, env=environment, log=log)
         self._children[name] = child
         child.tell(op="ready")
 

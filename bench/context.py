@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deskhand.bench import scenes
+from bench import scenes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,11 +15,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deskhand.bench import acts, looks, machine, resources, texts, vnc
-from deskhand.bench.child import ChildError
-from deskhand.bench.context import Context
-from deskhand.bench.figures import Report, Row
-from deskhand.bench.scenes import Missing
+from bench import acts, looks, resources, texts, vnc
+from bench.child import ChildError
+from bench.context import Context
+from bench.figures import Report, Row
+from bench.scenes import Missing
+from bench.versions import versions
+from deskhand.episodes.run.host import describe
 from deskhand.errors import BackendError
 
 if TYPE_CHECKING:
@@ -137,4 +139,4 @@ def run(
         "failed": failed,
         "whole": not quick and rounds is None and not failed and len(sections) == len(SECTIONS),
     }
-    return Report(machine.describe(), machine.versions(), conditions, rows)
+    return Report(describe(), versions(), conditions, rows)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import deskhand
-from deskhand.bench.context import Context, quiet, timed
-from deskhand.bench.figures import AHEAD, OURS, ROUND_TRIP, Row, Samples, rested
-from deskhand.bench.inside import counters, generation, round_trip, unwatched
-from deskhand.bench.peers import PEERS, Crew
-from deskhand.bench.stage import Stage
-from deskhand.bench.traffic import Traffic
+from bench.context import Context, quiet, timed
+from bench.figures import AHEAD, OURS, ROUND_TRIP, Row, Samples, rested
+from bench.inside import counters, generation, round_trip, unwatched
+from bench.peers import PEERS, Crew
+from bench.stage import Stage
+from bench.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from deskhand.bench.scenes import Scene
+    from bench.scenes import Scene
 
 __all__ = ["CASES", "look"]
 

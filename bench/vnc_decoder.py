@@ -1,4 +1,4 @@
-"""vncdotool's own decoders, fed with a recording: `python -m deskhand.bench.vnc_decoder` answers with the time they took.
+"""vncdotool's own decoders, fed with a recording: `python -m bench.vnc_decoder` answers with the time they took.
 
 They are driven as its reactor drives them, without the reactor. What must never appear here: our decoders.
 """
@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.child import Replies
 from deskhand import _native
-from deskhand.bench.child import Replies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """What desktops cost that nobody uses: memory and processor time of everything that they consist of.
 
-`python -m deskhand.bench.idle COUNT WIDTH HEIGHT SECONDS` launches them in a process of its own, looks once at each, and prints
+`python -m bench.idle COUNT WIDTH HEIGHT SECONDS` launches them in a process of its own, looks once at each, and prints
 one JSON object: megabytes and percent of one core, those of the X servers apart.
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deskhand.bench.figures import OURS, PHOTO, Report, Row
+from bench.figures import OURS, PHOTO, Report, Row
 
 if TYPE_CHECKING:
     from pathlib import Path
