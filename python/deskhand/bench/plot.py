@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.extras import load
 from deskhand.bench.figures import OURS, PHOTO, Report, Row
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ def draw(report: Report, path: Path) -> None:
     """Write the picture: SVG or PNG, by the file's name.
 
     Raises:
-        ModuleNotFoundError: matplotlib is not installed.
+        MissingExtra: matplotlib is not installed.
         ValueError: The report has nothing to draw, or the name is that of no picture.
     """
     # The canvas for files: no display is needed, and none that happens to be there is used.
+    load("matplotlib", "bench")
     import matplotlib as mpl  # noqa: PLC0415 # half a second, and an extra
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415

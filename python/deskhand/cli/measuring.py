@@ -153,10 +153,6 @@ def _draw(report: Report, path: Path) -> None:
 
     try:
         draw(report, path)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "matplotlib":
-            raise
-        raise ActionError("the plot needs matplotlib: pip install 'deskhand[bench]'") from error
     except ValueError as error:
         raise ActionError(str(error)) from error
 
