@@ -13,14 +13,16 @@
     │   ├── ConnectFailed          carries the target, the reason and the next step to try
     │   ├── AuthFailed             carries the target, the reason and the next step to try
     │   ├── ProtocolViolation      malformed server data; the connection is closed
-    │   ├── ServerSilent           it has not answered for as long as the call may take; nothing is lost
+    │   ├── ServerSilent           it has not answered for as long as the call may take, a DeskhandTimeout; nothing is lost
     │   ├── Closed                 a desktop, shell or pool that was closed, or given back, does nothing any more
     │   ├── DesktopLost            carries the cause (x_server, container, oom, network, ...)
     │   └── Reconnected            the connection broke and was made anew; what was under way may have been done or not
     ├── LaunchFailed               what was awaited, how long, and the tail of the log
     ├── ImagingError               a frame could not be encoded, decoded or scaled
     ├── PolicyDenied               the action is valid, and not allowed here
-    ├── PoolExhausted              no desktop of a pool was free in time; a TimeoutError too
+    ├── DeskhandTimeout            what was waited for did not come in time; a TimeoutError too
+    │   └── PoolExhausted          no desktop of a pool was free
+    ├── MissingExtra               an optional package is not installed; an ImportError too
     ├── EpisodeError               a run of episodes cannot be begun, gone on with or read
     │   ├── TaskError              a task is wrong; carries its name
     │   ├── LedgerError            the ledger is wrong, of another version, or gone
@@ -30,6 +32,10 @@
 This module owns the classes and the wording of their messages. It imports nothing of the project and does no
 I/O, so that every other module may import it. What must never appear here: a retry, a log call, a decision
 about what an error means to a provider, or a secret (a password, typed text) in a message.
+
+No other error leaves a public call, except for Python's own: a `TypeError` for a call that Python cannot make, a `KeyError` of
+a mapping, and what a function of the caller's raises. A wait that is over is a `DeskhandTimeout`, except for a connection
+(`ConnectFailed`) and a start (`LaunchFailed`), which have failed for good then.
 
 An argument of a wrong type or value is an `ActionError` (`deskhand._core.arguments` has the checks); a `TypeError` says only
 that Python could not make the call. A message tells what happened, where, and what to do next. Every error pickles and copies
@@ -51,12 +57,14 @@ __all__ = [
     "Closed",
     "ConnectFailed",
     "DeskhandError",
+    "DeskhandTimeout",
     "DesktopLost",
     "EpisodeError",
     "ImagingError",
     "InputBlocked",
     "LaunchFailed",
     "LedgerError",
+    "MissingExtra",
     "OutOfBounds",
     "PolicyDenied",
     "PoolExhausted",
@@ -91,10 +99,6 @@ def _restore(cls: type[DeskhandError], args: tuple[object, ...], state: dict[str
     return error
 
 
-def _with_hint(what: str, hint: str) -> str:
-    return f"{what}: {hint}" if hint else what
-
-
 class DeskhandError(Exception):
     """The root of all errors raised by this package.
 
@@ -110,14 +114,15 @@ class DeskhandError(Exception):
     doing: str | None = None
     done: int | None = None
 
-    def __init__(self, message: str) -> None:
-        """Take the whole message.
+    def __init__(self, message: str, hint: str = "") -> None:
+        """Take the message.
 
         Args:
-            message: What happened, where, and what to do next.
+            message: What happened, and where.
+            hint: What to do next, which is added to it.
         """
-        super().__init__(message)
-        self.message = message
+        self.message = f"{message}: {hint}" if hint else message
+        super().__init__(self.message)
 
     def note_progress(self, index: int, action: str, done: int) -> Self:
         """Attach which action of a list failed; the first call wins, outer layers know less.
@@ -159,14 +164,7 @@ class BadPlan(ActionError):
     """
 
     def __init__(self, message: str, calls: tuple[str, ...] = (), hint: str = "") -> None:
-        """Name the calls.
-
-        Args:
-            message: What is wrong.
-            calls: Ids of the calls.
-            hint: What to do instead.
-        """
-        super().__init__(_with_hint(message, hint))
+        super().__init__(message, hint)
         self.calls = calls
 
 
@@ -179,14 +177,7 @@ class UnsupportedAction(ActionError):
     """
 
     def __init__(self, where: str, action: str, hint: str = "") -> None:
-        """Name who refused what.
-
-        Args:
-            where: The provider or backend.
-            action: The action's type.
-            hint: What to do instead, if anything is known.
-        """
-        super().__init__(_with_hint(f"{where} does not support the action {action!r}", hint))
+        super().__init__(f"{where} does not support the action {action!r}", hint)
         self.where = where
         self.action = action
 
@@ -200,12 +191,6 @@ class OutOfBounds(ActionError):
     """
 
     def __init__(self, point: tuple[float, float], size: tuple[int, int]) -> None:
-        """Carry the point and the size.
-
-        Args:
-            point: The offending (x, y).
-            size: (width, height) of the space in pixels.
-        """
         x, y = point
         width, height = size
         super().__init__(
@@ -224,19 +209,13 @@ class Untypable(ActionError):
     """
 
     def __init__(self, characters: Iterable[tuple[int, str]], hint: str = "remove them, or use paste=True") -> None:
-        """Carry the characters.
-
-        Args:
-            characters: (position, character) pairs.
-            hint: What to do next.
-        """
         self.characters: tuple[tuple[int, str], ...] = tuple(
             (position, character) for position, character in characters
         )
         shown = ", ".join(f"U+{ord(c):04X} at {position}" for position, c in self.characters[:_SHOWN_CHARACTERS])
         more = len(self.characters) - _SHOWN_CHARACTERS
         tail = f" and {more} more" if more > 0 else ""
-        super().__init__(_with_hint(f"cannot type {shown}{tail}", hint))
+        super().__init__(f"cannot type {shown}{tail}", hint)
 
     @classmethod
     def hidden(cls, count: int, hint: str = "type it in another way, or change the secret") -> Untypable:
@@ -247,8 +226,7 @@ class Untypable(ActionError):
             hint: What to do next.
         """
         error = cls((), hint)
-        error.message = _with_hint(f"cannot type {count} of the characters of a secret", hint)
-        error.args = (error.message,)
+        DeskhandError.__init__(error, f"cannot type {count} of the characters of a secret", hint)
         return error
 
 
@@ -262,13 +240,6 @@ class InputBlocked(ActionError):
     """
 
     def __init__(self, device: str, holder: str = "", *, unfocused: bool = False) -> None:
-        """Carry the device and who holds it.
-
-        Args:
-            device: "keyboard" or "pointer".
-            holder: Who has grabbed it; untrusted text.
-            unfocused: Nobody has: no window has the keyboard focus.
-        """
         if unfocused:
             what = "no window has the keyboard focus, so nobody got what was typed"
             hint = "click into a window, or activate one, and type again"
@@ -276,9 +247,27 @@ class InputBlocked(ActionError):
             who = f"another program, {shown(holder)}," if holder else "another program"
             what = f"{who} has grabbed the {device}, so the input did not reach the window that it was for"
             hint = "close its menu or dialog (Escape), unlock the screen, or end that program"
-        super().__init__(_with_hint(what, hint))
+        super().__init__(what, hint)
         self.device = device
         self.holder = holder
+
+
+class DeskhandTimeout(DeskhandError, TimeoutError):
+    """What a call waited for did not come in time."""
+
+
+class MissingExtra(DeskhandError, ImportError):
+    """An optional package is not installed; the message has the command that installs it.
+
+    Attributes:
+        package: What is missing.
+        extra: The extra of deskhand that installs it.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed", f"pip install 'deskhand[{extra}]'")
+        self.package = package
+        self.extra = extra
 
 
 class BackendError(DeskhandError):
@@ -291,14 +280,7 @@ class _TargetError(BackendError):
     _what = "failed at"
 
     def __init__(self, target: str, reason: str, hint: str = "") -> None:
-        """Carry where, why and what next.
-
-        Args:
-            target: The display or URL, without any password.
-            reason: What the other side or the system said.
-            hint: The next step to try.
-        """
-        super().__init__(_with_hint(f"{self._what} {target}: {reason}", hint))
+        super().__init__(f"{self._what} {target}: {reason}", hint)
         self.target = target
         self.reason = reason
         self.hint = hint
@@ -332,8 +314,10 @@ class ProtocolViolation(BackendError):
     """The server sent data that its protocol does not allow; the connection has been closed."""
 
 
-class ServerSilent(BackendError):
+class ServerSilent(BackendError, DeskhandTimeout):
     """An X server has answered nothing for as long as the call may wait: another program has grabbed it, or it has stopped.
+
+    It is a `DeskhandTimeout`: the same call may succeed when the other program has let go.
 
     The connection is as it was. Of the action under way something may arrive later, as may the release of what it pressed.
     """
@@ -352,14 +336,7 @@ class DesktopLost(BackendError):
     """
 
     def __init__(self, cause: str, detail: str, hint: str = "launch or connect again") -> None:
-        """Carry the cause.
-
-        Args:
-            cause: "x_server", "container", "oom", "network", "driver", ...
-            detail: What was seen.
-            hint: What to do next.
-        """
-        super().__init__(_with_hint(f"desktop lost ({cause}): {detail}", hint))
+        super().__init__(f"desktop lost ({cause}): {detail}", hint)
         self.cause = cause
         self.detail = detail
 
@@ -377,13 +354,6 @@ class Reconnected(BackendError):
     """
 
     def __init__(self, target: str, reason: str, epoch: int) -> None:
-        """Carry what broke.
-
-        Args:
-            target: The display or URL, without any password.
-            reason: What broke.
-            epoch: The screen's epoch now.
-        """
         super().__init__(
             f"the connection to {target} broke ({reason}) and was made anew; whether the action under way was done is unknown: "
             "look before going on"
@@ -403,21 +373,16 @@ class LaunchFailed(DeskhandError):
     """
 
     def __init__(self, awaited: str, seconds: float, log_tail: str = "", hint: str = "") -> None:
-        """Carry what was awaited.
-
-        Args:
-            awaited: What was waited for.
-            seconds: How long.
-            log_tail: The last lines of its output.
-            hint: What to do next.
-        """
-        log = f"\n--- last output ---\n{log_tail.rstrip()}" if log_tail.strip() else " (it wrote no output)"
+        nothing_started = not seconds and not log_tail.strip()
         waited = f" in {seconds:.3g} s" if seconds else ""
-        if seconds or log_tail.strip():
-            super().__init__(_with_hint(f"{awaited} did not come up{waited}", hint) + log)
-        else:
-            # Nothing was started.
-            super().__init__(_with_hint(f"{awaited} is not available", hint))
+        super().__init__(
+            f"{awaited} is not available" if nothing_started else f"{awaited} did not come up{waited}", hint
+        )
+        if not nothing_started:
+            self.message += (
+                f"\n--- last output ---\n{log_tail.rstrip()}" if log_tail.strip() else " (it wrote no output)"
+            )
+            self.args = (self.message,)
         self.awaited = awaited
         self.seconds = seconds
         self.log_tail = log_tail
@@ -437,20 +402,13 @@ class PolicyDenied(DeskhandError):
     """
 
     def __init__(self, action: str, reason: str, *, retry_after: float | None = None) -> None:
-        """Carry the rule.
-
-        Args:
-            action: What was refused.
-            reason: The rule that refused it.
-            retry_after: Seconds after which it may be tried again.
-        """
         super().__init__(f"the policy denies {action}: {reason}")
         self.action = action
         self.reason = reason
         self.retry_after = retry_after
 
 
-class PoolExhausted(DeskhandError, TimeoutError):
+class PoolExhausted(DeskhandTimeout):
     """No desktop of a pool was free in time, or more callers than allowed were waiting already.
 
     Where launches failed meanwhile, the last failure is the ``__cause__``, and the message has it.
@@ -463,18 +421,9 @@ class PoolExhausted(DeskhandError, TimeoutError):
     """
 
     def __init__(self, waited: float, size: int, used: int, waiting: int, hint: str = "") -> None:
-        """Carry what the pool was busy with.
-
-        Args:
-            waited: Seconds.
-            size: How many desktops the pool may have.
-            used: How many of them were in use.
-            waiting: How many other callers were waiting.
-            hint: What to do next, or why there were not more.
-        """
         others = f", {waiting} others waiting" if waiting else ""
         what = f"no desktop became free in {waited:.3g} s" if waited else "too many callers wait for a desktop"
-        super().__init__(_with_hint(f"{what} ({used} of {size} in use{others})", hint))
+        super().__init__(f"{what} ({used} of {size} in use{others})", hint)
         self.waited = waited
         self.size = size
         self.used = used
@@ -494,14 +443,7 @@ class TaskError(EpisodeError):
     """
 
     def __init__(self, task: str, reason: str, hint: str = "") -> None:
-        """Name the task.
-
-        Args:
-            task: Its name, or where it was looked for.
-            reason: What is wrong with it.
-            hint: What to do next.
-        """
-        super().__init__(_with_hint(f"task {task}: {reason}", hint))
+        super().__init__(f"task {task}: {reason}", hint)
         self.task = task
         self.reason = reason
 
@@ -519,12 +461,6 @@ class RecordFull(EpisodeError):
     """
 
     def __init__(self, what: str, most: int) -> None:
-        """Carry the bound.
-
-        Args:
-            what: What there was too much of.
-            most: How much of it may be.
-        """
         super().__init__(f"an attempt may write down at most {most} {what}, and this one goes on: it is ended")
         self.what = what
         self.most = most
@@ -539,13 +475,6 @@ class ShellError(DeskhandError):
     """
 
     def __init__(self, command: str, reason: str, hint: str = "") -> None:
-        """Carry the command.
-
-        Args:
-            command: The program, without arguments (arguments may be secrets).
-            reason: What the system said.
-            hint: What to do next.
-        """
-        super().__init__(_with_hint(f"cannot start {command!r}: {reason}", hint))
+        super().__init__(f"cannot start {command!r}: {reason}", hint)
         self.command = command
         self.reason = reason

@@ -101,7 +101,7 @@ LACKS: dict[str, dict[str, str]] = {
     "x0tigervnc": {
         "side_buttons": f"TigerVNC before 1.15: {_KEYS_INSTEAD}",
         "any_key": "TigerVNC 1.12 drops them; `Observation.unanswered`",
-        "any_text": "the paste ends in `TimeoutError`",
+        "any_text": "the paste ends in `DeskhandTimeout`",
         "clipboard_in": "TigerVNC 1.12 has none here, and does not say so",
         "clipboard": "none",
         "clipboard_out": "none",

@@ -302,6 +302,6 @@ def test_without_the_sdk_it_says_what_to_install() -> None:
         "import sys; sys.modules['docker'] = None\n"
         "import deskhand\n"
         "try: deskhand.launch('docker')\n"
-        "except deskhand.LaunchFailed as error: sys.exit(0 if \"pip install 'deskhand[docker]'\" in str(error) else 1)\n"
+        "except deskhand.MissingExtra as error: sys.exit(0 if \"pip install 'deskhand[docker]'\" in str(error) else 1)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -131,9 +131,15 @@ def _names(module: str) -> dict[str, Any]:
     """What the annotations of a module mean: its own names, and those that only a type checker imports."""
     found = {**vars(typing), **vars(sys.modules[module])}
     source = inspect.getsource(sys.modules[module])
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            exec(compile(ast.Module(node.body, []), module, "exec"), found)  # our own imports
+    checked = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
+    for node in (each for block in checked if ast.unparse(block.test) == "TYPE_CHECKING" for each in block.body):
+        try:
+            exec(compile(ast.Module([node], []), module, "exec"), found)  # our own imports
+        except ImportError:
+            # A name that the other module, too, has only for a type checker.
+            assert isinstance(node, ast.ImportFrom)
+            assert node.module
+            found |= {each.name: _names(node.module)[each.name] for each in node.names}
     return found
 
 

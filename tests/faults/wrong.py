@@ -118,7 +118,7 @@ def answer(
         _end(call.call(*given, **{**usual, **named}))
     except ActionError:
         return ""
-    except (DeskhandError, TimeoutError) as error:
+    except DeskhandError as error:
         return f"raised {error!r}"[:200] if must else ""
     except (Exception, Interrupted) as error:  # noqa: BLE001 # whatever it is, it is wrong
         return f"raised {error!r}"[:200]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from deskhand import Move, Size, Viewport
-from deskhand._core.extras import MissingExtra, load
+from deskhand import MissingExtra, Move, Size, Viewport
+from deskhand._core.extras import load
 from deskhand.providers import google
 from deskhand.providers.values import Call
 from providers.table import COLUMNS

@@ -13,7 +13,7 @@ import deskhand
 from conftest import need
 from deskhand._core.geometry import Rect
 from deskhand._core.window import Window
-from deskhand.errors import ActionError, LaunchFailed, ShellError, UnsupportedAction
+from deskhand.errors import ActionError, DeskhandTimeout, LaunchFailed, ShellError, UnsupportedAction
 from deskhand.providers import browsing
 from deskhand.providers.browsing import browse, checked_url
 from deskhand.providers.values import Browse
@@ -124,7 +124,7 @@ class _Elsewhere:
 
     def activate(self, window: Window) -> None:
         self.activated.append(window)
-        raise TimeoutError("waited 5 s")
+        raise DeskhandTimeout("waited 5 s")
 
 
 def _try(desktop: _Elsewhere, request: Browse) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deskhand import ActionError, Desktop, DesktopLost, UnsupportedAction
+from deskhand import ActionError, DeskhandTimeout, Desktop, DesktopLost, UnsupportedAction
 from deskhand.backends.memory import MemoryBackend
 from deskhand.machine.interface import Listing
 from deskhand.providers import anthropic, bedrock
@@ -159,7 +159,7 @@ def a_desktop(machine: Machine | None) -> Desktop:
 
 
 def test_a_lost_desktop_ends_it_and_a_slow_one_is_told() -> None:
-    machine = Machine(gone=DesktopLost("closed", "it was closed"), slow=TimeoutError("no answer for 20 s"))
+    machine = Machine(gone=DesktopLost("closed", "it was closed"), slow=DeskhandTimeout("no answer for 20 s"))
     with a_desktop(machine) as desktop:
         editor = TextEditor(Seat(desktop))
         with pytest.raises(DesktopLost):

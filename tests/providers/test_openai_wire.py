@@ -514,7 +514,7 @@ def test_the_package_needs_no_sdk() -> None:
         "import sys\n"
         "for name in ('openai', 'agents', 'pydantic'): sys.modules[name] = None\n"
         "from deskhand.providers import openai\n"
-        "from deskhand._core.extras import MissingExtra\n"
+        "from deskhand import MissingExtra\n"
         "try: openai.safety_check(None)\n"
         "except MissingExtra as error: print(error)\n"
     )

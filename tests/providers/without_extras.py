@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deskhand import AsyncDesktop, Desktop
-from deskhand._core.extras import MissingExtra
+from deskhand import AsyncDesktop, Desktop, MissingExtra
 from deskhand.backends.memory import MemoryBackend
 from deskhand.providers import agent_framework, anthropic, bedrock, cua, google, inspect_ai, langchain, mcp, openai
 from deskhand.providers.cua.server import application

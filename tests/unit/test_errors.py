@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -16,12 +18,14 @@ from deskhand.errors import (
     Closed,
     ConnectFailed,
     DeskhandError,
+    DeskhandTimeout,
     DesktopLost,
     EpisodeError,
     ImagingError,
     InputBlocked,
     LaunchFailed,
     LedgerError,
+    MissingExtra,
     OutOfBounds,
     PolicyDenied,
     PoolExhausted,
@@ -57,6 +61,8 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
     ),
     (ProtocolViolation("m"), BackendError, {"message": "m"}),
     (ServerSilent("the X server has not answered for 3 s"), BackendError, {}),
+    (DeskhandTimeout("waited 5 s for the window"), TimeoutError, {"message": "waited 5 s for the window"}),
+    (MissingExtra("agents", "openai"), ImportError, {"package": "agents", "extra": "openai"}),
     (Reconnected("vnc://h:5901", "reset", 2), BackendError, {"target": "vnc://h:5901", "reason": "reset", "epoch": 2}),
     (DesktopLost("oom", "killed"), BackendError, {"cause": "oom", "detail": "killed"}),
     (
@@ -66,7 +72,7 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
     ),
     (ImagingError("m"), DeskhandError, {"message": "m"}),
     (PolicyDenied("type", "no keyboard"), DeskhandError, {"action": "type", "reason": "no keyboard"}),
-    (PoolExhausted(2.5, 4, 3, 1, "wait"), TimeoutError, {"waited": 2.5, "size": 4, "used": 3, "waiting": 1}),
+    (PoolExhausted(2.5, 4, 3, 1, "wait"), DeskhandTimeout, {"waited": 2.5, "size": 4, "used": 3, "waiting": 1}),
     (EpisodeError("m"), DeskhandError, {"message": "m"}),
     (TaskError("count", "no oracle", "write one"), EpisodeError, {"task": "count", "reason": "no oracle"}),
     (LedgerError("m"), EpisodeError, {"message": "m"}),
@@ -85,6 +91,18 @@ def test_place_and_attributes(error: DeskhandError, parent: type, attributes: di
     assert type(error).__name__ in (errors.__doc__ or "")
     assert isinstance(error, parent)
     assert {name: getattr(error, name) for name in attributes} == attributes
+
+
+@pytest.mark.parametrize("error", [PoolExhausted(1.0, 1, 1, 0), ServerSilent("m"), DeskhandTimeout("m")])
+def test_what_means_a_timeout_is_caught_as_one(error: DeskhandError) -> None:
+    for kind in (TimeoutError, DeskhandTimeout, DeskhandError):
+        with pytest.raises(kind):
+            raise error
+
+
+def test_whose_limit_is_over_has_failed_for_good() -> None:
+    assert not isinstance(LaunchFailed("Xvfb", 2.0), TimeoutError)
+    assert not isinstance(ConnectFailed("vnc://h", "no answer within 5 s"), TimeoutError)
 
 
 @pytest.mark.parametrize("through", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
@@ -136,6 +154,7 @@ def test_round_trip(error: DeskhandError, failed_at: int | None, through: object
             "no desktop became free in 2.5 s (4 of 4 in use, 1 others waiting): make the pool larger",
         ),
         (PoolExhausted(0.0, 4, 4, 0), "too many callers wait for a desktop (4 of 4 in use)"),
+        (MissingExtra("agents", "openai"), "agents is not installed: pip install 'deskhand[openai]'"),
         (UnsupportedAction("vnc", "zoom"), "vnc does not support the action 'zoom'"),
     ],
 )
@@ -155,3 +174,24 @@ def test_progress_is_shown_and_the_first_note_wins() -> None:
     error.note_progress(0, "outer", 7)
     assert (error.index, error.doing, error.done) == (3, "drag", 0)
     assert str(BackendError("m").note_progress(3, "drag", 2)) == "m [in actions[3] (drag); 2 done before it]"
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "code"),
+    [
+        ("agents", "openai", "from deskhand.providers import openai; openai.safety_check(None)"),
+        ("gymnasium", "gym", "import deskhand.episodes.environments.gym"),
+        ("docker", "docker", "from deskhand.launchers.docker.engine import connect_engine; connect_engine()"),
+        ("jinja2", "episodes", "from deskhand.episodes.report.page import write_report; write_report('.')"),
+    ],
+)
+def test_what_is_not_installed_is_named(package: str, extra: str, code: str) -> None:
+    blocked = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from deskhand import DeskhandError\n"
+        f"try:\n    {code}\n"
+        "except ImportError as error: print(isinstance(error, DeskhandError), error.extra, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith(f"True {extra} ")
+    assert done.stdout.rstrip().endswith(f"is not installed: pip install 'deskhand[{extra}]'")

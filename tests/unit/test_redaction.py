@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from deskhand import BackendError, Untypable
+from deskhand import BackendError, DeskhandTimeout, Untypable
 from deskhand._core.redaction import conceal
 
 CANARY = "correct horse"
@@ -29,7 +29,8 @@ def raised(error: BaseException) -> BaseException:
     [
         (Untypable([(0, "c"), (1, "o")]), Untypable),
         (BackendError("the connection was lost"), BackendError),
-        (TimeoutError("waited 1 s"), TimeoutError),
+        (DeskhandTimeout("waited 1 s"), DeskhandTimeout),
+        (TimeoutError("waited 1 s"), BackendError),
         (KeyboardInterrupt(), KeyboardInterrupt),
         (RuntimeError(f"cannot type {CANARY}"), BackendError),
     ],

@@ -5,13 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from deskhand.errors import DeskhandError
+from deskhand.errors import MissingExtra
 
-__all__ = ["MissingExtra", "load"]
-
-
-class MissingExtra(DeskhandError, ImportError):
-    """An SDK is not installed; the message has the command that installs it."""
+__all__ = ["load"]
 
 
 def load(module: str, extra: str) -> Any:
@@ -27,5 +23,4 @@ def load(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        missing = error.name or module
-        raise MissingExtra(f"{missing} is not installed: pip install 'deskhand[{extra}]'") from error
+        raise MissingExtra(error.name or module, extra) from error

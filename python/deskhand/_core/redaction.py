@@ -120,7 +120,7 @@ def conceal(error: BaseException) -> BaseException:
     """
     if isinstance(error, Untypable) and error.characters:
         told: BaseException = Untypable.hidden(len(error.characters))
-    elif isinstance(error, DeskhandError | TimeoutError) or not isinstance(error, Exception):
+    elif isinstance(error, DeskhandError) or not isinstance(error, Exception):
         told = error
     else:
         told = BackendError(f"a secret could not be typed: {type(error).__name__}")

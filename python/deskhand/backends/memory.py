@@ -18,7 +18,7 @@ from deskhand._core.events import Event, Pause, PointerMove, Step
 from deskhand._core.geometry import Size
 from deskhand._core.settle import Activity, Lag
 from deskhand._native import Interrupted, Screen
-from deskhand.errors import UnsupportedAction
+from deskhand.errors import DeskhandTimeout, UnsupportedAction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -203,7 +203,7 @@ class MemoryBackend:
 
     def wait_pasted(self, timeout: float) -> None:
         """Nobody takes it."""
-        raise TimeoutError(f"nobody took the clipboard's text in {timeout:g} s")
+        raise DeskhandTimeout(f"nobody took the clipboard's text in {timeout:g} s")
 
     def clipboard_answered(self, timeout: float) -> int:
         """Nobody tells."""

@@ -182,7 +182,7 @@ class Backend(Protocol):
         """Put back what was there before `lend_clipboard`."""
 
     def wait_pasted(self, timeout: float) -> None:
-        """Wait until somebody has taken the text last written or lent; TimeoutError if nobody does."""
+        """Wait until somebody has taken the text last written or lent; DeskhandTimeout if nobody does."""
 
     def clipboard_answered(self, timeout: float) -> int:
         """How many requests for the clipboard were answered, once all are that have come so far. Only where `can_paste`."""

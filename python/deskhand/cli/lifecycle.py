@@ -28,7 +28,7 @@ from deskhand.cli.common import (
     show_json,
     table,
 )
-from deskhand.errors import ActionError, BackendError, LaunchFailed
+from deskhand.errors import ActionError, BackendError, LaunchFailed, MissingExtra
 from deskhand.launchers import registry
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE, Berth
 from deskhand.launchers.local.launch import launch_local, leave_running
@@ -200,7 +200,7 @@ def _glance_remote(entry: registry.Entry) -> tuple[Size, str | None] | None:
 
     try:
         engine = connect_engine(environment=entry.engine)
-    except LaunchFailed:
+    except (LaunchFailed, MissingExtra):
         return None
     try:
         size = glance_remote(Container(engine, entry.container, entry.name, Berth(None)), _SILENCE_LIMIT)

@@ -367,7 +367,7 @@ class Core:
             return
         for _ in range(_RELEASE_TRIES):
             # A second Ctrl-C does not stop what the first one began; between these lines, it leaves that to the next call.
-            with contextlib.suppress(KeyboardInterrupt, DeskhandError, TimeoutError):
+            with contextlib.suppress(KeyboardInterrupt, DeskhandError):
                 self.release_strays()
                 return
 

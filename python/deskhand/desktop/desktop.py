@@ -36,7 +36,7 @@ from deskhand.desktop.losses import losses_told
 from deskhand.desktop.operations import Call, Operation, calling, current_call
 from deskhand.desktop.performing import Performance, plain_actions, settings_of
 from deskhand.desktop.programs import start_program
-from deskhand.errors import ActionError, PolicyDenied, UnsupportedAction, shown
+from deskhand.errors import ActionError, DeskhandTimeout, PolicyDenied, UnsupportedAction, shown
 from deskhand.machine.program import Program
 from deskhand.machine.program_arguments import check_timeout, program_directory, program_variables, program_words
 from deskhand.machine.shell import check_command
@@ -271,7 +271,7 @@ class Desktop:
                 several calls: each returns at its timeout until then, `settled=False`.
             Reconnected: The connection broke and was made anew: the action under way may have been done or not.
             BackendError: The other side refused something. Whatever was pressed has been released.
-            TimeoutError: The application did not take a text that was to be pasted. The old clipboard is back; a note on the
+            DeskhandTimeout: The application did not take a text that was to be pasted. The old clipboard is back; a note on the
                 error names what of it is not.
         """
         settings = settings_of(settle)
@@ -352,7 +352,7 @@ class Desktop:
 
         Raises:
             ActionError: There is no such window.
-            TimeoutError: The window manager did not do it in `timeout` seconds.
+            DeskhandTimeout: The window manager did not do it in `timeout` seconds.
         """
         number = _window_id("activate", window)
         expect_seconds("activate: timeout", timeout)
@@ -363,11 +363,10 @@ class Desktop:
             with core.turn():
                 self._check_window(number)
                 core.backend.activate(number)
-                core.watch.until(
-                    lambda: any(w.active for w in core.backend.windows() if w.id == number),
-                    timeout,
-                    f"window {number:#x} to become active",
-                )
+                if not core.watch.until(
+                    lambda: any(w.active for w in core.backend.windows() if w.id == number), timeout
+                ):
+                    raise DeskhandTimeout(f"waited {timeout:g} s for window {number:#x} to become active")
 
         self._operate(lambda: self._operation("activate", _window_name(window)), activate)
 
@@ -389,13 +388,7 @@ class Desktop:
             with core.turn():
                 self._check_window(number)
                 core.backend.close_window(number)
-                try:
-                    core.watch.until(
-                        lambda: all(w.id != number for w in core.backend.windows()), timeout, "the window to close"
-                    )
-                except TimeoutError:
-                    return False
-                return True
+                return core.watch.until(lambda: all(w.id != number for w in core.backend.windows()), timeout)
 
         return self._operate(lambda: self._operation("close_window", _window_name(window)), close)
 
@@ -658,7 +651,7 @@ class Desktop:
         Raises:
             BackendError: It cannot be read or written, is too large, or is itself what would be left out of a tree.
             ActionError: `source` is not absolute, or `target` has no directory.
-            TimeoutError: Nothing came for 20 s.
+            DeskhandTimeout: Nothing came for 20 s.
             UnsupportedAction: This desktop has no container.
         """
         expect_text("copy_out: source", source)
@@ -698,7 +691,7 @@ class Desktop:
         """The clipboard's text, None when it holds none.
 
         Raises:
-            TimeoutError: Its owner did not deliver in 5 s.
+            DeskhandTimeout: Its owner did not deliver in 5 s.
             BackendError: It is larger than 64 MiB.
         """
         core = self._core

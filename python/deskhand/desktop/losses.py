@@ -8,7 +8,15 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from deskhand.errors import BackendError, DesktopLost, LaunchFailed, Reconnected, ServerSilent, ShellError
+from deskhand.errors import (
+    BackendError,
+    DeskhandTimeout,
+    DesktopLost,
+    LaunchFailed,
+    Reconnected,
+    ServerSilent,
+    ShellError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAY_TELL_OF_A_LOSS", "check_alive", "loss_behind", "losses_told", "raise_told"]
 
-MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, TimeoutError)
+MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, DeskhandTimeout)
 # For so long a desktop that is to be made as new, or handed over, is asked whether it is lost.
 _ALIVE_LIMIT = 1.0
 

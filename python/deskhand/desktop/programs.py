@@ -6,7 +6,6 @@ This module owns which window counts as a program's. What must never appear here
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import signal
 from typing import TYPE_CHECKING
@@ -84,8 +83,7 @@ def start_program(
             return window is not None
         return status != 0 or ended_at is None or watch.clock() - ended_at >= _HANDED_OVER
 
-    with contextlib.suppress(TimeoutError):
-        watch.until(over, timeout, "its window")
+    watch.until(over, timeout)
     if backend.has_windows and window is None:
         ended = "" if status is None else _how(status)
         if status == 0:
@@ -115,6 +113,5 @@ def _await_focus(backend: Backend, watch: Watch, window: Window) -> Window:
         latest = next((w for w in backend.windows() if w.id == window.id), latest)
         return latest.active
 
-    with contextlib.suppress(TimeoutError):
-        watch.until(focused, _FOCUS_LIMIT, "the keyboard focus")
+    watch.until(focused, _FOCUS_LIMIT)
     return latest

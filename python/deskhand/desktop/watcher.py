@@ -114,19 +114,16 @@ class Watch:
                 self._backend.wait(min(left, _SLICE))
         self._backend.allow(None)
 
-    def until(self, done: Callable[[], bool], timeout: float, what: str) -> None:
-        """Wait until `done()`, which is asked whenever something happened.
-
-        Raises:
-            TimeoutError: It was not within `timeout` seconds; names `what`.
-        """
+    def until(self, done: Callable[[], bool], timeout: float) -> bool:
+        """Wait until `done()`, which is asked whenever something happened; False when it is not within `timeout` seconds."""
         deadline = self.clock() + timeout
         while not done():
             self.check_stop()
             left = deadline - self.clock()
             if left <= 0:
-                raise TimeoutError(f"waited {timeout:g} s for {what}")
+                return False
             self._backend.wait(min(left, _SLICE))
+        return True
 
     def appears(self, limit: float) -> bool:
         """Wait until something changes that did not on its own before; False after `limit` seconds. With 0 it only looks."""

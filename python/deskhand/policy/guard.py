@@ -345,7 +345,7 @@ def _with_window(operation: Operation, deed: Deed, context: Context) -> Context:
         return context
     try:
         windows = operation.desktop.windows()
-    except (DeskhandError, TimeoutError):
+    except DeskhandError:
         # Not every backend knows windows; and what is wrong with the desktop, the action itself will say.
         return context
     xy = getattr(deed, "xy", None)

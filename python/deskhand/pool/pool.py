@@ -182,7 +182,7 @@ class Pool:
             timeout: Seconds to wait for it; None: for ever.
 
         Raises:
-            PoolExhausted: On entering: none was free in time, or too many callers wait already. Also a `TimeoutError`.
+            PoolExhausted: On entering: none was free in time, or too many callers wait already. It is a `DeskhandTimeout`.
             LaunchFailed: On entering: no desktop comes up, three times in a row, and there is none to wait for. (Other errors
                 of launching that this package has are raised as they are.)
             Closed: On entering: the pool is closed.

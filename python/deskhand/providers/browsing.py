@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from deskhand.actions import KeyPress, Type
-from deskhand.errors import ActionError, ShellError, UnsupportedAction, shown
+from deskhand.errors import ActionError, DeskhandTimeout, ServerSilent, ShellError, UnsupportedAction, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,9 @@ def browse(desktop: Desktop, request: Browse) -> None:
         return
     try:
         desktop.activate(window)
-    except TimeoutError as error:
+    except ServerSilent:
+        raise
+    except DeskhandTimeout as error:
         raise ActionError(f"the browser's window {shown(window.title)} did not come to the front: {error}") from error
     if request.what in {"back", "forward"}:
         desktop.perform(KeyPress(["alt", "Left" if request.what == "back" else "Right"]))

@@ -235,7 +235,7 @@ def carry_out_edit(editor: TextEditor | None, call: EditCall, *, provider: str) 
             said, failed = _carried_out(editor, call), False
     except DesktopLost:
         raise
-    except (DeskhandError, TimeoutError) as error:
+    except DeskhandError as error:
         said, failed, denied = str(error), True, isinstance(error, PolicyDenied)
     return EditAnswer(text=said, id=call.id, name=call.name, failed=failed, denied=denied, extra=call.extra)
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use capture::{Error, Interrupt};
 use imaging::ImagingError;
-use pyo3::exceptions::{PyBaseException, PyTimeoutError};
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 
 /// The classes drawn in `deskhand/errors.py`.
@@ -13,6 +13,7 @@ mod python {
     pyo3::import_exception!(deskhand.errors, AuthFailed);
     pyo3::import_exception!(deskhand.errors, BackendError);
     pyo3::import_exception!(deskhand.errors, ConnectFailed);
+    pyo3::import_exception!(deskhand.errors, DeskhandTimeout);
     pyo3::import_exception!(deskhand.errors, DesktopLost);
     pyo3::import_exception!(deskhand.errors, ImagingError);
     pyo3::import_exception!(deskhand.errors, ProtocolViolation);
@@ -111,7 +112,7 @@ pub(crate) fn capture(error: Error) -> PyErr {
         }
         Error::Interrupted => interrupted(),
         Error::Silent(_) => python::ServerSilent::new_err(message),
-        Error::Timeout { .. } => PyTimeoutError::new_err(message),
+        Error::Timeout { .. } => python::DeskhandTimeout::new_err(message),
         Error::Imaging(error) => imaging(&error),
         // Non-exhaustive: whatever else the connection reports is the other side's refusal of one call.
         _ => python::BackendError::new_err(message),
@@ -129,7 +130,7 @@ pub(crate) fn vnc(error: vnc::Error) -> PyErr {
         vnc::Error::Lost(detail) => python::DesktopLost::new_err(("network", detail)),
         vnc::Error::Violation(broken) => violation(&broken),
         vnc::Error::Interrupted => interrupted(),
-        vnc::Error::Timeout { .. } => PyTimeoutError::new_err(message),
+        vnc::Error::Timeout { .. } => python::DeskhandTimeout::new_err(message),
         // Non-exhaustive: whatever else there is, the connection is fine.
         _ => python::BackendError::new_err(message),
     }

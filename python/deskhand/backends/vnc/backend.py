@@ -22,7 +22,7 @@ from deskhand._native import Interrupted, Screen, Vnc
 from deskhand.backends.events import encode
 from deskhand.backends.vnc.keyboard import BUDGET, CAPS_LOCK, NUM_LOCK, Keyboard, locks_needed
 from deskhand.backends.vnc.login import enter
-from deskhand.errors import BackendError, ConnectFailed, DesktopLost, Reconnected, UnsupportedAction
+from deskhand.errors import BackendError, ConnectFailed, DeskhandTimeout, DesktopLost, Reconnected, UnsupportedAction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,7 +96,7 @@ class VncBackend:
         vnc = Vnc(entered.fd, entered.size, entered.rest, local=entered.local, screen=screen)
         try:
             vnc.wait_first(max(0.0, deadline - time.monotonic()))
-        except (DesktopLost, TimeoutError) as error:
+        except (DesktopLost, DeskhandTimeout) as error:
             vnc.close()
             hint = "check that the desktop behind it runs"
             raise ConnectFailed(str(self._target), f"it sent no picture: {error}", hint) from error

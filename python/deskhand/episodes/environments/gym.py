@@ -19,21 +19,26 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
-import gymnasium
 import numpy as np
-from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.vector.utils import iterate
 
 from deskhand._core.settle import Settle
 from deskhand.actions import Action
-from deskhand.episodes.environments.gym_actions import ACTS, KEYS, MODIFIERS, action_of, action_space
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.tasks.catalogue import find_tasks
 from deskhand.episodes.tasks.context import Stage
 from deskhand.episodes.tasks.task import Grade, Task, instance_seed
-from deskhand.errors import ActionError, BackendError, DeskhandError, DesktopLost, TaskError
+from deskhand.errors import ActionError, BackendError, DeskhandError, DesktopLost, MissingExtra, TaskError
 from deskhand.pool.pool import Pool
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from gymnasium.vector import AutoresetMode, SyncVectorEnv
+    from gymnasium.vector.utils import iterate
+except ImportError as missing:
+    raise MissingExtra("gymnasium", "gym") from missing
+
+from deskhand.episodes.environments.gym_actions import ACTS, KEYS, MODIFIERS, action_of, action_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -28,7 +28,7 @@ from deskhand.episodes.play.failures import blame, described, unwritten
 from deskhand.episodes.play.supervision import Stop, Work
 from deskhand.episodes.tasks.context import Stage
 from deskhand.episodes.tasks.task import Grade, instance_seed
-from deskhand.errors import BackendError, DeskhandError, DesktopLost, EpisodeError, shown
+from deskhand.errors import BackendError, DeskhandError, DeskhandTimeout, DesktopLost, EpisodeError, shown
 from deskhand.machine.program import Program
 
 if TYPE_CHECKING:
@@ -183,7 +183,11 @@ class _Attempt:
             self._conclude(over.cause, over.detail)
             self.trace = self.trace or over.trace
         except (OSError, EpisodeError) as error:
-            self._conclude(Cause.RECORD_FAILED, unwritten(error))
+            # A desktop that did not answer in time says nothing of the record.
+            if isinstance(error, DeskhandTimeout):
+                self._conclude(Cause.DRIVER_BUG, described(error))
+            else:
+                self._conclude(Cause.RECORD_FAILED, unwritten(error))
         except BaseException as error:  # noqa: BLE001 # contained to this episode
             self._conclude(Cause.DRIVER_BUG, described(error))
             self.trace = _trace(error)
@@ -347,6 +351,8 @@ class _Attempt:
     def _keep(self, desktop: Desktop, which: str) -> None:
         try:
             self.frames[which] = self.record.frame(desktop, which)
+        except DeskhandTimeout:
+            raise
         except (OSError, EpisodeError) as error:
             raise _Over(Cause.RECORD_FAILED, unwritten(error)) from error
 

@@ -339,7 +339,7 @@ class Recorder:
                 return self._frame
             try:
                 return self._picture(self._desktop)
-            except (DeskhandError, TimeoutError) as error:
+            except DeskhandError as error:
                 # Of a desktop that is lost the call itself tells.
                 if isinstance(error, EpisodeError):
                     raise

@@ -21,7 +21,7 @@ from deskhand.episodes.record.reader import key_of, open_run
 from deskhand.episodes.report import plots
 from deskhand.episodes.report.summary import PHASES, Summary, compare, split, summarize
 from deskhand.episodes.report.timeline import Moment, moments
-from deskhand.errors import EpisodeError
+from deskhand.errors import EpisodeError, MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,7 +82,8 @@ def write_report(
         The page's path. It is there as a whole or not at all.
 
     Raises:
-        EpisodeError: There is no run, no folder for the page, or an extra is missing.
+        EpisodeError: There is no run, or no folder for the page.
+        MissingExtra: Jinja or matplotlib is not installed.
     """
     environment = _environment()
     path = Path(directory) / "report.html" if target is None else Path(target)
@@ -144,7 +145,7 @@ def _environment() -> Any:
         import jinja2  # noqa: PLC0415 # an extra
         import matplotlib as mpl  # noqa: PLC0415 # an extra
     except ModuleNotFoundError as error:
-        raise EpisodeError(f"a report needs {error.name}: pip install 'deskhand[episodes]'") from error
+        raise MissingExtra(error.name or "jinja2", "episodes") from error
     del mpl
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),

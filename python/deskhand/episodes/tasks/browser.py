@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deskhand._core.settle import Settle
 from deskhand.desktop.desktop import bare
-from deskhand.errors import BackendError, shown
+from deskhand.errors import BackendError, DeskhandTimeout, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +111,7 @@ def start_browser(
 
     Raises:
         LaunchFailed: It showed no window.
-        TimeoutError: The page was not loaded in a minute.
+        DeskhandTimeout: The page was not loaded in a minute.
     """
     downloads = {"default_directory": stage.path("Downloads"), "prompt_for_download": False}
     chosen = {**_PREFERENCES, "download": downloads, **(preferences or {})}
@@ -212,7 +212,7 @@ class Page:
         """Wait until an expression is true in the page that is shown; a page that is just changing is asked again.
 
         Raises:
-            TimeoutError: It was not in time; has what was asked and what came last.
+            DeskhandTimeout: It was not in time; has what was asked and what came last.
         """
         deadline = time.monotonic() + timeout
         last: object = None
@@ -227,7 +227,7 @@ class Page:
             if found:
                 return found
             if time.monotonic() > deadline:
-                raise TimeoutError(f"waited {timeout:g} s for {shown(javascript)} in the page; last: {shown(last)}")
+                raise DeskhandTimeout(f"waited {timeout:g} s for {shown(javascript)} in the page; last: {shown(last)}")
             time.sleep(_PERIOD)
 
     def element(self, selector: str) -> str:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from deskhand.errors import ActionError, BackendError, DesktopLost, LaunchFailed, ShellError, shown
+from deskhand.errors import ActionError, BackendError, DeskhandTimeout, DesktopLost, LaunchFailed, ShellError, shown
 from deskhand.launchers.docker import cgroup
 from deskhand.launchers.docker.copying import spooled, staged
 from deskhand.launchers.docker.exec import (
@@ -185,7 +185,7 @@ class Container:
                     else:
                         out += data
                 if time.monotonic() - last > timeout:
-                    raise TimeoutError(f"{argv[0]} in {self.name} gave no answer for {timeout:g} s")
+                    raise DeskhandTimeout(f"{argv[0]} in {self.name} gave no answer for {timeout:g} s")
             code = command.await_exit(timeout)
             command.check_started(bytes(out))
             if code >= _BY_SIGNAL:
@@ -347,7 +347,7 @@ class Container:
         """Its log, as far as it is to be had."""
         try:
             return self.logs(None)
-        except (BackendError, ShellError, TimeoutError):
+        except (BackendError, ShellError, DeskhandTimeout):
             return ""
 
     def usage(self) -> Usage:
@@ -387,7 +387,7 @@ class Container:
     def _oom_kills(self) -> int | None:
         try:
             return int(self.run([f"{LIBRARY}/oom-kills"])[1])
-        except (ShellError, TimeoutError, ValueError):
+        except (ShellError, DeskhandTimeout, ValueError):
             return None
 
     def watch_group(self) -> Throttle | None:
@@ -526,7 +526,7 @@ class _Output:
                 else:
                     self.errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(self.errors))]
             if time.monotonic() > deadline:
-                raise TimeoutError(f"copying {self._what}: nothing came for {HELPER_LIMIT:g} s")
+                raise DeskhandTimeout(f"copying {self._what}: nothing came for {HELPER_LIMIT:g} s")
         taken, self._waiting = self._waiting[:size], self._waiting[size:]
         return taken
 

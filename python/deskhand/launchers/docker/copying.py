@@ -22,7 +22,7 @@ import unicodedata
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol, Self
 
-from deskhand.errors import ActionError, BackendError, shown
+from deskhand.errors import ActionError, BackendError, DeskhandTimeout, shown
 from deskhand.launchers.left_out import LeftOut, kind_of
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Staging:
             raise BackendError(f"cannot copy {self.what}: its tar stream is damaged: {error}") from error
         except FileExistsError as error:
             raise BackendError(f"cannot copy {self.what}: it has {shown(error.filename)} twice") from error
-        except TimeoutError:
+        except DeskhandTimeout:
             raise
         except OSError as error:
             reason = f"{shown(error.filename)}: {error.strerror}" if error.filename else str(error.strerror or error)

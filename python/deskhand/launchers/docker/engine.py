@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from deskhand.errors import LaunchFailed
+from deskhand.errors import LaunchFailed, MissingExtra
 from deskhand.launchers.docker.engine_address import find_engine
 from deskhand.launchers.docker.tunnel import Tunnel
 
@@ -149,13 +149,14 @@ def connect_engine(timeout: float = _TIMEOUT, environment: Mapping[str, str] | N
         environment: Added to this process's own: where the engine is, and how ssh gets there.
 
     Raises:
-        LaunchFailed: The SDK is missing, or no engine answers that can be used; says what to do.
+        LaunchFailed: No engine answers that can be used; says what to do.
+        MissingExtra: The SDK is not installed.
     """
     try:
         import docker  # noqa: PLC0415 # 0.2 s that nobody else needs to wait, and an extra that not everybody has
         import docker.errors  # noqa: PLC0415
     except ImportError as error:
-        raise LaunchFailed("the Docker SDK", 0.0, "", "it is not installed: pip install 'deskhand[docker]'") from error
+        raise MissingExtra("the Docker SDK", "docker") from error
     whole = {**os.environ, **(environment or {})}
     address = find_engine(whole)
     tunnel = None

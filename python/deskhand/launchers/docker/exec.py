@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.readiness import ready
-from deskhand.errors import ActionError, BackendError, ShellError, shown
+from deskhand.errors import ActionError, BackendError, DeskhandTimeout, ShellError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -186,12 +186,12 @@ class Exec:
         """Its exit code, once its streams have ended.
 
         Raises:
-            TimeoutError: It goes on.
+            DeskhandTimeout: It goes on.
         """
         deadline = time.monotonic() + timeout
         while (code := self.exit_code()) is None:
             if time.monotonic() >= deadline:
-                raise TimeoutError("a command in the container does not end")
+                raise DeskhandTimeout("a command in the container does not end")
             time.sleep(0.002)
         return code
 

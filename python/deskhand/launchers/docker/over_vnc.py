@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from deskhand._core.geometry import Size
 from deskhand.backends.vnc.backend import VncBackend
 from deskhand.backends.vnc.target import VncTarget
-from deskhand.errors import ConnectFailed, DesktopLost, LaunchFailed, ShellError
+from deskhand.errors import ConnectFailed, DeskhandTimeout, DesktopLost, LaunchFailed, ShellError
 from deskhand.launchers.docker.container import LIBRARY
 from deskhand.launchers.docker.exec import Exec
 from deskhand.launchers.docker.exec_stream import open_stream
@@ -113,5 +113,5 @@ def glance_remote(container: Container, timeout: float) -> Size | None:
     try:
         width, _, height = container.run(argv, timeout=timeout + 1)[1].decode("ascii", "replace").strip().partition("x")
         return Size(int(width), int(height))
-    except (ShellError, TimeoutError, ValueError):
+    except (ShellError, DeskhandTimeout, ValueError):
         return None

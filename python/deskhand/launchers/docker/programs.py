@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deskhand.errors import BackendError, LaunchFailed, ShellError
+from deskhand.errors import BackendError, DeskhandTimeout, LaunchFailed, ShellError
 from deskhand.launchers.docker.container import LIBRARY, Container
 from deskhand.launchers.docker.exec import REFUSED, Exec, first_line, start_hint
 from deskhand.machine import runtime_directory
@@ -72,7 +72,7 @@ class ContainerPrograms:
         """The last lines of it; empty where it is not to be had."""
         try:
             return self._container.logs(Program(pid, None, self.log_of(program, pid)))
-        except (BackendError, ShellError, TimeoutError):
+        except (BackendError, ShellError, DeskhandTimeout):
             return ""
 
     def exit_status(self, pid: int) -> int | None:

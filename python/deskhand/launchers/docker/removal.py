@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deskhand.errors import BackendError, LaunchFailed
+from deskhand.errors import BackendError, LaunchFailed, MissingExtra
 from deskhand.launchers.docker.engine import connect_engine
 from deskhand.launchers.docker.host import REMOVAL_LIMIT
 from deskhand.launchers.docker.leftovers import settle_removal
@@ -34,7 +34,7 @@ def _is_over(directory: Path) -> bool:
     """As `is_removed`, by an engine that may be away, out of reach, or another process than a moment ago."""
     try:
         engine = connect_engine()
-    except LaunchFailed:
+    except (LaunchFailed, MissingExtra):
         return False
     try:
         return is_removed(engine, directory)

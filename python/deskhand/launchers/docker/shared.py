@@ -208,7 +208,7 @@ class _Room:
         ended = False
         try:
             ended = container.run([f"{LIBRARY}/end-desktop"], timeout=_SESSION_ENDED)[0] == 0
-        except (DeskhandError, TimeoutError, OSError):
+        except (DeskhandError, OSError):
             pass
         finally:
             self.spoilt |= not ended

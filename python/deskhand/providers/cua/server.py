@@ -163,7 +163,7 @@ class _Server:
             )
             return json.dumps({"success": True, **result})
         except Exception as error:  # noqa: BLE001 # whatever it is, its client gets an answer, and the next one too
-            if not isinstance(error, DeskhandError | TimeoutError):
+            if not isinstance(error, DeskhandError):
                 _LOG.exception("the command %s failed", shown(command))
             return _failure(_told(error))
 
@@ -176,8 +176,6 @@ def _told(error: Exception) -> str:
     """What a client is told: what deskhand says of it, and of everything else only its kind."""
     if isinstance(error, DeskhandError):
         return str(error)
-    if isinstance(error, TimeoutError):
-        return f"it took too long: {error}" if str(error) else "it took too long"
     return f"the server failed ({type(error).__name__}); its log says more"
 
 
