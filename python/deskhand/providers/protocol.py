@@ -24,6 +24,7 @@ __all__ = [
     "Codec",
     "Declares",
     "EditsFiles",
+    "HasComputer",
     "HasEditorTool",
     "HasShellExecutor",
     "HasTool",
@@ -92,6 +93,14 @@ class HasTool(Protocol):
 
     def tool(self, desktop: AnyDesktop, **options: Any) -> Any:
         """The object that the SDK's agent or loop takes among its tools."""
+        ...
+
+
+class HasComputer(Protocol):
+    """An SDK's own tool takes a computer."""
+
+    def computer(self, desktop: AnyDesktop, **options: Any) -> Any:
+        """The object that such a tool is made with; `tool` makes the whole tool."""
         ...
 
 
