@@ -9,7 +9,7 @@ from typing import Any
 from agent_framework import Agent
 
 import deskhand
-from deskhand.providers import agent_framework
+from deskhand.providers import agent_framework as deskhand_agent_framework
 from deskhand.providers.session import Seat
 
 TURNS = 50
@@ -27,7 +27,7 @@ async def main(task: str, client: Any = None) -> str:
         session = agent.create_session()
         response = await agent.run(task, session=session)
         for _ in range(TURNS):
-            answers = await agent_framework.respond_async(seat, response)
+            answers = await deskhand_agent_framework.respond_async(seat, response)
             if not answers:
                 break
             response = await agent.run(answers, session=session)

@@ -12,7 +12,7 @@ from typing import Any
 from anthropic import Anthropic
 
 import deskhand
-from deskhand.providers import anthropic
+from deskhand.providers import anthropic as deskhand_anthropic
 
 MODEL = "claude-opus-5-5"
 
@@ -30,7 +30,7 @@ def main(task: str, client: Anthropic | None = None, ask: Any = confirm) -> str:
         runner = (client or Anthropic()).beta.messages.tool_runner(
             model=MODEL,
             max_tokens=4096,
-            tools=[anthropic.toolset(desktop, confirm=ask, size=anthropic.tier(MODEL))],
+            tools=[deskhand_anthropic.toolset(desktop, confirm=ask, size=deskhand_anthropic.tier(MODEL))],
             messages=[{"role": "user", "content": task}],
         )
         return "\n".join(block.text for block in runner.until_done().content if block.type == "text")

@@ -28,7 +28,7 @@ def main(task: str, client: Any = None) -> str:
             messages.append(answer["output"]["message"])
             if answer["stopReason"] != "tool_use":
                 return "\n".join(block["text"] for block in messages[-1]["content"] if "text" in block)
-            messages.append(bedrock.run(desktop, answer))
+            messages.append(bedrock.respond(desktop, answer))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ async def main(task: str, model: str = "anthropic/claude-sonnet-4-5") -> list[di
         # The frame is settled when an action returns: nothing is left to sleep for.
         agent = ComputerAgent(
             model=model,
-            tools=[cua.handler(desktop, scroll_unit="notches" if "claude" in model else "pixels")],
+            tools=[cua.tool(desktop, scroll_unit="notches" if "claude" in model else "pixels")],
             screenshot_delay=0,
         )
         async for part in agent.run(task):

@@ -10,7 +10,7 @@ from google import genai
 from google.genai import types
 
 import deskhand
-from deskhand.providers import google
+from deskhand.providers import google as deskhand_google
 from deskhand.providers.session import Seat
 
 
@@ -22,16 +22,16 @@ def main(task: str, client: genai.Client | None = None, model: str = "gemini-3.5
         seat = Seat(desktop)
         first = [types.Part(text=task), types.Part.from_bytes(data=seat.look().data, mime_type="image/png")]
         contents = [types.Content(role="user", parts=first)]
-        config = types.GenerateContentConfig(tools=[google.declare(desktop)])
+        config = types.GenerateContentConfig(tools=[deskhand_google.declare(desktop)])
         while True:
             turn = client.models.generate_content(model=model, contents=contents, config=config)
-            answer = google.answer(seat, turn)
+            answer = deskhand_google.respond(seat, turn)
             if answer is None:
                 return turn.text or ""
             if any("denied" in part.function_response.response for part in answer.parts):
                 return "Gemini wants something confirmed, and nobody is here who could."
             contents += [turn.candidates[0].content, answer]
-            google.thin(contents)
+            deskhand_google.thin(contents)
 
 
 if __name__ == "__main__":

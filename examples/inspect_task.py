@@ -8,7 +8,7 @@ from inspect_ai.scorer import includes
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 import deskhand
-from deskhand.providers import inspect_ai
+from deskhand.providers import inspect_ai as deskhand_inspect_ai
 
 
 @solver
@@ -16,8 +16,8 @@ def at_a_desktop() -> Solver:
     """Let the model work until it calls no tool any more; every sample has a desktop."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        async with await deskhand.AsyncDesktop.launch(size=inspect_ai.SIZE) as desktop:
-            state.tools.append(inspect_ai.computer(desktop))
+        async with await deskhand.AsyncDesktop.launch(size=deskhand_inspect_ai.SIZE) as desktop:
+            state.tools.append(deskhand_inspect_ai.tool(desktop))
             return await generate(state, tool_calls="loop")
 
     return solve

@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_openai import ChatOpenAI
 
 import deskhand
-from deskhand.providers import langchain
+from deskhand.providers import langchain as deskhand_langchain
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -24,7 +24,7 @@ def main(task: str, model: Any = None) -> list[BaseMessage]:
     model = model or ChatOpenAI(model="gpt-5.4", use_responses_api=True)
     messages: list[BaseMessage] = [HumanMessage(task)]
     with deskhand.launch() as desktop:
-        tools = {tool.name: tool for tool in langchain.tools(desktop, size="openai")}
+        tools = {tool.name: tool for tool in deskhand_langchain.tools(desktop, size="openai")}
         bound = model.bind_tools(list(tools.values()))
         for _ in range(50):
             messages.append(answer := bound.invoke(messages))

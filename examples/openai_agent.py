@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import deskhand
-from deskhand.providers import openai
+from deskhand.providers import openai as deskhand_openai
 from deskhand.providers.session import Seat
 
 MODEL = "gpt-5.4"
@@ -21,10 +21,10 @@ def main(task: str, client: Any = None) -> str:
         client = OpenAI()
     with deskhand.launch() as desktop:
         seat = Seat(desktop, size="openai")
-        request: dict[str, Any] = {"model": MODEL, "tools": [openai.declare(seat)]}
+        request: dict[str, Any] = {"model": MODEL, "tools": [deskhand_openai.declare(seat)]}
         response = client.responses.create(**request, input=task)
         for _ in range(TURNS):
-            answers = openai.respond(seat, response)
+            answers = deskhand_openai.respond(seat, response)
             if not answers:
                 break
             response = client.responses.create(**request, input=answers, previous_response_id=response.id)

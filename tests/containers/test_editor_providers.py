@@ -92,7 +92,7 @@ def test_in_the_sdks_loop(machine: Desktop, version: str) -> None:
     undo = (UNDO, name == OLD, f"The last edit of {FILE} was taken back." if name == OLD else "use one of view, create")
     asked = [*ASKED, undo]
     api = Api(*([block(given, number, name)] for number, (given, _, _) in enumerate(asked)))
-    tool = anthropic.editor(machine, version, max_characters=1000)
+    tool = anthropic.editor_tool(machine, version=version, max_characters=1000)
     api.client().beta.messages.tool_runner(
         model="claude-opus-5-5", max_tokens=100, tools=[tool], messages=[{"role": "user", "content": "Do it."}]
     ).until_done()
@@ -105,7 +105,7 @@ def test_in_the_sdks_loop(machine: Desktop, version: str) -> None:
 
 
 def test_for_coroutines_and_in_a_loop_of_ones_own(machine: Desktop) -> None:
-    tool = anthropic.editor(AsyncDesktop(machine), is_async=True)
+    tool = anthropic.editor_tool(AsyncDesktop(machine), is_async=True)
 
     async def work() -> list[tuple[bool, str]]:
         told = []
@@ -121,13 +121,13 @@ def test_for_coroutines_and_in_a_loop_of_ones_own(machine: Desktop) -> None:
     machine.shell(f"rm -r {HERE}")
     message = [block(given, number) for number, (given, _, _) in enumerate(ASKED)]
     computer = {"type": "tool_use", "id": "c", "name": "computer", "input": {"action": "wait", "duration": 0}}
-    results = anthropic.run_turn(machine, [computer, *message], editor=TextEditor(machine))
+    results = anthropic.respond(machine, [computer, *message], editor=TextEditor(machine))
     assert [result["tool_use_id"] for result in results] == ["c", *(f"toolu_{number}" for number in range(len(ASKED)))]
     check([of_result(result) for result in results[1:]])
     machine.shell(f"rm -r {HERE}")
-    results = asyncio.run(anthropic.run_turn_async(machine, message[:3], editor=TextEditor(machine)))
+    results = asyncio.run(anthropic.respond_async(machine, message[:3], editor=TextEditor(machine)))
     check([of_result(result) for result in results], ASKED[:3])
-    assert anthropic.run_turn(machine, message) == [], "where there is no editor, it is the caller's to answer"
+    assert anthropic.respond(machine, message) == [], "where there is no editor, it is the caller's to answer"
     assert of_result(anthropic.run_editor(None, message[0])) == (
         False,
         "this desktop does not support the action 'view': it was given no text editor",
@@ -142,12 +142,12 @@ def test_through_converse(machine: Desktop) -> None:
     assert declared["additionalModelRequestFields"]["tools"][1] == {"type": "text_editor_20250124", "name": OLD}
     messages: list[Any] = [{"role": "user", "content": [{"text": "Do it."}]}]
     answer = service.client.converse(modelId="m", messages=messages, **declared)
-    reply = bedrock.run(machine, answer, editor=TextEditor(machine))
+    reply = bedrock.respond(machine, answer, editor=TextEditor(machine))
     messages += [answer["output"]["message"], reply]
     service.client.converse(modelId="m", messages=messages, **declared)
     results = [each["toolResult"] for each in reply["content"]]
     check([(each["status"] == "success", each["content"][0]["text"]) for each in results], asked)
-    assert bedrock.run(machine, answer) == {"role": "user", "content": []}
+    assert bedrock.respond(machine, answer) == {"role": "user", "content": []}
     one = bedrock.run(machine, tool_use("x", OLD, command="fly"), editor=TextEditor(machine))
     assert one["toolResult"]["status"] == "error"
 
@@ -160,7 +160,7 @@ def test_through_an_agents_control(machine: Desktop) -> None:
     told = []
     for given, _, _ in asked:
         texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
-        state = asyncio.run(bedrock.run_async(machine, control(function(OLD, **texts)), editor=editor))
+        state = asyncio.run(bedrock.respond_async(machine, control(function(OLD, **texts)), editor=editor))
         service.check("InvokeAgent", "sessionState", state)
         (result,) = (each["functionResult"] for each in state["returnControlInvocationResults"])
         assert (result["actionGroup"], result["function"]) == ("desk", OLD)
@@ -169,7 +169,7 @@ def test_through_an_agents_control(machine: Desktop) -> None:
     groups = bedrock.declare_agent(machine, editor="text_editor_20250124")
     service.check("InvokeInlineAgent", "actionGroups", groups)
     assert groups[1]["parentActionGroupSignature"] == "ANTHROPIC.TextEditor"
-    (refused,) = bedrock.run(
+    (refused,) = bedrock.respond(
         machine, control(function(OLD, confirm="USER_CONFIRMATION", command="view", path=FILE)), editor=editor
     )["returnControlInvocationResults"]
     assert refused["functionResult"]["confirmationState"] == "DENY"
@@ -188,7 +188,7 @@ def test_as_an_agents_function(machine: Desktop) -> None:
         [Content.from_function_call(call_id=f"f{number}", name=NEW, arguments=given)]
         for number, (given, _, _) in enumerate(asked)
     ]
-    tool = agent_framework.editor_function(TextEditor(machine), approval_mode="never_require")
+    tool = agent_framework.editor_tool(TextEditor(machine), approval_mode="never_require")
     client = Scripted(*calls, [Content.from_text("All done.")])
     said = asyncio.run(Agent(client=client, tools=[tool]).run("Do it.")).text
     assert said == "All done."
@@ -199,7 +199,7 @@ def test_as_an_agents_function(machine: Desktop) -> None:
         if content.type == "function_result"
     ]
     check([(not text.startswith("Error: "), text) for text in texts], asked)
-    assert agent_framework.editor_function(machine).approval_mode == "always_require"
+    assert agent_framework.editor_tool(machine).approval_mode == "always_require"
 
 
 # --- the policy ---
@@ -213,13 +213,13 @@ EDITS = [
 ]
 PROVIDERS: dict[str, Callable[[Desktop, TextEditor, dict[str, Any], int], str]] = {
     "anthropic": lambda desktop, editor, given, number: str(
-        anthropic.run_turn(desktop, [block(given, number, OLD)], editor=editor)
+        anthropic.respond(desktop, [block(given, number, OLD)], editor=editor)
     ),
     "bedrock": lambda desktop, editor, given, number: str(
         bedrock.run(desktop, tool_use(f"toolu_{number}", OLD, **given), editor=editor)
     ),
     "agent_framework": lambda _, editor, given, __: str(
-        asyncio.run(agent_framework.editor_function(editor).func(**given))  # type: ignore[misc] # it has one
+        asyncio.run(agent_framework.editor_tool(editor).func(**given))  # type: ignore[misc] # it has one
     ),
 }
 

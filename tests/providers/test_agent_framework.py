@@ -223,7 +223,7 @@ def test_a_workflow_takes_the_checks_that_somebody_has_confirmed(watched: tuple[
         return True
 
     seat = AsyncSeat(desktop, ask=ask)
-    events, client = asyncio.run(_in_workflow(lambda data: af.answer_async(seat, data), "s1", "s2"))
+    events, client = asyncio.run(_in_workflow(lambda data: af.run_content_async(seat, data), "s1", "s2"))
     assert "All done." in str(events.get_outputs()[-1].text)
     assert [check["id"] for check in result_of(client).acknowledged_safety_checks or []] == ["s1", "s2"]
     assert told(observer) == ["+1@10,20", "-1@10,20"]
@@ -239,7 +239,7 @@ def test_nothing_is_acknowledged_that_nobody_confirmed(watched: tuple[Desktop, O
     given: list[Content] = []
 
     async def answer(data: Content) -> Content:
-        given.append(await af.answer_async(AsyncSeat(desktop, ask=ask), data))
+        given.append(await af.run_content_async(AsyncSeat(desktop, ask=ask), data))
         return given[0]
 
     with pytest.raises(AgentInvalidResponseException, match="exactly the pending"):
@@ -256,7 +256,7 @@ def test_a_lost_desktop_ends_the_run() -> None:
 
     with Desktop(Lost()) as desktop:
         with pytest.raises(DesktopLost):
-            af.answer(desktop, asked(CLICK))
+            af.run_content(desktop, asked(CLICK))
         with pytest.raises(DesktopLost):
             af.run(desktop, call("click"))
 
@@ -328,7 +328,7 @@ def test_the_packages_shell_call_is_answered_by_its_result(bash: Bash) -> None:
     asks = Content.from_shell_tool_call(
         call_id="s1", commands=["echo a", "exit 3"], timeout_ms=5000, status="completed"
     )
-    result = af.answer_shell_call(bash, asks)
+    result = af.run_shell_content(bash, asks)
     assert (result.type, result.call_id) == ("shell_tool_result", "s1")
     assert [(each.stdout, each.exit_code) for each in result.outputs] == [("a\n", 0), ("", 3)]
     assert Content.from_dict(result.to_dict()) == result

@@ -288,8 +288,8 @@ def test_anthropics_calls_come_back(said: tuple[str, a.Action], number: str) -> 
     )
     contents = af.calls_from("anthropic", payload, VIEWPORT, version=version)
     plain = json.loads(json.dumps([each.to_dict() for each in contents]))
-    assert anthropic.decode(af.calls_to("anthropic", plain, VIEWPORT), VIEWPORT, version) == anthropic.decode(
-        payload, VIEWPORT, version
+    assert anthropic.decode(af.calls_to("anthropic", plain, VIEWPORT), VIEWPORT, version=version) == anthropic.decode(
+        payload, VIEWPORT, version=version
     )
 
 

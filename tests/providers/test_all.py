@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import random
 import subprocess
 import sys
@@ -37,16 +35,6 @@ def test_importing_us_imports_no_sdk() -> None:
     ]
     ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("name", [name for name in PACKAGES if name not in {"cua.messages", "session"}])
-def test_the_same_names_are_in_each_provider(name: str) -> None:
-    """Pure: `decode`, `encode` and their inverses; at a desktop: `declare`, `run` and its coroutine."""
-    package = importlib.import_module(f"deskhand.providers.{name}")
-    for function in ("decode", "encode", "encode_call", "decode_result", "declare", "run", "run_async"):
-        assert function in package.__all__
-        assert callable(getattr(package, function))
-    assert "options" in inspect.signature(package.run).parameters, "of a seat: size, settle, policy, ask"
 
 
 def test_a_missing_extra_says_what_to_install() -> None:

@@ -175,7 +175,7 @@ def test_a_batch_ends_at_its_first_failure(desktop: deskhand.Desktop, observer: 
         member("type", "c", text="y"),
         member("screenshot", "d"),
     ]
-    results = anthropic.run_turn(desktop, batch) if own else _conversation(Api(batch), desktop)[0]
+    results = anthropic.respond(desktop, batch) if own else _conversation(Api(batch), desktop)[0]
     assert told(observer) == ["+x", "-x"]
     assert [result.get("is_error", False) for result in results] == [False, True, True, True]
     assert "point (1280, 5) is outside of 1280x800" in _text(results[1])
@@ -207,7 +207,7 @@ def test_coroutines(desktop: deskhand.Desktop, observer: Observer) -> None:
             await runner.until_done()
         answer = await anthropic.run_async(AsyncSeat(beside), member("key", text="Tab"))
         assert _text(answer) == "Pressed Tab."
-        (turn,) = await anthropic.run_turn_async(beside, [member("key", text="a")])
+        (turn,) = await anthropic.respond_async(beside, [member("key", text="a")])
         assert _text(turn) == "Pressed a."
         beside.detach()
 
@@ -248,7 +248,7 @@ def test_a_disabled_member_is_declared_and_refused(desktop: deskhand.Desktop, ob
     kept: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
     off = {"type": {"enabled": False}}
     (results,) = _conversation(api, desktop, configs=off, tool_configs=kept)
-    assert api.requests[0]["tools"] == [anthropic.declare(desktop, configs=off, **kept)]
+    assert api.requests[0]["tools"] == [anthropic.declare(desktop, fields={"configs": off, **kept})]
     assert api.requests[0]["tools"] == [{"type": TOOLSET, "configs": off, **kept}]
     assert results[0]["is_error"]
     assert told(observer) == []
@@ -289,7 +289,7 @@ def test_what_cannot_be_read_is_answered_by_its_id(desktop: deskhand.Desktop, bl
 
 def test_without_an_id_nothing_is_done(desktop: deskhand.Desktop, observer: Observer) -> None:
     with pytest.raises(ActionError, match="has an id"):
-        anthropic.run_turn(desktop, [member("type", text="x"), {**member("type", text="y"), "id": None}])
+        anthropic.respond(desktop, [member("type", text="x"), {**member("type", text="y"), "id": None}])
     assert told(observer) == []
 
 
@@ -328,7 +328,7 @@ def test_pictures_are_as_large_as_the_models_take_them() -> None:
         width, height = _picture(seen).size
         assert max(width, height) <= 1568
         assert -(-width // 28) * -(-height // 28) <= 1568
-        assert anthropic.declare(large, LATEST)["display_width_px"] == width
+        assert anthropic.declare(large, version=LATEST)["display_width_px"] == width
         high = _picture(anthropic.run(large, member("screenshot"), size=anthropic.tier("claude-opus-5-5")))
         assert 1568 < max(high.size) <= 2000
         # A part is as sharp as the screen is, and not one to point into.
@@ -371,7 +371,7 @@ def test_single_tool_in_the_sdks_loop(desktop: deskhand.Desktop, observer: Obser
         [flat("screenshot", "d")],
     ]
     api = Api(*turns)
-    tool = anthropic.tool(desktop, version, size=Fit(640, 400))
+    tool = anthropic.tool(desktop, version=version, size=Fit(640, 400))
     runner = api.client().beta.messages.tool_runner(
         model="claude-opus-4-7",
         max_tokens=100,
@@ -421,7 +421,7 @@ def test_single_tools(
 
 def test_there_is_no_single_toolset(desktop: deskhand.Desktop) -> None:
     with pytest.raises(ActionError, match=r"toolset\(\)"):
-        anthropic.tool(desktop, TOOLSET)
+        anthropic.tool(desktop, version=TOOLSET)
 
 
 # --- the shell, and whole answers ---
@@ -444,7 +444,7 @@ def test_the_shell_in_the_sdks_loop() -> None:
         api.client().beta.messages.tool_runner(
             model="claude-opus-5-5",
             max_tokens=100,
-            tools=[anthropic.bash(session)],
+            tools=[anthropic.shell_tool(session)],
             messages=[{"role": "user", "content": "Do it."}],
         ).until_done()
     results = [result for (result,) in api.results]
@@ -460,7 +460,7 @@ def test_the_shell_in_the_sdks_loop() -> None:
 
 def test_the_shell_for_coroutines() -> None:
     with LocalSession() as session:
-        tool = anthropic.bash(session, is_async=True)
+        tool = anthropic.shell_tool(session, is_async=True)
 
         async def work() -> Any:
             assert await tool.call({"command": "(exit 3)"}) == [{"type": "text", "text": "(exit code 3)"}]  # type: ignore[misc]
@@ -493,11 +493,11 @@ def test_a_whole_answer(desktop: deskhand.Desktop, observer: Observer) -> None:
         }
     )
     with LocalSession() as session:
-        results = anthropic.run_turn(desktop, message, shell=session)
+        results = anthropic.respond(desktop, message, shell=session)
     assert [result["tool_use_id"] for result in map(accepted, results)] == ["a", "b", "e"]
     assert _text(results[1]) == "here"
     assert told(observer) == _click(1, "5,5")
-    assert anthropic.run_turn(desktop, {"role": "assistant", "content": "Nothing to do."}) == []
+    assert anthropic.respond(desktop, {"role": "assistant", "content": "Nothing to do."}) == []
 
 
 def test_the_example() -> None:

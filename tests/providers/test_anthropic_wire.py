@@ -45,7 +45,7 @@ def calls(draw: st.DrawFn) -> Call:
 @given(calls())
 def test_calls_come_back(call: Call) -> None:
     payload = json.loads(json.dumps(anthropic.encode_call(call)))
-    assert anthropic.decode(payload, VIEWPORT, None if call.name == TOOLSET else call.name) == call
+    assert anthropic.decode(payload, VIEWPORT, version=None if call.name == TOOLSET else call.name) == call
 
 
 @st.composite
@@ -142,7 +142,7 @@ def test_damaged_blocks_are_calls_or_errors() -> None:
         payload = damaged(_SAMPLES[seed % len(_SAMPLES)], seed)
         for attempt in (
             lambda payload=payload: anthropic.decode(payload, VIEWPORT),
-            lambda payload=payload: anthropic.decode(payload, VIEWPORT, FIRST),
+            lambda payload=payload: anthropic.decode(payload, VIEWPORT, version=FIRST),
             lambda payload=payload: anthropic.decode_shell(payload),
         ):
             try:
@@ -226,26 +226,26 @@ def test_damaged_results_are_results_or_errors() -> None:
 )
 def test_refused(block: dict[str, Any], version: str | None, message: str) -> None:
     with pytest.raises(ActionError, match=message):
-        anthropic.decode(block, VIEWPORT, version)
+        anthropic.decode(block, VIEWPORT, version=version)
 
 
 def test_the_first_version_drags_from_where_the_pointer_is() -> None:
-    call = anthropic.decode(flat("left_click_drag", coordinate=[7, 8]), VIEWPORT, FIRST)
+    call = anthropic.decode(flat("left_click_drag", coordinate=[7, 8]), VIEWPORT, version=FIRST)
     assert call.steps == (a.Drag([(7, 8)]),)
 
 
 def test_modifiers_of_clicks_are_in_text_or_in_key() -> None:
     for name in ("text", "key"):
-        call = anthropic.decode(flat("left_click", coordinate=[1, 2], **{name: "ctrl+shift"}), VIEWPORT, SECOND)
+        call = anthropic.decode(flat("left_click", coordinate=[1, 2], **{name: "ctrl+shift"}), VIEWPORT, version=SECOND)
         assert call.steps == (a.LeftClick((1, 2), modifiers=["ctrl", "shift"]),)
 
 
 def test_xdotool_took_several_chords_at_once() -> None:
-    call = anthropic.decode(flat("key", text="ctrl+a Delete Down Down"), VIEWPORT, SECOND)
+    call = anthropic.decode(flat("key", text="ctrl+a Delete Down Down"), VIEWPORT, version=SECOND)
     chords = (["ctrl", "a"], ["Delete"], ["Down"], ["Down"])
     assert call.steps == tuple(a.KeyPress(chord) for chord in chords)
     assert anthropic.encode_call(call)["input"] == {"action": "key", "text": "ctrl+a Delete Down Down"}
-    assert anthropic.decode(flat("key", text="Page Up"), VIEWPORT, SECOND).steps == (a.KeyPress(["Page Up"]),)
+    assert anthropic.decode(flat("key", text="Page Up"), VIEWPORT, version=SECOND).steps == (a.KeyPress(["Page Up"]),)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_key_names_are_xdotools_in_any_case(text: str) -> None:
 
 
 def test_seconds_of_the_single_tools_may_be_fractions() -> None:
-    assert anthropic.decode(flat("wait", duration=0.5), VIEWPORT, SECOND).steps == (a.Wait(0.5),)
+    assert anthropic.decode(flat("wait", duration=0.5), VIEWPORT, version=SECOND).steps == (a.Wait(0.5),)
 
 
 def test_null_is_absent() -> None:

@@ -144,7 +144,7 @@ def test_a_turn_of_converse_ends_at_its_first_failure(desktop: deskhand.Desktop,
         ],
     }
     with LocalSession() as session:
-        answers = bedrock.run(desktop, message, shell=session)["content"]
+        answers = bedrock.respond(desktop, message, shell=session)["content"]
     results = [answer["toolResult"] for answer in answers]
     assert [result["toolUseId"] for result in results] == ["a", "b", "c", "d"]
     assert [result["status"] for result in results] == ["success", "error", "error", "success"]
@@ -177,7 +177,7 @@ def test_an_agent_through_a_real_client(desktop: deskhand.Desktop, observer: Obs
         invoke, state = service.client.invoke_agent, "sessionState"
     with LocalSession() as session:
         (event,) = invoke(inputText="Do it.", **options)["completion"]
-        answer = bedrock.run(desktop, event, shell=session)
+        answer = bedrock.respond(desktop, event, shell=session)
     (last,) = invoke(**options, **{state: answer})["completion"]
     assert last["chunk"]["bytes"] == b"done"
     sent = service.bodies[1][state]
@@ -198,7 +198,7 @@ def test_an_agent_through_a_real_client(desktop: deskhand.Desktop, observer: Obs
 def test_what_an_agent_wants_confirmed_is_not_done(desktop: deskhand.Desktop, observer: Observer) -> None:
     for kind in ("USER_CONFIRMATION", "USER_CONFIRMATION_AND_RESULT"):
         asked = control(function(action="type", text="x", confirm=kind), function(action="type", text="y"))
-        first, second = bedrock.run(desktop, asked)["returnControlInvocationResults"]
+        first, second = bedrock.respond(desktop, asked)["returnControlInvocationResults"]
         assert first["functionResult"]["confirmationState"] == "DENY"
         assert "confirm" in first["functionResult"]["responseBody"]["TEXT"]["body"]
         assert second["functionResult"]["responseBody"]["TEXT"]["body"] == NOT_EXECUTED
@@ -235,7 +235,7 @@ def test_what_an_agent_wants_confirmed_is_asked_about_in_its_loop(
     seat = bedrock_seat(desktop, ask)
     (event,) = invoke(inputText="Do it.", **options)["completion"]
     while "returnControl" in event:
-        (event,) = invoke(**options, **{state: bedrock.run(seat, event)})["completion"]
+        (event,) = invoke(**options, **{state: bedrock.respond(seat, event)})["completion"]
     first, second, third = (
         body[state]["returnControlInvocationResults"][0]["functionResult"] for body in service.bodies[1:]
     )
@@ -326,8 +326,9 @@ def test_what_could_not_be_answered_is_not_begun(desktop: deskhand.Desktop, obse
         control(function(action="type", text="x"), nameless),
         {"content": [tool_use("a", action="type", text="x"), half]},
     ):
-        with pytest.raises(ActionError):
-            bedrock.run(desktop, payload)
+        for carry_out in (bedrock.run, bedrock.respond):
+            with pytest.raises(ActionError):
+                carry_out(desktop, payload)
     assert told(observer) == []
 
 

@@ -59,8 +59,8 @@ def converse_calls(draw: st.DrawFn) -> Call:
 @given(converse_calls())
 def test_calls_of_converse_come_back(call: Call) -> None:
     payload = bedrock.encode_call(call)
-    assert bedrock.decode(payload, VIEWPORT, call.name) == call
-    assert bedrock.decode(payload["toolUse"], VIEWPORT, call.name) == call
+    assert bedrock.decode(payload, VIEWPORT, version=call.name) == call
+    assert bedrock.decode(payload["toolUse"], VIEWPORT, version=call.name) == call
 
 
 @given(converse_calls(), st.data())
@@ -161,7 +161,7 @@ def test_calls_of_agents_come_back(call: Call) -> None:
     payload = json.loads(json.dumps(agents.encode_call(call)))
     for parameter in payload["functionInvocationInput"]["parameters"]:
         assert {type(value) for value in parameter.values()} == {str}
-    assert agents.decode(payload, VIEWPORT, call.name) == call
+    assert agents.decode(payload, VIEWPORT, version=call.name) == call
 
 
 @given(agent_calls(), st.data())

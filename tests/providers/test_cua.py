@@ -260,7 +260,7 @@ class AsyncComputerHandler(Protocol):
 
 
 def test_the_handler_has_all_of_the_protocol(shared: deskhand.Desktop) -> None:
-    handler = cua.handler(shared)
+    handler = cua.tool(shared)
     assert isinstance(handler, AsyncComputerHandler)
     for name in vars(AsyncComputerHandler):
         if not name.startswith("_"):
@@ -274,7 +274,7 @@ def test_the_handler_has_all_of_the_protocol(shared: deskhand.Desktop) -> None:
 def test_the_handler_does_what_cuas_agent_dispatches(
     shared: deskhand.Desktop, observer: Observer, action: dict[str, Any], expected: list[Any]
 ) -> None:
-    handler = cua.handler(shared)
+    handler = cua.tool(shared)
     rest = dict(action)
     method = getattr(handler, rest.pop("type"))
     inspect.signature(method).bind(**rest)
@@ -284,7 +284,7 @@ def test_the_handler_does_what_cuas_agent_dispatches(
 
 
 def test_the_handler_tells_what_it_is(shared: deskhand.Desktop, observer: Observer) -> None:
-    handler = cua.handler(shared, size=(320, 200), scroll_unit="notches")
+    handler = cua.tool(shared, size=(320, 200), scroll_unit="notches")
 
     async def ask() -> tuple[Any, ...]:
         ended = await handler.terminate("failure")
@@ -301,7 +301,7 @@ def test_the_handler_tells_what_it_is(shared: deskhand.Desktop, observer: Observ
 def test_the_handlers_errors_are_the_agents_where_there_is_one(
     shared: deskhand.Desktop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handler = cua.handler(shared)
+    handler = cua.tool(shared)
     with pytest.raises(DeskhandError, match="outside"):
         asyncio.run(handler.click(9999, 1))
     theirs = types.ModuleType("cua_agent.types")

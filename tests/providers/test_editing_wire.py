@@ -44,20 +44,20 @@ def block(given: Any, name: str = WITH_UNDO) -> dict[str, Any]:
 def test_every_input_is_read_by_every_interface(given_: dict[str, Any], fields: dict[str, Any]) -> None:
     wanted = EditCall(command=given_["command"], path="/a", name=WITH_UNDO, **fields)
     for made in (
-        anthropic.decode_edit(block(given_)),
-        bedrock.decode_edit(tool_use("toolu_1", WITH_UNDO, **given_)),
+        anthropic.decode_editor(block(given_)),
+        bedrock.decode_editor(tool_use("toolu_1", WITH_UNDO, **given_)),
     ):
         assert made == EditCall(**{**{name: getattr(wanted, name) for name in wanted.__slots__}, "id": "toolu_1"})
     texts = {name: str(value) for name, value in given_.items() if value is not None}
-    told = bedrock.agents.decode_edit(function(WITH_UNDO, **texts))
+    told = bedrock.agents.decode_editor(function(WITH_UNDO, **texts))
     assert (told.command, told.path, told.text, told.old, told.line, told.lines) == (
         *(wanted.command, wanted.path, wanted.text, wanted.old, wanted.line, wanted.lines),
     )
     if given_["command"] == "undo_edit":
         with pytest.raises(UnsupportedAction, match="use one of view, create, str_replace, insert"):
-            anthropic.decode_edit(block(given_, WITHOUT_UNDO))
+            anthropic.decode_editor(block(given_, WITHOUT_UNDO))
     else:
-        assert anthropic.decode_edit(block(given_, WITHOUT_UNDO)).name == WITHOUT_UNDO
+        assert anthropic.decode_editor(block(given_, WITHOUT_UNDO)).name == WITHOUT_UNDO
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_what_is_malformed_is_said_to_the_model(given_: Any, why: str) -> None:
 
 
 def test_what_nobody_knows_goes_along() -> None:
-    call = anthropic.decode_edit({**block({"command": "view", "path": "/a", "mood": "good"}), "cache": 1})
+    call = anthropic.decode_editor({**block({"command": "view", "path": "/a", "mood": "good"}), "cache": 1})
     assert call.extra == {"cache": 1, "input": {"mood": "good"}}
     with pytest.raises(ActionError, match="has an id"):
         anthropic.run_editor(None, {"type": "tool_use", "name": WITH_UNDO, "input": {}})
     for reads, payload in (
-        (anthropic.decode_edit, block({}, "bash")),
-        (bedrock.decode_edit, tool_use("a", "bash")),
-        (bedrock.agents.decode_edit, function("bash")),
+        (anthropic.decode_editor, block({}, "bash")),
+        (bedrock.decode_editor, tool_use("a", "bash")),
+        (bedrock.agents.decode_editor, function("bash")),
     ):
         with pytest.raises(ActionError, match="a call of the text editor"):
             reads(payload)
@@ -108,7 +108,7 @@ def test_whatever_comes_is_a_call_or_an_error() -> None:
     for seed in range(MUTATED_PAYLOADS):
         payload = damaged(block(INPUTS[seed % len(INPUTS)][0]), seed)
         try:
-            call = anthropic.decode_edit(payload)
+            call = anthropic.decode_editor(payload)
         except ActionError:
             continue
         assert call.command in COMMANDS
@@ -117,20 +117,20 @@ def test_whatever_comes_is_a_call_or_an_error() -> None:
 
 def test_versions_are_declared_by_name() -> None:
     assert anthropic.declare_editor(max_characters=500)["max_characters"] == 500
-    assert anthropic.declare_editor("text_editor_20250429", max_characters=500) == {
+    assert anthropic.declare_editor(version="text_editor_20250429", max_characters=500) == {
         "type": "text_editor_20250429",
         "name": WITHOUT_UNDO,
     }
     with pytest.raises(ActionError, match="the versions of the text editor are"):
-        anthropic.declare_editor("text_editor_20990101")
+        anthropic.declare_editor(version="text_editor_20990101")
     assert SCHEMA["properties"]["command"]["enum"] == list(COMMANDS)
 
 
 def test_the_answer_of_a_failure_is_an_error() -> None:
     answer = EditAnswer(text="no", id="toolu_1", name=WITH_UNDO, failed=True)
-    assert accepted(anthropic.encode_edit(answer))["is_error"]
-    assert bedrock.encode_edit(answer)["toolResult"]["status"] == "error"
-    assert bedrock.agents.encode_edit(answer)["functionResult"]["responseState"] == "REPROMPT"
+    assert accepted(anthropic.encode_editor(answer))["is_error"]
+    assert bedrock.encode_editor(answer)["toolResult"]["status"] == "error"
+    assert bedrock.agents.encode_editor(answer)["functionResult"]["responseState"] == "REPROMPT"
 
 
 class Machine:

@@ -107,7 +107,7 @@ def test_every_function_arrives_through_adk(watched: tuple[Desktop, Observer]) -
         for name, args, expected in PERFORMED:
             if "magnitude_in_wheel_clicks" in args:
                 continue  # ADK drops what it has no parameter for, and it knows only browsers, for which pixels are sent.
-            agent = Agent(google.adk_computer(desktop, settle=False), [adk_call(name, args)])
+            agent = Agent(google.computer(desktop, settle=False), [adk_call(name, args)])
             (response,) = responses_of(await agent.say(types.Part(text="go")))
             await agent.close()
             assert told(observer) == expected, name
@@ -125,7 +125,7 @@ def test_adk_finds_all_there_is(watched: tuple[Desktop, Observer]) -> None:
     desktop, _ = watched
 
     async def run() -> None:
-        agent = Agent(google.adk_computer(desktop))
+        agent = Agent(google.computer(desktop))
         assert agent.toolset._unimplemented_modern_actions() == []
         names = {tool.name for tool in await agent.toolset.get_tools()}
         # `wait_5_seconds` is made of `wait` by ADK's own Gemini model, and `long_press` is a phone's.
@@ -144,7 +144,7 @@ def test_adk_is_told_what_cannot_be_done_and_goes_on(watched: tuple[Desktop, Obs
             adk_call("go_back", {}),
             adk_call("click", {"x": 1000, "y": 5}),
         ]
-        agent = Agent(google.adk_computer(desktop, url=lambda: "about:this"), turn)
+        agent = Agent(google.computer(desktop, url=lambda: "about:this"), turn)
         parts = await agent.say(types.Part(text="go"))
         await agent.close()
         assert parts[-1].text == "done"
@@ -167,7 +167,7 @@ def test_adk_asks_before_what_google_wants_confirmed(watched: tuple[Desktop, Obs
     async def run() -> None:
         for confirmed in (False, True):
             args = {"x": 8, "y": 9, "safety_decision": SAFETY}
-            agent = Agent(google.adk_computer(desktop), [adk_call("click", args)])
+            agent = Agent(google.computer(desktop), [adk_call("click", args)])
             parts = await agent.say(types.Part(text="go"))
             asked = next(
                 p.function_call for p in parts if p.function_call and "confirmation" in (p.function_call.name or "")
@@ -189,7 +189,7 @@ def test_adks_pixels_are_those_that_it_was_told(watched: tuple[Desktop, Observer
     desktop, observer = watched
 
     async def run() -> None:
-        computer = google.adk_computer(desktop)
+        computer = google.computer(desktop)
         agent = Agent(computer, [adk_call("click", {"x": 500, "y": 250})])
         await agent.toolset.get_tools()
         assert await computer.screen_size() == (1000, 1000)

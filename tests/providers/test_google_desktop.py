@@ -134,7 +134,7 @@ def converse(gemini: Gemini, seat: Seat, **options: Any) -> list[types.Content]:
         assert turn.candidates
         assert turn.candidates[0].content
         contents.append(turn.candidates[0].content)
-        answer = google.answer(seat, turn, **options)
+        answer = google.respond(seat, turn, **options)
         if answer is None:
             return contents
         contents.append(answer)
@@ -302,7 +302,7 @@ def test_the_interactions_api(desktop: deskhand.Desktop, watched: Observer, gemi
     tools = [google.declare(seat, interactions=True, excluded=["navigate"])]
     first = gemini.client.interactions.create(model="gemini-3.5-flash", input="go", tools=tools)
     calls = [found for found in first.steps if found.type == "function_call"]
-    answers = google.run_turn(seat, calls)
+    answers = google.run_calls(seat, calls)
     gemini.client.interactions.create(
         model="gemini-3.5-flash", input=answers, tools=tools, previous_interaction_id=first.id
     )
@@ -373,8 +373,8 @@ def test_a_turn_that_calls_nothing_is_the_end(desktop: deskhand.Desktop) -> None
         candidates=[types.Candidate(content=None, finish_reason=types.FinishReason.SAFETY)]
     )
     for turn in (nothing, cut, types.GenerateContentResponse(), types.GenerateContentResponse(candidates=[])):
-        assert google.answer(desktop, turn) is None
-        assert asyncio.run(google.answer_async(desktop, turn)) is None
+        assert google.respond(desktop, turn) is None
+        assert asyncio.run(google.respond_async(desktop, turn)) is None
 
 
 def test_importing_needs_no_sdk() -> None:

@@ -72,7 +72,7 @@ def openai_answer(seat: Seat, number: int) -> Any:
 
 
 def google_answer(seat: Seat, number: int) -> Any:
-    return google.answer(seat, google_call(number)).model_dump(mode="json", exclude_none=True)
+    return google.respond(seat, google_call(number)).model_dump(mode="json", exclude_none=True)
 
 
 def test_no_page_has_a_check_acknowledged(desktop: deskhand.Desktop, site: web.Web) -> None:

@@ -131,7 +131,7 @@ def run_eval(folder: Path, desktop: Desktop, model: Any, **options: Any) -> list
     @solver
     def at_the_desktop() -> Any:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
-            state.tools.append(inspect_ai.computer(AsyncDesktop(desktop), **options))
+            state.tools.append(inspect_ai.tool(AsyncDesktop(desktop), **options))
             return await generate(state, tool_calls="loop")
 
         return solve

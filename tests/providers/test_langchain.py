@@ -72,8 +72,9 @@ def image_of(message: BaseMessage) -> Image.Image:
     return Image.open(io.BytesIO(base64.b64decode(blocks[0]["base64"])))
 
 
-def named(desktop: Any, **options: Any) -> dict[str, Any]:
-    return {tool.name: tool for tool in langchain.tools(desktop, **options)}
+def named(desktop: Any, *, single: bool = False, **options: Any) -> dict[str, Any]:
+    made = [langchain.tool(desktop, **options)] if single else langchain.tools(desktop, **options)
+    return {tool.name: tool for tool in made}
 
 
 # --- our own actions as tools ---
@@ -109,6 +110,17 @@ def test_tools_with_coroutines(shared: deskhand.Desktop) -> None:
         assert (refused.status, refused.tool_call_id) == ("error", "call_1")
 
     asyncio.run(main())
+
+
+def test_a_loop_without_the_tools(shared: deskhand.Desktop) -> None:
+    """`run` answers with the fields of the message that the tool would have answered with."""
+    seen = langchain.run(shared, asks("move", xy=[5, 6]))
+    assert (shared.pointer, ToolMessage(**seen).status, seen["tool_call_id"]) == ((5, 6), "success", "call_1")
+    refused = asyncio.run(langchain.run_async(AsyncDesktop(shared), asks("move", id="call_2", xy=[9000, 4])))
+    told = named(shared)["move"].invoke(asks("move", id="call_2", xy=[9000, 4]))
+    assert ToolMessage(**refused).content == told.content
+    assert (refused["status"], refused["tool_call_id"], refused["name"]) == ("error", "call_2", "move")
+    assert langchain.run(shared, "no call")["status"] == "error"
 
 
 def test_smaller_pictures_are_pointed_into(shared: deskhand.Desktop) -> None:
@@ -178,7 +190,7 @@ def test_a_lost_desktop_ends_the_run() -> None:
     with pytest.raises((DesktopLost, deskhand.BackendError)):
         tool.invoke(asks("move", xy=[1, 1]))
     with pytest.raises((DesktopLost, deskhand.BackendError)):
-        langchain.run(seat, AIMessage("", tool_calls=[asks("computer", action="screenshot")]))
+        langchain.respond(seat, AIMessage("", tool_calls=[asks("computer", action="screenshot")]))
 
 
 def test_the_example_with_langchains_scripted_model() -> None:
@@ -215,7 +227,7 @@ class Service(openai_helpers.Service):
 
 
 def converse(
-    model: Any, desktop: Any, messages: list[Any], answer: Callable[..., list[Any]] = langchain.run, **options: Any
+    model: Any, desktop: Any, messages: list[Any], answer: Callable[..., list[Any]] = langchain.respond, **options: Any
 ) -> list[Any]:
     """The loop of a user's: until there is nothing to do."""
     while True:
@@ -231,7 +243,7 @@ def test_every_action_of_openai_through_chatopenai() -> None:
     service = Service(openai_helpers.response(batch), openai_helpers.response(openai_helpers.said("Done"), id="resp_2"))
     with openai_helpers.watched() as watched:
         seat = Seat(watched.desktop, size="openai")
-        model = service.chat().bind_tools(langchain.declare(seat, "openai"))
+        model = service.chat().bind_tools(langchain.declare(seat, provider="openai"))
         messages = converse(model, seat, [HumanMessage("Do all")])
         assert watched.events() == openai_helpers.SEEN
     first, second = service.requests
@@ -258,7 +270,7 @@ def test_every_action_of_openai_through_chatopenai() -> None:
 def test_chatopenais_ways_to_hold_a_call(shared: deskhand.Desktop, version: str) -> None:
     asked = openai_helpers.call(openai_helpers.of.Move(type="move", x=31, y=len(version)))
     service = Service(openai_helpers.response(asked), openai_helpers.response(openai_helpers.said("Done"), id="resp_2"))
-    model = service.chat(output_version=version).bind_tools(langchain.declare(shared, "openai"))
+    model = service.chat(output_version=version).bind_tools(langchain.declare(shared, provider="openai"))
     converse(model, shared, [HumanMessage("Move")])
     assert shared.pointer == (31, len(version))
     assert [item["type"] for item in service.requests[1]["input"][1:]] == ["computer_call", "computer_call_output"]
@@ -273,7 +285,7 @@ def test_what_openai_cannot_be_told_in_the_output_is_told_after_all_of_them(shar
         ),
         openai_helpers.response(openai_helpers.said("Done"), id="resp_2"),
     )
-    tools = langchain.declare(shared, "openai", preview=True)
+    tools = langchain.declare(shared, provider="openai", preview=True)
     messages = converse(service.chat().bind_tools(tools), shared, [HumanMessage("Click")])
     first, second = service.requests
     assert first["tools"][0] | {"environment": ""} == {
@@ -295,7 +307,7 @@ def test_safety_checks_are_confirmed_by_whoever_is_asked(shared: deskhand.Deskto
             openai_helpers.response(asked), openai_helpers.response(openai_helpers.said("Done"), id="resp_2")
         )
         shared.perform(a.Move((1, 1)))
-        model = service.chat().bind_tools(langchain.declare(shared, "openai"))
+        model = service.chat().bind_tools(langchain.declare(shared, provider="openai"))
         messages = converse(model, shared, [HumanMessage("Move")], **options)
         outputs = [item for item in service.requests[1]["input"] if item["type"] == "computer_call_output"]
         return outputs[0], messages[2]
@@ -311,7 +323,7 @@ def test_nothing_of_a_response_that_was_cut_off_is_done(shared: deskhand.Desktop
     move = openai_helpers.of.Move(type="move", x=50, y=60)
     service = Service(openai_helpers.response(openai_helpers.call(move), status="incomplete"))
     shared.perform(a.Move((1, 1)))
-    output, note = langchain.run(shared, service.chat(use_responses_api=True).invoke("Move"))
+    output, note = langchain.respond(shared, service.chat(use_responses_api=True).invoke("Move"))
     assert (output.status, note.type, shared.pointer) == ("error", "human", (1, 1))  # type: ignore[attr-defined]
     assert "incomplete" in note.text
 
@@ -368,7 +380,7 @@ def test_anthropics_single_tools_through_chatanthropic(
         ],
     )
     seat = Seat(shared, size="anthropic")
-    tools = langchain.declare(seat, "anthropic", version=version)
+    tools = langchain.declare(seat, provider="anthropic", version=version)
     observer.events()
     model = chat_anthropic(api, output_version=output).bind_tools(tools)
     messages = converse(model, seat, [HumanMessage("Go")], version=version)
@@ -392,7 +404,7 @@ def test_anthropics_toolset_through_chatanthropic(shared: deskhand.Desktop) -> N
         ]
     )
     seat = Seat(shared, size="anthropic")
-    tools = langchain.declare(seat, "anthropic", version="computer_toolset_20260801")
+    tools = langchain.declare(seat, provider="anthropic", version="computer_toolset_20260801")
     converse(chat_anthropic(api).bind_tools(tools), seat, [HumanMessage("Go")])
     assert shared.pointer == (33, 44)
     ((moved, seen),) = api.results
@@ -402,9 +414,9 @@ def test_anthropics_toolset_through_chatanthropic(shared: deskhand.Desktop) -> N
 
 def test_other_tools_are_left_alone(shared: deskhand.Desktop) -> None:
     calls = [asks("weather", "t1"), asks("computer", "t2", action="cursor_position"), asks("type", "t3", text="x")]
-    answers = langchain.run(shared, AIMessage("", tool_calls=calls))
+    answers = langchain.respond(shared, AIMessage("", tool_calls=calls))
     assert [answer.tool_call_id for answer in answers] == ["t2"]  # type: ignore[attr-defined]
-    assert langchain.run(shared, AIMessage("Done")) == []
+    assert langchain.respond(shared, AIMessage("Done")) == []
 
 
 def test_run_with_coroutines(shared: deskhand.Desktop) -> None:
@@ -413,10 +425,10 @@ def test_run_with_coroutines(shared: deskhand.Desktop) -> None:
 
     async def main() -> None:
         said: Any = await chat_anthropic(api).ainvoke("Go")
-        (moved,) = await langchain.run_async(shared, said)
+        (moved,) = await langchain.respond_async(shared, said)
         assert (moved.status, shared.pointer) == ("success", (21, 22))  # type: ignore[attr-defined]
         said = service.chat(use_responses_api=True).invoke("Go")
-        (moved,) = await langchain.run_async(shared, said)
+        (moved,) = await langchain.respond_async(shared, said)
         assert (moved.status, shared.pointer) == ("success", (31, 32))  # type: ignore[attr-defined]
 
     asyncio.run(main())
@@ -445,7 +457,7 @@ def test_a_streamed_run_of_chatopenai_does_the_same(version: str) -> None:
     )
     with openai_helpers.watched() as watched:
         seat = Seat(watched.desktop, size="openai")
-        tools = langchain.declare(seat, "openai")
+        tools = langchain.declare(seat, provider="openai")
         model = service.chat(output_version=version, use_responses_api=True).bind_tools(tools)
         messages = converse(streamed(model), seat, [HumanMessage("Do all")])
         assert watched.events() == openai_helpers.SEEN
@@ -475,7 +487,7 @@ def test_a_streamed_run_of_chatanthropic_does_the_same(
         ],
     )
     seat = Seat(shared, size="anthropic")
-    tools = langchain.declare(seat, "anthropic", version=version)
+    tools = langchain.declare(seat, provider="anthropic", version=version)
     observer.events()
     model = chat_anthropic(api, output_version=output).bind_tools(tools)
     messages = converse(streamed(model), seat, [HumanMessage("Go")], version=version)
@@ -503,14 +515,14 @@ def test_our_own_tools_in_a_streamed_run(shared: deskhand.Desktop) -> None:
 
 def test_a_provider_that_there_is_not(shared: deskhand.Desktop) -> None:
     with pytest.raises(ActionError, match="google"):
-        langchain.declare(shared, "google")
+        langchain.declare(shared, provider="google")
 
 
 def test_a_version_has_no_more_than_its_actions(shared: deskhand.Desktop) -> None:
     message = AIMessage("", tool_calls=[asks("computer", "t1", action="zoom", region=[0, 0, 100, 50])])
-    (seen,) = langchain.run(shared, message)
+    (seen,) = langchain.respond(shared, message)
     assert image_of(seen).size == (100, 50)
-    (refused,) = langchain.run(shared, message, version="computer_20250124")
+    (refused,) = langchain.respond(shared, message, version="computer_20250124")
     assert (refused.status, "zoom" in refused.text) == ("error", True)  # type: ignore[attr-defined]
 
 
@@ -521,7 +533,7 @@ import deskhand.providers.langchain as ours
 assert not any(name.partition(".")[0] in ("langchain_core", "pydantic") for name in sys.modules)
 sys.modules["langchain_core"] = None
 try:
-    ours.run(None, {"content": ""})
+    ours.respond(None, {"content": ""})
 except ImportError as error:
     assert "deskhand[langchain]" in str(error), error
 else:

@@ -223,7 +223,7 @@ def test_of_a_call_with_actions_and_an_action_neither_is_dropped() -> None:
 def test_cuas_handler_does_what_it_is_told_or_says_so() -> None:
     backend = MemoryBackend()
     with Desktop(backend) as desktop:
-        handler = cua.handler(desktop, settle=False)
+        handler = cua.tool(desktop, settle=False)
         asyncio.run(handler.double_click(10, 20, button="right"))
         assert [event for event in backend.events if isinstance(event, ButtonDown)] == [ButtonDown(Button.RIGHT)] * 2
         backend.events.clear()
@@ -238,11 +238,11 @@ def test_googles_turn_may_be_json() -> None:
     content = {"role": "model", "parts": [{"text": "I go there"}, call]}
     with Desktop(MemoryBackend()) as desktop:
         for turn in (content, {"candidates": [{"content": content}]}):
-            answer = google.answer(desktop, turn, settle=False)
+            answer = google.respond(desktop, turn, settle=False)
             assert [part.function_response.id for part in answer.parts] == ["f1"]
         for wrong in ("go there", {"candidates": 5}, [call]):
             with pytest.raises(ActionError, match="a response or a content"):
-                google.answer(desktop, wrong)
+                google.respond(desktop, wrong)
 
 
 def test_what_is_no_response_of_openais_is_not_taken_for_one_without_calls() -> None:

@@ -140,7 +140,8 @@ def test_a_local_command_has_arguments_a_place_and_variables(shell: Any, tmp_pat
 
 def test_openai_agents_shell_tool(shell: Any) -> None:
     (output,) = use(
-        ShellTool(executor=openai.shell(shell)), shell_call("echo one; (exit 2)", "echo two", max_output_length=6)
+        ShellTool(executor=openai.shell_executor(shell)),
+        shell_call("echo one; (exit 2)", "echo two", max_output_length=6),
     )
     raw: Any = output.raw_item
     assert raw["output"] == [
@@ -151,7 +152,7 @@ def test_openai_agents_shell_tool(shell: Any) -> None:
 
 
 def test_openai_agents_local_shell_tool(shell: Any) -> None:
-    (output,) = use(LocalShellTool(executor=openai.shell(shell)), local_call("echo", "a b"))
+    (output,) = use(LocalShellTool(executor=openai.shell_executor(shell)), local_call("echo", "a b"))
     assert json.loads(output.output) == {"stdout": "a b\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
 
 

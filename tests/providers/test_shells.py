@@ -55,14 +55,14 @@ PROVIDERS = {
     ),
     "anthropic": Provider(
         _bash,
-        lambda desktop, shell, call: anthropic.run_turn(desktop, [call], shell=shell),
-        lambda desktop, shell, call: anthropic.run_turn_async(desktop, [call], shell=shell),
+        lambda desktop, shell, call: anthropic.respond(desktop, [call], shell=shell),
+        lambda desktop, shell, call: anthropic.respond_async(desktop, [call], shell=shell),
         lambda answer: answer[0]["content"][0]["text"],
     ),
     "anthropic's loop": Provider(
         _bash,
-        lambda _, shell, call: anthropic.bash(shell).call(call["input"]),
-        lambda _, shell, call: anthropic.bash(shell, is_async=True).call(call["input"]),
+        lambda _, shell, call: anthropic.shell_tool(shell).call(call["input"]),
+        lambda _, shell, call: anthropic.shell_tool(shell, is_async=True).call(call["input"]),
         lambda content: content[0]["text"],
     ),
     "bedrock": Provider(

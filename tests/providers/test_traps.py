@@ -279,17 +279,17 @@ def test_trap_a_batch_is_answered_once_or_for_each(desktop: Desktop) -> None:
     (answer,) = openai.respond(seat, {"output": [of_openai(shot, shot, shot)]})
     assert answer["call_id"] == "call_1"
     turn = [of_anthropic("cursor_position", id=f"t{n}") for n in range(3)]
-    assert [result["tool_use_id"] for result in anthropic.run_turn(seat, turn)] == ["t0", "t1", "t2"]
+    assert [result["tool_use_id"] for result in anthropic.respond(seat, turn)] == ["t0", "t1", "t2"]
     calls = [{"function_call": {**of_google("take_screenshot"), "id": f"f{n}"}} for n in range(3)]
-    answers = google.answer(seat, types.Content.model_validate({"role": "model", "parts": calls}))
+    answers = google.respond(seat, types.Content.model_validate({"role": "model", "parts": calls}))
     assert [part.function_response.id for part in answers.parts] == ["f0", "f1", "f2"]
     message = {"content": [of_converse(f"t{n}", action="cursor_position") for n in range(3)]}
-    assert len(bedrock.run(seat, message)["content"]) == 3
+    assert len(bedrock.respond(seat, message)["content"]) == 3
     inputs = [of_agents(action="cursor_position") for _ in range(6)]
     control = {"returnControl": {"invocationId": "i", "invocationInputs": inputs[:5]}}
-    assert len(bedrock.run(seat, control)["returnControlInvocationResults"]) == 5
+    assert len(bedrock.respond(seat, control)["returnControlInvocationResults"]) == 5
     with pytest.raises(ActionError, match="5"):
-        bedrock.run(seat, {"returnControl": {"invocationId": "i", "invocationInputs": inputs}})
+        bedrock.respond(seat, {"returnControl": {"invocationId": "i", "invocationInputs": inputs}})
     with pytest.raises(UnsupportedAction):
         cua.encode_call(asking(a.Wait(1), a.Wait(1)))
     contents = [{"type": "computer_call", "call_id": "c", "action": "screenshot"}] * 2
@@ -299,7 +299,7 @@ def test_trap_a_batch_is_answered_once_or_for_each(desktop: Desktop) -> None:
 def test_trap_after_a_failure_in_a_batch_the_rest_is_not_done(desktop: Desktop, backend: MemoryBackend) -> None:
     seat = Seat(desktop)
     turn = [of_anthropic("left_click", id="a", coordinate=[9999, 0]), of_anthropic("left_click", id="b")]
-    first, second = anthropic.run_turn(seat, turn)
+    first, second = anthropic.respond(seat, turn)
     assert first["is_error"]
     assert second == {
         "type": "tool_result", "tool_use_id": "b", "toolset_name": "computer", "is_error": True,
@@ -408,7 +408,7 @@ def test_trap_anthropics_loop_asks_before_each_call(desktop: Desktop, backend: M
 
 def test_trap_png_where_a_sdk_says_png_and_jpeg_where_the_type_is_told(desktop: Desktop) -> None:
     assert base64.b64decode(asyncio.run(openai.computer(desktop).screenshot())).startswith(PNG)
-    assert base64.b64decode(asyncio.run(cua.handler(desktop).screenshot())).startswith(PNG)
+    assert base64.b64decode(asyncio.run(cua.tool(desktop).screenshot())).startswith(PNG)
     picture = Picture(b"\xff\xd8\xff", "image/jpeg")
     looked = Result(call=anthropic.decode(of_anthropic("screenshot"), FULL), picture=picture)
     assert anthropic.encode(looked)["content"][0]["source"]["media_type"] == "image/jpeg"
@@ -448,7 +448,7 @@ def test_trap_what_is_deprecated_is_still_understood() -> None:
     assert openai.encode_call(openai.decode(preview, FULL))["action"] == preview["action"]
     flat = {"type": "tool_use", "id": "c", "name": "computer", "input": {"action": "mouse_move", "coordinate": [1, 2]}}
     for version in ("computer_20241022", "computer_20250124", "computer_20251124"):
-        assert anthropic.decode(flat, FULL, version).steps == (a.Move((1, 2)),)
+        assert anthropic.decode(flat, FULL, version=version).steps == (a.Move((1, 2)),)
     local = {"type": "local_shell_call", "call_id": "c", "action": {"type": "exec", "command": ["ls", "-l"], "env": {}}}
     call = openai.decode_shell(local)
     assert call.commands == ("ls -l",)

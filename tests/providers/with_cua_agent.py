@@ -91,8 +91,8 @@ async def through_the_server() -> None:
 
 def main() -> None:
     with deskhand.launch() as desktop:
-        assert isinstance(cua.handler(desktop), AsyncComputerHandler)
-        assert is_agent_computer(cua.handler(desktop))
+        assert isinstance(cua.tool(desktop), AsyncComputerHandler)
+        assert is_agent_computer(cua.tool(desktop))
     spec = importlib.util.spec_from_file_location("example", Path(__file__).parents[2] / "examples" / "cua_agent.py")
     assert spec is not None
     assert spec.loader is not None

@@ -28,23 +28,29 @@ SDKS = (
 )
 
 ASKS: dict[str, list[Callable[[Desktop], Any]]] = {
-    "openai": [openai.computer, openai.sync_computer, openai.tool, openai.shell, lambda _: openai.safety_check(None)],
+    "openai": [
+        openai.computer,
+        openai.sync_computer,
+        openai.tool,
+        openai.shell_executor,
+        lambda _: openai.safety_check(None),
+    ],
     "anthropic": [
         lambda desktop: anthropic.toolset(desktop, confirm=lambda _: True),
         anthropic.tool,
-        anthropic.bash,
+        anthropic.shell_tool,
     ],
-    "google": [lambda desktop: google.answer(desktop, None)],  # type: ignore[arg-type] # it is not looked at
-    "google-adk": [google.adk_computer],
+    "google": [lambda desktop: google.respond(desktop, None)],
+    "google-adk": [google.computer, google.tool],
     "agent-framework": [
         agent_framework.shell_executor,
         lambda desktop: agent_framework.respond(desktop, None),
-        lambda desktop: agent_framework.answer(desktop, None),  # type: ignore[arg-type] # it is not looked at
+        lambda desktop: agent_framework.run_content(desktop, None),  # type: ignore[arg-type] # it is not looked at
     ],
     "cua": [lambda desktop: application(AsyncDesktop(desktop), api_key="key")],
     "mcp": [mcp.server],
-    "inspect": [inspect_ai.computer],
-    "langchain": [langchain.tools, lambda desktop: langchain.run(desktop, {"content": ""})],
+    "inspect": [inspect_ai.tool],
+    "langchain": [langchain.tool, langchain.tools, lambda desktop: langchain.respond(desktop, {"content": ""})],
 }
 
 

@@ -32,13 +32,14 @@ from deskhand import (
     Window,
 )
 from deskhand.episodes.tasks.task import Grade, Limits, Task
-from deskhand.providers import bedrock
+from deskhand.providers import bedrock, cua, osworld
 from deskhand.providers.values import Call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.episodes.tasks.context import Stage
+    from deskhand.providers.protocol import Declares, Provider, Responds
 
 
 def on_a_desktop() -> None:
@@ -89,6 +90,11 @@ def with_a_model(desktop: Desktop) -> None:
     assert_type(bedrock.decode({"toolUse": {}}, desktop.screenshot().viewport), Call)
     assert_type(bedrock.run(desktop, {"toolUse": {}}), dict[str, Any])
     bedrock.run("desktop", {})  # type: ignore[arg-type]
+    providers: list[Provider] = [bedrock, cua, osworld]
+    declaring: list[Declares] = [bedrock, cua, osworld]
+    responding: Responds = bedrock
+    without: Responds = cua  # type: ignore[assignment]
+    print(providers, declaring, responding, without)
 
 
 class Note(Task):

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, assert_type
 
+from google.adk.tools.computer_use.computer_use_toolset import ComputerUseToolset
 from google.genai.types import Content
 from inspect_ai.tool import Tool
 from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 
-from deskhand.providers import anthropic, google, inspect_ai, mcp, openai
+from deskhand.providers import agent_framework, anthropic, google, inspect_ai, langchain, mcp, openai
 from deskhand.providers.cua.server import application
 from deskhand.providers.google.adk import DeskComputer
 
 if TYPE_CHECKING:
     from deskhand import AsyncDesktop, Desktop
+    from deskhand.providers.protocol import HasTool, Provider, Responds
 
 
 def objects_of_sdks(desktop: Desktop, content: Content) -> None:
     assert_type(openai.run(desktop, {"type": "computer_call"}), dict[str, Any])
     assert_type(anthropic.run(desktop, {"type": "tool_use"}), dict[str, Any])
-    assert_type(google.answer(desktop, content), Content | None)
-    assert_type(google.adk_computer(desktop), DeskComputer)
-    assert_type(inspect_ai.computer(desktop), Tool)
+    assert_type(google.respond(desktop, content), Content | None)
+    assert_type(google.computer(desktop), DeskComputer)
+    assert_type(google.tool(desktop), ComputerUseToolset)
+    assert_type(inspect_ai.tool(desktop), Tool)
     assert_type(mcp.server(desktop), Server[Any])
-    google.answer(desktop, "content")  # type: ignore[arg-type]
+    google.respond("desktop", content)  # type: ignore[arg-type]
     mcp.server("desktop")  # type: ignore[arg-type]
+
+
+def one_protocol() -> list[Provider]:
+    responding: list[Responds] = [agent_framework, anthropic, google, langchain, openai]
+    tools: list[HasTool] = [anthropic, google, inspect_ai, langchain, openai]
+    print(responding, tools)
+    return [agent_framework, anthropic, google, inspect_ai, langchain, mcp, openai]
 
 
 def served(desktop: AsyncDesktop) -> None:

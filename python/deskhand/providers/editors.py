@@ -58,8 +58,9 @@ class TextEditor:
         max_characters: How much of a file is shown at once.
 
     Example:
+        >>> from deskhand.providers import anthropic as deskhand_anthropic
         >>> editor = TextEditor(desktop)
-        >>> anthropic.run_turn(desktop, answer, editor=editor)
+        >>> deskhand_anthropic.respond(desktop, answer, editor=editor)
     """
 
     def __init__(self, desktop: AnyDesktop, *, max_characters: int | None = None) -> None:

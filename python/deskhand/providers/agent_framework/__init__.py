@@ -3,15 +3,17 @@
 With the package (`pip install 'deskhand[agent-framework]'` and a connector, such as agent-framework-openai), whose agents
 return what a model asks of a computer, to be answered by the next messages:
 
+    from deskhand.providers import agent_framework as deskhand_agent_framework
+
     seat = Seat(desktop, size="openai")
     agent = Agent(client=OpenAIChatClient(), tools=[OpenAIChatClient.get_computer_tool()])
     session = agent.create_session()
     response = await agent.run(task, session=session)
-    while messages := await agent_framework.respond_async(seat, response):
+    while messages := await deskhand_agent_framework.respond_async(seat, response):
         response = await agent.run(messages, session=session)
 
-In a workflow, a request's `data` is answered by `answer`. `shell_executor` is for `get_shell_tool(func=...)`, and
-`editor_function` a tool for the files of the desktop's machine.
+In a workflow, a request's `data` is answered by `run_content`. `shell_executor` is for `get_shell_tool(func=...)`, and
+`editor_tool` a tool for the files of the desktop's machine.
 
 `ComputerUseCallContent` and the other classes here are those of the framework's design for all providers, which its package
 does not have: `run` and `run_shell` carry them out, and `calls_from`, `calls_to` and the like turn them from and to the
@@ -91,6 +93,7 @@ from deskhand.providers.anthropic.editing import WITHOUT_UNDO
 from deskhand.providers.editors import TextEditor, editor_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Literal
 
     from agent_framework import Content, FunctionTool, Message
@@ -116,9 +119,6 @@ __all__ = [
     "ShellTool",
     "TextContent",
     "TextEditor",
-    "answer",
-    "answer_async",
-    "answer_shell_call",
     "calls_from",
     "calls_to",
     "declare",
@@ -131,7 +131,7 @@ __all__ = [
     "decode_shell_content",
     "decode_shell_content_result",
     "decode_shell_result",
-    "editor_function",
+    "editor_tool",
     "encode",
     "encode_call",
     "encode_call_content",
@@ -147,8 +147,11 @@ __all__ = [
     "result_to",
     "run",
     "run_async",
+    "run_content",
+    "run_content_async",
     "run_shell",
     "run_shell_async",
+    "run_shell_content",
     "shell_call_from",
     "shell_call_to",
     "shell_executor",
@@ -164,12 +167,14 @@ def _sdk() -> Any:
     return load("deskhand.providers.agent_framework.sdk", "agent-framework")
 
 
-def answer(desktop: Desktop | Seat, call: Content, *, detail: str | None = "original", **options: Any) -> Content:
+def run_content(
+    desktop: Desktop | Seat, payload: Content, *, detail: str | None = "original", **options: Any
+) -> Content:
     """Carry out a `computer_tool_call` of the package's.
 
     Args:
         desktop: The desktop, or a seat at it; see `run`.
-        call: The content, such as the `data` of a workflow's request.
+        payload: The content, such as the `data` of a workflow's request.
         detail: How the model is shown the picture; see `deskhand.providers.openai.encode`.
         options: As of `run`.
 
@@ -183,27 +188,27 @@ def answer(desktop: Desktop | Seat, call: Content, *, detail: str | None = "orig
         DesktopLost: There is no desktop any more.
         MissingExtra: The package is not installed.
     """
-    made: Content = _sdk().answer(desktop, call, detail=detail, **options)
+    made: Content = _sdk().run_content(desktop, payload, detail=detail, **options)
     return made
 
 
-async def answer_async(
-    desktop: AnyDesktop, call: Content, *, detail: str | None = "original", **options: Any
+async def run_content_async(
+    desktop: AnyDesktop, payload: Content, *, detail: str | None = "original", **options: Any
 ) -> Content:
-    """As `answer`; cancelling it stops at the desktop's next safe point, with nothing held."""
-    made: Content = await _sdk().answer_async(desktop, call, detail=detail, **options)
+    """As `run_content`; cancelling it stops at the desktop's next safe point, with nothing held."""
+    made: Content = await _sdk().run_content_async(desktop, payload, detail=detail, **options)
     return made
 
 
 def respond(
-    desktop: Desktop | Seat, response: Any, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | Seat, response: object, *, detail: str | None = "original", **options: Any
 ) -> list[Message]:
     """Carry out all that an agent's response asks of the computer.
 
     Args:
-        desktop: As of `answer`.
+        desktop: As of `run_content`.
         response: The `AgentResponse`, or a chat client's `ChatResponse`.
-        detail: As of `answer`.
+        detail: As of `run_content`.
         options: As of `run`.
 
     Returns:
@@ -211,7 +216,7 @@ def respond(
         there was nothing to do.
 
     Raises:
-        ActionError: As of `answer`.
+        ActionError: As of `run_content`.
         DesktopLost: There is no desktop any more.
         MissingExtra: The package is not installed.
     """
@@ -220,14 +225,14 @@ def respond(
 
 
 async def respond_async(
-    desktop: AnyDesktop, response: Any, *, detail: str | None = "original", **options: Any
+    desktop: AnyDesktop, response: object, *, detail: str | None = "original", **options: Any
 ) -> list[Message]:
     """As `respond`; cancelling it stops at the desktop's next safe point, with nothing held."""
     made: list[Message] = await _sdk().respond_async(desktop, response, detail=detail, **options)
     return made
 
 
-def answer_shell_call(shell: AnyShell | None, call: Content) -> Content:
+def run_shell_content(shell: AnyShell | None, payload: Content) -> Content:
     """Carry out a `shell_tool_call` of the package's; otherwise as `run_shell`.
 
     Raises:
@@ -235,11 +240,11 @@ def answer_shell_call(shell: AnyShell | None, call: Content) -> Content:
         DesktopLost: There is no desktop any more.
         MissingExtra: The package is not installed.
     """
-    made: Content = _sdk().answer_shell_call(shell, call)
+    made: Content = _sdk().run_shell_content(shell, payload)
     return made
 
 
-def shell_executor(shell: AnyShell | Any, *, timeout: float = 120.0) -> ShellExecutor:
+def shell_executor(shell: AnyShell | Callable[[], Any], *, timeout: float = 120.0) -> ShellExecutor:
     """A shell as the protocol `ShellExecutor` of agent-framework-tools has it; with `as_function()` it is an agent's tool.
 
     Args:
@@ -253,7 +258,7 @@ def shell_executor(shell: AnyShell | Any, *, timeout: float = 120.0) -> ShellExe
     return made
 
 
-def editor_function(
+def editor_tool(
     desktop: TextEditor | AnyDesktop,
     *,
     name: str = WITHOUT_UNDO,
@@ -272,7 +277,7 @@ def editor_function(
         MissingExtra: The package is not installed.
     """
     sdk = _sdk()
-    made: FunctionTool = sdk.editor_function(
+    made: FunctionTool = sdk.editor_tool(
         editor_of(desktop), name=name, description=description, approval_mode=approval_mode
     )
     return made

@@ -126,7 +126,7 @@ def calls_from(
 def _contents(
     provider: str, payload: object, viewport: Viewport, version: str | None, call_id: str | None
 ) -> list[ComputerUseCallContent]:
-    call: Call = _CODECS[provider].decode(payload, viewport, *([version] if provider in VERSIONED else []))
+    call: Call = _CODECS[provider].decode(payload, viewport, **({"version": version} if provider in VERSIONED else {}))
     kept = {"of": provider, "name": call.name, "id": call.id, "extra": dict(call.extra)}
     number = call.id or call_id or call.name
     return encode_calls(replace(call, viewport=viewport, id=number, extra={FROM: kept}))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.agent_framework.types import ComputerUseResultContent, ShellResultContent
-    from deskhand.providers.agent_framework.wire import CallContents, ScrollUnit
+    from deskhand.providers.agent_framework.wire import ScrollUnit
     from deskhand.providers.session import AnyDesktop
     from deskhand.providers.shell_calls import AnyShell
     from deskhand.providers.values import Result
@@ -37,11 +37,11 @@ __all__ = [
     "async_seat",
     "declare",
     "declare_shell",
+    "plain_shell_result",
     "run",
     "run_async",
     "run_shell",
     "run_shell_async",
-    "run_shell_content",
     "seat",
 ]
 
@@ -83,7 +83,7 @@ def declare_shell() -> ShellTool:
 
 
 def run(
-    desktop: Desktop | Seat, payload: CallContents, *, scroll_unit: ScrollUnit = "pixels", **options: Any
+    desktop: Desktop | Seat, payload: object, *, scroll_unit: ScrollUnit = "pixels", **options: Any
 ) -> ComputerUseResultContent:
     """Carry out a `ComputerUseCallContent`.
 
@@ -109,7 +109,7 @@ def run(
 
 
 async def run_async(
-    desktop: AnyDesktop, payload: CallContents, *, scroll_unit: ScrollUnit = "pixels", **options: Any
+    desktop: AnyDesktop, payload: object, *, scroll_unit: ScrollUnit = "pixels", **options: Any
 ) -> ComputerUseResultContent:
     """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     return await async_seat(desktop, **options).run(lambda at: run(at, payload, scroll_unit=scroll_unit))
@@ -164,16 +164,11 @@ def _shell_answer(shell: AnyShell | None, payload: object, read: Callable[[objec
     return carry_out_shell(shell, call, provider=PROVIDER)
 
 
-def run_shell_content(shell: AnyShell | None, payload: object) -> dict[str, Any]:
+def plain_shell_result(shell: AnyShell | None, payload: object) -> dict[str, Any]:
     """As `run_shell`, of a `shell_tool_call`; the plain form of its `shell_tool_result`."""
     return contents.encode_shell_content(_shell_answer(shell, payload, contents.decode_shell_content))
 
 
-async def run_shell_async(
-    shell: AnyShell | None,
-    payload: object,
-    *,
-    how: Callable[[AnyShell | None, object], Any] = run_shell,
-) -> Any:
-    """As `run_shell`, in a thread; cancelling it ends the command under way; see `shells.with_shell`."""
-    return await with_shell(shell, lambda inner: how(inner, payload))
+async def run_shell_async(shell: AnyShell | None, payload: object) -> ShellResultContent:
+    """As `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
+    return await with_shell(shell, lambda inner: run_shell(inner, payload))

@@ -20,7 +20,7 @@ from deskhand.providers.agent_framework.loop import (
     PROVIDER,
     answered,
     async_seat,
-    run_shell_content,
+    plain_shell_result,
     seat,
 )
 from deskhand.providers.anthropic.editing import SCHEMA, WITH_UNDO, edit_of
@@ -31,7 +31,7 @@ from deskhand.providers.shell_calls import in_thread, run_command, with_shell
 from deskhand.providers.values import ShellCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from deskhand._core.geometry import Viewport
     from deskhand.desktop.desktop import Desktop
@@ -43,26 +43,28 @@ if TYPE_CHECKING:
 __all__ = [
     "ShellExecutor",
     "ShellResult",
-    "answer",
-    "answer_async",
-    "answer_shell_call",
-    "editor_function",
+    "editor_tool",
     "respond",
     "respond_async",
+    "run_content",
+    "run_content_async",
+    "run_shell_content",
 ]
 
 
-def answer(desktop: Desktop | Seat, call: Content, *, detail: str | None = "original", **options: Any) -> Content:
-    """See `deskhand.providers.agent_framework.answer`."""
-    at = seat(desktop, **options)
-    return _content(_result(at, call, at.viewport), detail)
-
-
-async def answer_async(
-    desktop: AnyDesktop, call: Content, *, detail: str | None = "original", **options: Any
+def run_content(
+    desktop: Desktop | Seat, payload: Content, *, detail: str | None = "original", **options: Any
 ) -> Content:
-    """See `deskhand.providers.agent_framework.answer_async`."""
-    return await async_seat(desktop, **options).run(lambda at: answer(at, call, detail=detail))
+    """See `deskhand.providers.agent_framework.run_content`."""
+    at = seat(desktop, **options)
+    return _content(_result(at, payload, at.viewport), detail)
+
+
+async def run_content_async(
+    desktop: AnyDesktop, payload: Content, *, detail: str | None = "original", **options: Any
+) -> Content:
+    """See `deskhand.providers.agent_framework.run_content_async`."""
+    return await async_seat(desktop, **options).run(lambda at: run_content(at, payload, detail=detail))
 
 
 def _result(at: Seat, call: Content, viewport: Viewport) -> Result:
@@ -103,9 +105,9 @@ def _calls(response: Any) -> Iterator[Content]:
                 yield content
 
 
-def answer_shell_call(shell: AnyShell | None, call: Content) -> Content:
-    """See `deskhand.providers.agent_framework.answer_shell_call`."""
-    return Content.from_dict(run_shell_content(shell, call))
+def run_shell_content(shell: AnyShell | None, payload: Content) -> Content:
+    """See `deskhand.providers.agent_framework.run_shell_content`."""
+    return Content.from_dict(plain_shell_result(shell, payload))
 
 
 # --- the protocol of agent-framework-tools ---
@@ -146,7 +148,7 @@ class ShellExecutor:
     `get_shell_tool(func=...)` takes.
     """
 
-    def __init__(self, shell: AnyShell | Any, *, timeout: float = 120.0) -> None:
+    def __init__(self, shell: AnyShell | Callable[[], Any], *, timeout: float = 120.0) -> None:
         """Take a shell.
 
         Args:
@@ -238,10 +240,10 @@ def _told(result: ShellResult) -> Content:
 # --- the text editor ---
 
 
-def editor_function(
+def editor_tool(
     editor: TextEditor, *, name: str, description: str, approval_mode: Literal["always_require", "never_require"]
 ) -> FunctionTool:
-    """See `deskhand.providers.agent_framework.editor_function`."""
+    """See `deskhand.providers.agent_framework.editor_tool`."""
 
     async def edit(
         command: str,

@@ -2,18 +2,19 @@
 
 With the SDK's own loop, which runs the calls of a turn in order and stops at the first that fails:
 
-    from anthropic import Anthropic
-    from deskhand.providers import anthropic
+    import anthropic
+    from deskhand.providers import anthropic as deskhand_anthropic
 
     with deskhand.launch() as desktop:
-        computer = anthropic.toolset(desktop, confirm=lambda context: True)
-        runner = Anthropic().beta.messages.tool_runner(
+        computer = deskhand_anthropic.toolset(desktop, confirm=lambda context: True)
+        runner = anthropic.Anthropic().beta.messages.tool_runner(
             model="claude-opus-5-5", max_tokens=4096, tools=[computer], messages=[{"role": "user", "content": "..."}])
         print(runner.until_done().content[-1].text)
 
-With a loop of your own: `declare` for the request's `tools` (and `betas` for its headers), then `run_turn` for the answer's
-content. For a model that knows only a single tool, give its `version` to each of them. `bash` is its shell and `editor` its
-text editor, over the files of a container; `run_turn` takes them as `shell=` and as `editor=TextEditor(desktop)`.
+With a loop of your own: `declare` for the request's `tools` (and `betas` for its headers), then `respond` for the answer's
+content. For a model that knows only a single tool, give its `version` to each of them. `shell_tool` is its shell and
+`editor_tool` its text editor, over the files of a container; `respond` takes them as `shell=` and as
+`editor=TextEditor(desktop)`.
 
 This module owns the names that users call. What must never appear here: a field of the wire, an import of the SDK.
 """
@@ -28,21 +29,21 @@ from deskhand.errors import ActionError
 from deskhand.providers.anthropic.editing import (
     EDITORS,
     LATEST_EDITOR,
-    decode_edit,
-    encode_edit,
+    declare_editor,
+    decode_editor,
+    encode_editor,
 )
-from deskhand.providers.anthropic.editing import declaration as declare_editor
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET, VERSIONS, rules_of
 from deskhand.providers.anthropic.loop import (
     SHELL_TIMEOUT,
-    SIZE,
     async_seat,
+    respond,
+    respond_async,
     run,
     run_async,
     run_editor,
     run_shell,
-    run_turn,
-    run_turn_async,
+    run_shell_async,
     seat,
 )
 from deskhand.providers.anthropic.wire import (
@@ -62,7 +63,6 @@ from deskhand.providers.session import AsyncSeat
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deskhand._core.sizes import PictureSize
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.anthropic.sdk import (
         AsyncBash,
@@ -85,25 +85,26 @@ __all__ = [
     "TOOLSET",
     "VERSIONS",
     "TextEditor",
-    "bash",
     "betas",
     "declare",
     "declare_editor",
     "decode",
-    "decode_edit",
+    "decode_editor",
     "decode_result",
     "decode_shell",
-    "editor",
+    "editor_tool",
     "encode",
     "encode_call",
-    "encode_edit",
+    "encode_editor",
     "encode_shell",
+    "respond",
+    "respond_async",
     "run",
     "run_async",
     "run_editor",
     "run_shell",
-    "run_turn",
-    "run_turn_async",
+    "run_shell_async",
+    "shell_tool",
     "tier",
     "tool",
     "toolset",
@@ -112,27 +113,27 @@ __all__ = [
 
 def declare(
     desktop: AnyDesktop,
-    version: str = TOOLSET,
     *,
-    size: PictureSize | None = SIZE,
+    version: str = TOOLSET,
+    fields: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """What a request lists as its tool.
 
     Args:
-        desktop: The desktop; the pictures of a seat have the seat's size.
+        desktop: The desktop, or the seat that the calls will be carried out at.
         version: The toolset, or a single tool; see `VERSIONS`. For those, `betas` says what else a request needs.
-        size: How large the pictures are; the same as for `run`.
-        options: Further fields, such as `configs` of the toolset and `cache_control`. `computer_20251124` may zoom unless
-            `enable_zoom=False`.
+        fields: Further fields, such as `configs` of the toolset and `cache_control`. `computer_20251124` may zoom unless
+            `enable_zoom` is False there.
+        options: As of `run`.
 
     Raises:
         ActionError: There is no such version.
     """
     rules = rules_of(version)
     if rules.type == TOOLSET:
-        return {"type": TOOLSET, **options}
-    width, height = async_seat(desktop, size=size).viewport.model
+        return {"type": TOOLSET, **(fields or {})}
+    width, height = async_seat(desktop, **options).viewport.model
     zoom = {"enable_zoom": True} if "zoom" in rules.actions else {}
     return {
         "type": rules.type,
@@ -140,7 +141,7 @@ def declare(
         "display_width_px": width,
         "display_height_px": height,
         **zoom,
-        **options,
+        **(fields or {}),
     }
 
 
@@ -211,19 +212,31 @@ def toolset(
 
 
 @overload
-def tool(desktop: Desktop | Seat, version: str = LATEST, **options: Any) -> Tool: ...
+def tool(desktop: Desktop | Seat, *, version: str = LATEST, **options: Any) -> Tool: ...
 
 
 @overload
-def tool(desktop: AsyncDesktop | AsyncSeat, version: str = LATEST, **options: Any) -> AsyncTool: ...
+def tool(desktop: AsyncDesktop | AsyncSeat, *, version: str = LATEST, **options: Any) -> AsyncTool: ...
+
+
+@overload
+def tool(desktop: AnyDesktop, *, version: str = LATEST, **options: Any) -> Tool | AsyncTool: ...
 
 
 def tool(
     desktop: AnyDesktop,
+    *,
     version: str = LATEST,
     **options: Any,
 ) -> Tool | AsyncTool:
-    """A single tool for the SDK's `tool_runner`, which needs `betas=betas(version)` too; otherwise as `toolset`.
+    """A single tool for the SDK's `tool_runner`, which needs `betas=betas(version)` too.
+
+    With a desktop it is for `Anthropic`, with an `AsyncDesktop` for `AsyncAnthropic`.
+
+    Args:
+        desktop: The desktop; who made it closes it.
+        version: Which single tool; see `VERSIONS`.
+        options: As of `run`.
 
     Raises:
         ActionError: There is no such version, or it is the toolset.
@@ -234,26 +247,26 @@ def tool(
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
     if isinstance(desktop, AsyncDesktop | AsyncSeat):
         there = async_seat(desktop, **options)
-        made: Tool | AsyncTool = sdk.AsyncTool(there, declare(there, version))
+        made: Tool | AsyncTool = sdk.AsyncTool(there, declare(there, version=version))
     else:
         at = seat(desktop, **options)
-        made = sdk.Tool(at, declare(at, version))
+        made = sdk.Tool(at, declare(at, version=version))
     return made
 
 
 @overload
-def bash(session: AnyShell, *, timeout: float = SHELL_TIMEOUT, is_async: Literal[False] = False) -> Bash: ...
+def shell_tool(shell: AnyShell, *, timeout: float = SHELL_TIMEOUT, is_async: Literal[False] = False) -> Bash: ...
 
 
 @overload
-def bash(session: AnyShell, *, timeout: float = SHELL_TIMEOUT, is_async: Literal[True]) -> AsyncBash: ...
+def shell_tool(shell: AnyShell, *, timeout: float = SHELL_TIMEOUT, is_async: Literal[True]) -> AsyncBash: ...
 
 
-def bash(session: AnyShell, *, timeout: float = SHELL_TIMEOUT, is_async: bool = False) -> Bash | AsyncBash:
+def shell_tool(shell: AnyShell, *, timeout: float = SHELL_TIMEOUT, is_async: bool = False) -> Bash | AsyncBash:
     """The shell `bash_20250124` for the SDK's `tool_runner`.
 
     Args:
-        session: What runs the commands: a session, which who opened it closes, or a desktop with a machine of its own, in which
+        shell: What runs the commands: a session, which who opened it closes, or a desktop with a machine of its own, in which
             each command runs alone.
         timeout: Seconds for a command.
         is_async: For `AsyncAnthropic`.
@@ -262,34 +275,34 @@ def bash(session: AnyShell, *, timeout: float = SHELL_TIMEOUT, is_async: bool = 
         MissingExtra: The SDK is not installed.
     """
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
-    made: Bash | AsyncBash = (sdk.AsyncBash if is_async else sdk.Bash)(session, timeout)
+    made: Bash | AsyncBash = (sdk.AsyncBash if is_async else sdk.Bash)(shell, timeout)
     return made
 
 
 @overload
-def editor(
+def editor_tool(
     desktop: TextEditor | AnyDesktop,
-    version: str = LATEST_EDITOR,
     *,
+    version: str = LATEST_EDITOR,
     max_characters: int | None = None,
     is_async: Literal[False] = False,
 ) -> Editor: ...
 
 
 @overload
-def editor(
+def editor_tool(
     desktop: TextEditor | AnyDesktop,
-    version: str = LATEST_EDITOR,
     *,
+    version: str = LATEST_EDITOR,
     max_characters: int | None = None,
     is_async: Literal[True],
 ) -> AsyncEditor: ...
 
 
-def editor(
+def editor_tool(
     desktop: TextEditor | AnyDesktop,
-    version: str = LATEST_EDITOR,
     *,
+    version: str = LATEST_EDITOR,
     max_characters: int | None = None,
     is_async: bool = False,
 ) -> Editor | AsyncEditor:
@@ -305,7 +318,7 @@ def editor(
         ActionError: There is no such version.
         MissingExtra: The SDK is not installed.
     """
-    declared = declare_editor(version, max_characters=max_characters)
+    declared = declare_editor(version=version, max_characters=max_characters)
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
     made: Editor | AsyncEditor = (sdk.AsyncEditor if is_async else sdk.Editor)(
         editor_of(desktop, max_characters=max_characters), declared

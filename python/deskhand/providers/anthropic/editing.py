@@ -27,10 +27,10 @@ __all__ = [
     "SCHEMA",
     "WITHOUT_UNDO",
     "WITH_UNDO",
-    "declaration",
-    "decode_edit",
+    "declare_editor",
+    "decode_editor",
     "edit_of",
-    "encode_edit",
+    "encode_editor",
     "is_edit",
     "name_of",
 ]
@@ -98,7 +98,7 @@ def name_of(version: str) -> str:
     return EDITORS[version]
 
 
-def declaration(version: str = LATEST_EDITOR, *, max_characters: int | None = None) -> dict[str, Any]:
+def declare_editor(*, version: str = LATEST_EDITOR, max_characters: int | None = None) -> dict[str, Any]:
     """What a request lists as its tool.
 
     Args:
@@ -121,7 +121,7 @@ def is_edit(block: Mapping[str, Any]) -> bool:
     )
 
 
-def decode_edit(payload: object) -> EditCall:
+def decode_editor(payload: object) -> EditCall:
     """What a `tool_use` of the text editor asks for.
 
     Raises:
@@ -190,7 +190,7 @@ def _range(value: object) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def encode_edit(answer: EditAnswer) -> dict[str, Any]:
+def encode_editor(answer: EditAnswer) -> dict[str, Any]:
     """The `tool_result` of a call of the text editor."""
     block: dict[str, Any] = {
         "type": "tool_result",

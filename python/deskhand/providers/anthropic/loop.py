@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError
 from deskhand.providers.anthropic import wire
-from deskhand.providers.anthropic.editing import decode_edit, encode_edit, is_edit
+from deskhand.providers.anthropic.editing import decode_editor, encode_editor, is_edit
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET
 from deskhand.providers.editors import carry_out_edit
 from deskhand.providers.payload import a_list, a_mapping
 from deskhand.providers.session import AsyncSeat, Seat
-from deskhand.providers.shell_calls import carry_out_shell, with_seat
+from deskhand.providers.shell_calls import carry_out_shell, with_seat, with_shell
 from deskhand.providers.values import Call, EditAnswer, Result, ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
@@ -34,12 +34,13 @@ __all__ = [
     "async_seat",
     "carry_out",
     "plain",
+    "respond",
+    "respond_async",
     "run",
     "run_async",
     "run_editor",
     "run_shell",
-    "run_turn",
-    "run_turn_async",
+    "run_shell_async",
     "seat",
 ]
 
@@ -96,9 +97,9 @@ async def run_async(
     return await async_seat(desktop, **options).run(lambda at: _run(at, plain(payload), version, pictures))
 
 
-def run_turn(
+def respond(
     desktop: Desktop | Seat,
-    message: object,
+    response: object,
     *,
     version: str | None = None,
     pictures: bool | None = None,
@@ -110,7 +111,7 @@ def run_turn(
 
     Args:
         desktop: As of `run`.
-        message: The answer, or its content.
+        response: The answer, or its content.
         version: As of `run`.
         pictures: As of `run`.
         shell: What runs the commands of the `bash` tool, if anything does: a session, or a desktop with a machine of its own.
@@ -128,7 +129,7 @@ def run_turn(
     at = seat(desktop, **options)
     blocks = [
         block
-        for block in _blocks(message)
+        for block in _blocks(response)
         if wire.is_computer(block)
         or (shell is not None and wire.is_shell(block))
         or (editor is not None and is_edit(block))
@@ -149,9 +150,9 @@ def run_turn(
     return answers
 
 
-async def run_turn_async(
+async def respond_async(
     desktop: AnyDesktop,
-    message: object,
+    response: object,
     *,
     version: str | None = None,
     pictures: bool | None = None,
@@ -159,18 +160,18 @@ async def run_turn_async(
     editor: TextEditor | None = None,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """As `run_turn`; cancelling stops it at its next safe point."""
+    """As `respond`; cancelling stops it at its next safe point."""
     there = async_seat(desktop, **options)
     return await with_seat(
-        there, shell, lambda at: run_turn(at, message, version=version, pictures=pictures, shell=shell, editor=editor)
+        there, shell, lambda at: respond(at, response, version=version, pictures=pictures, shell=shell, editor=editor)
     )
 
 
-def run_shell(session: AnyShell | None, payload: object, *, timeout: float = SHELL_TIMEOUT) -> dict[str, Any]:
+def run_shell(shell: AnyShell | None, payload: object, *, timeout: float = SHELL_TIMEOUT) -> dict[str, Any]:
     """Carry out one `tool_use` of the shell.
 
     Args:
-        session: What runs its commands, the same for a whole conversation: a session, or a desktop with a machine of its own,
+        shell: What runs its commands, the same for a whole conversation: a session, or a desktop with a machine of its own,
             in which each command runs alone. None refuses them.
         payload: The block, as the SDK's object or as a dictionary.
         timeout: Seconds for the command.
@@ -189,7 +190,12 @@ def run_shell(session: AnyShell | None, payload: object, *, timeout: float = SHE
         call = wire.decode_shell(block)
     except ActionError as error:
         return wire.encode_shell(ShellAnswer(call=ShellCall(commands=(), id=number), error=str(error)))
-    return wire.encode_shell(carry_out_shell(session, call, provider=PROVIDER, timeout=timeout))
+    return wire.encode_shell(carry_out_shell(shell, call, provider=PROVIDER, timeout=timeout))
+
+
+async def run_shell_async(shell: AnyShell | None, payload: object, *, timeout: float = SHELL_TIMEOUT) -> dict[str, Any]:
+    """As `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
+    return await with_shell(shell, lambda inner: run_shell(inner, payload, timeout=timeout))
 
 
 def run_editor(editor: TextEditor | None, payload: object) -> dict[str, Any]:
@@ -209,10 +215,10 @@ def run_editor(editor: TextEditor | None, payload: object) -> dict[str, Any]:
     block = a_mapping(plain(payload), "a tool_use")
     number = wire.block_id(block)
     try:
-        call = decode_edit(block)
+        call = decode_editor(block)
     except ActionError as error:
-        return encode_edit(EditAnswer(text=str(error), id=number, failed=True))
-    return encode_edit(carry_out_edit(editor, call, provider=PROVIDER))
+        return encode_editor(EditAnswer(text=str(error), id=number, failed=True))
+    return encode_editor(carry_out_edit(editor, call, provider=PROVIDER))
 
 
 def carry_out(seat: Seat, call: Call, *, pictures: bool) -> Result:
@@ -242,7 +248,7 @@ def _run(at: Seat, payload: object, version: str | None, pictures: bool | None) 
     block = a_mapping(payload, "a tool_use")
     number = wire.block_id(block)
     try:
-        call = wire.decode(block, at.viewport, version)
+        call = wire.decode(block, at.viewport, version=version)
     except ActionError as error:
         name = TOOLSET if block.get("toolset_name") is not None else version or LATEST
         return wire.encode(Result(call=Call(steps=(), viewport=at.viewport, id=number, name=name), error=str(error)))

@@ -18,9 +18,8 @@ from anthropic.tools.computer import (
 
 from deskhand.errors import ActionError, DesktopLost
 from deskhand.providers.anthropic import wire
-from deskhand.providers.anthropic.loop import carry_out, run, run_editor, run_shell
+from deskhand.providers.anthropic.loop import carry_out, run, run_editor, run_shell, run_shell_async
 from deskhand.providers.editors import with_editor
-from deskhand.providers.shell_calls import with_shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,9 +177,9 @@ class AsyncTool(BetaAsyncBuiltinFunctionTool):
 class Bash(BetaBuiltinFunctionTool):
     """The shell for `Anthropic().beta.messages.tool_runner`."""
 
-    def __init__(self, session: AnyShell, timeout: float) -> None:
-        """See `deskhand.providers.anthropic.bash`."""
-        self._session = session
+    def __init__(self, shell: AnyShell, timeout: float) -> None:
+        """See `deskhand.providers.anthropic.shell_tool`."""
+        self._shell = shell
         self._timeout = timeout
 
     def to_dict(self) -> BetaToolUnionParam:
@@ -189,15 +188,15 @@ class Bash(BetaBuiltinFunctionTool):
 
     def call(self, input: object) -> BetaToolsetContent:
         """Run one command, or begin a new session."""
-        return _content(run_shell(self._session, _block(wire.SHELL, input), timeout=self._timeout))
+        return _content(run_shell(self._shell, _block(wire.SHELL, input), timeout=self._timeout))
 
 
 class AsyncBash(BetaAsyncBuiltinFunctionTool):
-    """As `Bash`, for `AsyncAnthropic`; cancelling the loop ends the command under way; see `shells.with_shell`."""
+    """As `Bash`, for `AsyncAnthropic`; cancelling the loop ends the command under way; see `shell_calls.with_shell`."""
 
-    def __init__(self, session: AnyShell, timeout: float) -> None:
-        """See `deskhand.providers.anthropic.bash`."""
-        self._session = session
+    def __init__(self, shell: AnyShell, timeout: float) -> None:
+        """See `deskhand.providers.anthropic.shell_tool`."""
+        self._shell = shell
         self._timeout = timeout
 
     def to_dict(self) -> BetaToolUnionParam:
@@ -207,14 +206,14 @@ class AsyncBash(BetaAsyncBuiltinFunctionTool):
     async def call(self, input: object) -> BetaToolsetContent:
         """Run one command, or begin a new session."""
         block = _block(wire.SHELL, input)
-        return _content(await with_shell(self._session, lambda shell: run_shell(shell, block, timeout=self._timeout)))
+        return _content(await run_shell_async(self._shell, block, timeout=self._timeout))
 
 
 class Editor(BetaBuiltinFunctionTool):
     """The text editor for `Anthropic().beta.messages.tool_runner`."""
 
     def __init__(self, editor: TextEditor, declaration: dict[str, Any]) -> None:
-        """See `deskhand.providers.anthropic.editor`."""
+        """See `deskhand.providers.anthropic.editor_tool`."""
         self._editor = editor
         self._declaration = declaration
 
@@ -231,7 +230,7 @@ class AsyncEditor(BetaAsyncBuiltinFunctionTool):
     """As `Editor`, for `AsyncAnthropic`."""
 
     def __init__(self, editor: TextEditor, declaration: dict[str, Any]) -> None:
-        """See `deskhand.providers.anthropic.editor`."""
+        """See `deskhand.providers.anthropic.editor_tool`."""
         self._editor = editor
         self._declaration = declaration
 

@@ -114,7 +114,7 @@ def block_id(block: Mapping[str, Any]) -> str:
 # --- calls ---
 
 
-def decode(payload: object, viewport: Viewport, version: str | None = None) -> Call:
+def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> Call:
     """What a `tool_use` asks for.
 
     Args:

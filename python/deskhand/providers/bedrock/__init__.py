@@ -8,11 +8,11 @@
         tools = bedrock.declare(desktop)                            # arguments of converse
         messages = [{"role": "user", "content": [{"text": "..."}]}]
         while (answer := client.converse(modelId=..., messages=messages, **tools))["stopReason"] == "tool_use":
-            messages += [answer["output"]["message"], bedrock.run(desktop, answer)]
+            messages += [answer["output"]["message"], bedrock.respond(desktop, answer)]
 
 `decode`, `encode` and the rest, named here, are those of Converse. `bedrock.agents` has the same names for agents and inline
-agents, `bedrock.agentcore` for AgentCore's `InvokeBrowser`; `run` serves all three. All payloads are plain dictionaries, as
-boto3 takes and gives them: nothing here needs it.
+agents, `bedrock.agentcore` for AgentCore's `InvokeBrowser`; `run` and `respond` serve all three. All payloads are plain
+dictionaries, as boto3 takes and gives them: nothing here needs it.
 
 This module owns the names that users call. What must never appear here: a field of the wire, an import of boto3.
 """
@@ -22,27 +22,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand.providers.anthropic.editing import EDITORS
-from deskhand.providers.anthropic.loop import SIZE
 from deskhand.providers.anthropic.wire import tier
 from deskhand.providers.bedrock import agentcore, agents, converse
 from deskhand.providers.bedrock.converse import (
     VERSION,
     decode,
-    decode_edit,
+    decode_editor,
     decode_result,
     decode_shell,
     encode,
     encode_call,
-    encode_edit,
+    encode_editor,
     encode_shell,
     message_of,
 )
-from deskhand.providers.bedrock.loop import run, run_async
+from deskhand.providers.bedrock.loop import async_seat, respond, respond_async, run, run_async
 from deskhand.providers.editors import TextEditor
-from deskhand.providers.session import AsyncSeat
 
 if TYPE_CHECKING:
-    from deskhand._core.sizes import PictureSize
     from deskhand.providers.session import AnyDesktop
 
 __all__ = [
@@ -55,14 +52,16 @@ __all__ = [
     "declare",
     "declare_agent",
     "decode",
-    "decode_edit",
+    "decode_editor",
     "decode_result",
     "decode_shell",
     "encode",
     "encode_call",
-    "encode_edit",
+    "encode_editor",
     "encode_shell",
     "message_of",
+    "respond",
+    "respond_async",
     "run",
     "run_async",
     "tier",
@@ -71,20 +70,20 @@ __all__ = [
 
 def declare(
     desktop: AnyDesktop,
-    version: str | None = None,
     *,
-    size: PictureSize | None = SIZE,
+    version: str | None = None,
     shell: bool = False,
     editor: str | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """What is given to `converse` and `converse_stream` besides the messages.
 
     Args:
-        desktop: The desktop; the pictures of a seat have the seat's size.
+        desktop: The desktop, or the seat that the calls will be carried out at.
         version: Of Anthropic's single tools; `VERSION` by default.
-        size: How large the pictures are; the same as for `run`.
         shell: Declare the shell too.
         editor: Which version of the text editor to declare too, one of `EDITORS`.
+        options: As of `run`.
 
     Returns:
         `additionalModelRequestFields`, and a `toolConfig` with a tool that does nothing, without which the service refuses
@@ -93,20 +92,27 @@ def declare(
     Raises:
         ActionError: There is no such version.
     """
-    return converse.declaration(AsyncSeat.of(desktop, size=size).viewport.model, version, shell=shell, editor=editor)
+    return converse.declaration(async_seat(desktop, **options).viewport.model, version, shell=shell, editor=editor)
 
 
 def declare_agent(
     desktop: AnyDesktop,
-    version: str | None = None,
     *,
-    size: PictureSize | None = SIZE,
+    version: str | None = None,
     shell: bool = False,
     editor: str | None = None,
+    **options: Any,
 ) -> list[dict[str, Any]]:
     """The `actionGroups` of an agent or inline agent; otherwise as `declare`.
+
+    Args:
+        desktop: As of `declare`.
+        version: As of `declare`.
+        shell: As of `declare`.
+        editor: As of `declare`.
+        options: As of `run`.
 
     Raises:
         ActionError: There is no such version.
     """
-    return agents.declaration(AsyncSeat.of(desktop, size=size).viewport.model, version, shell=shell, editor=editor)
+    return agents.declaration(async_seat(desktop, **options).viewport.model, version, shell=shell, editor=editor)

@@ -42,12 +42,12 @@ __all__ = [
     "MOST_INPUTS",
     "declaration",
     "decode",
-    "decode_edit",
+    "decode_editor",
     "decode_result",
     "decode_shell",
     "encode",
     "encode_call",
-    "encode_edit",
+    "encode_editor",
     "encode_shell",
     "function_of",
     "inputs_of",
@@ -143,7 +143,7 @@ def is_edit(function: Mapping[str, Any]) -> bool:
     return function.get("function") in EDITORS.values()
 
 
-def decode(payload: object, viewport: Viewport, version: str | None = None) -> Call:
+def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> Call:
     """What one input of a `returnControl` asks for.
 
     Args:
@@ -356,7 +356,7 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
 # --- the text editor ---
 
 
-def decode_edit(payload: object) -> EditCall:
+def decode_editor(payload: object) -> EditCall:
     """What an input of the action group `ANTHROPIC.TextEditor` asks for.
 
     Raises:
@@ -377,7 +377,7 @@ def decode_edit(payload: object) -> EditCall:
     return replace(call, extra=extra)
 
 
-def encode_edit(answer: EditAnswer) -> dict[str, Any]:
+def encode_editor(answer: EditAnswer) -> dict[str, Any]:
     """The result of a call of the text editor."""
     state = {"responseState": "REPROMPT"} if answer.failed else {}
     named = _named(answer.extra, answer.name or "")

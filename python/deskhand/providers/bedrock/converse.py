@@ -12,8 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError, shown
-from deskhand.providers.anthropic.editing import EDITORS, edit_of
-from deskhand.providers.anthropic.editing import declaration as editor_declaration
+from deskhand.providers.anthropic.editing import EDITORS, declare_editor, edit_of
 from deskhand.providers.anthropic.inputs import VERSIONS, read, rules_of, write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, mime_of, outcome_of, said
 from deskhand.providers.payload import a_list, a_mapping, a_string, the_rest
@@ -31,12 +30,12 @@ __all__ = [
     "block_id",
     "declaration",
     "decode",
-    "decode_edit",
+    "decode_editor",
     "decode_result",
     "decode_shell",
     "encode",
     "encode_call",
-    "encode_edit",
+    "encode_editor",
     "encode_shell",
     "flat_actions",
     "image_of",
@@ -95,7 +94,7 @@ def declaration(
         tool["enable_zoom"] = True
     tools = [tool, *([{"type": "bash_20250124", "name": SHELL}] if shell else [])]
     if editor is not None:
-        tools.append(editor_declaration(editor))
+        tools.append(declare_editor(version=editor))
     nothing = {"name": PLACEHOLDER, "description": "Does nothing.", "inputSchema": {"json": {"type": "object"}}}
     return {
         "toolConfig": {"tools": [{"toolSpec": nothing}]},
@@ -143,7 +142,7 @@ def block_id(block: Mapping[str, Any]) -> str:
     return found
 
 
-def decode(payload: object, viewport: Viewport, version: str | None = None) -> Call:
+def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> Call:
     """What a `toolUse` asks for.
 
     Args:
@@ -265,7 +264,7 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
 # --- the text editor ---
 
 
-def decode_edit(payload: object) -> EditCall:
+def decode_editor(payload: object) -> EditCall:
     """What a `toolUse` of the text editor asks for.
 
     Raises:
@@ -279,7 +278,7 @@ def decode_edit(payload: object) -> EditCall:
     return edit_of(block.get("input"), id=block_id(block), name=a_string(block["name"], "a tool's name"), extra=extra)
 
 
-def encode_edit(answer: EditAnswer) -> dict[str, Any]:
+def encode_editor(answer: EditAnswer) -> dict[str, Any]:
     """The `toolResult` of a call of the text editor."""
     return _tool_result(answer.id, [{"text": answer.text}], "error" if answer.failed else "success")
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AnyDesktop
     from deskhand.providers.shell_calls import AnyShell
 
-__all__ = ["PROVIDER", "run", "run_async"]
+__all__ = ["PROVIDER", "async_seat", "respond", "respond_async", "run", "run_async"]
 
 PROVIDER = "bedrock"
 """What policies and their logs are told of whose calls these are."""
@@ -53,23 +53,17 @@ def run(
     editor: TextEditor | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Carry out what came from Bedrock.
+    """Carry out one call.
 
     | payload | answer |
     |---|---|
-    | a response of `converse`, or its message | the user's next message, a `toolResult` for each call |
-    | one `toolUse` block | one `toolResult` block |
-    | a `returnControl` event of an agent | its `sessionState`, or `inlineSessionState` |
-    | one input of it | one result of it |
+    | a `toolUse` block | a `toolResult` block |
+    | an input of a `returnControl` event | a result for it |
     | a request of `invoke_browser`, or its action | the response |
-
-    Of a message, calls of other tools than the computer, the shell and the text editor are left out: they are yours to answer.
-    Of a `returnControl`, where all must be answered at once, the model is told that there is no such tool; answer input by
-    input to carry out more.
 
     Args:
         desktop: The desktop, or a seat at it.
-        payload: One of the above.
+        payload: One of the above; `respond` takes a whole response.
         version: Which computer tool was declared; see `VERSION`.
         shell: What runs the commands of the `bash` tool, if anything does: a session, or a desktop with a machine of its own.
         editor: What the text editor's calls are carried out by, if they are; the same for a whole conversation.
@@ -84,20 +78,16 @@ def run(
         ActionError: It is none of these, or could not be answered.
         DesktopLost: There is no desktop any more.
     """
-    seat = Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    seat = _seat(desktop, **options)
     given = a_mapping(payload, "what comes from Bedrock")
     tools = _Tools(version, shell, editor)
-    if {"output", "content"} & given.keys():
-        return _message(seat, given, tools)
     if {"toolUse", "toolUseId"} & given.keys():
         return _tool(seat, converse.tool_of(given), tools)
-    if {"returnControl", "invocationInputs"} & given.keys():
-        return _control(seat, given, tools)
     if {"functionInvocationInput", "apiInvocationInput"} & given.keys():
         return _input(seat, given, tools)
     if {"action", *agentcore.KINDS} & given.keys():
         return _browser(seat, given)
-    raise ActionError(f"this is nothing that Bedrock sends: {shown(sorted(given))}")
+    raise ActionError(f"this is no call that Bedrock sends (a whole response is for respond): {shown(sorted(given))}")
 
 
 async def run_async(
@@ -110,8 +100,78 @@ async def run_async(
     **options: Any,
 ) -> dict[str, Any]:
     """As `run`; cancelling stops it at its next safe point."""
-    there = AsyncSeat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    there = async_seat(desktop, **options)
     return await with_seat(there, shell, lambda seat: run(seat, payload, version=version, shell=shell, editor=editor))
+
+
+def respond(
+    desktop: Desktop | Seat,
+    response: object,
+    *,
+    version: str | None = None,
+    shell: AnyShell | None = None,
+    editor: TextEditor | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Carry out what a whole response asks for: in order, and after a failure nothing more of the computer.
+
+    | response | answer |
+    |---|---|
+    | a response of `converse`, or its message | the user's next message, a `toolResult` for each call |
+    | a `returnControl` event of an agent | its `sessionState`, or `inlineSessionState` |
+
+    Of a message, calls of other tools than the computer, the shell and the text editor are left out: they are yours to answer.
+    Of a `returnControl`, where all must be answered at once, the model is told that there is no such tool; `run` carries out
+    input by input.
+
+    Args:
+        desktop: As of `run`.
+        response: One of the above.
+        version: As of `run`.
+        shell: As of `run`.
+        editor: As of `run`.
+        options: As of `run`.
+
+    Returns:
+        The answer. What cannot be read, is not allowed or failed is told there.
+
+    Raises:
+        ActionError: It is none of these, or could not be answered.
+        DesktopLost: There is no desktop any more.
+    """
+    seat = _seat(desktop, **options)
+    given = a_mapping(response, "what comes from Bedrock")
+    tools = _Tools(version, shell, editor)
+    if {"output", "content"} & given.keys():
+        return _message(seat, given, tools)
+    if {"returnControl", "invocationInputs"} & given.keys():
+        return _control(seat, given, tools)
+    raise ActionError(f"this is no response that Bedrock sends (one call is for run): {shown(sorted(given))}")
+
+
+async def respond_async(
+    desktop: AnyDesktop,
+    response: object,
+    *,
+    version: str | None = None,
+    shell: AnyShell | None = None,
+    editor: TextEditor | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """As `respond`; cancelling stops it at its next safe point."""
+    there = async_seat(desktop, **options)
+    return await with_seat(
+        there, shell, lambda seat: respond(seat, response, version=version, shell=shell, editor=editor)
+    )
+
+
+def async_seat(desktop: AnyDesktop, **options: Any) -> AsyncSeat:
+    """The seat itself, or one at a desktop, with Anthropic's sizes unless the options say otherwise."""
+    return AsyncSeat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+
+
+def _seat(desktop: Desktop | Seat, **options: Any) -> Seat:
+    return Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 
 
 # --- Converse ---
@@ -157,7 +217,7 @@ def _tool(seat: Seat, tool: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     if not converse.is_computer(tool):
         return converse.encode(_refused(seat, _NOBODY, tools, number=number))
     try:
-        asked = converse.decode(tool, seat.viewport, tools.version)
+        asked = converse.decode(tool, seat.viewport, version=tools.version)
     except ActionError as error:
         return converse.encode(_refused(seat, str(error), tools, number=number))
     return converse.encode(carry_out(seat, asked, pictures=True))
@@ -165,10 +225,10 @@ def _tool(seat: Seat, tool: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
 
 def _edit(editor: TextEditor, tool: Mapping[str, Any], number: str) -> dict[str, Any]:
     try:
-        call = converse.decode_edit(tool)
+        call = converse.decode_editor(tool)
     except ActionError as error:
-        return converse.encode_edit(EditAnswer(text=str(error), id=number, failed=True))
-    return converse.encode_edit(carry_out_edit(editor, call, provider=PROVIDER))
+        return converse.encode_editor(EditAnswer(text=str(error), id=number, failed=True))
+    return converse.encode_editor(carry_out_edit(editor, call, provider=PROVIDER))
 
 
 def _refused(seat: Seat, why: str, tools: _Tools, *, number: str | None = None) -> Result:
@@ -204,14 +264,14 @@ def _input(seat: Seat, member: Mapping[str, Any], tools: _Tools) -> dict[str, An
     function = agents.function_of(member)
     try:
         if agents.is_computer(function):
-            asked = agents.decode(member, seat.viewport, tools.version)
+            asked = agents.decode(member, seat.viewport, version=tools.version)
         elif tools.shell is not None and agents.is_shell(function):
             return agents.encode_shell(
                 carry_out_shell(tools.shell, agents.decode_shell(member), provider=PROVIDER, timeout=SHELL_TIMEOUT)
             )
         elif tools.editor is not None and agents.is_edit(function):
-            edit = agents.decode_edit(member)
-            return agents.encode_edit(carry_out_edit(tools.editor, edit, provider=PROVIDER))
+            edit = agents.decode_editor(member)
+            return agents.encode_editor(carry_out_edit(tools.editor, edit, provider=PROVIDER))
         else:
             return agents.not_ours(member, _NOBODY)
     except ActionError as error:

@@ -1,7 +1,7 @@
 """Cua: its Agent SDK's computer calls, and the computer that its agents take.
 
     >>> from deskhand.providers import cua
-    >>> agent = ComputerAgent(model="...", tools=[cua.handler(desktop)])      # of the package cua-agent
+    >>> agent = ComputerAgent(model="...", tools=[cua.tool(desktop)])      # of the package cua-agent
     >>> output = cua.run(desktop, {"type": "computer_call", "call_id": "1", "action": {"type": "screenshot"}})
 
 The messages around the calls are in `deskhand.providers.cua.messages`.
@@ -28,25 +28,25 @@ __all__ = [
     "decode_result",
     "encode",
     "encode_call",
-    "handler",
     "run",
     "run_async",
+    "tool",
 ]
 
 
-def handler(desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Any) -> ComputerHandler:
-    """The desktop as Cua's agents take it; see `ComputerHandler`."""
+def tool(desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Any) -> ComputerHandler:
+    """The desktop as Cua's agents take it among their tools; see `ComputerHandler`."""
     return ComputerHandler(desktop, scroll_unit=scroll_unit, **options)
 
 
-def declare(desktop: AnyDesktop, **options: Any) -> dict[str, Any]:
-    """The tool as Cua's agent lists it: the computer itself."""
-    return {"type": "computer", "computer": handler(desktop, **options)}
+def declare(desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Any) -> dict[str, Any]:
+    """The tool as Cua's agent lists it: `tool` itself, with its type."""
+    return {"type": "computer", "computer": tool(desktop, scroll_unit=scroll_unit, **options)}
 
 
 def run(
     desktop: Desktop | Seat,
-    payload: Mapping[str, Any],
+    payload: object,
     *,
     scroll_unit: ScrollUnit = "pixels",
     **options: Any,
@@ -79,7 +79,7 @@ def run(
 
 async def run_async(
     desktop: AnyDesktop,
-    payload: Mapping[str, Any],
+    payload: object,
     *,
     scroll_unit: ScrollUnit = "pixels",
     **options: Any,

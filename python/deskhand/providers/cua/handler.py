@@ -25,7 +25,7 @@ PROVIDER = "cua"
 
 
 class ComputerHandler:
-    """A desktop as Cua's agents drive it: `ComputerAgent(model=..., tools=[cua.handler(desktop)])`.
+    """A desktop as Cua's agents drive it: `ComputerAgent(model=..., tools=[cua.tool(desktop)])`.
 
     What a method cannot do it raises, as the agent's own `ToolError` where that is loaded: the agent then tells it to a model.
     So it does of arguments that it does not take and that say how something is done; of others it takes no notice.

@@ -1,9 +1,11 @@
 """Google: Gemini's computer use, through google-genai (`models` and `interactions`) and ADK.
 
-    tools=[google.declare(desktop)]                  what a request lists
-    google.run(desktop, part.function_call)          one call, answered
-    google.answer(desktop, response)                 all calls of a turn, as the Content to send back
-    ComputerUseToolset(computer=google.adk_computer(desktop))
+    from deskhand.providers import google as deskhand_google
+
+    tools=[deskhand_google.declare(desktop)]                what a request lists
+    deskhand_google.run(desktop, part.function_call)        one call, answered
+    deskhand_google.respond(desktop, response)              all calls of a turn, as the Content to send back
+    LlmAgent(model=..., tools=[deskhand_google.tool(desktop)])      with ADK
 
 This module owns the way from payloads, or the SDK's objects, to a desktop and back. What must never appear here: a field of a
 payload (see `wire`), an SDK that is imported before it is asked for.
@@ -35,9 +37,10 @@ from deskhand.providers.google.wire import (
 from deskhand.providers.session import AsyncSeat, Seat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable
 
-    from google.genai.types import Content, GenerateContentResponse
+    from google.adk.tools.computer_use.computer_use_toolset import ComputerUseToolset
+    from google.genai.types import Content
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.google.adk import DeskComputer
@@ -50,42 +53,63 @@ PROVIDER = "google"
 __all__ = [
     "FUNCTIONS",
     "PROVIDER",
-    "adk_computer",
-    "answer",
-    "answer_async",
+    "computer",
     "declare",
     "decode",
     "decode_result",
     "encode",
     "encode_call",
     "on_grid",
+    "respond",
+    "respond_async",
     "run",
     "run_async",
-    "run_turn",
-    "run_turn_async",
+    "run_calls",
+    "run_calls_async",
     "thin",
+    "tool",
 ]
 
 
-def declare(_desktop: AnyDesktop | None = None, environment: str = "desktop", **options: Any) -> dict[str, Any]:
+def declare(
+    desktop: AnyDesktop,
+    *,
+    environment: str = "desktop",
+    excluded: Collection[str] = (),
+    detect_injection: bool = False,
+    disabled_policies: Collection[str] = (),
+    interactions: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
     """The tool as a request lists it, for `GenerateContentConfig(tools=[...])` or, with `interactions`, `interactions.create`.
 
     Args:
-        _desktop: Nothing is asked of it: the model's grid is the same for every screen.
+        desktop: The desktop, or the seat that the calls will be carried out at. The model's grid is the same for every screen.
         environment: `desktop`, or `browser`, which has functions to navigate with besides; models before Gemini 3.5 know only
             the latter.
-        options: `excluded`, `detect_injection`, `disabled_policies`, `interactions`; see `wire.declaration`. What is excluded
-            here should be excluded of `run` too, which then refuses it.
+        excluded: Functions that the model shall not call. What is excluded here should be excluded of `run` too, which then
+            refuses it.
+        detect_injection: Whether Google looks for injected prompts in the pictures.
+        disabled_policies: Which of Google's safety policies shall not ask, such as `financial_transactions`.
+        interactions: Whether the request is one to the Interactions API.
+        options: As of `run`.
 
     Raises:
         ActionError: There is no such environment.
     """
-    return declaration(environment, **options)
+    _async_seat(desktop, **options)  # a wrong option is refused here as it is by `run`
+    return declaration(
+        environment,
+        excluded=excluded,
+        detect_injection=detect_injection,
+        disabled_policies=disabled_policies,
+        interactions=interactions,
+    )
 
 
 def run(
     desktop: Desktop | Seat,
-    payload: Any,
+    payload: object,
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
@@ -106,11 +130,11 @@ def run(
     Raises:
         DesktopLost: There is no desktop any more.
     """
-    (answered,) = run_turn(desktop, [payload], excluded=excluded, url=url, **options)
+    (answered,) = run_calls(desktop, [payload], excluded=excluded, url=url, **options)
     return answered
 
 
-def run_turn(
+def run_calls(
     desktop: Desktop | Seat,
     payloads: Iterable[Any],
     *,
@@ -121,7 +145,20 @@ def run_turn(
     """Carry out the function calls of one turn in order, and answer each of them.
 
     As the actions of one `perform`, they are stopped by the first that fails: a text must not go to where the click before it
-    did not arrive. The others are answered as not carried out. For the rest see `run`.
+    did not arrive. The others are answered as not carried out.
+
+    Args:
+        desktop: As of `run`.
+        payloads: The calls, each as of `run`.
+        excluded: As of `run`.
+        url: As of `run`.
+        options: As of `run`.
+
+    Returns:
+        The answers, in order.
+
+    Raises:
+        DesktopLost: There is no desktop any more.
     """
     seat = Seat.of(desktop, **{"provider": PROVIDER, **options})
     answers: list[dict[str, Any]] = []
@@ -133,13 +170,20 @@ def run_turn(
     return answers
 
 
-async def run_async(desktop: AnyDesktop, payload: Any, **options: Any) -> dict[str, Any]:
+async def run_async(
+    desktop: AnyDesktop,
+    payload: object,
+    *,
+    excluded: Collection[str] = (),
+    url: Callable[[], str] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
     """As `run`, as a coroutine; cancelling it stops the desktop at its next safe point."""
-    (answered,) = await run_turn_async(desktop, [payload], **options)
+    (answered,) = await run_calls_async(desktop, [payload], excluded=excluded, url=url, **options)
     return answered
 
 
-async def run_turn_async(
+async def run_calls_async(
     desktop: AnyDesktop,
     payloads: Iterable[Any],
     *,
@@ -147,10 +191,10 @@ async def run_turn_async(
     url: Callable[[], str] | None = None,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """As `run_turn`, as a coroutine; cancelling it stops the desktop at its next safe point."""
-    seat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
+    """As `run_calls`, as a coroutine; cancelling it stops the desktop at its next safe point."""
+    seat = _async_seat(desktop, **options)
     given = list(payloads)
-    return await seat.run(lambda inner: run_turn(inner, given, excluded=excluded, url=url))
+    return await seat.run(lambda inner: run_calls(inner, given, excluded=excluded, url=url))
 
 
 def _result(seat: Seat, payload: Any, excluded: Collection[str], *, stopped: bool) -> Result:
@@ -172,12 +216,21 @@ def _plain(payload: Any) -> Any:
     return payload if dump is None else dump(mode="json", exclude_none=True)
 
 
+def _async_seat(desktop: AnyDesktop, **options: Any) -> AsyncSeat:
+    return AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
+
+
 def _sdk() -> Any:
     return load("deskhand.providers.google.sdk", "google")
 
 
-def answer(
-    desktop: Desktop | Seat, turn: GenerateContentResponse | Content | Mapping[str, Any], **options: Any
+def respond(
+    desktop: Desktop | Seat,
+    response: object,
+    *,
+    excluded: Collection[str] = (),
+    url: Callable[[], str] | None = None,
+    **options: Any,
 ) -> Content | None:
     """Carry out all function calls of a model's turn.
 
@@ -185,29 +238,42 @@ def answer(
 
     Args:
         desktop: The desktop, or the seat at it.
-        turn: What `generate_content` returned, or the `Content` of it; the SDK's object, or the JSON of it.
-        options: See `run`.
+        response: What `generate_content` returned, or the `Content` of it; the SDK's object, or the JSON of it.
+        excluded: As of `run`.
+        url: As of `run`.
+        options: As of `run`.
 
     Returns:
         The `google.genai.types.Content` to send back, or None where the model called nothing.
 
     Raises:
-        ActionError: The turn is neither.
+        ActionError: The response is neither.
         MissingExtra: google-genai is not installed.
         DesktopLost: There is no desktop any more.
     """
     sdk = _sdk()
-    calls = sdk.calls_of(turn)
-    return sdk.content_of(run_turn(desktop, calls, **options)) if calls else None
+    calls = sdk.calls_of(response)
+    made: Content | None = (
+        sdk.content_of(run_calls(desktop, calls, excluded=excluded, url=url, **options)) if calls else None
+    )
+    return made
 
 
-async def answer_async(
-    desktop: AnyDesktop, turn: GenerateContentResponse | Content | Mapping[str, Any], **options: Any
+async def respond_async(
+    desktop: AnyDesktop,
+    response: object,
+    *,
+    excluded: Collection[str] = (),
+    url: Callable[[], str] | None = None,
+    **options: Any,
 ) -> Content | None:
-    """As `answer`, as a coroutine."""
+    """As `respond`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     sdk = _sdk()
-    calls = sdk.calls_of(turn)
-    return sdk.content_of(await run_turn_async(desktop, calls, **options)) if calls else None
+    calls = sdk.calls_of(response)
+    made: Content | None = (
+        sdk.content_of(await run_calls_async(desktop, calls, excluded=excluded, url=url, **options)) if calls else None
+    )
+    return made
 
 
 def thin(contents: Iterable[object], keep: int = 3) -> None:
@@ -220,8 +286,30 @@ def thin(contents: Iterable[object], keep: int = 3) -> None:
     _sdk().thin(contents, keep)
 
 
-def adk_computer(desktop: AnyDesktop, *, url: Callable[[], str] | None = None, **options: Any) -> DeskComputer:
-    """The desktop as ADK's `ComputerUseToolset` wants it: a `BaseComputer` with every function, those of Gemini 3.5 too.
+def tool(
+    desktop: AnyDesktop,
+    *,
+    excluded: Collection[str] = (),
+    url: Callable[[], str] | None = None,
+    **options: Any,
+) -> ComputerUseToolset:
+    """The desktop as the `ComputerUseToolset` of an ADK agent.
+
+    Args:
+        desktop: As of `computer`.
+        excluded: Functions that the model shall not call.
+        url: As of `computer`.
+        options: As of `computer`.
+
+    Raises:
+        MissingExtra: google-adk is not installed.
+    """
+    made: ComputerUseToolset = _adk().toolset(computer(desktop, url=url, **options), list(excluded))
+    return made
+
+
+def computer(desktop: AnyDesktop, *, url: Callable[[], str] | None = None, **options: Any) -> DeskComputer:
+    """The desktop as an ADK `BaseComputer` with every function, those of Gemini 3.5 too; `tool` makes the whole tool of it.
 
     Who made the desktop closes it. What Google wants confirmed, ADK asks about in its own way, and calls nothing until then. A
     point that is not on the screen is moved to its edge by ADK, and it takes the upper left corners of the grid's cells: these
@@ -235,6 +323,9 @@ def adk_computer(desktop: AnyDesktop, *, url: Callable[[], str] | None = None, *
     Raises:
         MissingExtra: google-adk is not installed.
     """
-    seat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
-    made: DeskComputer = load("deskhand.providers.google.adk", "google-adk").DeskComputer(seat, url)
+    made: DeskComputer = _adk().DeskComputer(_async_seat(desktop, **options), url)
     return made
+
+
+def _adk() -> Any:
+    return load("deskhand.providers.google.adk", "google-adk")

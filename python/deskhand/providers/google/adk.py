@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from google.adk.tools.computer_use.base_computer import BaseComputer, ComputerEnvironment, ComputerState
+from google.adk.tools.computer_use.computer_use_toolset import ComputerUseToolset
 
 from deskhand._core.geometry import Viewport
 from deskhand.errors import ActionError
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AsyncSeat, Seat
     from deskhand.providers.values import Result
 
-__all__ = ["DeskComputer"]
+__all__ = ["DeskComputer", "toolset"]
 
 Direction: TypeAlias = Literal["up", "down", "left", "right"]
 
 
 class DeskComputer(BaseComputer):
-    """A desktop; make one with `deskhand.providers.google.adk_computer`."""
+    """A desktop; make one with `deskhand.providers.google.computer`."""
 
     def __init__(self, seat: AsyncSeat, url: Callable[[], str] | None = None) -> None:
         """Sit down; who made the desktop closes it."""
@@ -206,3 +207,8 @@ class DeskComputer(BaseComputer):
     async def hotkey(self, keys: list[str]) -> ComputerState:
         """Press a chord."""
         return await self._do("hotkey", keys=keys)
+
+
+def toolset(computer: DeskComputer, excluded: list[str]) -> ComputerUseToolset:
+    """See `deskhand.providers.google.tool`."""
+    return ComputerUseToolset(computer=computer, excluded_predefined_functions=excluded or None)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["calls_of", "content_of", "thin"]
 
 
-def calls_of(turn: types.GenerateContentResponse | types.Content | Mapping[str, Any]) -> list[types.FunctionCall]:
+def calls_of(turn: object) -> list[types.FunctionCall]:
     """The function calls of a response, or of its content, in order; of either as JSON too.
 
     Raises:

@@ -60,7 +60,7 @@ _SAFETY = "safety_decision"
 """A call has one safety check at most, to which Google gives no name."""
 
 
-def decode(payload: Any, viewport: Viewport) -> Call:
+def decode(payload: object, viewport: Viewport) -> Call:
     """What a function call asks for.
 
     Args:
@@ -79,7 +79,7 @@ def decode(payload: Any, viewport: Viewport) -> Call:
     return Call(steps=steps, viewport=viewport, id=call_id, name=name, safety=safety, extra=extra)
 
 
-def unread(payload: Any, viewport: Viewport) -> Call:
+def unread(payload: object, viewport: Viewport) -> Call:
     """As much of a payload that `decode` refuses as its answer needs: its shape, id and name. Never fails."""
     found: Mapping[str, Any] = {}
     extra: dict[str, Any] = {}
@@ -101,7 +101,7 @@ def unread(payload: Any, viewport: Viewport) -> Call:
     )
 
 
-def _opened(payload: Any) -> tuple[str | None, str, Mapping[str, Any], dict[str, Any]]:
+def _opened(payload: object) -> tuple[str | None, str, Mapping[str, Any], dict[str, Any]]:
     """Id, name and arguments of a payload, and what else was in it, with the shape that it had."""
     extra: dict[str, Any] = {}
     found = a_mapping(payload, "a function call")
@@ -253,7 +253,7 @@ def _interaction(result: Result, response: dict[str, Any]) -> dict[str, Any]:
     return payload
 
 
-def decode_result(payload: Any, call: Call) -> Result:
+def decode_result(payload: object, call: Call) -> Result:
     """What came of a call, read back from its answer, the inverse of `encode`; its `url` is left out.
 
     Raises:

@@ -1,7 +1,9 @@
 """A desktop as the `computer` tool of inspect's evaluations, without a sandbox of inspect's.
 
+    from deskhand.providers import inspect_ai as deskhand_inspect_ai
+
     with deskhand.launch(size=(1366, 768)) as desktop:
-        state.tools.append(inspect_ai.computer(desktop))
+        state.tools.append(deskhand_inspect_ai.tool(desktop))
 
 It has the name and the parameters of inspect's own tool, by which inspect knows it: models that have a native computer tool
 are offered that, and inspect translates.
@@ -22,11 +24,11 @@ if TYPE_CHECKING:
 
     from deskhand.providers.session import AnyDesktop
 
-__all__ = ["SIZE", "computer", "declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async"]
+__all__ = ["SIZE", "decode", "decode_result", "encode", "encode_call", "run", "run_async", "tool"]
 
 
-def computer(desktop: AnyDesktop, *, max_screenshots: int | None = 1, **options: Any) -> Tool:
-    """The tool.
+def tool(desktop: AnyDesktop, *, max_screenshots: int | None = 1, **options: Any) -> Tool:
+    """The tool; inspect makes its own declaration of it.
 
     Args:
         desktop: The desktop, or a seat at it; each sample should have its own. Who made it closes it.
@@ -39,7 +41,3 @@ def computer(desktop: AnyDesktop, *, max_screenshots: int | None = 1, **options:
     sdk = load("deskhand.providers.inspect_ai.sdk", "inspect")
     made: Tool = sdk.computer(async_seat(desktop, **options), max_screenshots)
     return made
-
-
-declare = computer
-"""The tool is what a request declares."""

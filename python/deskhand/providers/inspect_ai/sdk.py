@@ -28,7 +28,7 @@ Action = Literal[
 
 @tool(name="computer")
 def computer(seat: AsyncSeat, max_screenshots: int | None = 1) -> Tool:
-    """See `deskhand.providers.inspect_ai.computer`."""
+    """See `deskhand.providers.inspect_ai.tool`."""
 
     async def execute(  # noqa: PLR0917 # inspect calls it by name
         action: Action | None = None,

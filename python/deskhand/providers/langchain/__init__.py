@@ -2,15 +2,17 @@
 
 Our own actions, for any model that takes tools and pictures (`pip install 'deskhand[langchain]'`):
 
-    tools = langchain.tools(desktop)
+    from deskhand.providers import langchain as deskhand_langchain
+
+    tools = deskhand_langchain.tools(desktop)
     model = init_chat_model(...).bind_tools(tools)          # or an agent: create_agent(model, tools)
 
 The computer tool that a model was trained for, with ChatOpenAI or ChatAnthropic:
 
     seat = Seat(desktop, size="anthropic")
-    model = ChatAnthropic(...).bind_tools(langchain.declare(seat, "anthropic"))
+    model = ChatAnthropic(...).bind_tools(deskhand_langchain.declare(seat, provider="anthropic"))
     message = model.invoke(messages)
-    messages += [message, *langchain.run(seat, message)]
+    messages += [message, *deskhand_langchain.respond(seat, message)]
 
 This module owns the names that users call. What must never appear here: a field of a message, an import of the SDK.
 """
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.extras import load
 from deskhand.errors import ActionError, shown
 from deskhand.providers import anthropic, openai
+from deskhand.providers.langchain.loop import answered
 from deskhand.providers.langchain.wire import (
     ANTHROPIC,
     OPENAI,
@@ -45,19 +48,41 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop
 
-__all__ = ["TOOL", "declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async", "tools"]
+__all__ = [
+    "TOOL",
+    "declare",
+    "decode",
+    "decode_result",
+    "encode",
+    "encode_call",
+    "respond",
+    "respond_async",
+    "run",
+    "run_async",
+    "tool",
+    "tools",
+]
 
 PROVIDER = "langchain"
 """What policies and their logs are told of whose calls our own tools' are."""
 
 
-def tools(
-    desktop: AnyDesktop,
-    *,
-    single: bool = False,
-    **options: Any,
-) -> list[BaseTool]:
-    """A desktop's actions as LangChain's tools, sync and async.
+def tool(desktop: AnyDesktop, **options: Any) -> BaseTool:
+    """The desktop as one tool, `computer`, for all actions; otherwise as `tools`.
+
+    Args:
+        desktop: As of `tools`.
+        options: As of `tools`.
+
+    Raises:
+        MissingExtra: The extra `langchain` is not installed.
+    """
+    (made,) = _tools(desktop, single=True, **options)
+    return made
+
+
+def tools(desktop: AnyDesktop, **options: Any) -> list[BaseTool]:
+    """The desktop's actions as LangChain's tools, one for each, sync and async.
 
     A tool call is answered by a `ToolMessage` with the settled screenshot; what cannot be done, is not allowed or failed by one
     with `status="error"` and the reason as its text. Its `artifact` says besides whether the screen changed and has come to
@@ -65,12 +90,15 @@ def tools(
 
     Args:
         desktop: The desktop; who made it closes it. Tools that are called at the same time take turns.
-        single: One tool, `computer`, for all actions instead of one for each.
         options: As of `Seat`: size, settle, policy, ask.
 
     Raises:
         MissingExtra: The extra `langchain` is not installed.
     """
+    return _tools(desktop, single=False, **options)
+
+
+def _tools(desktop: AnyDesktop, *, single: bool, **options: Any) -> list[BaseTool]:
     sdk = load("deskhand.providers.langchain.sdk", "langchain")
     made: list[BaseTool] = sdk.make_tools(AsyncSeat.of(desktop, **{"provider": PROVIDER, **options}), single=single)
     return made
@@ -78,8 +106,8 @@ def tools(
 
 def declare(
     desktop: AnyDesktop,
-    provider: str | None = None,
     *,
+    provider: str | None = None,
     single: bool = False,
     preview: bool = False,
     version: str = anthropic.LATEST,
@@ -101,12 +129,36 @@ def declare(
     if provider is None:
         return functions(AsyncSeat.of(desktop, **options).viewport.model, single=single)
     seat = AsyncSeat.of(desktop, **_seated(provider, options))
-    return [openai.declare(seat, preview=preview) if provider == OPENAI else anthropic.declare(seat, version)]
+    return [openai.declare(seat, preview=preview) if provider == OPENAI else anthropic.declare(seat, version=version)]
 
 
-def run(
+def run(desktop: Desktop | Seat, payload: object, **options: Any) -> dict[str, Any]:
+    """Carry out one call of our own tools, in a loop without them.
+
+    Args:
+        desktop: The desktop, or a seat at it, which remembers what the model has seen.
+        payload: The call, as it is in `AIMessage.tool_calls`.
+        options: As of `Seat`: size, settle, policy, ask.
+
+    Returns:
+        The fields of the `ToolMessage` that answers it; its status is `error` where the call was not done.
+
+    Raises:
+        DesktopLost: There is no desktop any more.
+    """
+    seat = Seat.of(desktop, **{"provider": PROVIDER, **options})
+    return encode(answered(seat, payload))
+
+
+async def run_async(desktop: AnyDesktop, payload: object, **options: Any) -> dict[str, Any]:
+    """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
+    seat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
+    return await seat.run(lambda there: run(there, payload))
+
+
+def respond(
     desktop: Desktop | Seat,
-    message: object,
+    response: object,
     *,
     provider: str | None = None,
     version: str | None = None,
@@ -117,8 +169,8 @@ def run(
 
     Args:
         desktop: The desktop, or a seat at it, which remembers what the model has seen.
-        message: The `AIMessage`.
-        provider: `openai` or `anthropic`; by default the message tells.
+        response: The `AIMessage`.
+        provider: `openai` or `anthropic`; by default the response tells.
         version: Of Anthropic: which single tool was declared; see `deskhand.providers.anthropic.decode`.
         pictures: Of Anthropic: whether every answer has a picture; see `deskhand.providers.anthropic.run`.
         options: As of `Seat`, where none is given: size (by default of the provider), settle, policy, ask.
@@ -133,28 +185,28 @@ def run(
         MissingExtra: The extra `langchain` is not installed.
     """
     sdk = load("deskhand.providers.langchain.sdk", "langchain")
-    whose, calls = computer_calls(message, provider)
+    whose, calls = computer_calls(response, provider)
     seat = Seat.of(desktop, **_seated(whose, options))
     if whose == OPENAI:
-        items = openai.respond(seat, {"status": status_of(message), "output": calls})
+        items = openai.respond(seat, {"status": status_of(response), "output": calls})
         return _messages(sdk, from_openai(items))
-    results = anthropic.run_turn(seat, calls, version=version, pictures=pictures)
+    results = anthropic.respond(seat, calls, version=version, pictures=pictures)
     return _messages(sdk, from_anthropic(results, calls))
 
 
-async def run_async(
+async def respond_async(
     desktop: AnyDesktop,
-    message: object,
+    response: object,
     *,
     provider: str | None = None,
     version: str | None = None,
     pictures: bool | None = None,
     **options: Any,
 ) -> list[BaseMessage]:
-    """As `run`; cancelling stops it at the desktop's next safe point, with nothing held."""
-    whose, _ = computer_calls(message, provider)
+    """As `respond`; cancelling stops it at the desktop's next safe point, with nothing held."""
+    whose, _ = computer_calls(response, provider)
     seat = AsyncSeat.of(desktop, **_seated(whose, options))
-    return await seat.run(lambda there: run(there, message, provider=whose, version=version, pictures=pictures))
+    return await seat.run(lambda there: respond(there, response, provider=whose, version=version, pictures=pictures))
 
 
 def _seated(provider: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
-from deskhand.errors import ActionError
-from deskhand.providers.langchain.wire import decode, encode, facts, functions
+from deskhand.providers.langchain.loop import answered
+from deskhand.providers.langchain.wire import encode, facts, functions
 
 if TYPE_CHECKING:
     from deskhand.providers.session import AsyncSeat, Seat
@@ -60,10 +60,7 @@ class DesktopTool(BaseTool):
         return answered
 
     def _answered(self, seat: Seat, call: dict[str, Any]) -> tuple[Any, Any]:
-        try:
-            result = seat.carry_out(decode(call, seat.viewport))
-        except ActionError as error:
-            result = seat.unreadable(error, id=call["id"], name=self.name)
+        result = answered(seat, call)
         fields = encode(result)
         if result.error is None:
             return fields["content"], Artifact(result)

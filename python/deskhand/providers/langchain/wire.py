@@ -238,7 +238,7 @@ def from_openai(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def from_anthropic(
     results: Sequence[Mapping[str, Any]], calls: Sequence[Mapping[str, Any]] = ()
 ) -> list[dict[str, Any]]:
-    """The fields of the `ToolMessage`s that carry `tool_result`s (`deskhand.providers.anthropic.run_turn`).
+    """The fields of the `ToolMessage`s that carry `tool_result`s (`deskhand.providers.anthropic.respond`).
 
     Args:
         results: What the calls were answered.

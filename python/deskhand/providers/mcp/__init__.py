@@ -17,8 +17,6 @@ from deskhand.providers.mcp.wire import TOOL, decode, decode_result, encode, enc
 from deskhand.providers.session import AsyncSeat, Seat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mcp.server.lowlevel import Server
 
     from deskhand.desktop.desktop import Desktop
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["TOOL", "declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async", "server"]
 
 
-def declare(desktop: Desktop | Seat, *, single: bool = False, **options: Any) -> list[dict[str, Any]]:
+def declare(desktop: AnyDesktop, *, single: bool = False, **options: Any) -> list[dict[str, Any]]:
     """The tools as `tools/list` answers them.
 
     Args:
@@ -35,10 +33,10 @@ def declare(desktop: Desktop | Seat, *, single: bool = False, **options: Any) ->
         single: One tool for all actions instead of one for each.
         options: As of `Seat`: size, settle, policy, ask.
     """
-    return tools(Seat.of(desktop, **options).viewport.model, single=single)
+    return tools(AsyncSeat.of(desktop, **options).viewport.model, single=single)
 
 
-def run(desktop: Desktop | Seat, payload: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+def run(desktop: Desktop | Seat, payload: object, **options: Any) -> dict[str, Any]:
     """Carry a `tools/call` out.
 
     Args:
@@ -60,11 +58,7 @@ def run(desktop: Desktop | Seat, payload: Mapping[str, Any], **options: Any) -> 
     return encode(seat.carry_out(call))
 
 
-async def run_async(
-    desktop: AnyDesktop,
-    payload: Mapping[str, Any],
-    **options: Any,
-) -> dict[str, Any]:
+async def run_async(desktop: AnyDesktop, payload: object, **options: Any) -> dict[str, Any]:
     """As `run`, cancellable."""
     seat = AsyncSeat.of(desktop, **{"provider": "mcp", **options})
     return await seat.run(lambda there: run(there, payload))

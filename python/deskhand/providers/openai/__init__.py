@@ -2,14 +2,17 @@
 
 With the `openai` package, or any other client of the Responses API:
 
-    response = client.responses.create(model=..., input=task, tools=[openai.declare(desktop)])
-    while items := openai.respond(seat, response):
+    from deskhand.providers import openai as deskhand_openai
+
+    client = openai.OpenAI()
+    response = client.responses.create(model=..., input=task, tools=[deskhand_openai.declare(desktop)])
+    while items := deskhand_openai.respond(seat, response):
         response = client.responses.create(..., previous_response_id=response.id, input=items)
 
 With `openai-agents` (`pip install 'deskhand[openai]'`):
 
-    tool = openai.tool(desktop)
-    config = RunConfig(call_model_input_filter=openai.input_filter(tool))
+    tool = deskhand_openai.tool(desktop)
+    config = RunConfig(call_model_input_filter=deskhand_openai.input_filter(tool))
     result = await Runner.run(Agent(name="desk", tools=[tool]), task, run_config=config)
 
 OpenAI's `computer_call_output` has no place for an error. What could not be done is shown by the screen as it is, and told by a
@@ -69,7 +72,7 @@ __all__ = [
     "run_shell",
     "run_shell_async",
     "safety_check",
-    "shell",
+    "shell_executor",
     "sync_computer",
     "tool",
 ]
@@ -150,14 +153,14 @@ def safety_check(desktop: Desktop | AsyncDesktop | None) -> SafetyHook:
     return made
 
 
-def shell(session: AnyShell) -> ShellExecutor:
+def shell_executor(shell: AnyShell) -> ShellExecutor:
     """The executor of an `agents.ShellTool` or an `agents.LocalShellTool`.
 
     Args:
-        session: What runs the commands: something with `run(command, timeout)`, or a desktop with a container.
+        shell: What runs the commands: something with `run(command, timeout)`, or a desktop with a container.
 
     Raises:
         MissingExtra: openai-agents is not installed.
     """
-    made: ShellExecutor = _sdk().ShellExecutor(session)
+    made: ShellExecutor = _sdk().ShellExecutor(shell)
     return made

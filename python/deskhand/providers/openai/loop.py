@@ -235,7 +235,7 @@ def run_shell(shell: AnyShell | None, payload: object) -> dict[str, Any]:
 
 
 async def run_shell_async(shell: AnyShell | None, payload: object) -> dict[str, Any]:
-    """As `run_shell`, in a thread; cancelling it ends the command under way; see `shells.with_shell`."""
+    """As `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
     return await with_shell(shell, lambda inner: run_shell(inner, payload))
 
 

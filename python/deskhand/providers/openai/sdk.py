@@ -337,7 +337,7 @@ def _is_output(item: Any) -> bool:
 
 
 class ShellExecutor:
-    """Runs the commands of a `ShellTool` or a `LocalShellTool`; see `deskhand.providers.openai.shell`."""
+    """Runs the commands of a `ShellTool` or a `LocalShellTool`; see `deskhand.providers.openai.shell_executor`."""
 
     def __init__(self, session: AnyShell) -> None:
         """Use a shell."""

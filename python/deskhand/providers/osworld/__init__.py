@@ -91,7 +91,7 @@ def decode_result(payload: object, call: Call) -> Result:
     return Result(call=call, picture=None if picture is None else Picture(picture), error=error)
 
 
-def declare(desktop: Desktop | Seat, *, space: str = "computer_13", **options: Any) -> dict[str, Any]:
+def declare(desktop: AnyDesktop, *, space: str = "computer_13", **options: Any) -> dict[str, Any]:
     """What OSWorld's environment is made with: its action space and its screen's size.
 
     Args:
@@ -104,7 +104,7 @@ def declare(desktop: Desktop | Seat, *, space: str = "computer_13", **options: A
     """
     if space not in SPACES:
         raise ActionError(f"an action space is one of {', '.join(SPACES)}, not {space!r}")
-    return {"action_space": space, "screen_size": tuple(Seat.of(desktop, **options).viewport.model)}
+    return {"action_space": space, "screen_size": tuple(AsyncSeat.of(desktop, **options).viewport.model)}
 
 
 def run(desktop: Desktop | Seat, payload: object, *, instruction: str | None = None, **options: Any) -> dict[str, Any]:
@@ -130,8 +130,9 @@ def run(desktop: Desktop | Seat, payload: object, *, instruction: str | None = N
     return encode(seat.carry_out(call), instruction=instruction)
 
 
-async def run_async(desktop: AnyDesktop, payload: object, **options: Any) -> dict[str, Any]:
+async def run_async(
+    desktop: AnyDesktop, payload: object, *, instruction: str | None = None, **options: Any
+) -> dict[str, Any]:
     """As `run`, cancellable."""
-    instruction = options.pop("instruction", None)
     seat = AsyncSeat.of(desktop, **{"provider": "osworld", **options})
     return await seat.run(lambda there: run(there, payload, instruction=instruction))

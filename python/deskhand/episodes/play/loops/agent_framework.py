@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
 from deskhand.episodes.play.loops import chosen, made, tell
-from deskhand.providers import agent_framework
+from deskhand.providers import agent_framework as deskhand_agent_framework
 from deskhand.providers.session import Seat
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
         while True:
             used = response.usage_details or {}
             tell(episode, response.text, (used.get("input_token_count"), used.get("output_token_count")))
-            answers = await agent_framework.respond_async(seat, response)
+            answers = await deskhand_agent_framework.respond_async(seat, response)
             if not answers:
                 return str(response.text)
             response = await worker.run(answers, session=session)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
 from deskhand.episodes.play.loops import chosen, made, tell
-from deskhand.providers import anthropic
+from deskhand.providers import anthropic as deskhand_anthropic
 
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
@@ -24,7 +24,9 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
     name = chosen(model, _MODEL)
 
     def act(episode: Episode) -> str:
-        tools = [anthropic.toolset(episode.desktop, confirm=lambda _: True, size=anthropic.tier(name))]
+        tools = [
+            deskhand_anthropic.toolset(episode.desktop, confirm=lambda _: True, size=deskhand_anthropic.tier(name))
+        ]
         messages = [{"role": "user", "content": episode.instruction}]
         runner = api.beta.messages.tool_runner(model=name, max_tokens=_LONGEST_ANSWER, tools=tools, messages=messages)
         said = ""

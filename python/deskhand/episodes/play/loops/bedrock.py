@@ -33,6 +33,6 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
             tell(episode, said, (used.get("inputTokens"), used.get("outputTokens")))
             if answer["stopReason"] != "tool_use":
                 return said
-            messages.append(bedrock.run(episode.desktop, answer))
+            messages.append(bedrock.respond(episode.desktop, answer))
 
     return act

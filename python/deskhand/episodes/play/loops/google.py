@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
 from deskhand.episodes.play.loops import chosen, made, tell
-from deskhand.providers import google
+from deskhand.providers import google as deskhand_google
 from deskhand.providers.session import Seat
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
         seat = Seat(episode.desktop)
         picture = types.Part.from_bytes(data=seat.look().data, mime_type="image/png")
         contents = [types.Content(role="user", parts=[types.Part(text=episode.instruction), picture])]
-        config = types.GenerateContentConfig(tools=[google.declare(episode.desktop)])
+        config = types.GenerateContentConfig(tools=[deskhand_google.declare(episode.desktop)])
         while True:
             turn = api.models.generate_content(model=name, contents=contents, config=config)
             used = turn.usage_metadata
@@ -36,11 +36,11 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
             parts = (turn.candidates[0].content.parts or []) if turn.candidates and turn.candidates[0].content else []
             said = "".join(part.text for part in parts if part.text and not part.thought)
             tell(episode, said, (0, 0) if used is None else _used(used))
-            answer = google.answer(seat, turn)
+            answer = deskhand_google.respond(seat, turn)
             if answer is None:
                 return said or None
             contents += [turn.candidates[0].content, answer]
-            google.thin(contents)
+            deskhand_google.thin(contents)
 
     return act
 

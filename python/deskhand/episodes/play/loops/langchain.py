@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
 from deskhand.episodes.play.loops import chosen, made, tell
-from deskhand.providers import langchain
+from deskhand.providers import langchain as deskhand_langchain
 
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
@@ -23,7 +23,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
     chat = client or made("langchain", lambda: _chat(name))
 
     def act(episode: Episode) -> str:
-        tools = {tool.name: tool for tool in langchain.tools(episode.desktop, size="openai")}
+        tools = {tool.name: tool for tool in deskhand_langchain.tools(episode.desktop, size="openai")}
         bound = chat.bind_tools(list(tools.values()))
         said: list[Any] = [messages.HumanMessage(episode.instruction)]
         while True:

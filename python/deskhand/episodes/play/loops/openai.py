@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
 from deskhand.episodes.play.loops import chosen, made, tell
-from deskhand.providers import openai
+from deskhand.providers import openai as deskhand_openai
 from deskhand.providers.session import Seat
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
 
     def act(episode: Episode) -> str:
         seat = Seat(episode.desktop, size="openai")
-        request: dict[str, Any] = {"model": name, "tools": [openai.declare(seat)], "truncation": "auto"}
+        request: dict[str, Any] = {"model": name, "tools": [deskhand_openai.declare(seat)], "truncation": "auto"}
         response = api.responses.create(**request, input=episode.instruction)
         while True:
             usage = response.usage
             tell(episode, response.output_text, (0, 0) if usage is None else (usage.input_tokens, usage.output_tokens))
-            answers = openai.respond(seat, response)
+            answers = deskhand_openai.respond(seat, response)
             if not answers:
                 return str(response.output_text)
             response = api.responses.create(**request, input=answers, previous_response_id=response.id)

@@ -1,0 +1,32 @@
+"""LangChain's tool calls of our own actions carried out at a desktop. What must never appear here: the SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from deskhand.errors import ActionError
+from deskhand.providers.langchain.wire import decode
+
+if TYPE_CHECKING:
+    from deskhand.providers.session import Seat
+    from deskhand.providers.values import Result
+
+__all__ = ["answered"]
+
+
+def answered(seat: Seat, payload: object) -> Result:
+    """What comes of a tool call; of one that cannot be read, why.
+
+    Raises:
+        DesktopLost: There is no desktop any more.
+    """
+    try:
+        call = decode(payload, seat.viewport)
+    except ActionError as error:
+        given = payload if isinstance(payload, Mapping) else {}
+        number, name = given.get("id"), given.get("name")
+        return seat.unreadable(
+            error, id=number if isinstance(number, str) else None, name=name if isinstance(name, str) else None
+        )
+    return seat.carry_out(call)
