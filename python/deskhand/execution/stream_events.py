@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from deskhand.execution.chunks import gemini_text, inside_thinking
 
-if TYPE_CHECKING:
-    from deskhand.execution.types import FunctionCallInfo, ProviderChunk, ProviderResponse, RequestFunctionCall
+# At run time too: `typing.get_type_hints` looks the types of fields up here.
+from deskhand.execution.types import (  # noqa: TC001
+    FunctionCallInfo,
+    ProviderChunk,
+    ProviderResponse,
+    RequestFunctionCall,
+)
 
 __all__ = [
     "AgentSwitch",
