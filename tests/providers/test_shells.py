@@ -67,8 +67,8 @@ PROVIDERS = {
     ),
     "bedrock": Provider(
         _of_converse,
-        lambda desktop, shell, call: bedrock.run(desktop, call, shell=shell),
-        lambda desktop, shell, call: bedrock.run_async(desktop, call, shell=shell),
+        lambda desktop, shell, call: bedrock.respond(desktop, call, shell=shell),
+        lambda desktop, shell, call: bedrock.respond_async(desktop, call, shell=shell),
         lambda answer: answer["content"][0]["toolResult"]["content"][0]["text"],
     ),
     "bedrock's agents": Provider(
