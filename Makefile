@@ -9,7 +9,7 @@ PACKAGES := tools/packages.txt tools/install-packages
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-docker demo-episodes test check generate deny audit blocks fuzz sanitize bench evidence wheel clean
+.PHONY: help setup demo demo-docker demo-episodes test coverage check generate lock deny audit blocks fuzz sanitize bench evidence wheel clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,11 +24,11 @@ $(VENV)/.packages: $(PACKAGES)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.requirements: pyproject.toml $(VENV)/.packages
+$(VENV)/.requirements: pyproject.toml tools/constraints.txt $(VENV)/.packages
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; \
 		print("\n".join([*p["dependencies"], *(r for extra in e.values() for r in extra)]))' >$(VENV)/requirements.txt
-	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt
+	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt --constraint tools/constraints.txt
 	@touch $@
 
 # google-adk and inspect-ai hold these back; the tests that use them run once more with the newest.
@@ -58,6 +58,12 @@ test: setup ## Run all tests
 	cargo test --workspace --quiet
 	$(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder
 
+coverage: setup ## Which lines of the package the unit tests run; pages in target/coverage/html/
+	@mkdir -p target/coverage
+	$(BIN)/python -m coverage run -m pytest -q tests/unit
+	$(BIN)/python -m coverage report
+	@$(BIN)/python -m coverage html --quiet
+
 check: setup ## Formatting, lints, types (of the sources and of the wheel), stubs, generated files
 	$(BIN)/ruff format --check python bench tests tools demo examples
 	$(BIN)/ruff check python bench tests tools demo examples
@@ -67,7 +73,11 @@ check: setup ## Formatting, lints, types (of the sources and of the wheel), stub
 	$(BIN)/python tools/generate_aio.py --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/codespell python bench rust tests tools demo examples docs *.md
+	$(BIN)/codespell python bench rust tests tools demo examples docs .github *.md
+	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 
 generate: setup ## Write the generated files anew
 	$(BIN)/python tools/generate_aio.py
@@ -75,6 +85,11 @@ generate: setup ## Write the generated files anew
 blocks: setup ## Measure each building block of the imaging engine and of the X11 connection, beside what none gets below
 	cargo bench --package deskhand-imaging --bench blocks
 	cargo bench --package deskhand-capture --bench connection
+
+lock: ## Take the newest versions of all that `make setup` installs into the virtual environment (needs a network)
+	@test -x $(VENV)/lock/bin/uv || { $(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/python -m pip install --quiet uv; }
+	$(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras --strip-extras --no-annotate \
+		--custom-compile-command "make lock" --output-file tools/constraints.txt pyproject.toml
 
 deny: ## Licences, sources and versions of all crates (needs cargo-deny)
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is needed: cargo install --locked cargo-deny" >&2; exit 1; }
