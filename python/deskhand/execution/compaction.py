@@ -39,6 +39,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from deskhand._core.arguments import expect_callable, expect_integer, expect_several
 from deskhand.errors import ActionError, shown
 from deskhand.execution.histories import (
     Message,
@@ -169,8 +170,9 @@ class Compaction:
     def __post_init__(self) -> None:
         """Validate."""
         for name, least in (("limit", 1), ("window", 1), ("keep_pictures", 0)):
-            if getattr(self, name) < least:
-                raise ActionError(f"{name} is {least} or more, not {shown(getattr(self, name))}")
+            expect_integer(f"Compaction: {name}", getattr(self, name), least)
+        expect_callable("Compaction: priority", self.priority)
+        expect_callable("Compaction: count", self.count)
         if self.strategy is CompactionStrategy.SUMMARIZE and self.summarize is None:
             raise ActionError("to summarize, give summarize=, which asks a model for a summary")
 
@@ -241,6 +243,7 @@ class _History:
 
     def __init__(self, messages: Sequence[Message], plan: Compaction) -> None:
         self.plan = plan
+        messages = expect_several("compact: messages", messages)
         before = [plan.count(message) for message in messages]
         self.messages, self.pictures_removed = _without_old_pictures(messages, sum(before), plan)
         removed = self.pictures_removed

@@ -42,6 +42,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from deskhand._core.arguments import expect, expect_callable, expect_integer, expect_mapping, expect_several
 from deskhand._native import Interrupted
 from deskhand.errors import ActionError, BadPlan, DeskhandError, shown
 from deskhand.execution.functions import desktop_functions, functions_of
@@ -79,7 +80,8 @@ def failed(results: Mapping[str, ExecutionResult]) -> bool:
 
 def succeeded(results: Mapping[str, ExecutionResult]) -> bool:
     """A condition: all calls that a call depends on have succeeded, as where there is no condition."""
-    return all(result.status is ExecutionStatus.SUCCESS for result in results.values())
+    every = expect_mapping("succeeded: results", results).values()
+    return all(expect("each of results", result, ExecutionResult).status is ExecutionStatus.SUCCESS for result in every)
 
 
 @dataclass(slots=True)
@@ -125,10 +127,10 @@ class Executor:
         Raises:
             ActionError: Two functions have one name, `parallel` is less than 1, or `remembered` less than 0.
         """
-        if parallel < 1:
-            raise ActionError(f"parallel is 1 or more, not {shown(parallel)}")
-        if remembered < 0:
-            raise ActionError(f"remembered is 0 or more, not {shown(remembered)}")
+        expect_integer("Executor: parallel", parallel, 1)
+        expect_integer("Executor: remembered", remembered, 0)
+        expect_callable("Executor: sleep", sleep)
+        expect_callable("Executor: random", random)
         self._functions: dict[str, Function] = {}
         for function in (*functions_of(functions), *(() if desktops is None else desktop_functions(desktops))):
             if self._functions.setdefault(function.name, function) is not function:
@@ -257,10 +259,12 @@ class Run:
             BadPlan: It cannot be carried out as it is.
         """
         self.events: list[ExecutionEvent] = []
-        self._executor = executor
-        self._given = list(calls)
+        self._executor = expect("Run: executor", executor, Executor)
+        self._given = [
+            expect("each of calls", call, RequestFunctionCall) for call in expect_several("execute: calls", calls)
+        ]
         self._agent_id = agent_id
-        self._when = dict(when)
+        self._when = dict(expect_mapping("execute: when", when))
         for name, condition in self._when.items():
             if not callable(condition):
                 raise BadPlan(f"the condition of {shown(name)} is a function, not {shown(condition)}", (str(name),))
@@ -269,9 +273,9 @@ class Run:
         for call in self._given:
             self._same.setdefault(call.id, []).append(call)
         self._schedule = Schedule(
-            calls,
+            self._given,
             strategy,
-            known=executor._known(calls),  # noqa: SLF001 # the executor's other half
+            known=executor._known(self._given),  # noqa: SLF001 # the executor's other half
             lane=executor._lane,  # noqa: SLF001
             width=executor._parallel,  # noqa: SLF001
             conditional=self._when.keys(),

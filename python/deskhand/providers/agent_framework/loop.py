@@ -10,6 +10,7 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect_callable
 from deskhand.errors import ActionError
 from deskhand.providers.agent_framework import content as contents
 from deskhand.providers.agent_framework.shells import decode_shell, encode_shell
@@ -176,4 +177,5 @@ async def run_shell_async(
     how: Callable[[AnyShell | None, object], Any] = run_shell,
 ) -> Any:
     """As `run_shell`, in a thread; cancelling it ends the command under way; see `shells.with_shell`."""
+    expect_callable("run_shell_async: how", how)
     return await with_shell(shell, lambda inner: how(inner, payload))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect_callable, expect_several, expect_texts
 from deskhand._core.extras import load
 from deskhand.errors import ActionError
 from deskhand.providers.google.wire import (
@@ -124,9 +125,12 @@ def run_turn(
     did not arrive. The others are answered as not carried out. For the rest see `run`.
     """
     seat = Seat.of(desktop, **{"provider": PROVIDER, **options})
+    if url is not None:
+        expect_callable("run_turn: url", url)
+    excluded = expect_texts("run_turn: excluded", excluded)
     answers: list[dict[str, Any]] = []
     failed = False
-    for payload in map(_plain, payloads):
+    for payload in map(_plain, expect_several("run_turn: payloads", payloads)):
         result = _result(seat, payload, excluded, stopped=failed)
         failed = failed or result.error is not None
         answers.append(encode(result, url=UNKNOWN_URL if url is None else url()))
@@ -149,7 +153,7 @@ async def run_turn_async(
 ) -> list[dict[str, Any]]:
     """As `run_turn`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     seat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
-    given = list(payloads)
+    given = expect_several("run_turn: payloads", payloads)
     return await seat.run(lambda inner: run_turn(inner, given, excluded=excluded, url=url))
 
 
