@@ -125,7 +125,7 @@ class DeskhandError(Exception):
             message: What happened, and where.
             hint: What to do next, which is added to it.
         """
-        self.message = f"{message}: {hint}" if hint else message
+        self.message: str = f"{message}: {hint}" if hint else message
         super().__init__(self.message)
 
     def note_progress(self, index: int, action: str, done: int) -> Self:
@@ -272,9 +272,9 @@ class FileError(DeskhandError, OSError):
     def __init__(self, what: str, filename: str, error: OSError) -> None:
         reason = error.strerror or str(error)
         super().__init__(f"{what} {shown(filename)}: {reason}")
-        self.errno = error.errno
-        self.strerror = reason
-        self.filename = filename
+        self.errno: int | None = error.errno
+        self.strerror: str | None = reason
+        self.filename: str = filename
 
     # Python keeps an OSError's attributes beside its dictionary.
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
@@ -412,16 +412,14 @@ class LaunchFailed(DeskhandError):
     """
 
     def __init__(self, awaited: str, seconds: float, log_tail: str = "", hint: str = "") -> None:
-        nothing_started = not seconds and not log_tail.strip()
-        waited = f" in {seconds:.3g} s" if seconds else ""
-        super().__init__(
-            f"{awaited} is not available" if nothing_started else f"{awaited} did not come up{waited}", hint
-        )
-        if not nothing_started:
-            self.message += (
-                f"\n--- last output ---\n{log_tail.rstrip()}" if log_tail.strip() else " (it wrote no output)"
-            )
-            self.args = (self.message,)
+        log = log_tail.strip()
+        if seconds or log:
+            waited = f" in {seconds:.3g} s" if seconds else ""
+            told = f"{awaited} did not come up{waited}" + (f": {hint}" if hint else "")
+            super().__init__(told + (f"\n--- last output ---\n{log_tail.rstrip()}" if log else " (it wrote no output)"))
+        else:
+            # Nothing was started.
+            super().__init__(f"{awaited} is not available", hint)
         self.awaited = awaited
         self.seconds = seconds
         self.log_tail = log_tail
