@@ -22,6 +22,7 @@
     ├── PolicyDenied               the action is valid, and not allowed here
     ├── DeskhandTimeout            what was waited for did not come in time; a TimeoutError too
     │   └── PoolExhausted          no desktop of a pool was free
+    ├── FileError                  a file could not be opened, read or written; an OSError too
     ├── MissingExtra               an optional package is not installed; an ImportError too
     ├── EpisodeError               a run of episodes cannot be begun, gone on with or read
     │   ├── TaskError              a task is wrong; carries its name
@@ -44,10 +45,11 @@ with its attributes, because episodes send errors between processes.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = [
     "ActionError",
@@ -60,6 +62,7 @@ __all__ = [
     "DeskhandTimeout",
     "DesktopLost",
     "EpisodeError",
+    "FileError",
     "ImagingError",
     "InputBlocked",
     "LaunchFailed",
@@ -95,7 +98,8 @@ def _restore(cls: type[DeskhandError], args: tuple[object, ...], state: dict[str
     error = cls.__new__(cls, *args)
     # OSError's `__new__`, which a TimeoutError has, leaves them to `__init__`.
     error.args = args
-    error.__dict__.update(state)
+    for name, value in state.items():
+        setattr(error, name, value)
     return error
 
 
@@ -121,7 +125,7 @@ class DeskhandError(Exception):
             message: What happened, and where.
             hint: What to do next, which is added to it.
         """
-        self.message = f"{message}: {hint}" if hint else message
+        self.message: str = f"{message}: {hint}" if hint else message
         super().__init__(self.message)
 
     def note_progress(self, index: int, action: str, done: int) -> Self:
@@ -256,6 +260,41 @@ class DeskhandTimeout(DeskhandError, TimeoutError):
     """What a call waited for did not come in time."""
 
 
+class FileError(DeskhandError, OSError):
+    """A file could not be opened, read or written.
+
+    Attributes:
+        errno: The system's number of what was wrong.
+        strerror: The same in words.
+        filename: The file.
+    """
+
+    def __init__(self, what: str, filename: str, error: OSError) -> None:
+        reason = error.strerror or str(error)
+        super().__init__(f"{what} {shown(filename)}: {reason}")
+        self.errno: int | None = error.errno
+        self.strerror: str | None = reason
+        self.filename: str = filename
+
+    # Python keeps an OSError's attributes beside its dictionary.
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
+        """Pickle these too."""
+        restore, (kind, args, state) = super().__reduce__()
+        own = {"errno": self.errno, "strerror": self.strerror, "filename": self.filename}
+        return restore, (kind, args, {**vars(self), **own} if state else own)
+
+
+@contextlib.contextmanager
+def files_named(what: str, path: object) -> Iterator[None]:
+    """Around what is done with a file: what the system refuses is a `FileError`."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, DeskhandError):
+            raise
+        raise FileError(what, str(path), error) from error
+
+
 class MissingExtra(DeskhandError, ImportError):
     """An optional package is not installed; the message has the command that installs it.
 
@@ -373,16 +412,14 @@ class LaunchFailed(DeskhandError):
     """
 
     def __init__(self, awaited: str, seconds: float, log_tail: str = "", hint: str = "") -> None:
-        nothing_started = not seconds and not log_tail.strip()
-        waited = f" in {seconds:.3g} s" if seconds else ""
-        super().__init__(
-            f"{awaited} is not available" if nothing_started else f"{awaited} did not come up{waited}", hint
-        )
-        if not nothing_started:
-            self.message += (
-                f"\n--- last output ---\n{log_tail.rstrip()}" if log_tail.strip() else " (it wrote no output)"
-            )
-            self.args = (self.message,)
+        log = log_tail.strip()
+        if seconds or log:
+            waited = f" in {seconds:.3g} s" if seconds else ""
+            told = f"{awaited} did not come up{waited}" + (f": {hint}" if hint else "")
+            super().__init__(told + (f"\n--- last output ---\n{log_tail.rstrip()}" if log else " (it wrote no output)"))
+        else:
+            # Nothing was started.
+            super().__init__(f"{awaited} is not available", hint)
         self.awaited = awaited
         self.seconds = seconds
         self.log_tail = log_tail

@@ -136,10 +136,10 @@ def _names(module: str) -> dict[str, Any]:
         try:
             exec(compile(ast.Module([node], []), module, "exec"), found)  # our own imports
         except ImportError:
-            # A name that the other module, too, has only for a type checker.
             assert isinstance(node, ast.ImportFrom)
-            assert node.module
-            found |= {each.name: _names(node.module)[each.name] for each in node.names}
+            # A name that the other module, too, has only for a type checker, or one of an SDK that is not here.
+            there = _names(node.module) if sys.modules.get(node.module or "") else {}
+            found |= {each.name: there.get(each.name, Any) for each in node.names}
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ from deskhand import (
     ClassPolicy,
     Desktop,
     Drag,
+    FileError,
     Guard,
     KeyPress,
     LeftClick,
@@ -413,3 +415,25 @@ def test_command(path: Path) -> None:
         1,
         f"{path}: broken at line 3: it does not follow the record before it; 2 records before it are whole\n",
     )
+
+
+def test_a_file_that_cannot_be_used_is_told_by_its_name(path: Path) -> None:
+    below = path.parent / "none" / "log"
+    for use in (AuditLog, verify):
+        with pytest.raises(FileError, match="No such file") as caught:
+            use(below)
+        assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(below))
+
+
+def test_a_full_disk_is_told_by_the_logs_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_file: int, _data: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with AuditLog(path) as log:
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(FileError, match="No space left") as caught:
+            log.write("test")
+        monkeypatch.undo()
+        log.write("test")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
+    assert verify(path).broken is None

@@ -21,6 +21,7 @@ from deskhand.errors import (
     DeskhandTimeout,
     DesktopLost,
     EpisodeError,
+    FileError,
     ImagingError,
     InputBlocked,
     LaunchFailed,
@@ -62,6 +63,11 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
     (ProtocolViolation("m"), BackendError, {"message": "m"}),
     (ServerSilent("the X server has not answered for 3 s"), BackendError, {}),
     (DeskhandTimeout("waited 5 s for the window"), TimeoutError, {"message": "waited 5 s for the window"}),
+    (
+        FileError("cannot write", "log", OSError(28, "No space left on device")),
+        OSError,
+        {"errno": 28, "strerror": "No space left on device", "filename": "log"},
+    ),
     (MissingExtra("agents", "openai"), ImportError, {"package": "agents", "extra": "openai"}),
     (Reconnected("vnc://h:5901", "reset", 2), BackendError, {"target": "vnc://h:5901", "reason": "reset", "epoch": 2}),
     (DesktopLost("oom", "killed"), BackendError, {"cause": "oom", "detail": "killed"}),
@@ -115,6 +121,7 @@ def test_round_trip(error: DeskhandError, failed_at: int | None, through: object
     again = through(error)  # type: ignore[operator]
     assert type(again) is type(error)
     assert vars(again) == vars(error)
+    assert getattr(again, "errno", None) == getattr(error, "errno", None)
     assert again.args == error.args
     assert str(again) == str(error)
 
@@ -154,6 +161,10 @@ def test_round_trip(error: DeskhandError, failed_at: int | None, through: object
             "no desktop became free in 2.5 s (4 of 4 in use, 1 others waiting): make the pool larger",
         ),
         (PoolExhausted(0.0, 4, 4, 0), "too many callers wait for a desktop (4 of 4 in use)"),
+        (
+            FileError("cannot write", "log", OSError(28, "No space left on device")),
+            "cannot write 'log': No space left on device",
+        ),
         (MissingExtra("agents", "openai"), "agents is not installed: pip install 'deskhand[openai]'"),
         (UnsupportedAction("vnc", "zoom"), "vnc does not support the action 'zoom'"),
     ],

@@ -152,7 +152,7 @@ def test_back_off() -> None:
     assert [backoff.delay(n, 1) for n in (1, 2, 6)] == [0.25, 0.5, 4]
     assert backoff.delay(3, 0.5) == 1.5
     for wrong in ({"first": -1}, {"factor": 0.5}, {"cap": -1}, {"jitter": 1.5}, {"jitter": float("nan")}):
-        with pytest.raises(ActionError, match="back-off"):
+        with pytest.raises(ActionError, match=f"Backoff: {next(iter(wrong))} is a number"):
             Backoff(**wrong)
 
 
@@ -229,7 +229,7 @@ def test_what_was_returned_is_forgotten_and_that_it_was_made_is_not() -> None:
     assert first == ExecutionResult(SUCCESS, None, "it was made before, and what it returned is not kept any more")
     assert isinstance(last.result, Picture)
     assert dependent.status is SUCCESS
-    with pytest.raises(ActionError, match="remembered is 0 or more, not -1"):
+    with pytest.raises(ActionError, match="remembered is an integer of at least 0, not -1"):
         Executor(remembered=-1)
 
 

@@ -24,6 +24,8 @@ __all__ = [
     "expect_flag",
     "expect_integer",
     "expect_like",
+    "expect_mapping",
+    "expect_number",
     "expect_path",
     "expect_region",
     "expect_seconds",
@@ -122,6 +124,17 @@ def expect_several(what: str, values: object) -> tuple[Any, ...]:
     return tuple(values)
 
 
+def expect_mapping(what: str, value: object) -> Mapping[Any, Any]:
+    """A mapping, such as a dictionary.
+
+    Raises:
+        ActionError: It is none.
+    """
+    if not isinstance(value, Mapping):
+        raise ActionError(f"{what} is a mapping, not {shown(value)}")
+    return value
+
+
 def expect_path(what: str, value: object) -> str:
     """A path, as text or not. An empty one would be the current directory.
 
@@ -175,6 +188,17 @@ def expect_amount(what: str, value: object) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ActionError(f"{what} is a number greater than 0, not {shown(value)}")
+    return value
+
+
+def expect_number(what: str, value: object, least: float, most: float) -> float:
+    """A number within bounds.
+
+    Raises:
+        ActionError: It is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise ActionError(f"{what} is a number from {least:g} to {most:g}, not {shown(value)}")
     return value
 
 

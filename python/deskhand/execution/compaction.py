@@ -36,6 +36,7 @@ import dataclasses
 import inspect
 from typing import TYPE_CHECKING, Any, cast
 
+from deskhand._core.arguments import expect_several
 from deskhand.errors import ActionError, shown
 from deskhand.execution.compaction_options import LEFT_OUT, SUMMARY, Compacted, Compaction, Summarize, is_summary
 from deskhand.execution.histories import (
@@ -131,6 +132,7 @@ class _History:
 
     def __init__(self, messages: Sequence[Message], plan: Compaction) -> None:
         self.plan = plan
+        messages = expect_several("compact: messages", messages)
         before = [plan.count(message) for message in messages]
         self.messages, self.pictures_removed = _without_old_pictures(messages, sum(before), plan)
         removed = self.pictures_removed

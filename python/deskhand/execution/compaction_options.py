@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from deskhand.errors import ActionError, shown
+from deskhand._core.arguments import expect_callable, expect_integer
+from deskhand.errors import ActionError
 from deskhand.execution.histories import (
     Message,
     has_calls,
@@ -121,8 +122,9 @@ class Compaction:
     def __post_init__(self) -> None:
         """Validate."""
         for name, least in (("limit", 1), ("window", 1), ("keep_pictures", 0)):
-            if getattr(self, name) < least:
-                raise ActionError(f"{name} is {least} or more, not {shown(getattr(self, name))}")
+            expect_integer(f"Compaction: {name}", getattr(self, name), least)
+        expect_callable("Compaction: priority", self.priority)
+        expect_callable("Compaction: count", self.count)
         if self.strategy is CompactionStrategy.SUMMARIZE and self.summarize is None:
             raise ActionError("to summarize, give summarize=, which asks a model for a summary")
 

@@ -26,9 +26,11 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from deskhand._core.arguments import expect, expect_callable, expect_integer, expect_several
 from deskhand.errors import ActionError, shown
 from deskhand.execution.chunks import is_of_a_format
 from deskhand.execution.compaction import compacted
+from deskhand.execution.executor import Executor
 from deskhand.execution.remembered import messages_of
 from deskhand.execution.stream_events import (
     AgentSwitch,
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
     from deskhand.execution.compaction_options import Compaction
-    from deskhand.execution.executor import Executor
     from deskhand.execution.histories import Message
 
 __all__ = ["Ask", "Conversation", "Turn"]
@@ -140,8 +141,9 @@ class Conversation:
         """
         if compaction is not None and messages is None:
             raise ActionError("a compaction needs the conversation: give messages=, if only []")
-        if max_turns < 1:
-            raise ActionError(f"max_turns is 1 or more, not {shown(max_turns)}")
+        expect_integer("Conversation: max_turns", max_turns, 1)
+        expect("Conversation: executor", executor, Executor)
+        expect_callable("Conversation: ask", ask)
         self._ask = ask
         self._executor = executor
         self._agent_id = agent_id
@@ -149,7 +151,7 @@ class Conversation:
         self._switchboard = switchboard or Switchboard()
         self._max_turns = max_turns
         self._messages = messages
-        self.messages: tuple[Message, ...] = tuple(messages or ())
+        self.messages: tuple[Message, ...] = expect_several("Conversation: messages", messages or ())
         self._compaction = compaction
 
     async def stream(self) -> AsyncIterator[StreamEvent]:

@@ -38,7 +38,8 @@ import asyncio
 import random as randomness
 from typing import TYPE_CHECKING
 
-from deskhand.errors import ActionError, shown
+from deskhand._core.arguments import expect, expect_callable, expect_integer, expect_mapping
+from deskhand.errors import ActionError
 from deskhand.execution.functions import desktop_functions, functions_of
 from deskhand.execution.retries import Backoff
 from deskhand.execution.run import ExecutionEvent, ExecutorState, Run, When
@@ -59,7 +60,8 @@ def failed(results: Mapping[str, ExecutionResult]) -> bool:
 
 def succeeded(results: Mapping[str, ExecutionResult]) -> bool:
     """A condition: all calls that a call depends on have succeeded, as where there is no condition."""
-    return all(result.status is ExecutionStatus.SUCCESS for result in results.values())
+    every = expect_mapping("succeeded: results", results).values()
+    return all(expect("each of results", result, ExecutionResult).status is ExecutionStatus.SUCCESS for result in every)
 
 
 class Executor:
@@ -95,10 +97,10 @@ class Executor:
         Raises:
             ActionError: Two functions have one name, `parallel` is less than 1, or `remembered` less than 0.
         """
-        if parallel < 1:
-            raise ActionError(f"parallel is 1 or more, not {shown(parallel)}")
-        if remembered < 0:
-            raise ActionError(f"remembered is 0 or more, not {shown(remembered)}")
+        expect_integer("Executor: parallel", parallel, 1)
+        expect_integer("Executor: remembered", remembered, 0)
+        expect_callable("Executor: sleep", sleep)
+        expect_callable("Executor: random", random)
         named: dict[str, Function] = {}
         for function in (*functions_of(functions), *(() if desktops is None else desktop_functions(desktops))):
             if named.setdefault(function.name, function) is not function:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from deskhand._core.arguments import expect_several
 from deskhand.actions import ACTIONS
 from deskhand.desktop.desktop import core_of
 from deskhand.errors import ActionError, shown
@@ -238,7 +239,8 @@ def functions_of(functions: Functions) -> list[Function]:
     """What was given, as functions that calls may name."""
     if isinstance(functions, Mapping):
         return [Function(call, name) for name, call in functions.items()]
-    return [given if isinstance(given, Function) else Function(given) for given in functions]
+    several = expect_several("Executor: functions", functions)
+    return [given if isinstance(given, Function) else Function(given) for given in several]
 
 
 def _is_coroutine(call: Callable[..., Any]) -> bool:

@@ -14,14 +14,13 @@ desktop (or of another function, which gets the action as its argument `action`)
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from deskhand._core.arguments import expect
 from deskhand.errors import BadPlan, shown
+from deskhand.execution.stream_events import ToolCallStreamChunk
 from deskhand.execution.tool_calls import AIToolCall, CUAction
 from deskhand.execution.types import ExecutionStatus, RequestFunctionCall
-
-if TYPE_CHECKING:
-    from deskhand.execution.stream_events import ToolCallStreamChunk
 
 __all__ = ["failed_request", "request_of", "whole_arguments"]
 
@@ -48,6 +47,7 @@ def request_of(
         _check_local(call)
         name, given, call_id = call.name, call.arguments_as_str, call.call_id
     else:
+        expect("request_of: call", call, ToolCallStreamChunk)
         name, given, call_id = call.function_name or "", call.arguments or "{}", call.id
     found = whole_arguments(given)
     if isinstance(found, str):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deskhand._core.arguments import LONGEST, expect_number, expect_seconds
 from deskhand.errors import ActionError, DesktopLost, PolicyDenied
 
 __all__ = ["Backoff", "is_hopeless"]
@@ -37,10 +38,10 @@ class Backoff:
 
     def __post_init__(self) -> None:
         """Validate."""
-        if not (self.first >= 0 and self.cap >= 0 and self.factor >= 1 and 0 <= self.jitter <= 1):
-            raise ActionError(
-                f"a back-off has first and cap of 0 or more, factor of 1 or more, jitter of 0 to 1: {self}"
-            )
+        expect_seconds("Backoff: first", self.first)
+        expect_number("Backoff: factor", self.factor, 1, LONGEST)
+        expect_seconds("Backoff: cap", self.cap)
+        expect_number("Backoff: jitter", self.jitter, 0, 1)
 
     def delay(self, repetition: int, chance: float) -> float:
         """Seconds to wait.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from deskhand._core.arguments import expect, expect_mapping, expect_several
 from deskhand._native import Interrupted
 from deskhand.errors import ActionError, BadPlan, DeskhandError, shown
 from deskhand.execution.retries import Backoff, is_hopeless
@@ -119,10 +120,12 @@ class Run:
             BadPlan: It cannot be carried out as it is.
         """
         self.events: list[ExecutionEvent] = []
-        self._state = state
-        self._given = list(calls)
+        self._state = expect("Run: state", state, ExecutorState)
+        self._given = [
+            expect("each of calls", call, RequestFunctionCall) for call in expect_several("execute: calls", calls)
+        ]
         self._agent_id = agent_id
-        self._when = dict(when)
+        self._when = dict(expect_mapping("execute: when", when))
         for name, condition in self._when.items():
             if not callable(condition):
                 raise BadPlan(f"the condition of {shown(name)} is a function, not {shown(condition)}", (str(name),))
@@ -131,9 +134,9 @@ class Run:
         for call in self._given:
             self._same.setdefault(call.id, []).append(call)
         self._schedule = Schedule(
-            calls,
+            self._given,
             strategy,
-            known=state.known(calls),
+            known=state.known(self._given),
             lane=state.lane,
             width=state.parallel,
             conditional=self._when.keys(),

@@ -35,6 +35,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect, expect_several
 from deskhand.errors import BadPlan, shown
 from deskhand.execution.types import ExecutionResult, ExecutionStatus, FunctionCallStrategy, RequestFunctionCall
 
@@ -100,7 +101,8 @@ def overall_status(statuses: Collection[ExecutionStatus]) -> ExecutionStatus:
     Returns:
         PENDING until all have ended; then SUCCESS or CANCELLED if all have, PARTIAL if some succeeded, and else FAILURE.
     """
-    kinds = set(statuses)
+    several = expect_several("overall_status: statuses", statuses)
+    kinds = {expect("each of statuses", status, ExecutionStatus) for status in several}
     if ExecutionStatus.PENDING in kinds:
         return ExecutionStatus.PENDING
     if kinds <= {ExecutionStatus.SUCCESS}:

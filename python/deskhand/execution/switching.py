@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from deskhand._core.arguments import expect, expect_mapping, expect_several
 from deskhand.errors import ActionError, shown
 from deskhand.execution.stream_events import AgentSwitch
 from deskhand.execution.types import AgentCapability, AgentSwitchTrigger, SwitchContext
@@ -99,18 +100,19 @@ class Switchboard:
             ActionError: Two agents have one id, or an agent or a trigger is named that there is not.
         """
         self.agents: dict[str, Agent] = {}
-        for agent in agents:
-            if self.agents.setdefault(agent.id, agent) is not agent:
+        for agent in expect_several("Switchboard: agents", agents):
+            if self.agents.setdefault(expect("each of agents", agent, Agent).id, agent) is not agent:
                 raise ActionError(f"two agents have the id {agent.id!r}: name one of them differently")
         if recovery is not None:
             self._check(recovery)
-        for trigger in rules or {}:
+        chosen = expect_mapping("Switchboard: rules", rules or {})
+        for trigger in chosen:
             if trigger not in _WITH_RULES:
                 raise ActionError(f"rules are for {', '.join(kind.name for kind in _WITH_RULES)}, not {shown(trigger)}")
-        self.context: dict[str, Any] = dict(context or {})
+        self.context: dict[str, Any] = dict(expect_mapping("Switchboard: context", context or {}))
         self._recovery = recovery
         self._load = load
-        self._rules = dict(rules or {})
+        self._rules = dict(chosen)
         self._requested: tuple[str, str] | None = None
 
     def request(self, to_agent: str, reason: str = "it was asked for") -> None:
@@ -151,7 +153,7 @@ class Switchboard:
         return None
 
     def _check(self, agent: str) -> None:
-        if agent not in self.agents:
+        if not isinstance(agent, str) or agent not in self.agents:
             raise ActionError(f"there is no agent {shown(agent)}; there are: {', '.join(self.agents) or 'none'}")
 
     def _recover(self, context: SwitchContext) -> tuple[str, str] | None:

@@ -21,6 +21,7 @@ import json
 from abc import ABC, abstractmethod
 from typing import Any, Literal, TypeAlias, get_args
 
+from deskhand._core.arguments import expect
 from deskhand.actions import Action
 from deskhand.errors import ActionError, shown
 
@@ -395,7 +396,7 @@ def computer_use_action(
     Raises:
         ActionError: The action is none of the seventeen, or has what they cannot say (modifiers, repetitions, another button).
     """
-    fields = action.to_dict()
+    fields = expect("computer_use_action: action", action, Action).to_dict()
     made = _OF_TYPE.get(fields.pop("type"))
     if made is None or not fields.keys() <= {spec.name for spec in dataclasses.fields(made)}:
         raise ActionError(f"the normalized actions cannot say {shown(action)}")

@@ -9,6 +9,7 @@ must never appear here: a decision, a secret.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -18,12 +19,13 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from deskhand._core.arguments import expect, expect_callable, expect_flag, expect_path, expect_several
 from deskhand._core.redaction import MASK, Secret
 from deskhand.actions import Action
-from deskhand.errors import ActionError, shown
+from deskhand.errors import ActionError, files_named, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -88,7 +90,7 @@ class AuditLog:
 
         Raises:
             ActionError: The file is no audit log, is somebody else's, or another process writes to it.
-            OSError: It cannot be opened or written.
+            FileError: It cannot be opened or written.
         """
         if texts not in get_args(Texts):
             raise ActionError(f"texts must be full, mac or none, not {shown(texts)}")
@@ -105,9 +107,11 @@ class AuditLog:
         self._head = _START
         self._torn: bytes | None = None
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        self._file = os.open(self.path, flags, 0o600)
+        with files_named("cannot open the audit log", self.path):
+            self._file = os.open(self.path, flags, 0o600)
         try:
-            self._take()
+            with files_named("cannot open the audit log", self.path):
+                self._take()
             self.write("begin", format=1, pid=os.getpid())
         except BaseException:
             os.close(self._file)
@@ -173,9 +177,9 @@ class AuditLog:
             fields: What is in it: plain JSON data. None is left out.
 
         Raises:
-            OSError: It could not be written: the disk is full, or the log was closed.
+            FileError: It could not be written: the disk is full, or the log was closed.
         """
-        with self._lock:
+        with self._lock, files_named("cannot write the audit log", self.path):
             if self._torn is not None:
                 # Who reads it knows then that nothing was taken away there.
                 self._append(b"\n" if self._torn else b"", "recovered", {"torn": _hash(self._torn)})
@@ -183,7 +187,7 @@ class AuditLog:
 
     def _append(self, before: bytes, event: str, fields: dict[str, object]) -> None:
         if self._file < 0:
-            raise OSError(f"the audit log {self.path} is closed")
+            raise OSError(errno.EBADF, "it is closed")
         moment = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="microseconds")
         given = {name: value for name, value in fields.items() if value is not None}
         body = self._body({"time": moment, "event": event}, given, _LONGEST_STRING, _MOST_ITEMS)
@@ -326,8 +330,8 @@ def _checked(line: bytes, prev: str | None) -> dict[str, Any]:
     return dict(record)
 
 
-def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    with open(path, "rb") as file:  # noqa: PTH123 # any path that `open` takes
+def _lines(path: str) -> Iterator[bytes]:
+    with files_named("cannot read the audit log", path), Path(path).open("rb") as file:
         while line := file.readline(_LONGEST_LINE):
             yield line
 
@@ -340,8 +344,10 @@ def verify(path: str | os.PathLike[str], *, head: str | None = None) -> Verifica
         head: A hash that was kept (see `AuditLog.head`): it must be that of one of the records.
 
     Raises:
-        OSError: It cannot be read.
+        ActionError: The path is none.
+        FileError: It cannot be read.
     """
+    path = expect_path("verify: path", path)
     records, last, found = 0, _START, head is None
     torn: bytes | None = None
     number = 0

@@ -16,6 +16,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from deskhand._core.arguments import expect
 from deskhand.desktop.operations import Call, calling
 from deskhand.errors import ActionError, DeskhandError, DesktopLost, PolicyDenied, UnsupportedAction, shown
 from deskhand.providers.edits import Text, inserted, listed, numbered, replaced, text_of
@@ -229,6 +230,7 @@ def carry_out_edit(editor: TextEditor | None, call: EditCall, *, provider: str) 
         DesktopLost: There is no desktop any more.
     """
     denied = False
+    expect("carry_out_edit: call", call, EditCall)
     try:
         if editor is None:
             raise UnsupportedAction("this desktop", call.command, "it was given no text editor")

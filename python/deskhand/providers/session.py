@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from deskhand._core.arguments import expect
 from deskhand._core.geometry import Viewport
 from deskhand._core.sizes import Fit, picture_size
 from deskhand.actions import Action, CursorPosition, Zoom
@@ -72,6 +73,7 @@ class Seat:
             ask: Called where the policy says so, and for what a provider wants confirmed; see `Guard`.
             provider: Whose calls these are.
         """
+        expect("desktop", desktop, Desktop)
         if policy is not None or ask is not None:
             desktop = desktop.also(Guard(policy=policy, ask=ask))
         elif not desktop.judged:

@@ -35,8 +35,8 @@ try:
     from gymnasium import spaces
     from gymnasium.vector import AutoresetMode, SyncVectorEnv
     from gymnasium.vector.utils import iterate
-except ImportError as missing:
-    raise MissingExtra("gymnasium", "gym") from missing
+except ImportError as _missing:
+    raise MissingExtra("gymnasium", "gym") from _missing
 
 from deskhand.episodes.environments.gym_actions import ACTS, KEYS, MODIFIERS, action_of, action_space
 

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deskhand._core.arguments import expect_path
 from deskhand.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def open_ledger(where: str | Path, *, clock: Callable[[], float] = time.monotoni
         LedgerError: It is of another version, damaged, no ledger, or cannot be reached; the message has no password.
         MissingExtra: psycopg is not installed.
     """
-    scheme = _scheme(where)
+    scheme = _scheme(expect_path("open_ledger: where", where))
     if scheme in _POSTGRES:
         # Its driver takes a fifth of a second to import.
         from deskhand.episodes.ledger.postgres import PostgresLedger  # noqa: PLC0415 # see above
@@ -56,7 +57,7 @@ def ledger_name(where: str | Path) -> str:
         LedgerError: It is no address of a ledger.
         MissingExtra: psycopg is not installed.
     """
-    scheme = _scheme(where)
+    scheme = _scheme(expect_path("ledger_name: where", where))
     if scheme in _POSTGRES:
         from deskhand.episodes.ledger.postgres import Address  # noqa: PLC0415 # see above
 

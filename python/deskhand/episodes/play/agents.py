@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect_text
 from deskhand.actions import (
     Action,
     DoubleClick,
@@ -58,7 +59,7 @@ def find_agent(name: str, *, host: bool = False) -> Agent:
     Raises:
         EpisodeError: There is none of that name, or it cannot be loaded.
     """
-    kind, _, rest = name.partition(":")
+    kind, _, rest = expect_text("find_agent: name", name).partition(":")
     if name in _BUILT_IN:
         return {"oracle": _oracle, "nothing": _nothing, "random": _random}[name]
     if kind == "replay" and rest:

@@ -13,18 +13,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from deskhand._core.arguments import expect, expect_path, expect_texts
 from deskhand._native import __version__
 from deskhand.episodes.record import atif, osworld_format
-from deskhand.episodes.record.reader import key_of
+from deskhand.episodes.record.reader import Run, key_of
 from deskhand.episodes.record.transcript_turns import first_frame, turns
 from deskhand.episodes.record.video import write_video
-from deskhand.errors import EpisodeError
+from deskhand.errors import EpisodeError, files_named
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from deskhand.episodes.record.reader import Recording, Run
+    from deskhand.episodes.record.reader import Recording
 
 __all__ = ["FORMATS", "Form", "export"]
 
@@ -60,21 +61,26 @@ def export(
 
     Raises:
         EpisodeError: There is no such episode, there is one of it in the target already, or a program is missing.
+        FileError: The target cannot be written.
     """
     if form not in FORMATS:
         raise EpisodeError(f"there is no form {form!r}; there are: {', '.join(FORMATS)}")
-    root = Path(target)
+    expect("export: run", run, Run)
+    root = Path(expect_path("export: target", target))
+    episodes = expect_texts("export: episodes", episodes or ())
     chosen = [run.recording(name) for name in episodes] if episodes else _counting(run)
     if not chosen:
         raise EpisodeError(f"{run.directory} has no episode to export")
     written = []
-    root.mkdir(parents=True, exist_ok=True)
+    with files_named("cannot make the folder", root):
+        root.mkdir(parents=True, exist_ok=True)
     for number, recording in enumerate(chosen):
         progress(number, len(chosen))
-        if form == "video":
-            written.append(write_video(recording, root / f"{recording.key}.mp4"))
-        else:
-            written.append(_folder(recording, root, _osworld if form == "osworld" else _atif))
+        with files_named(f"cannot export {recording.key} to", root):
+            if form == "video":
+                written.append(write_video(recording, root / f"{recording.key}.mp4"))
+            else:
+                written.append(_folder(recording, root, _osworld if form == "osworld" else _atif))
     progress(len(chosen), len(chosen))
     return written
 

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from deskhand._core.arguments import expect_path
 from deskhand.episodes.ledger import open_ledger
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.record.frame_store import FrameStore
@@ -329,8 +330,8 @@ def open_run(directory: str | os.PathLike[str]) -> Run:
     Raises:
         EpisodeError: It is no run's folder, or of a version that is not known here.
     """
-    path = Path(directory)
-    if not (path / MANIFEST).is_file():
+    path = Path(expect_path("open_run: directory", directory))
+    if not os.path.isfile(path / MANIFEST):  # noqa: PTH113 # False for a name that is too long, too
         raise EpisodeError(f"{path} is no run: it has no {MANIFEST}; give what `deskhand run --out` was given")
     manifest = _mapping(path / MANIFEST)
     if manifest.get("version") != _VERSION:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from PIL import Image
 
+from deskhand._core.arguments import expect_path
 from deskhand._core.formats import data_url
 from deskhand._native import __version__
 from deskhand.episodes.record.reader import key_of, open_run
 from deskhand.episodes.report import plots
 from deskhand.episodes.report.summary import PHASES, Summary, compare, split, summarize
 from deskhand.episodes.report.timeline import Moment, moments
-from deskhand.errors import EpisodeError, MissingExtra
+from deskhand.errors import EpisodeError, MissingExtra, files_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,12 +84,14 @@ def write_report(
 
     Raises:
         EpisodeError: There is no run, or no folder for the page.
+        FileError: The page cannot be written.
         MissingExtra: Jinja or matplotlib is not installed.
     """
     environment = _environment()
-    path = Path(directory) / "report.html" if target is None else Path(target)
+    directory = expect_path("write_report: directory", directory)
+    path = Path(directory) / "report.html" if target is None else Path(expect_path("write_report: target", target))
     # Said before thousands of pictures are read.
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):  # noqa: PTH112 # False for a name that is too long, too
         raise EpisodeError(f"{path.parent} is no directory: there is no place for {path.name}")
     before = None
     if other is not None:
@@ -98,7 +101,8 @@ def write_report(
             before = _Before(earlier_run.directory.resolve().name, earlier_results, beside)
     with open_run(directory) as run:
         text = _filled(environment, run, before, frames=frames, progress=progress)
-    _write(path, text)
+    with files_named("cannot write the page", path):
+        _write(path, text)
     return path
 
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from deskhand._core.arguments import expect_integer, expect_mapping, expect_number, expect_several
+from deskhand.errors import ActionError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -39,7 +42,13 @@ class Interval:
 
 
 def _z(confidence: float) -> float:
-    return _NORMAL.inv_cdf(0.5 + confidence / 2)
+    return _NORMAL.inv_cdf(0.5 + _part(confidence) / 2)
+
+
+def _part(confidence: float) -> float:
+    if not 0 < expect_number("confidence", confidence, 0, 1) < 1:
+        raise ActionError(f"confidence is more than 0 and less than 1, not {confidence}")
+    return confidence
 
 
 def _t(confidence: float, freedom: int) -> float:
@@ -79,10 +88,10 @@ def wilson(successes: float, count: int, *, confidence: float = 0.95) -> Interva
     Source: Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
 
     Raises:
-        ValueError: There is nothing to tell from.
+        ActionError: There is nothing to tell from.
     """
-    if count < 1 or not 0 <= successes <= count:
-        raise ValueError(f"{successes} of {count} is no proportion")
+    expect_integer("wilson: count", count, 1)
+    expect_number("wilson: successes", successes, 0, count)
     z = _z(confidence)
     share = successes / count
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
@@ -108,11 +117,14 @@ def clustered(scores: Mapping[str, Sequence[float]], *, confidence: float = 0.95
     narrow; Cameron and Miller, "A practitioner's guide to cluster-robust inference", JHR 50 (2015), section VI.
 
     Raises:
-        ValueError: There is no score.
+        ActionError: There is no score.
     """
-    every = [score for several in scores.values() for score in several]
+    scores = {
+        task: expect_several("a task's scores", several) for task, several in expect_mapping("scores", scores).items()
+    }
+    every = [expect_number("a score", score, 0, 1) for several in scores.values() for score in several]
     if not every:
-        raise ValueError("there are no scores")
+        raise ActionError("there are no scores")
     mean = math.fsum(every) / len(every)
     clusters = [several for several in scores.values() if several]
     if len(clusters) < 2:
@@ -138,7 +150,7 @@ def pass_any(successes: int, count: int, k: int) -> float:
     Source: Chen et al., "Evaluating large language models trained on code", arXiv 2107.03374, equation 1.
 
     Raises:
-        ValueError: There are fewer than `k` tries.
+        ActionError: There are fewer than `k` tries.
     """
     _check(successes, count, k)
     return 1.0 - math.comb(count - successes, k) / math.comb(count, k)
@@ -150,15 +162,16 @@ def pass_all(successes: int, count: int, k: int) -> float:
     Source: Yao et al., "tau-bench", arXiv 2406.12045, section 3.
 
     Raises:
-        ValueError: There are fewer than `k` tries.
+        ActionError: There are fewer than `k` tries.
     """
     _check(successes, count, k)
     return math.comb(successes, k) / math.comb(count, k)
 
 
 def _check(successes: int, count: int, k: int) -> None:
-    if not 1 <= k <= count or not 0 <= successes <= count:
-        raise ValueError(f"{k} of {count} tries with {successes} successes cannot be drawn")
+    expect_integer("count", count, 1)
+    expect_integer("successes", successes, 0, count)
+    expect_integer("k", k, 1, count)
 
 
 def paired(pairs: Mapping[str, Sequence[tuple[float, float]]], *, confidence: float = 0.95) -> Interval:
@@ -171,12 +184,16 @@ def paired(pairs: Mapping[str, Sequence[tuple[float, float]]], *, confidence: fl
         confidence: 0...1, of the interval.
 
     Raises:
-        ValueError: There are none.
+        ActionError: There are none.
     """
-    clusters = [[second - first for first, second in several] for several in pairs.values() if several]
+    clusters = [
+        [second - first for first, second in expect_several("a task's pairs", several)]
+        for several in expect_mapping("pairs", pairs).values()
+        if several
+    ]
     every = [difference for several in clusters for difference in several]
     if not every:
-        raise ValueError("the two runs have no episode in common")
+        raise ActionError("the two runs have no episode in common")
     mean = math.fsum(every) / len(every)
     if len(clusters) < 2:
         return Interval(mean, -1.0, 1.0)

@@ -16,6 +16,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect, expect_callable, expect_path, expect_text, expect_texts
 from deskhand._native import __version__
 from deskhand.episodes.ledger import ledger_name, open_ledger
 from deskhand.episodes.ledger.ledger import EVERYTHING, Key
@@ -27,7 +28,7 @@ from deskhand.episodes.run.host import describe
 from deskhand.episodes.run.plan import Plan
 from deskhand.episodes.run.worker_name import abandon_dead
 from deskhand.episodes.tasks.catalogue import digest, find_tasks, ships
-from deskhand.errors import EpisodeError, LaunchFailed, shown
+from deskhand.errors import ActionError, EpisodeError, LaunchFailed, shown
 from deskhand.launchers.docker.engine import connect_engine
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ VERSION = 1
 
 _LEDGER = "episodes.sqlite"
 _SHOWN = 3
+_MOST = 1_000_000_000
 # What may not differ when a run is gone on with: another value is another run. None: the run's own, whatever it is.
 _SAME = ("agent", "run_seed", "backend", "image", "limit", "ledger")
 # What may only grow.
@@ -141,8 +143,19 @@ def begin(
         LedgerError: The ledger cannot be used.
         LaunchFailed: No desktop comes up.
     """
-    directory = Path(out).absolute()
-    kept = read_manifest(directory) if (directory / MANIFEST).exists() else None
+    directory = Path(expect_path("begin: out", out)).absolute()
+    tasks = expect_texts("begin: tasks", tasks)
+    if not isinstance(shard, tuple) or len(shard) != 2:
+        raise ActionError(f"begin: shard is (part, parts), not {shown(shard)}")
+    for part in shard:
+        expect("begin: each of shard", part, int)
+    if agent is not None:
+        expect_text("begin: agent", agent)
+    for name, number in (("desktops", desktops), ("seeds", seeds), ("repeats", repeats), ("limit", limit)):
+        if number is not None:
+            expect("begin: " + name, number, int)
+    expect_callable("begin: wall", wall)
+    kept = read_manifest(directory) if os.path.exists(directory / MANIFEST) else None  # noqa: PTH110 # see read_manifest
     asked = {
         "agent": agent,
         "run_seed": run_seed,
@@ -228,8 +241,8 @@ def read_manifest(directory: str | os.PathLike[str]) -> Mapping[str, Any]:
     Raises:
         EpisodeError: There is none, or it is damaged or of another version.
     """
-    path = Path(directory) / MANIFEST
-    if not path.exists():
+    path = Path(expect_path("read_manifest: directory", directory)) / MANIFEST
+    if not os.path.exists(path):  # noqa: PTH110 # False for a name that is too long, too
         raise EpisodeError(f"there is no run in {directory}: it has no {MANIFEST}")
     try:
         manifest = json.loads(read_part(path, LONGEST_PART))
@@ -332,6 +345,8 @@ def _check(settings: Mapping[str, Any], tasks: Sequence[Task], shard: tuple[int,
     for name in (*_GROWING, "limit", "desktops"):
         if settings[name] is not None and settings[name] < 1:
             raise EpisodeError(f"{_option(name)} must be at least 1, not {settings[name]}")
+        if settings[name] is not None and settings[name] > _MOST:
+            raise EpisodeError(f"{_option(name)} must be at most {_MOST:,}, not {shown(settings[name])}")
     if settings["engine"] not in ENGINES:
         raise EpisodeError(f"there is no engine {shown(settings['engine'])}; there are: {', '.join(ENGINES)}")
     part, parts = shard

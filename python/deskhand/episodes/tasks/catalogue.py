@@ -21,6 +21,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect_texts
 from deskhand.episodes.tasks import suite
 from deskhand.episodes.tasks.folders import TASK_FILE, FolderTask, is_task_folder, load_folder, own_error
 from deskhand.episodes.tasks.task import Limits, Resources, Task, instance_seed
@@ -52,7 +53,7 @@ def find_tasks(names: Sequence[str] = ()) -> list[Task]:
         TaskError: There is no such task, one of them is wrong, or two of them have the same name.
     """
     found: dict[str, Task] = {}
-    for wanted in names or ("*",):
+    for wanted in expect_texts("find_tasks: names", names or ()) or ("*",):
         for task in _select(wanted):
             first = found.setdefault(task.name, task)
             if type(first) is not type(task) and digest(first) != digest(task):

@@ -29,6 +29,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from deskhand._core.arguments import expect_path
 from deskhand.episodes.tasks.task import Grade, Limits, Resources, Task
 from deskhand.errors import DeskhandError, TaskError, shown
 
@@ -148,7 +149,7 @@ def load_folder(folder: Path) -> type[FolderTask]:
     Raises:
         TaskError: A part is missing or wrong, or the code cannot be imported.
     """
-    folder = folder.resolve()
+    folder = Path(expect_path("load_folder: folder", folder)).resolve()
     files = (path for path in (folder / TASK_FILE, folder / CODE_FILE) if path.is_file())
     return _load(folder, tuple((path.stat().st_mtime_ns, path.stat().st_size) for path in files))
 

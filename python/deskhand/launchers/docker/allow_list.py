@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from deskhand._core.arguments import expect_several
 from deskhand.errors import ActionError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def parse_hosts(hosts: Sequence[str]) -> tuple[AllowedHost, ...]:
     Raises:
         ActionError: It is empty, or one of them is no host.
     """
-    found = tuple(dict.fromkeys(_parse(text) for text in hosts))
+    found = tuple(dict.fromkeys(_parse(text) for text in expect_several("the hosts", hosts)))
     if not found:
         raise ActionError("a list of no hosts is no network: network='none'")
     addresses: dict[str, Address] = {}

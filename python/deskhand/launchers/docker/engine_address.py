@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from deskhand._core.arguments import expect_mapping
 from deskhand.errors import LaunchFailed
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def find_engine(environment: Mapping[str, str] | None = None) -> Address:
     Raises:
         LaunchFailed: It names none, or a context that does not exist.
     """
-    environment = os.environ if environment is None else environment
+    environment = os.environ if environment is None else expect_mapping("environment", environment)
     if host := environment.get(_HOST):
         variables = {name: environment[name] for name in (_HOST, _TLS, _CERTIFICATES) if environment.get(name)}
         wanted = bool(environment.get(_TLS) or environment.get(_CERTIFICATES))

@@ -16,18 +16,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, shown
 from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers.openai import wire as openai
 from deskhand.providers.openai import wire_shell
 from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, the_rest
-from deskhand.providers.values import ShellAnswer
+from deskhand.providers.values import Call, Result, ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand._core.geometry import Viewport
-    from deskhand.providers.values import Call, Result, ShellCall
 
 __all__ = [
     "CALL",
@@ -119,6 +119,7 @@ def encode_call_content(call: Call) -> dict[str, Any]:
         UnsupportedAction: OpenAI's tool cannot ask for this.
         ActionError: There is no id, or nothing to do.
     """
+    expect("encode_call_content: call", call, Call)
     if call.id is None or not call.steps:
         raise ActionError("a computer_tool_call needs the call's id and an action")
     payload = openai.encode_call(call)
@@ -150,6 +151,7 @@ def encode_content(result: Result, *, detail: str | None = "original") -> dict[s
     Raises:
         ActionError: There is no id to answer to.
     """
+    expect("encode_content: result", result, Result)
     payload = openai.encode(result, detail=detail)
     picture = result.picture or openai.BLANK
     said = {"error": result.error, "text": result.text, "denied": result.denied or None}
@@ -195,6 +197,7 @@ def decode_content_result(content: object, call: Call) -> Result:
 
 def note(result: Result) -> str | None:
     """What there is to say to the model besides the picture, if anything."""
+    expect("note: result", result, Result)
     said = openai.note(result)
     return None if said is None else str(said["content"][0]["text"])
 

@@ -82,7 +82,7 @@ def codec_of(provider: str) -> Any:
     Raises:
         ActionError: There is none.
     """
-    if provider not in _CODECS:
+    if not isinstance(provider, str) or provider not in _CODECS:
         raise ActionError(f"the providers are {', '.join(PROVIDERS)}, not {shown(provider)}")
     return _CODECS[provider]
 

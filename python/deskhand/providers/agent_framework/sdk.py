@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from agent_framework import Content, FunctionTool, Message
 from agent_framework import tool as function_tool
 
+from deskhand._core.arguments import expect_several
 from deskhand.errors import ActionError
 from deskhand.providers.agent_framework import content as contents
 from deskhand.providers.agent_framework.loop import (
@@ -98,7 +99,7 @@ async def respond_async(
 
 
 def _calls(response: Any) -> Iterator[Content]:
-    for message in response.messages:
+    for message in expect_several("the messages of a response", getattr(response, "messages", None)):
         for content in message.contents:
             # What the provider has carried out itself is told as well, and asks for nothing.
             if content.type == contents.CALL and content.user_input_request and not content.informational_only:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, shown
 from deskhand.machine.interface import CommandResult
 from deskhand.machine.interface import outcome_of as command_outcome
@@ -90,6 +91,7 @@ def encode_shell_call(call: ShellCall) -> ShellCallContent:
     Raises:
         ActionError: There is no id.
     """
+    expect("encode_shell_call: call", call, ShellCall)
     if call.id is None:
         raise ActionError("a shell's content needs the call's id")
     more: dict[str, Any] = {
@@ -115,6 +117,7 @@ def encode_shell(answer: ShellAnswer) -> ShellResultContent:
     Raises:
         ActionError: There is no id to answer to.
     """
+    expect("encode_shell: answer", answer, ShellAnswer)
     call, shown_of = answer.call, failure_of(answer) or (answer.outputs[-1] if answer.outputs else None)
     if call.id is None:
         raise ActionError("a shell's result needs the call's id")

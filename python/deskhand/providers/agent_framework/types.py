@@ -19,6 +19,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
+from deskhand._core.arguments import expect_mapping, expect_several
 from deskhand.errors import ActionError, shown
 from deskhand.providers.payload import a_list, a_mapping, a_string, picture_of_url
 from deskhand.providers.values import Picture
@@ -112,6 +113,10 @@ class _Plain:
         return f"{type(self).__name__}({', '.join(said)})"
 
 
+def _properties(given: object, more: dict[str, Any]) -> dict[str, Any]:
+    return {**expect_mapping("additional_properties", given or {}), **more}
+
+
 class BaseContent(_Plain):
     """The base of all contents.
 
@@ -131,8 +136,10 @@ class BaseContent(_Plain):
         **kwargs: Any,
     ) -> None:
         """Take what all contents may have; other arguments are additional properties."""
-        self.annotations: list[MutableMapping[str, Any]] | None = None if annotations is None else list(annotations)
-        self.additional_properties: dict[str, Any] = {**(additional_properties or {}), **kwargs}
+        self.annotations: list[MutableMapping[str, Any]] | None = (
+            None if annotations is None else list(expect_several("annotations", annotations))
+        )
+        self.additional_properties: dict[str, Any] = _properties(additional_properties, kwargs)
         self.raw_representation = raw_representation
 
     @classmethod
@@ -224,7 +231,7 @@ class BaseTool(_Plain):
         """Take what all tools have; other arguments are additional properties."""
         self.name: str = a_string(name, "a tool's name")
         self.description: str = a_string(description, "a tool's description")
-        self.additional_properties: dict[str, Any] = {**(additional_properties or {}), **kwargs}
+        self.additional_properties: dict[str, Any] = _properties(additional_properties, kwargs)
 
     @classmethod
     def _names(cls) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from enum import Enum
 from typing import Any, Literal, TypeAlias
 
 from deskhand import actions as act
+from deskhand._core.arguments import expect
 from deskhand._core.chords import chord_names
 from deskhand._core.geometry import Point, Rect, Viewport
 from deskhand.desktop.translate import DEFAULT_NOTCHES
@@ -300,6 +301,7 @@ def encode_call(call: Call) -> ComputerUseCallContent:
         UnsupportedAction: It cannot say that: several actions (use `encode_calls`), the end of a task, a secret text.
         OutOfBounds: It points where the picture shows nothing.
     """
+    expect("encode_call: call", call, Call)
     if len(call.steps) != 1:
         raise UnsupportedAction(
             WHO, f"{len(call.steps)} actions at once", "it asks for one at a time: use encode_calls"
@@ -315,6 +317,7 @@ def encode_calls(call: Call) -> list[ComputerUseCallContent]:
         OutOfBounds: It points where the picture shows nothing.
         ActionError: There is no id, or nothing to do.
     """
+    expect("encode_calls: call", call, Call)
     if call.id is None or not call.steps:
         raise ActionError(f"a content of {WHO} needs the call's id and an action")
     checks = {_CHECKS: [_check(check) for check in call.safety]} if call.safety else {}
@@ -423,6 +426,7 @@ def encode(result: Result) -> ComputerUseResultContent:
     Raises:
         ActionError: There is no id to answer to.
     """
+    expect("encode: result", result, Result)
     if result.call.id is None:
         raise ActionError("a result needs the call's id")
     more: dict[str, Any] = {}

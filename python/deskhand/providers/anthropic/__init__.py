@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from deskhand._core.arguments import expect_mapping
 from deskhand._core.extras import load
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.errors import ActionError
@@ -201,6 +202,9 @@ def toolset(
         MissingExtra: The SDK is not installed.
         anthropic.ToolsetConfigError: The options do not fit together.
     """
+    for name, config in expect_mapping("toolset: configs", configs or {}).items():
+        expect_mapping(f"the config of {name}", config)
+    expect_mapping("toolset: tool_configs", tool_configs or {})
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
     if isinstance(desktop, AsyncDesktop | AsyncSeat):
         made: Toolset | AsyncToolset = sdk.AsyncToolset(

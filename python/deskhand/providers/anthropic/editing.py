@@ -13,6 +13,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic.wire import block_id
 from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, the_rest
@@ -93,7 +94,7 @@ def name_of(version: str) -> str:
     Raises:
         ActionError: There is no such version.
     """
-    if version not in EDITORS:
+    if not isinstance(version, str) or version not in EDITORS:
         raise ActionError(f"the versions of the text editor are {', '.join(EDITORS)}, not {shown(version)}")
     return EDITORS[version]
 
@@ -192,6 +193,7 @@ def _range(value: object) -> tuple[int, int]:
 
 def encode_editor(answer: EditAnswer) -> dict[str, Any]:
     """The `tool_result` of a call of the text editor."""
+    expect("encode_edit: answer", answer, EditAnswer)
     block: dict[str, Any] = {
         "type": "tool_result",
         "tool_use_id": answer.id,

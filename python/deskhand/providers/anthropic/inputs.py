@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
+from deskhand._core.arguments import expect_text
 from deskhand._core.chords import chord_names
 from deskhand._core.fields import MAX_REPEAT
 from deskhand._core.geometry import Rect
@@ -158,7 +159,8 @@ def rules_of(version: str | None) -> Rules:
     Raises:
         ActionError: There is no such version.
     """
-    rules = VERSIONS.get(version or TOOLSET)
+    version = TOOLSET if version is None else expect_text("version", version) or TOOLSET
+    rules = VERSIONS.get(version)
     if rules is None:
         raise ActionError(f"there is no version {shown(version)} of the tool; there are {', '.join(VERSIONS)}")
     return rules

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect, expect_text
 from deskhand._core.geometry import Point
 from deskhand._core.sizes import MODELS, Fit
 from deskhand.actions import CursorPosition, TakeScreenshot, Zoom
@@ -83,7 +84,7 @@ def tier(model: str) -> Fit:
         model: Its name, such as `claude-opus-4-7`, also within a longer one of a cloud's. Claude 4.7 and newer take larger
             ones. Their limit of 2576 pixels a side is kept to 2000: a request with more than 20 pictures may have none larger.
     """
-    found = _MODEL.search(model)
+    found = _MODEL.search(expect_text("tier: model", model))
     version = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
     return _MANY_PICTURES if version >= (4, 7) else MODELS["anthropic"]
 
@@ -154,6 +155,7 @@ def encode_call(call: Call) -> dict[str, Any]:
     Raises:
         UnsupportedAction: That version cannot say it.
     """
+    expect("encode_call: call", call, Call)
     rules = rules_of(call.name)
     name, fields = write(call.steps, call.viewport, rules)
     extra = dict(call.extra)
@@ -212,6 +214,7 @@ def mime_of(media_type: object) -> str:
 
 def encode(result: Result) -> dict[str, Any]:
     """The `tool_result` of a call: what went wrong, in words alone; else what there is to say, and the picture."""
+    expect("encode: result", result, Result)
     if result.error is not None:
         return _tool_result(result.call, [{"type": "text", "text": result.error}], is_error=True)
     content: list[dict[str, Any]] = [{"type": "text", "text": text} for text in said(result)]
@@ -328,6 +331,7 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
 
 def lines_of(answer: ShellAnswer) -> tuple[str, bool]:
     """What the model reads of a shell's answer, never empty, and whether it is an error of the tool (`outcomes`)."""
+    expect("encode_shell: answer", answer, ShellAnswer)
     lines = ["tool has been restarted."] if answer.call.restart and answer.error is None else []
     for output in answer.outputs:
         lines += [text.rstrip("\n") for text in (output.stdout, output.stderr) if text.strip("\n")]

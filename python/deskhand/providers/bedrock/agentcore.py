@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
+from deskhand._core.arguments import expect
 from deskhand._core.geometry import Viewport
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
@@ -178,6 +179,7 @@ def encode_call(call: Call) -> dict[str, Any]:
     Raises:
         UnsupportedAction: The interface cannot say it.
     """
+    expect("encode_call: call", call, Call)
     kind, fields = _written(call.steps, call.viewport)
     extra = dict(call.extra)
     action = {kind: {**extra.pop("arguments", {}), **fields}}
@@ -256,6 +258,7 @@ def _turned(action: act.Scroll, viewport: Viewport) -> dict[str, Any]:
 
 def encode(result: Result) -> dict[str, Any]:
     """The answer to a request: that it was done, or what went wrong; the picture of a screenshot, and of nothing else."""
+    expect("encode: result", result, Result)
     kind = result.call.name if result.call.name in _FIELDS else "screenshot"
     outcome: dict[str, Any] = {"status": "SUCCESS"}
     if result.error is not None:

@@ -16,6 +16,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic.editing import EDITORS, edit_of, name_of
 from deskhand.providers.anthropic.inputs import write
@@ -209,6 +210,7 @@ def encode_call(call: Call) -> dict[str, Any]:
     Raises:
         UnsupportedAction: That version cannot say it.
     """
+    expect("encode_call: call", call, Call)
     extra = dict(call.extra)
     parameters = list(extra.pop("parameters", []))
     if call.steps or not call.safety:
@@ -244,6 +246,7 @@ def encode(result: Result) -> dict[str, Any]:
     Raises:
         UnsupportedAction: It has a picture and a text.
     """
+    expect("encode: result", result, Result)
     call = result.call
     answer = _named(call.extra, FAMILY)
     if call.safety:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect, expect_mapping, expect_several
 from deskhand.errors import ActionError, shown
 from deskhand.providers.anthropic.editing import EDITORS, declare_editor, edit_of
 from deskhand.providers.anthropic.inputs import VERSIONS, read, rules_of, write
@@ -170,6 +171,7 @@ def encode_call(call: Call) -> dict[str, Any]:
     Raises:
         UnsupportedAction: That version cannot say it.
     """
+    expect("encode_call: call", call, Call)
     action, fields = write(call.steps, call.viewport, single(call.name))
     extra = dict(call.extra)
     given = {**extra.pop("input", {}), "action": action, **fields}
@@ -200,6 +202,7 @@ def picture_of(payload: object) -> Picture:
 
 def encode(result: Result) -> dict[str, Any]:
     """The `toolResult` of a call: what went wrong, in words alone; else what there is to say, and the picture."""
+    expect("encode: result", result, Result)
     if result.error is not None:
         return _tool_result(result.call.id, [{"text": result.error}], "error")
     content: list[dict[str, Any]] = [{"text": text} for text in said(result)]
@@ -280,6 +283,7 @@ def decode_editor(payload: object) -> EditCall:
 
 def encode_editor(answer: EditAnswer) -> dict[str, Any]:
     """The `toolResult` of a call of the text editor."""
+    expect("encode_edit: answer", answer, EditAnswer)
     return _tool_result(answer.id, [{"text": answer.text}], "error" if answer.failed else "success")
 
 
@@ -297,7 +301,8 @@ def message_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     blocks: dict[object, dict[str, Any]] = {}
     inputs: dict[object, str] = {}
     role = "assistant"
-    for event in events:
+    for event in expect_several("message_of: events", events):
+        expect_mapping("each of events", event)
         if "messageStart" in event:
             role = event["messageStart"].get("role", role)
         elif "contentBlockStart" in event:

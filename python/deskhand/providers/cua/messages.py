@@ -19,13 +19,13 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict, cast
 
+from deskhand._core.arguments import expect, expect_mapping, expect_several
 from deskhand.errors import ActionError, shown
 from deskhand.providers.payload import a_list, a_mapping, a_string, picture_of_url
+from deskhand.providers.values import Picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from deskhand.providers.values import Picture
 
 __all__ = [
     "AgentMessage",
@@ -426,14 +426,19 @@ def computer_call_output(
     call_id: str, picture: Picture, kind: Literal["computer_screenshot", "input_image"] = "computer_screenshot"
 ) -> ComputerCallOutputMessage:
     """What the computer shows after a call."""
-    return {"type": "computer_call_output", "call_id": call_id, "output": {"type": kind, "image_url": picture.url}}
+    url = expect("picture", picture, Picture).url
+    return {"type": "computer_call_output", "call_id": call_id, "output": {"type": kind, "image_url": url}}
 
 
 def function_call(
     call_id: str, name: str, arguments: Mapping[str, Any], status: Status = "completed"
 ) -> FunctionCallMessage:
     """A function that an agent calls."""
-    text = json.dumps(dict(arguments))
+    plain = dict(expect_mapping("function_call: arguments", arguments))
+    try:
+        text = json.dumps(plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ActionError(f"the arguments of {shown(name)} are no JSON: {error}") from None
     return {"type": "function_call", "call_id": call_id, "status": status, "name": name, "arguments": text}
 
 
@@ -447,7 +452,7 @@ def function_call_output(call_id: str, output: str) -> FunctionCallOutputMessage
 
 def unanswered(messages: Iterable[AgentMessage]) -> list[ComputerCallMessage | FunctionCallMessage]:
     """The calls that have no output yet, in their order; those that failed need none."""
-    history = [cast("Mapping[str, Any]", message) for message in messages]
+    history = _history(messages)
     answered = {(message["type"], message.get("call_id")) for message in history if message.get("type") in _OUTPUTS}
     functions = {message.get("call_id") for message in history if message.get("type") == "function_call"}
     # Why a computer's call failed is told in a function's output, unless a function was called by that id.
@@ -475,8 +480,7 @@ def order_problems(messages: Iterable[AgentMessage]) -> list[str]:
     waiting: dict[str, str] = {}
     seen: set[str] = set()
     answering = False
-    for index, message in enumerate(messages):
-        plain = cast("Mapping[str, Any]", message)
+    for index, plain in enumerate(_history(messages)):
         kind, call_id = str(plain.get("type", "message")), str(plain.get("call_id"))
         if kind in _OUTPUTS:
             answering = True
@@ -503,8 +507,8 @@ def order_problems(messages: Iterable[AgentMessage]) -> list[str]:
 def pictures(messages: Iterable[AgentMessage]) -> list[Picture]:
     """The pictures of a history that are in it as data URLs, in their order."""
     found = []
-    for message in messages:
-        for content in _images(cast("Mapping[str, Any]", message)):
+    for message in _history(messages):
+        for content in _images(message):
             url = content.get("image_url")
             if isinstance(url, str) and url.startswith("data:"):
                 found.append(picture_of_url(url))
@@ -513,7 +517,7 @@ def pictures(messages: Iterable[AgentMessage]) -> list[Picture]:
 
 def count_images(messages: Iterable[AgentMessage]) -> int:
     """How many pictures of a history are in it as data URLs; what `without_images` left in a picture's place is none."""
-    return sum(_is_picture(content) for message in messages for content in _images(cast("Mapping[str, Any]", message)))
+    return sum(_is_picture(content) for message in _history(messages) for content in _images(message))
 
 
 def without_images(
@@ -531,7 +535,7 @@ def without_images(
     """
     left = keep
     copies: list[AgentMessage] = []
-    for message in reversed(messages):
+    for message in reversed(_history(messages)):
         plain: Any = message
         for content in reversed(_images(plain)):
             if not _is_picture(content):
@@ -548,11 +552,15 @@ def without_images(
 def total_usage(responses: Iterable[AgentResponse]) -> Usage:
     """The usage of all responses together; what none of them tells is not in it."""
     total: dict[str, Any] = {}
-    for response in responses:
-        for name, value in response["usage"].items():
+    for response in _history(responses):
+        for name, value in expect_mapping("usage", response.get("usage", {})).items():
             if name in {*_TOKENS, "response_cost"}:
                 total[name] = total.get(name, 0) + value
     return cast("Usage", total)
+
+
+def _history(messages: Iterable[Any]) -> list[Mapping[str, Any]]:
+    return [expect_mapping("each of messages", message) for message in expect_several("messages", messages)]
 
 
 def _images(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:

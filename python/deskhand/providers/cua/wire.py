@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deskhand import actions as a
+from deskhand._core.arguments import expect
 from deskhand._core.geometry import Point
 from deskhand.desktop.translate import PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
@@ -92,6 +93,7 @@ def encode_call(call: Call, *, scroll_unit: ScrollUnit = "pixels") -> dict[str, 
     Raises:
         UnsupportedAction: Cua's messages cannot say it.
     """
+    expect("encode_call: call", call, Call)
     if len(call.steps) != 1:
         raise UnsupportedAction(_WHERE, "a batch", f"one call has one action, not {len(call.steps)}")
     action = encode_action(call.steps[0], call.viewport, scroll_unit=scroll_unit)
@@ -153,6 +155,7 @@ def _say_with_point(step: a.Action, viewport: Viewport, unit: ScrollUnit) -> dic
 
 def encode(result: Result) -> dict[str, Any]:
     """The output of a call: the picture, or, where it failed, a function's output with the reason, as Cua's agent does."""
+    expect("encode: result", result, Result)
     if result.error is not None or result.picture is None:
         text = result.error or "There is no picture."
         return {"type": "function_call_output", "call_id": result.call.id or "", "output": text}

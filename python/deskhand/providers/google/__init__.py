@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect_callable, expect_several, expect_texts
 from deskhand._core.extras import load
 from deskhand.errors import ActionError
 from deskhand.providers.google.wire import (
@@ -161,9 +162,12 @@ def run_calls(
         DesktopLost: There is no desktop any more.
     """
     seat = Seat.of(desktop, **{"provider": PROVIDER, **options})
+    if url is not None:
+        expect_callable("run_calls: url", url)
+    excluded = expect_texts("run_calls: excluded", excluded)
     answers: list[dict[str, Any]] = []
     failed = False
-    for payload in map(_plain, payloads):
+    for payload in map(_plain, expect_several("run_calls: payloads", payloads)):
         result = _result(seat, payload, excluded, stopped=failed)
         failed = failed or result.error is not None
         answers.append(encode(result, url=UNKNOWN_URL if url is None else url()))
@@ -193,7 +197,7 @@ async def run_calls_async(
 ) -> list[dict[str, Any]]:
     """As `run_calls`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     seat = _async_seat(desktop, **options)
-    given = list(payloads)
+    given = expect_several("run_calls: payloads", payloads)
     return await seat.run(lambda inner: run_calls(inner, given, excluded=excluded, url=url))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect
 from deskhand._core.geometry import Point, Size, Viewport
 from deskhand.actions import (
     Action,
@@ -66,6 +67,7 @@ _CENTRE = (GRID.width // 2, GRID.height // 2)
 
 def on_grid(viewport: Viewport) -> Viewport:
     """The same part of the same screen, as a model of Google's points into it."""
+    expect("on_grid: viewport", viewport, Viewport)
     return viewport if viewport.model == GRID else Viewport(viewport.screen, GRID, viewport.region)
 
 

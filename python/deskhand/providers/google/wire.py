@@ -16,6 +16,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.google.functions import FUNCTIONS, GRID, WHO, args_of, on_grid, steps_of
 from deskhand.providers.payload import a_list, a_mapping, a_point, a_string, picture_of_base64, the_rest
@@ -191,6 +192,7 @@ def encode_call(call: Call) -> dict[str, Any]:
         UnsupportedAction: There is no function that asks for just this.
         OutOfBounds: A point is not on the screen.
     """
+    expect("encode_call: call", call, Call)
     name, said = args_of(call.name, call.steps, on_grid(call.viewport))
     args = {**call.extra.get("args", {}), **said}
     if call.safety:
@@ -223,6 +225,7 @@ def encode(result: Result, *, url: str = UNKNOWN_URL) -> dict[str, Any]:
         result: What came of the call.
         url: The page that the browser shows, where that is known.
     """
+    expect("encode: result", result, Result)
     call = result.call
     told = {"error": result.error, "text": result.text, "denied": "true" if result.denied else None}
     response: dict[str, Any] = {"url": url, **{key: value for key, value in told.items() if value is not None}}

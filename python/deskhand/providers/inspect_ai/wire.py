@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
+from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic import inputs
 from deskhand.providers.payload import a_list, a_mapping, a_point, a_string, picture_of_url
@@ -102,6 +103,7 @@ def encode_call(call: Call) -> dict[str, Any]:
     Raises:
         UnsupportedAction: They cannot say it.
     """
+    expect("encode_call: call", call, Call)
     written = [_written(step, call.viewport) for step in call.steps]
     if not written:
         raise UnsupportedAction("inspect's computer", "no action at all")
@@ -133,6 +135,7 @@ def encode(result: Result) -> list[dict[str, Any]]:
     Raises:
         ActionError: It went wrong: inspect's tools raise then.
     """
+    expect("encode: result", result, Result)
     if result.error is not None:
         raise ActionError(result.error)
     texts = [] if result.text is None else [result.text]

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect
 from deskhand._core.geometry import Point
 from deskhand._core.observation import remarks
 from deskhand.actions import Action, CursorPosition
@@ -108,6 +109,7 @@ def encode_call(call: Call) -> dict[str, Any]:
     Raises:
         UnsupportedAction: One tool cannot do it.
     """
+    expect("encode_call: call", call, Call)
     if len(call.steps) != 1 or not isinstance(call.steps[0], Action):
         raise UnsupportedAction(_WHERE, "anything but one action in a call")
     name, arguments = encode_plain(call.steps[0], call.viewport)
@@ -121,6 +123,7 @@ def encode(result: Result) -> dict[str, Any]:
 
     An error is told in words alone, because Anthropic takes no picture with it.
     """
+    expect("encode: result", result, Result)
     call = result.call
     content = []
     if result.error is not None:

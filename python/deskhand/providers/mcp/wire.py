@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect
 from deskhand._core.observation import remarks
 from deskhand.actions import ACTIONS, Action, CursorPosition
 from deskhand.errors import UnsupportedAction
@@ -94,6 +95,7 @@ def encode_call(call: Call) -> dict[str, Any]:
     Raises:
         UnsupportedAction: One tool cannot do it.
     """
+    expect("encode_call: call", call, Call)
     if len(call.steps) != 1 or not isinstance(call.steps[0], Action):
         raise UnsupportedAction("MCP", "anything but one action in a call")
     name, arguments = encode_plain(call.steps[0], call.viewport)
@@ -104,6 +106,7 @@ def encode_call(call: Call) -> dict[str, Any]:
 
 def encode(result: Result) -> dict[str, Any]:
     """The result of a `tools/call`: the picture and what is known of it, or the error."""
+    expect("encode: result", result, Result)
     if result.error is not None:
         return {"content": [{"type": "text", "text": result.error}], "isError": True}
     content: list[dict[str, Any]] = []

@@ -29,7 +29,7 @@ from agents import (
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
 from deskhand.desktop.desktop import Desktop
-from deskhand.errors import ActionError, DeskhandError, PolicyDenied
+from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
 from deskhand.providers.openai.loop import PROVIDER, async_seat, plain, run_shell_async, seat
 from deskhand.providers.openai.wire import BLANK, COMPUTER, decode_action, decode_check, message
 from deskhand.providers.openai.wire_shell import LOCAL
@@ -310,7 +310,7 @@ def input_filter(target: Tool | DesktopComputer | SyncDesktopComputer) -> Filter
     """See `deskhand.providers.openai.input_filter`."""
     computer = target.computer if isinstance(target, ComputerTool) else target
     if not isinstance(computer, DesktopComputer | SyncDesktopComputer):
-        raise TypeError(f"input_filter takes a computer or a tool of deskhand's, not {computer!r}")
+        raise ActionError(f"input_filter takes a computer or a tool of deskhand's, not {shown(computer)}")
     hands = computer.hands
 
     def edit(data: CallModelData[Any]) -> ModelInputData:

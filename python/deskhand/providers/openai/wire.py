@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
+from deskhand._core.arguments import expect
 from deskhand._core.chords import parse_keys
 from deskhand._core.geometry import Viewport
 from deskhand._core.keys import is_modifier
@@ -179,6 +180,7 @@ def encode(result: Result, *, detail: str | None = "original") -> dict[str, Any]
     Raises:
         ActionError: There is no id to answer to.
     """
+    expect("encode: result", result, Result)
     if result.call.id is None:
         raise ActionError("a computer_call_output needs the call's id")
     output = {"type": "computer_screenshot", "image_url": (result.picture or BLANK).url}
@@ -192,6 +194,7 @@ def encode(result: Result, *, detail: str | None = "original") -> dict[str, Any]
 
 def note(result: Result) -> dict[str, Any] | None:
     """The message that goes after the output, where there is more to say than a picture does; None where there is not."""
+    expect("note: result", result, Result)
     said = (
         []
         if result.error is None
@@ -219,6 +222,7 @@ def encode_call(call: Call) -> dict[str, Any]:
         UnsupportedAction: OpenAI's tool cannot ask for this.
         OutOfBounds: It points where the picture shows nothing.
     """
+    expect("encode_call: call", call, Call)
     extra = dict(call.extra)
     rests = extra.pop("actions", ())
     steps = _with(rests, _actions(call.steps, call.viewport))

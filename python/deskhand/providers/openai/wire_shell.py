@@ -13,6 +13,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, shown
 from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers.outcomes import CANCELLED, REFUSED, failure_of, how_it_ended, status_of
@@ -113,7 +114,7 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
     Raises:
         ActionError: There is no id to answer to.
     """
-    call = answer.call
+    call = expect("encode_shell: answer", answer, ShellAnswer).call
     if call.id is None:
         raise ActionError("a shell_call_output needs the call's id")
     if call.extra.get("type") == LOCAL:
@@ -161,7 +162,7 @@ def encode_shell_call(call: ShellCall) -> dict[str, Any]:
     Raises:
         ActionError: A `local_shell_call` cannot ask for this.
     """
-    rest = dict(call.extra)
+    rest = dict(expect("encode_shell_call: call", call, ShellCall).extra)
     action = dict(rest.pop("action", {}))
     kind = rest.pop("type", SHELL)
     if call.timeout is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect
 from deskhand.errors import ActionError
 from deskhand.providers.osworld.computer_13 import decode_action, encode_action
 from deskhand.providers.osworld.pyautogui import decode_source, encode_source
@@ -53,6 +54,7 @@ def encode_call(call: Call) -> dict[str, Any] | str:
     Raises:
         UnsupportedAction: The action space cannot say it.
     """
+    expect("encode_call: call", call, Call)
     if call.name == "pyautogui":
         return encode_source(call.steps, call.viewport)
     if len(call.steps) != 1:
@@ -68,6 +70,7 @@ def encode(result: Result, *, instruction: str | None = None) -> dict[str, Any]:
         result: What came of it.
         instruction: The task's, which OSWorld gives with every observation.
     """
+    expect("encode: result", result, Result)
     picture = None if result.picture is None else result.picture.data
     seen: dict[str, Any] = {
         "screenshot": picture,
