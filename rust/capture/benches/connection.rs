@@ -4,8 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use capture::{Display, Interrupt, Options, Target};
+use capture::{Display, Options, Target};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use link::Interrupt;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{
     ChangeGCAux, ConnectionExt, CreateGCAux, CreateWindowAux, Gcontext, Rectangle, Window, WindowClass,

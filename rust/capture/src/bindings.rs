@@ -8,7 +8,7 @@ use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, PropMode};
 use x11rb::wrapper::ConnectionExt as _;
 
 use crate::error::Result;
-use crate::keyboard::{Binding, Slot};
+use crate::keymap::{Binding, Slot};
 use crate::replies;
 use crate::server::Server;
 

@@ -2,8 +2,9 @@
 
 use std::io::IoSlice;
 use std::mem::forget;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use link::locked;
 use x11rb::connection::{BufWithFds, Connection, DiscardMode, RawEventAndSeqNumber, ReplyOrError, RequestConnection};
 use x11rb::connection::{RequestKind, SequenceNumber};
 use x11rb::cookie::{Cookie, CookieWithFds, VoidCookie};
@@ -29,7 +30,7 @@ impl Conn {
     }
 
     fn extensions(&self) -> MutexGuard<'_, ExtensionManager> {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.1)
     }
 
     /// The socket.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use link::{Interrupt, locked};
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::record::{self, ConnectionExt as _};
 use x11rb::protocol::xkb;
@@ -21,8 +22,10 @@ use x11rb::protocol::xproto::{
 };
 
 use crate::error::{Error, Result};
+use crate::keyboard::Step;
+use crate::keymap::Keymap;
 use crate::server::{Server, Target, open_connection};
-use crate::stream::{Interrupt, SILENCE_LIMIT};
+use crate::stream::SILENCE_LIMIT;
 
 const FROM_CLIENT: u8 = 1;
 const START_OF_DATA: u8 = 4;
@@ -31,6 +34,18 @@ const CORE_FETCHES: [u8; 2] = [GET_KEYBOARD_MAPPING_REQUEST, GET_MODIFIER_MAPPIN
 /// say), and a client that has translated no key yet fetches for its first one. What is asked for after those is seen can only be
 /// answered after the keys.
 const PROOFS: u32 = 3;
+/// How long a window may leave its keys unread before the rest of the text is given up.
+pub(crate) const CONSUME_LIMIT: Duration = Duration::from_secs(10);
+
+/// Keys that were typed, and that their window may not have read yet.
+pub(crate) struct Unread {
+    pub(crate) planned: Arc<Keymap>,
+    pub(crate) typed: Vec<Step>,
+    /// The first ping sent after them.
+    pub(crate) ping: Option<u64>,
+    /// The server told of a change of the keymap before it told of the answer to that ping.
+    pub(crate) map_changed: bool,
+}
 
 #[derive(Default)]
 struct Seen {
@@ -89,7 +104,7 @@ struct Ended<'a>(&'a Shared);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+        locked(&self.0.seen).ended = true;
         self.0.changed.notify_all();
     }
 }
@@ -154,7 +169,7 @@ impl Fetches {
                     if stop.requested() {
                         break;
                     }
-                    let mut seen = shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut seen = locked(&shared.seen);
                     seen.enabled |= reply.category == START_OF_DATA;
                     if reply.category == FROM_CLIENT {
                         seen.note(&reply.data, reply.xid_base == us);
@@ -209,7 +224,7 @@ impl Fetches {
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.shared.seen)
     }
 }
 

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use imaging::{Screen, Size};
-use rustix::event::{EventfdFlags, eventfd};
+use link::{Event, Interrupt, Nudge, locked};
 use rustix::fd::{AsFd, BorrowedFd};
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::damage::{self, ConnectionExt as _};
@@ -15,15 +15,14 @@ use x11rb::protocol::xfixes::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Window};
 
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::grab::{Grabber, Method};
 use crate::lease::take_lease;
 use crate::reach::Missed;
 use crate::server::{Server, Target};
 use crate::state::State;
-use crate::stream::Interrupt;
-use crate::watcher::{Ended, Shared, locked, watch};
+use crate::watcher::{Ended, Shared, watch};
 use crate::windows::WindowInfo;
+use crate::wire::Wire;
 use crate::work::Activity;
 
 /// How to open a [`Display`].
@@ -94,70 +93,69 @@ impl Display {
         if target.display.starts_with(':') && server.process_of(conn.setup().resource_id_base)?.is_some() {
             state.work.expect_programs(target.display.clone());
         }
-        let nudge = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| Error::Unsupported(format!("eventfd: {errno}")))?;
-        let shared = Arc::new(Shared {
+        let nudge = Nudge::new().map_err(|errno| Error::Unsupported(format!("eventfd: {errno}")))?;
+        let wire = Wire {
             server,
             target: target.clone(),
             interrupt,
             screen: Arc::new(Mutex::new(Screen::new(size))),
-            state: Mutex::new(state),
-            turn: Mutex::default(),
-            turned: Condvar::new(),
             nudge,
             lost: OnceLock::new(),
             notes,
-        });
-        {
-            let mut state = locked(&shared.state);
-            state.fetch_all(&shared)?;
-            if !options.view_only {
-                state.take_keyboard(&shared, options.own)?;
-            }
-            state.look(&shared)?;
+        };
+        state.fetch_all(&wire)?;
+        if !options.view_only {
+            state.take_keyboard(&wire, options.own)?;
         }
+        state.look(&wire)?;
+        let shared = Shared { wire, state: Mutex::new(state), turn: Mutex::default(), turned: Condvar::new() };
+        let shared = Arc::new(shared);
         Ok(Self { shared, watcher: Mutex::default(), view_only: options.view_only, own: options.own })
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut State, &Shared) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, work: impl FnOnce(&mut State, &Wire) -> Result<T>) -> Result<T> {
         let shared = &*self.shared;
         let _turn = shared.take_turn();
         let result = self.alive().and_then(|()| {
             let mut state = locked(&shared.state);
-            let value = work(&mut state, shared)?;
-            state.drain(shared)?;
+            let value = work(&mut state, &shared.wire)?;
+            state.drain(&shared.wire)?;
             if state.pending.damage {
                 // Read here, so the watcher's poll will not see it.
-                shared.nudge();
+                shared.wire.nudge.send();
             }
             Ok(value)
         });
         if let Err(error) = &result {
-            shared.note_end(error);
+            shared.wire.note_end(error);
         }
         result
     }
 
     fn alive(&self) -> Result<()> {
-        self.shared.lost.get().map_or(Ok(()), |why| Err(Error::Lost(format!("the connection was lost before: {why}"))))
+        self.shared
+            .wire
+            .lost
+            .get()
+            .map_or(Ok(()), |why| Err(Error::Lost(format!("the connection was lost before: {why}"))))
     }
 
     /// Its connection's socket.
     #[must_use]
     pub fn socket(&self) -> BorrowedFd<'_> {
-        self.shared.server.conn.stream().as_fd()
+        self.shared.wire.server.conn.stream().as_fd()
     }
 
     /// The screen that this connection keeps current.
     #[must_use]
     pub fn screen(&self) -> Arc<Mutex<Screen>> {
-        Arc::clone(&self.shared.screen)
+        Arc::clone(&self.shared.wire.screen)
     }
 
     /// Why slower paths are in use; empty when none is.
     #[must_use]
     pub fn status(&self) -> Vec<String> {
-        locked(&self.shared.notes).clone()
+        locked(&self.shared.wire.notes).clone()
     }
 
     /// Keeps the watcher off until [`Display::end`]: the caller is about to make several calls in a row.
@@ -167,7 +165,7 @@ impl Display {
 
     /// Ends what [`Display::begin`] began.
     pub fn end(&self) {
-        self.shared.interrupt.allow(None);
+        self.shared.wire.interrupt.allow(None);
         locked(&self.shared.turn).held = false;
         self.shared.turned.notify_all();
     }
@@ -182,7 +180,7 @@ impl Display {
         if self.view_only {
             return Err(Error::Unsupported("this desktop was opened to look only (view_only=True)".into()));
         }
-        self.with(|state, shared| state.send(shared, events))
+        self.with(|state, wire| state.send(wire, events))
     }
 
     /// Releases these keys and buttons, then all that the server still reports as pressed.
@@ -191,7 +189,7 @@ impl Display {
     ///
     /// [`Error::Lost`].
     pub fn release(&self, ups: &[Event]) -> Result<()> {
-        self.shared.interrupt.shielded(|| self.with(|state, shared| state.release(shared, ups)))
+        self.shared.wire.interrupt.shielded(|| self.with(|state, wire| state.release(wire, ups)))
     }
 
     /// Keycodes and buttons (1–5) pressed now, as the server reports them.
@@ -200,7 +198,7 @@ impl Display {
     ///
     /// [`Error::Lost`].
     pub fn pressed(&self) -> Result<(Vec<u8>, Vec<u8>)> {
-        self.with(|_, shared| State::pressed(shared))
+        self.with(|_, wire| State::pressed(wire))
     }
 
     /// Brings the screen and the pointer up to date.
@@ -218,7 +216,7 @@ impl Display {
     ///
     /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn wait(&self, timeout: Duration) -> Result<bool> {
-        self.with(|state, shared| state.wait(shared, timeout))
+        self.with(|state, wire| state.wait(wire, timeout))
     }
 
     /// Pings `window`, or the one that gets the input: under the pointer, or with the focus. `None` when it does not promise to
@@ -228,7 +226,7 @@ impl Display {
     ///
     /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn ping(&self, at_pointer: bool, window: Option<Window>) -> Result<Option<u64>> {
-        self.with(|state, shared| state.ping(shared, at_pointer, window))
+        self.with(|state, wire| state.ping(wire, at_pointer, window))
     }
 
     /// True once this ping, or a later one to the same window, was answered, or that window is gone.
@@ -238,10 +236,10 @@ impl Display {
     /// [`Error::LayoutChanged`] when somebody changed the layout while keys typed before the ping were still unread, once;
     /// [`Error::Lost`].
     pub fn answered(&self, ping: u64) -> Result<bool> {
-        self.with(|state, shared| {
+        self.with(|state, wire| {
             let answered = state.pings.answered(ping);
             if answered {
-                state.check_typed(shared)?;
+                state.check_typed(wire)?;
             }
             Ok(answered)
         })
@@ -268,9 +266,9 @@ impl Display {
     /// [`Error::LayoutChanged`] when somebody changed the layout since keys were typed into a window that cannot be pinged, once;
     /// [`Error::Lost`].
     pub fn activity(&self) -> Result<Activity> {
-        self.with(|state, shared| {
-            state.check_unproved(shared)?;
-            state.activity(shared)
+        self.with(|state, wire| {
+            state.check_unproved(wire)?;
+            state.activity(wire)
         })
     }
 
@@ -280,7 +278,7 @@ impl Display {
     ///
     /// [`Error::Lost`].
     pub fn is_typed_into(&self, window: Window, at: Instant) -> Result<bool> {
-        self.with(|state, shared| state.is_typed_into(shared, window, at))
+        self.with(|state, wire| state.is_typed_into(wire, window, at))
     }
 
     /// See [`Server::double_click_time`].
@@ -289,7 +287,7 @@ impl Display {
     ///
     /// [`Error::Lost`].
     pub fn double_click_time(&self) -> Result<Option<u32>> {
-        self.with(|_, shared| shared.server.double_click_time())
+        self.with(|_, wire| wire.server.double_click_time())
     }
 
     /// The class of the window that keys go to, and that of its client's leader.
@@ -298,7 +296,7 @@ impl Display {
     ///
     /// [`Error::Lost`] or [`Error::Interrupted`].
     pub fn focused_classes(&self) -> Result<Vec<String>> {
-        self.with(|_, shared| shared.server.focused_classes())
+        self.with(|_, wire| wire.server.focused_classes())
     }
 
     /// The managed windows.
@@ -307,7 +305,7 @@ impl Display {
     ///
     /// [`Error::Lost`].
     pub fn windows(&self) -> Result<Vec<WindowInfo>> {
-        self.with(|_, shared| shared.server.windows())
+        self.with(|_, wire| wire.server.windows())
     }
 
     /// See [`Server::activate`].
@@ -316,7 +314,7 @@ impl Display {
     ///
     /// [`Error::Lost`].
     pub fn activate(&self, window: Window) -> Result<()> {
-        self.with(|_, shared| shared.server.activate(window))
+        self.with(|_, wire| wire.server.activate(window))
     }
 
     /// See [`Server::close_window`].
@@ -325,7 +323,7 @@ impl Display {
     ///
     /// [`Error::Lost`].
     pub fn close_window(&self, window: Window) -> Result<()> {
-        self.with(|_, shared| shared.server.close_window(window))
+        self.with(|_, wire| wire.server.close_window(window))
     }
 
     /// True when a window manager that follows EWMH runs. A new one is waited for until it serves, for two seconds at most.
@@ -334,11 +332,11 @@ impl Display {
     ///
     /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn has_window_manager(&self) -> Result<bool> {
-        self.with(|state, shared| {
-            let manager = shared.server.manager()?;
+        self.with(|state, wire| {
+            let manager = wire.server.manager()?;
             if manager != state.manager {
                 if manager.is_some() {
-                    shared.server.await_manager(shared)?;
+                    wire.server.await_manager(wire)?;
                 }
                 state.manager = manager;
             }
@@ -352,10 +350,10 @@ impl Display {
     ///
     /// [`Error::Unsupported`] when it cannot, [`Error::Request`] when it refuses the size.
     pub fn resize(&self, size: Size) -> Result<()> {
-        self.with(|state, shared| {
-            crate::resize::resize(&shared.server, size)?;
+        self.with(|state, wire| {
+            crate::resize::resize(&wire.server, size)?;
             state.pending.size = true;
-            state.pump(shared)
+            state.pump(wire)
         })
     }
 
@@ -367,24 +365,24 @@ impl Display {
             turn.stop = true;
             self.shared.turned.notify_all();
         }
-        self.shared.nudge();
+        self.shared.wire.nudge.send();
         let _ = watcher.join();
-        self.shared.interrupt.clear();
+        self.shared.wire.interrupt.clear();
         if !self.view_only {
-            let _ = self.shared.interrupt.shielded(|| {
-                self.with(|state, shared| {
-                    state.release(shared, &[])?;
+            let _ = self.shared.wire.interrupt.shielded(|| {
+                self.with(|state, wire| {
+                    state.release(wire, &[])?;
                     if !self.own {
-                        state.unbind(shared)?;
+                        state.unbind(wire)?;
                     }
-                    shared.server.round_trip()
+                    wire.server.round_trip()
                 })
             });
         }
-        self.shared.lose("it was closed");
+        self.shared.wire.lose("it was closed");
         // The threads' copies of the connection are gone; this end of the socket is shut so that the server frees what we had
         // even while somebody still holds the screen.
-        let _ = rustix::net::shutdown(self.shared.server.conn.stream().as_fd(), rustix::net::Shutdown::Both);
+        let _ = rustix::net::shutdown(self.shared.wire.server.conn.stream().as_fd(), rustix::net::Shutdown::Both);
     }
 }
 

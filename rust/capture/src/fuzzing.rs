@@ -8,15 +8,15 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use imaging::Size;
+use link::{Event, Interrupt};
 use x11rb::rust_connection::DefaultStream;
 
 use crate::display::{Display, Options};
 use crate::error::Result;
-use crate::event::Event;
 use crate::grab::Method;
 use crate::selection;
 use crate::server::{Server, Target, greet};
-use crate::stream::{BoundedStream, Interrupt, SILENCE_LIMIT};
+use crate::stream::{BoundedStream, SERVE, SILENCE_LIMIT};
 
 const EXTENSIONS: [(&str, u8, u8, u8); 8] = [
     ("DAMAGE", 129, 91, 152),
@@ -68,7 +68,7 @@ struct Puppet {
 }
 
 /// Answers what was asked so far; where nothing was, tells of something, or ends.
-pub(crate) fn serve() {
+fn serve() {
     SERVER.with_borrow_mut(|server| {
         if let Some(puppet) = server {
             puppet.serve();
@@ -283,6 +283,7 @@ pub fn session(data: &[u8]) {
         sequence: 0,
     };
     SERVER.set(Some(puppet));
+    SERVE.set(serve);
     let _ = drive(ours, *kind, calls);
     SERVER.set(None);
 }

@@ -5,7 +5,7 @@ use x11rb::protocol::xkb;
 use x11rb::protocol::xproto::{ConnectionExt as _, ModMask};
 
 use crate::error::Result;
-use crate::keyboard::Keymap;
+use crate::keymap::Keymap;
 use crate::server::Conn;
 
 const CORE_KEYBOARD: xkb::DeviceSpec = 0x100;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use imaging::Size;
+use link::Interrupt;
 use x11rb::connection::Connection;
 use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, PropMode, Window, WindowClass};
@@ -11,7 +12,6 @@ use x11rb::wrapper::ConnectionExt as _;
 use crate::error::{Error, Result};
 use crate::replies;
 use crate::server::{Conn, Server, Target, open_connection};
-use crate::stream::Interrupt;
 
 const LEASE: &str = "_DESKHAND_DRIVER";
 /// A driver's name is cut to this, in units of four bytes.

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use link::Event;
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::record::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
@@ -14,11 +15,10 @@ use x11rb::protocol::xproto::{
 };
 
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::server::{Server, open_connection};
 use crate::state::State;
 use crate::stream::SILENCE_LIMIT;
-use crate::watcher::Shared;
+use crate::wire::Wire;
 
 const FROM_SERVER: u8 = 0;
 const EVENT: usize = 32;
@@ -82,11 +82,11 @@ impl State {
     /// A grab for a window that is not mapped is refused, and the refusal tells whether there is another one: the server looks at that
     /// first (xserver, `GrabDevice`). So nothing is grabbed, and no application hears of it. Without a window to confine it to, the
     /// server would set a pointer free that another client has confined, and then refuse the grab (xserver, `ProcGrabPointer`).
-    pub(crate) fn before(&mut self, shared: &Shared) -> Result<Before> {
-        let conn = &shared.server.conn;
+    pub(crate) fn before(&mut self, wire: &Wire) -> Result<Before> {
+        let conn = &wire.server.conn;
         let window = match self.unmapped {
             Some(window) => window,
-            None => *self.unmapped.insert(unmapped(&shared.server)?),
+            None => *self.unmapped.insert(unmapped(&wire.server)?),
         };
         let (asynchronous, none) = (GrabMode::ASYNC, EventMask::NO_EVENT);
         let keyboard = conn.grab_keyboard(false, window, x11rb::CURRENT_TIME, asynchronous, asynchronous)?;
@@ -116,24 +116,24 @@ impl State {
     /// Does `send`, which sends `events`, and tells what of them did not reach the window that it was for.
     pub(crate) fn reaching(
         &mut self,
-        shared: &Shared,
+        wire: &Wire,
         before: &Before,
         events: &[Event],
         send: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<Option<Missed>> {
-        let server = &shared.server;
+        let server = &wire.server;
         let keys = events.iter().any(|event| matches!(event, Event::Key(_, true)));
         let clicks = events.iter().any(|event| matches!(event, Event::Button(_, true)));
         let grabbed = (keys && before.keyboard_grabbed) || (clicks && before.pointer_grabbed);
         // While something is held the server, or the window manager, keeps the devices for who got it.
-        if grabbed && Self::pressed(shared)? == (Vec::new(), Vec::new()) {
-            return self.watched(shared, before, (keys, clicks), send);
+        if grabbed && Self::pressed(wire)? == (Vec::new(), Vec::new()) {
+            return self.watched(wire, before, (keys, clicks), send);
         }
         let mut unfocused = keys && !before.keyboard_grabbed && self.is_unfocused(server, before.focus)?;
         // A window that has just come may be about to get it.
         let deadline = Instant::now() + FOCUS_LIMIT;
         while unfocused && server.has_windows()? && Instant::now() < deadline {
-            shared.pause(FOCUS_PERIOD)?;
+            wire.pause(FOCUS_PERIOD)?;
             let focus = server.conn.get_input_focus()?.reply()?.focus;
             unfocused = self.is_unfocused(server, focus)?;
         }
@@ -142,9 +142,9 @@ impl State {
     }
 
     /// True when what a window asked for at that time was asked by the application that got the latest keys.
-    pub(crate) fn is_typed_into(&self, shared: &Shared, window: Window, at: Instant) -> Result<bool> {
+    pub(crate) fn is_typed_into(&self, wire: &Wire, window: Window, at: Instant) -> Result<bool> {
         let Some((since, focus)) = self.typed else { return Ok(true) };
-        let server = &shared.server;
+        let server = &wire.server;
         let focus = match focus {
             none if none == u32::from(InputFocus::NONE) => None,
             root if [u32::from(InputFocus::POINTER_ROOT), server.root].contains(&root) => server.under_pointer()?,
@@ -173,14 +173,14 @@ impl State {
 
     fn watched(
         &mut self,
-        shared: &Shared,
+        wire: &Wire,
         before: &Before,
         (keys, clicks): (bool, bool),
         send: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<Option<Missed>> {
-        let server = &shared.server;
+        let server = &wire.server;
         let shown = server.shown()?;
-        let Some(received) = Received::watch(shared, || send(self))? else { return Ok(None) };
+        let Some(received) = Received::watch(wire, || send(self))? else { return Ok(None) };
         let at = |window: Option<Window>| window.map(|window| server.client_of(window));
         let focus = server.focus()?.or(Some(before.focus));
         let obstacles = [
@@ -214,14 +214,14 @@ struct Received {
 
 impl Received {
     /// Does `work`, and sees meanwhile to whom the server delivers presses, where the server can tell.
-    fn watch(shared: &Shared, work: impl FnOnce() -> Result<()>) -> Result<Option<Self>> {
-        let server = &shared.server;
+    fn watch(wire: &Wire, work: impl FnOnce() -> Result<()>) -> Result<Option<Self>> {
+        let server = &wire.server;
         if server.conn.extension_information(record::X11_EXTENSION_NAME)?.is_none() {
-            shared.note("who gets input while somebody has grabbed the devices is not known: the server has no RECORD extension");
+            wire.note("who gets input while somebody has grabbed the devices is not known: the server has no RECORD extension");
             return work().map(|()| None);
         }
         let input = server.conn.extension_information(INPUT_EXTENSION)?.map(|info| info.major_opcode);
-        let (data, _) = open_connection(&shared.target, &shared.interrupt, SILENCE_LIMIT)?;
+        let (data, _) = open_connection(&wire.target, &wire.interrupt, SILENCE_LIMIT)?;
         data.stream().expect_many();
         let context = server.conn.generate_id()?;
         let no_requests = record::Range8 { first: 0, last: 0 };

@@ -8,7 +8,7 @@ use x11rb::x11_utils::TryParse as _;
 
 use crate::error::Result;
 use crate::incoming::Violation;
-use crate::keyboard::Keymap;
+use crate::keymap::Keymap;
 
 /// Pixels per side of the screen.
 const MAX_SIDE: u32 = 16_384;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use link::{Interrupt, WAIT_SLICE};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event as XEvent;
 use x11rb::protocol::xfixes::{ConnectionExt as _, SelectionEventMask};
@@ -13,7 +14,6 @@ use x11rb::protocol::xproto::{
 use crate::error::{Error, Result};
 use crate::replies;
 use crate::server::{Server, Target};
-use crate::stream::Interrupt;
 use crate::windows::gone;
 
 /// As much of a property is read at once.
@@ -27,7 +27,6 @@ const MOST_NAMED: usize = 64;
 const LONGEST_NAME: usize = 100;
 /// After the last sign of an owner that has said what it offers, it is given so long for the next.
 const PATIENCE: Duration = Duration::from_secs(2);
-const WAIT_SLICE: Duration = Duration::from_millis(50);
 /// Types whose values are ids of things that end with their owner.
 const IDS: [AtomEnum; 8] = [
     AtomEnum::BITMAP,

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use link::Interrupt;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -19,7 +20,7 @@ use x11rb::rust_connection::{DefaultStream, RustConnection};
 pub use crate::conn::Conn;
 use crate::error::{Error, InterruptedMark, Result, connect_error};
 use crate::replies;
-use crate::stream::{BoundedStream, Interrupt, SILENCE_LIMIT};
+use crate::stream::{BoundedStream, SILENCE_LIMIT};
 
 /// How often a listener whose queue is full is tried again.
 const QUEUE_PERIOD: Duration = Duration::from_millis(5);

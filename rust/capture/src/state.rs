@@ -4,22 +4,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use imaging::{Cursor, Rect, Size};
+use link::{locked, now};
 use rustix::fd::AsFd;
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use x11rb::connection::Connection;
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::xfixes::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Mapping, Window};
 use x11rb::protocol::{ErrorKind, Event as XEvent};
 
+use crate::consumption::Unread;
 use crate::error::{Error, Result, x_error};
 use crate::grab::Grabber;
-use crate::input::Unread;
-use crate::keyboard::{Keyboard, Keymap};
+use crate::keyboard::Keyboard;
+use crate::keymap::Keymap;
 use crate::pings::Pings;
 use crate::replies;
 use crate::server::Server;
-use crate::watcher::{Shared, locked};
+use crate::wire::Wire;
 use crate::work::{Activity, LATELY, Work};
 
 /// The applications' work is looked at after so long a time without news.
@@ -80,12 +81,6 @@ pub(crate) struct State {
     pub(crate) error: Option<Error>,
 }
 
-/// Seconds on the clock that Python's `time.monotonic` reads.
-fn now() -> f64 {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
-    tv_sec as f64 + tv_nsec as f64 * 1e-9
-}
-
 impl State {
     pub(crate) fn new(grabber: Grabber, region: xfixes::Region, damage: damage::Damage) -> Self {
         Self {
@@ -115,11 +110,11 @@ impl State {
     }
 
     /// Reads what has arrived, without waiting.
-    pub(crate) fn drain(&mut self, shared: &Shared) -> Result<()> {
-        while let Some(event) = shared.server.conn.poll_for_event()? {
-            self.handle(&shared.server, &event);
+    pub(crate) fn drain(&mut self, wire: &Wire) -> Result<()> {
+        while let Some(event) = wire.server.conn.poll_for_event()? {
+            self.handle(&wire.server, &event);
         }
-        shared.server.conn.stream().events_read();
+        wire.server.conn.stream().events_read();
         Ok(())
     }
 
@@ -170,47 +165,47 @@ impl State {
         self.unread = None;
     }
 
-    pub(crate) fn next_ping(&mut self, shared: &Shared, window: Window) -> Result<u64> {
+    pub(crate) fn next_ping(&mut self, wire: &Wire, window: Window) -> Result<u64> {
         let (id, token) = self.pings.new_ping(window);
         let events = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
-        shared.server.conn.change_window_attributes(window, &events)?;
-        shared.server.send_ping(window, token)?;
+        wire.server.conn.change_window_attributes(window, &events)?;
+        wire.server.send_ping(window, token)?;
         Ok(id)
     }
 
     /// Brings the screen up to date with what has arrived.
-    pub(crate) fn pump(&mut self, shared: &Shared) -> Result<()> {
-        self.drain(shared)?;
+    pub(crate) fn pump(&mut self, wire: &Wire) -> Result<()> {
+        self.drain(wire)?;
         // What is drawn without a pause is read again by the next call.
         for _ in 0..MOST_ROUNDS {
             if self.pending.size {
-                self.follow_size(shared)?;
+                self.follow_size(wire)?;
                 self.pending.size = false;
             } else if self.pending.everything {
-                self.fetch_all(shared)?;
+                self.fetch_all(wire)?;
                 self.pending.everything = false;
             } else if std::mem::take(&mut self.pending.damage) {
                 // The server forgets the damage when it tells it: should the answer be missed (a signal), all must be read again.
                 self.pending.everything = true;
-                self.fetch_damage(shared)?;
+                self.fetch_damage(wire)?;
                 self.pending.everything = false;
             } else if self.pending.cursor {
-                Self::fetch_cursor(shared)?;
+                Self::fetch_cursor(wire)?;
                 self.pending.cursor = false;
             } else {
                 break;
             }
             // With each answer events may have come, and nobody waits for what has been read.
-            self.drain(shared)?;
+            self.drain(wire)?;
         }
         Ok(())
     }
 
-    fn fetch_damage(&mut self, shared: &Shared) -> Result<()> {
-        let server = &shared.server;
+    fn fetch_damage(&mut self, wire: &Wire) -> Result<()> {
+        let server = &wire.server;
         server.conn.damage_subtract(self.damage, x11rb::NONE, self.region)?;
         let region = server.conn.xfixes_fetch_region(self.region)?.reply()?;
-        let Size { w, h } = locked(&shared.screen).size();
+        let Size { w, h } = locked(&wire.screen).size();
         let screen = Rect { x: 0, y: 0, w, h };
         let mut rects: Vec<Rect> = region.rectangles.iter().filter_map(|&rect| clip(rect, screen)).collect();
         if rects.len() > MANY_RECTS {
@@ -223,20 +218,20 @@ impl State {
         if rects.is_empty() {
             return Ok(());
         }
-        match self.capture(shared, &rects) {
+        match self.capture(wire, &rects) {
             // The screen became smaller between the event and the request: the notification is on its way.
-            Err(Error::Request { .. }) if server.size()? != (Size { w, h }) => self.follow_size(shared),
+            Err(Error::Request { .. }) if server.size()? != (Size { w, h }) => self.follow_size(wire),
             other => other,
         }
     }
 
     /// Brings `rects` of the screen up to date, as one step.
-    fn capture(&self, shared: &Shared, rects: &[Rect]) -> Result<()> {
+    fn capture(&self, wire: &Wire, rects: &[Rect]) -> Result<()> {
         // Not before there is something to write: a server may be slow, and others want to look meanwhile.
         let mut screen = None;
-        let read = self.grabber.read(&shared.server, rects, |patch| {
-            Ok(screen.get_or_insert_with(|| locked(&shared.screen)).write(patch)?)
-        });
+        let read = self
+            .grabber
+            .read(&wire.server, rects, |patch| Ok(screen.get_or_insert_with(|| locked(&wire.screen)).write(patch)?));
         // What came before a failure has been written, too.
         if let Some(mut screen) = screen {
             screen.commit(now());
@@ -244,26 +239,26 @@ impl State {
         read
     }
 
-    fn follow_size(&mut self, shared: &Shared) -> Result<()> {
-        let size = shared.server.size()?;
-        if size == locked(&shared.screen).size() {
+    fn follow_size(&mut self, wire: &Wire) -> Result<()> {
+        let size = wire.server.size()?;
+        if size == locked(&wire.screen).size() {
             return Ok(());
         }
         self.pending.everything = true;
-        locked(&shared.screen).resize(size, now());
-        self.fetch_all(shared)?;
+        locked(&wire.screen).resize(size, now());
+        self.fetch_all(wire)?;
         self.pending.everything = false;
         Ok(())
     }
 
-    pub(crate) fn fetch_all(&mut self, shared: &Shared) -> Result<()> {
-        let Size { w, h } = locked(&shared.screen).size();
+    pub(crate) fn fetch_all(&mut self, wire: &Wire) -> Result<()> {
+        let Size { w, h } = locked(&wire.screen).size();
         let whole = [Rect { x: 0, y: 0, w, h }];
-        self.capture(shared, &whole)
+        self.capture(wire, &whole)
     }
 
-    fn fetch_cursor(shared: &Shared) -> Result<()> {
-        let cursor = match shared.server.conn.xfixes_get_cursor_image()?.raw_reply() {
+    fn fetch_cursor(wire: &Wire) -> Result<()> {
+        let cursor = match wire.server.conn.xfixes_get_cursor_image()?.raw_reply() {
             Ok(reply) => replies::cursor(&reply)?.map(|reply| Cursor {
                 size: Size { w: reply.width.into(), h: reply.height.into() },
                 hot: (reply.xhot.into(), reply.yhot.into()),
@@ -272,35 +267,35 @@ impl State {
             }),
             // Some servers refuse this to other clients under a compositor: then there is no cursor to show.
             Err(x11rb::errors::ReplyError::X11Error(error)) => {
-                shared.note(&format!("the cursor is not shown: {}", x_error(&error)));
+                wire.note(&format!("the cursor is not shown: {}", x_error(&error)));
                 None
             }
             Err(error) => return Err(error.into()),
         };
-        locked(&shared.screen).set_cursor(cursor);
+        locked(&wire.screen).set_cursor(cursor);
         Ok(())
     }
 
     /// The server's state now: one round trip, then whatever it tells that changed.
-    pub(crate) fn look(&mut self, shared: &Shared) -> Result<()> {
-        let pointer = shared.server.conn.query_pointer(shared.server.root)?.reply()?;
-        self.pump(shared)?;
-        locked(&shared.screen).set_pointer((pointer.root_x.into(), pointer.root_y.into()));
+    pub(crate) fn look(&mut self, wire: &Wire) -> Result<()> {
+        let pointer = wire.server.conn.query_pointer(wire.server.root)?.reply()?;
+        self.pump(wire)?;
+        locked(&wire.screen).set_pointer((pointer.root_x.into(), pointer.root_y.into()));
         Ok(())
     }
 
     /// Waits until pixels changed, a ping was answered or the list of windows changed; `false` at the timeout.
-    pub(crate) fn wait(&mut self, shared: &Shared, timeout: Duration) -> Result<bool> {
+    pub(crate) fn wait(&mut self, wire: &Wire, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now() + timeout;
-        let generation = locked(&shared.screen).generation();
+        let generation = locked(&wire.screen).generation();
         let mut asked = Instant::now();
         loop {
-            self.pump(shared)?;
+            self.pump(wire)?;
             if asked.elapsed() >= ASK_PERIOD {
                 asked = Instant::now();
-                shared.check_interrupt()?;
+                wire.check_interrupt()?;
             }
-            if self.signals != self.signals_told || locked(&shared.screen).generation() != generation {
+            if self.signals != self.signals_told || locked(&wire.screen).generation() != generation {
                 self.signals_told = self.signals;
                 return Ok(true);
             }
@@ -309,20 +304,20 @@ impl State {
                 return Ok(false);
             }
             // Within an animation nobody asks what else is done.
-            if !shared.wait_readable(left.min(BREATH))? && left > BREATH {
+            if !wire.wait_readable(left.min(BREATH))? && left > BREATH {
                 self.work.sample();
                 let lately = left.saturating_sub(BREATH + LATELY);
-                if !shared.wait_readable(lately)? {
+                if !wire.wait_readable(lately)? {
                     self.work.sample();
-                    shared.wait_readable(deadline.saturating_duration_since(Instant::now()))?;
+                    wire.wait_readable(deadline.saturating_duration_since(Instant::now()))?;
                 }
             }
         }
     }
 
     /// What is done behind the window that got the latest input; see `Display::activity`.
-    pub(crate) fn activity(&mut self, shared: &Shared) -> Result<Activity> {
-        if self.is_held_back(shared)? {
+    pub(crate) fn activity(&mut self, wire: &Wire) -> Result<Activity> {
+        if self.is_held_back(wire)? {
             return Ok(Activity::Computing);
         }
         let activity = self.work.activity();
@@ -336,8 +331,8 @@ impl State {
     }
 
     /// Pings `window`, or the one that gets the input; see `Display::ping`.
-    pub(crate) fn ping(&mut self, shared: &Shared, at_pointer: bool, window: Option<Window>) -> Result<Option<u64>> {
-        let server = &shared.server;
+    pub(crate) fn ping(&mut self, wire: &Wire, at_pointer: bool, window: Option<Window>) -> Result<Option<u64>> {
+        let server = &wire.server;
         let candidates = match window {
             Some(_) => [window, None],
             None if at_pointer => [server.under_pointer()?, server.focus()?],
@@ -351,7 +346,7 @@ impl State {
         }
         for window in candidates.into_iter().flatten() {
             if let Some(window) = server.pingable(window)? {
-                let id = self.next_ping(shared, window)?;
+                let id = self.next_ping(wire, window)?;
                 self.note_ping(id);
                 self.work.expect_pongs();
                 return Ok(Some(id));

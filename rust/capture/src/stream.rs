@@ -6,10 +6,10 @@
 //! it, and descriptors that come with it are closed.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice, Result};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use link::{Interrupt, WAIT_SLICE, locked};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use rustix::net::AddressFamily;
@@ -23,93 +23,11 @@ use crate::incoming::{Incoming, Violation};
 /// A server that answers nothing for this long is not coming back: a live one answers in a millisecond, and a machine that
 /// swaps or a server stopped for five seconds must be waited for.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(10);
-const SLICE: Duration = Duration::from_millis(50);
 
-/// Asks whether the caller wants to stop waiting: a flag set from another thread, or a check of its own (signals).
-#[derive(Clone)]
-pub struct Interrupt {
-    flag: Arc<AtomicBool>,
-    shield: Arc<AtomicUsize>,
-    check: Arc<dyn Fn() -> bool + Send + Sync>,
-    patience: Arc<Mutex<Option<Patience>>>,
-}
-
-/// For how long the other side is waited for.
-#[derive(Clone, Copy)]
-struct Patience {
-    until: Instant,
-    given: Duration,
-}
-
-impl Interrupt {
-    /// `check` is called now and then from the waiting thread.
-    pub fn new(check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { flag: Arc::default(), shield: Arc::default(), check: Arc::new(check), patience: Arc::default() }
-    }
-
-    /// Never stops by itself.
-    #[must_use]
-    pub fn never() -> Self {
-        Self::new(|| false)
-    }
-
-    /// Makes the wait that is under way, or the next one, stop; [`Interrupt::clear`] takes it back.
-    pub fn set(&self) {
-        self.flag.store(true, Ordering::SeqCst);
-    }
-
-    /// Forgets an earlier [`Interrupt::set`].
-    pub fn clear(&self) {
-        self.flag.store(false, Ordering::SeqCst);
-    }
-
-    /// Gives up from `limit` from now on what is waited for until then, or nothing any more.
-    pub fn allow(&self, limit: Option<Duration>) {
-        let patience = limit.and_then(|given| Some(Patience { until: Instant::now().checked_add(given)?, given }));
-        *locked(&self.patience) = patience;
-    }
-
-    /// Something that was waited for has come: the time begins anew.
-    pub(crate) fn renew(&self) {
-        if let Some(patience) = &mut *locked(&self.patience) {
-            patience.until = Instant::now() + patience.given;
-        }
-    }
-
-    /// What is left of that time; `limit` where less is.
-    pub(crate) fn left(&self, limit: Duration) -> Duration {
-        let until = locked(&self.patience).map(|patience| patience.until);
-        until.map_or(limit, |until| limit.min(until.saturating_duration_since(Instant::now())))
-    }
-
-    /// That time, if it is over.
-    fn over(&self) -> Option<Duration> {
-        locked(&self.patience).filter(|patience| Instant::now() >= patience.until).map(|patience| patience.given)
-    }
-
-    pub(crate) fn requested(&self) -> bool {
-        self.shield.load(Ordering::SeqCst) == 0 && (self.flag.load(Ordering::SeqCst) || (self.check)())
-    }
-
-    /// Does `work` to its end, as the release of held keys must be: nobody stops it, and a signal is handled afterwards.
-    pub(crate) fn shielded<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.shield.fetch_add(1, Ordering::SeqCst);
-        let _shield = Shield(&self.shield);
-        work()
-    }
-}
-
-/// Taken away when dropped, also by a panic.
-struct Shield<'a>(&'a AtomicUsize);
-
-impl Drop for Shield<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+#[cfg(feature = "fuzzing")]
+thread_local! {
+    /// What a fuzzed server does while this thread waits for it.
+    pub(crate) static SERVE: std::cell::Cell<fn()> = const { std::cell::Cell::new(|| ()) };
 }
 
 /// x11rb's own stream with bounded waits.
@@ -178,7 +96,7 @@ impl std::os::fd::AsFd for BoundedStream {
 pub(crate) fn wait(fd: &impl std::os::fd::AsFd, flags: PollFlags, timeout: Duration) -> Result<bool> {
     #[cfg(feature = "fuzzing")]
     if flags == PollFlags::IN {
-        crate::fuzzing::serve();
+        SERVE.get()();
     }
     let mut fds = [PollFd::new(fd, flags)];
     let timespec = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
@@ -203,7 +121,7 @@ impl Stream for BoundedStream {
         };
         let limit = self.silence_limit.saturating_add(extra);
         let result = loop {
-            let ready = match wait(&self.inner, flags, SLICE) {
+            let ready = match wait(&self.inner, flags, WAIT_SLICE) {
                 Ok(ready) => ready,
                 Err(error) => break Err(error),
             };

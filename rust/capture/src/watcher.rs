@@ -3,41 +3,28 @@
 //! Whoever calls works on the caller's own thread, under one lock. Between calls the watcher reads what the server sends, so that
 //! changes nobody asked for (a caret, a clock) are known as such before the next action, and a dead server is noticed.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use imaging::{ImagingError, Screen};
+use link::{TIGHTEN_AFTER, locked, tighten_one};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::time::Timespec;
 
-use crate::error::{Error, Result};
-use crate::server::{Server, Target};
+use crate::error::Result;
 use crate::state::State;
-use crate::stream::Interrupt;
+use crate::wire::Wire;
 
 /// A video that nobody looks at costs ten captures a second.
 const WATCH_PERIOD: Duration = Duration::from_millis(100);
-/// Nobody who has not called for this long is about to: there is time to make the files that were looked at smaller.
-const TIGHTEN_AFTER: Duration = Duration::from_millis(300);
-const WAIT_SLICE: Duration = Duration::from_millis(50);
-/// A note may hold what a server says.
-const MAX_NOTES: usize = 32;
 
 /// What one connection shares between its callers and its watcher.
 pub(crate) struct Shared {
-    pub(crate) server: Arc<Server>,
-    pub(crate) target: Target,
-    pub(crate) interrupt: Interrupt,
-    pub(crate) screen: Arc<Mutex<Screen>>,
+    pub(crate) wire: Wire,
     pub(crate) state: Mutex<State>,
     pub(crate) turn: Mutex<Turn>,
     pub(crate) turned: Condvar,
-    pub(crate) nudge: OwnedFd,
-    /// Why there is no connection any more.
-    pub(crate) lost: OnceLock<String>,
-    pub(crate) notes: Mutex<Vec<String>>,
 }
 
 #[derive(Default)]
@@ -53,64 +40,7 @@ pub(crate) struct Turn {
     asleep: bool,
 }
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
-    /// Waits for bytes from the server, or a signal, for at most one slice.
-    pub(crate) fn wait_readable(&self, timeout: Duration) -> Result<bool> {
-        let readable = self.server.conn.stream().wait_readable(timeout.min(WAIT_SLICE))?;
-        if !readable {
-            self.check_interrupt()?;
-        }
-        Ok(readable)
-    }
-
-    pub(crate) fn check_interrupt(&self) -> Result<()> {
-        if self.interrupt.requested() { Err(Error::Interrupted) } else { Ok(()) }
-    }
-
-    /// Does nothing for `duration`, unless interrupted.
-    pub(crate) fn pause(&self, duration: Duration) -> Result<()> {
-        let deadline = Instant::now() + duration;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            std::thread::sleep(left.min(WAIT_SLICE));
-            self.check_interrupt()?;
-        }
-    }
-
-    /// Adds a line to [`Display::status`], once.
-    pub(crate) fn note(&self, text: &str) {
-        let mut notes = locked(&self.notes);
-        if notes.len() < MAX_NOTES && !notes.iter().any(|note| note == text) {
-            notes.push(text.to_owned());
-        }
-    }
-
-    pub(crate) fn nudge(&self) {
-        // It can only fail when the counter is full, and then the watcher has been nudged.
-        let _ = rustix::io::write(&self.nudge, &1_u64.to_ne_bytes());
-    }
-
-    /// Takes note that the connection is of no use any more, where that is so.
-    pub(crate) fn note_end(&self, error: &Error) {
-        match error {
-            Error::Lost(why) => self.lose(why),
-            Error::Violation(_) => self.lose(&error.to_string()),
-            _ => {}
-        }
-    }
-
-    pub(crate) fn lose(&self, why: &str) {
-        // The first reason is the one that led to the others.
-        self.lost.get_or_init(|| why.to_owned());
-    }
-
     /// Keeps the watcher off for as long as the value lives.
     pub(crate) fn take_turn(&self) -> TakenTurn<'_> {
         locked(&self.turn).callers += 1;
@@ -122,7 +52,7 @@ impl Shared {
         turn.callers -= 1;
         turn.called = Some(Instant::now());
         if std::mem::take(&mut turn.asleep) {
-            self.nudge();
+            self.wire.nudge.send();
         }
         drop(turn);
         self.turned.notify_all();
@@ -136,7 +66,7 @@ pub(crate) struct TakenTurn<'a>(&'a Shared);
 impl Drop for TakenTurn<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.lose("a bug in deskhand ended a call");
+            self.0.wire.lose("a bug in deskhand ended a call");
         }
         self.0.give_turn();
     }
@@ -148,7 +78,7 @@ pub(crate) struct Ended<'a>(pub(crate) &'a Shared);
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.lose("a bug in deskhand ended the thread that watches the screen");
+            self.0.wire.lose("a bug in deskhand ended the thread that watches the screen");
         }
     }
 }
@@ -177,22 +107,22 @@ pub(crate) fn watch(shared: &Shared) {
         if let Err(error) = watch_once(shared)
             && error.is_fatal()
         {
-            shared.note_end(&error);
+            shared.wire.note_end(&error);
             return;
         }
         last = Instant::now();
         let timeout =
             tighten(shared).map(|rest| Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() });
         poll_both(shared, timeout.as_ref());
-        let _ = rustix::io::read(&shared.nudge, &mut [0; 8]);
+        shared.wire.nudge.take();
     }
 }
 
 /// Waits for a nudge or for bytes from the server; whether there are any.
 fn poll_both(shared: &Shared, timeout: Option<&Timespec>) -> bool {
     let mut fds = [
-        PollFd::new(&shared.nudge, PollFlags::IN),
-        PollFd::from_borrowed_fd(shared.server.conn.stream().as_fd(), PollFlags::IN),
+        PollFd::new(&shared.wire.nudge, PollFlags::IN),
+        PollFd::from_borrowed_fd(shared.wire.server.conn.stream().as_fd(), PollFlags::IN),
     ];
     !matches!(poll(&mut fds, timeout), Ok(0))
 }
@@ -211,28 +141,21 @@ fn tighten(shared: &Shared) -> Option<Duration> {
     }
     let undisturbed = |turn: &Turn| turn.called == Some(called) && turn.callers == 0 && !turn.held && !turn.stop;
     while undisturbed(&locked(&shared.turn)) && !poll_both(shared, Some(&Timespec::default())) {
-        if tighten_one(&shared.screen).unwrap_or(false) {
+        if tighten_one(&shared.wire.screen).unwrap_or(false) {
             continue;
         }
         let mut turn = locked(&shared.turn);
         if undisturbed(&turn) {
             (turn.called, turn.asleep) = (None, true);
-            locked(&shared.screen).rest();
+            locked(&shared.wire.screen).rest();
             return None;
         }
     }
     Some(TIGHTEN_AFTER)
 }
 
-fn tighten_one(screen: &Mutex<Screen>) -> std::result::Result<bool, ImagingError> {
-    let Some(slack) = locked(screen).slack()? else { return Ok(false) };
-    let strip = slack.tighten()?;
-    locked(screen).install(strip);
-    Ok(true)
-}
-
 /// One turn of the watcher.
 fn watch_once(shared: &Shared) -> Result<()> {
     let Ok(mut state) = shared.state.try_lock() else { return Ok(()) };
-    state.pump(shared)
+    state.pump(&shared.wire)
 }

@@ -1,13 +1,13 @@
 //! Windows as the window manager lists them, and which of them answers pings.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::cookie::Cookie;
 use x11rb::protocol::res::{self, ConnectionExt as _, QueryClientIdsReply};
 use x11rb::protocol::xproto::{
-    AtomEnum, ClientMessageEvent, ConfigureWindowAux, ConnectionExt as _, CreateWindowAux, EventMask, GetGeometryReply,
-    GetPropertyReply, InputFocus, MapState, StackMode, TranslateCoordinatesReply, Window, WindowClass,
+    AtomEnum, ClientMessageEvent, ConnectionExt as _, EventMask, GetGeometryReply, GetPropertyReply, InputFocus,
+    MapState, TranslateCoordinatesReply, Window, WindowClass,
 };
 
 use crate::conn::Conn;
@@ -15,19 +15,14 @@ use crate::error::{Error, Result};
 use crate::replies;
 use crate::server::Server;
 use crate::stream::SILENCE_LIMIT;
-use crate::watcher::Shared;
 
-const SOURCE_PAGER: u32 = 2;
-const MAX_LIST: u32 = 4096;
+pub(crate) const MAX_LIST: u32 = 4096;
 const MAX_TITLE_WORDS: u32 = 1024;
 const MAX_STATES: u32 = 64;
 /// `IconicState` of `WM_STATE` (ICCCM, 4.1.3.1).
 const ICONIC: u32 = 3;
 /// Windows that are asked about before an answer is waited for.
 const AT_ONCE: usize = 64;
-/// For so long a window manager that has shown itself is waited for, and how often it is asked.
-const MANAGER_LIMIT: Duration = Duration::from_secs(2);
-const MANAGER_PERIOD: Duration = Duration::from_millis(3);
 
 /// A desktop deeper than this does not exist; the bound keeps a mad client from holding us.
 const DEEPEST: usize = 32;
@@ -91,45 +86,9 @@ fn class_of(value: &[u8]) -> Option<String> {
 }
 
 impl Server {
-    fn words(&self, window: Window, property: u32, limit: u32) -> Result<Vec<u32>> {
+    pub(crate) fn words(&self, window: Window, property: u32, limit: u32) -> Result<Vec<u32>> {
         let reply = self.conn.get_property(false, window, property, AtomEnum::ANY, 0, limit)?.reply()?;
         Ok(words(&reply, limit))
-    }
-
-    /// The window by which a window manager that follows EWMH shows that it runs.
-    pub(crate) fn manager(&self) -> Result<Option<Window>> {
-        let check = self.words(self.root, self.atoms._NET_SUPPORTING_WM_CHECK, 1)?;
-        let Some(&window) = check.first() else { return Ok(None) };
-        let own = gone(self.words(window, self.atoms._NET_SUPPORTING_WM_CHECK, 1))?;
-        Ok(own.filter(|own| own.first() == Some(&window)).map(|_| window))
-    }
-
-    /// Waits until the window manager answers, or says that it would not, for at most [`MANAGER_LIMIT`].
-    ///
-    /// One that is just starting shows itself before it manages anything. Openbox then sleeps on windows that came meanwhile, until
-    /// something else comes: so it is asked again and again, for the frame that it would give to a window of ours.
-    pub(crate) fn await_manager(&self, shared: &Shared) -> Result<()> {
-        let window = self.conn.generate_id()?;
-        let (depth, visual) = (x11rb::COPY_DEPTH_FROM_PARENT, x11rb::COPY_FROM_PARENT);
-        let (class, none) = (WindowClass::COPY_FROM_PARENT, CreateWindowAux::new());
-        self.conn.create_window(depth, window, self.root, -1, -1, 1, 1, 0, class, visual, &none)?;
-        let served = self.asked_for_a_frame(shared, window);
-        self.conn.destroy_window(window)?;
-        served
-    }
-
-    fn asked_for_a_frame(&self, shared: &Shared, window: Window) -> Result<()> {
-        let deadline = Instant::now() + MANAGER_LIMIT;
-        while self.words(window, self.atoms._NET_FRAME_EXTENTS, 1)?.is_empty() && Instant::now() < deadline {
-            let supported = self.words(self.root, self.atoms._NET_SUPPORTED, MAX_LIST)?;
-            if supported.contains(&self.atoms._NET_REQUEST_FRAME_EXTENTS) {
-                self.ask_manager(window, self.atoms._NET_REQUEST_FRAME_EXTENTS, [0; 5])?;
-            } else if !supported.is_empty() {
-                break;
-            }
-            shared.pause(MANAGER_PERIOD)?;
-        }
-        Ok(())
     }
 
     /// The managed windows, bottom to top where the manager tells the order. Where none runs that follows EWMH, those that the server
@@ -267,48 +226,6 @@ impl Server {
         Ok(None)
     }
 
-    /// Asks the window manager to raise and focus this window; where none runs that follows EWMH, the server.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Request`] when it cannot have the focus, [`Error::Lost`] or [`Error::Interrupted`].
-    pub fn activate(&self, window: Window) -> Result<()> {
-        if self.manager()?.is_some() {
-            return self.ask_manager(window, self.atoms._NET_ACTIVE_WINDOW, [SOURCE_PAGER, 0, 0, 0, 0]);
-        }
-        let (top, _) = self.climb(window, |_| Ok(false))?;
-        self.conn.configure_window(top, &ConfigureWindowAux::new().stack_mode(StackMode::ABOVE))?.check()?;
-        self.conn.set_input_focus(InputFocus::POINTER_ROOT, window, x11rb::CURRENT_TIME)?.check()?;
-        Ok(())
-    }
-
-    /// Asks the window to close, as its close button would; where no window manager runs that follows EWMH, without its help.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`] or [`Error::Interrupted`].
-    pub fn close_window(&self, window: Window) -> Result<()> {
-        if self.manager()?.is_some() {
-            return self.ask_manager(window, self.atoms._NET_CLOSE_WINDOW, [0, SOURCE_PAGER, 0, 0, 0]);
-        }
-        let protocols = gone(self.words(window, self.atoms.WM_PROTOCOLS, 64))?.unwrap_or_default();
-        if protocols.contains(&self.atoms.WM_DELETE_WINDOW) {
-            let data = [self.atoms.WM_DELETE_WINDOW, x11rb::CURRENT_TIME, 0, 0, 0];
-            let event = ClientMessageEvent::new(32, window, self.atoms.WM_PROTOCOLS, data);
-            self.conn.send_event(false, window, EventMask::NO_EVENT, event)?;
-        } else {
-            self.conn.kill_client(window)?;
-        }
-        self.round_trip()
-    }
-
-    fn ask_manager(&self, window: Window, what: u32, data: [u32; 5]) -> Result<()> {
-        let event = ClientMessageEvent::new(32, window, what, data);
-        let mask = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::SUBSTRUCTURE_REDIRECT;
-        self.conn.send_event(false, self.root, mask, event)?;
-        self.round_trip()
-    }
-
     /// The window that keys go to, if any. Without a focus of its own it is the one under the pointer.
     pub(crate) fn focus(&self) -> Result<Option<Window>> {
         let focus = self.conn.get_input_focus()?.reply()?.focus;
@@ -384,7 +301,7 @@ impl Server {
     }
 
     /// The first from `window` upwards that `is` it and true; else the last below the root, and false.
-    fn climb(&self, window: Window, is: impl Fn(Window) -> Result<bool>) -> Result<(Window, bool)> {
+    pub(crate) fn climb(&self, window: Window, is: impl Fn(Window) -> Result<bool>) -> Result<(Window, bool)> {
         let mut window = window;
         for _ in 0..DEEPEST {
             if is(window)? {

@@ -3,8 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use capture::{Display, Event, Interrupt, Method, Options, Target};
+use capture::{Display, Method, Options, Target};
 use imaging::{Size, View};
+use link::{Event, Interrupt};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt};
 use x11rb::wrapper::ConnectionExt as _;

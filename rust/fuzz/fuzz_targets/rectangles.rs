@@ -13,18 +13,14 @@ use rfb::Encoding;
 use session::{end, format};
 use zlib_rs::{Deflate, DeflateFlush};
 
-const ENCODINGS: [Encoding; 16] = [
+const ENCODINGS: [Encoding; 12] = [
     Encoding::Raw,
     Encoding::CopyRect,
-    Encoding::Rre,
-    Encoding::CoRre,
     Encoding::Hextile,
     Encoding::Zlib,
     Encoding::Zrle,
     Encoding::Tight,
-    Encoding::TightPng,
     Encoding::Cursor,
-    Encoding::XCursor,
     Encoding::CursorWithAlpha,
     Encoding::DesktopSize,
     Encoding::ExtendedDesktopSize,
@@ -85,7 +81,7 @@ fn rectangle(bytes: &[u8; 7], data: &[u8], streams: &mut Streams, stream: &mut V
                 stream.extend(data);
             }
         }
-        Encoding::Tight | Encoding::TightPng if control & 0xE0 == 0x80 => {
+        Encoding::Tight if control & 0xE0 == 0x80 => {
             stream.push(control);
             if control & 0xF0 == 0x90 {
                 stream.extend(compact(data.len()));

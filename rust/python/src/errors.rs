@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use capture::{Error, Interrupt};
+use capture::Error;
 use imaging::ImagingError;
+use link::Interrupt;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 
@@ -35,7 +36,7 @@ thread_local! {
 }
 
 /// Whether a signal (Ctrl-C) wants a wait of this thread to end.
-pub(crate) fn signalled() -> bool {
+fn signalled() -> bool {
     // At interpreter shutdown there is nothing to attach to, and nobody to tell.
     Python::try_attach(|py| match py.check_signals() {
         Ok(()) => false,

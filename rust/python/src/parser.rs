@@ -1,6 +1,6 @@
 //! `_native.VncParser`: see `rfb::Session` and `rfb::Recording`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use imaging::Size;
 use pyo3::exceptions::PyValueError;
@@ -35,7 +35,7 @@ impl VncParser {
     }
 
     fn locked(&self) -> MutexGuard<'_, Session> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        link::locked(&self.session)
     }
 }
 

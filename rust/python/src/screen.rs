@@ -54,7 +54,7 @@ pub(crate) struct Screen {
 
 impl Screen {
     pub(crate) fn of(screen: Arc<Mutex<imaging::Screen>>) -> Self {
-        let size = screen.lock().unwrap_or_else(PoisonError::into_inner).shared_size();
+        let size = link::locked(&screen).shared_size();
         Self { inner: screen, size, file: Mutex::default() }
     }
 
@@ -63,7 +63,7 @@ impl Screen {
     }
 
     fn locked(&self) -> MutexGuard<'_, imaging::Screen> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        link::locked(&self.inner)
     }
 
     /// Runs with the screen and without the GIL: the lock may be held by a thread that encodes.

@@ -1,20 +1,19 @@
 //! `_native.Vnc` and `_native.VncHandshake`: see `vnc::Connection` and `rfb::Handshake`.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use imaging::Size;
+use link::locked;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rfb::{Handshake, Limits, Security, Step, VeNCrypt};
-use vnc::{Connection, Error, Event, Interrupt};
+use vnc::{Connection, Error};
 
 use crate::errors;
-use crate::events::{EventTuple, reads_events};
+use crate::events::{self, EventTuple};
 use crate::owned::Owned;
 use crate::screen::Screen;
-
-reads_events!(Event);
 
 /// One desktop over VNC, from the end of the handshake on.
 #[pyclass(frozen, module = "deskhand._native")]
@@ -54,7 +53,7 @@ impl Vnc {
         // SAFETY: the caller gives the descriptor up (`socket.detach`), so nobody else closes or uses it.
         #[allow(unsafe_code)]
         let stream = unsafe { OwnedFd::from_raw_fd(fd) };
-        let (screen, interrupt) = (screen.map(Screen::shared), Interrupt::new(errors::signalled));
+        let (screen, interrupt) = (screen.map(Screen::shared), errors::interrupt());
         let size = Size { w: size.0, h: size.1 };
         let connection = errors::detached(py, || Connection::new(stream, size, rest, local, screen, interrupt))?;
         Ok(Self { connection: Owned::new(connection.map_err(errors::vnc)?) })
@@ -108,12 +107,12 @@ impl Vnc {
     }
 
     fn send(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<()> {
-        let events = self::events(events)?;
+        let events = events::read(events)?;
         self.call(py, |connection| connection.send(&events))
     }
 
     fn release(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<()> {
-        let events = self::events(events)?;
+        let events = events::read(events)?;
         self.call(py, |connection| connection.release(&events))
     }
 
@@ -195,7 +194,7 @@ pub(crate) struct VncHandshake {
 
 impl VncHandshake {
     fn locked(&self) -> MutexGuard<'_, Handshake> {
-        self.handshake.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.handshake)
     }
 }
 

@@ -1,23 +1,22 @@
 //! `_native.X11`: see `capture::Display` and `capture::Clipboard`.
 
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capture::{Activity, Clipboard, Display, Error, Event, Interrupt, Method, Obstacle, Options, Target};
+use capture::{Activity, Clipboard, Display, Error, Method, Obstacle, Options, Target};
 use imaging::Size;
+use link::{Interrupt, locked};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::events::{EventTuple, reads_events};
+use crate::events::{self, EventTuple};
 use crate::owned::Owned;
 use crate::screen::Screen;
 
 type MissedTuple = (&'static str, String, Vec<(i32, i32, u32, u32)>);
 type WindowTuple = (u32, String, String, Option<u32>, (i32, i32, u32, u32), bool, bool, String);
-
-reads_events!(Event);
 
 fn method(name: Option<&str>) -> PyResult<Option<Method>> {
     Ok(Some(match name {
@@ -71,10 +70,6 @@ struct Connections {
     clipboard: Mutex<Option<Clipboard>>,
     /// None likewise: it may hold a descriptor.
     target: Mutex<Option<Target>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl X11 {
@@ -161,7 +156,7 @@ impl X11 {
     }
 
     fn send(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<Option<MissedTuple>> {
-        let events = self::events(events)?;
+        let events = events::read(events)?;
         let missed = self.call(py, |display| display.send(&events))?;
         Ok(missed.map(|missed| {
             let obstacle = match missed.obstacle {
@@ -175,7 +170,7 @@ impl X11 {
     }
 
     fn release(&self, py: Python<'_>, events: Vec<EventTuple>) -> PyResult<()> {
-        let events = self::events(events)?;
+        let events = events::read(events)?;
         self.call(py, |display| display.release(&events))
     }
 

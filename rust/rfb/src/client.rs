@@ -35,7 +35,6 @@ const CUT_TEXT: u8 = 6;
 const CONTINUOUS_UPDATES: u8 = 150;
 const FENCE: u8 = 248;
 const SET_DESKTOP_SIZE: u8 = 251;
-const QEMU: u8 = 255;
 
 /// Which form pixels are to have from now on.
 #[must_use]
@@ -62,13 +61,6 @@ pub fn update_request(incremental: bool, rect: Rect) -> Vec<u8> {
 #[must_use]
 pub fn key(keysym: u32, down: bool) -> Vec<u8> {
     [&[KEY, u8::from(down), 0, 0][..], &keysym.to_be_bytes()].concat()
-}
-
-/// A key is pressed or released, told with its place on the keyboard too: an XT scan code, of which those that begin with
-/// 0xE0 have bit 7 set.
-#[must_use]
-pub fn qemu_key(keysym: u32, scan_code: u32, down: bool) -> Vec<u8> {
-    [&[QEMU, 0, 0, u8::from(down)][..], &keysym.to_be_bytes(), &scan_code.to_be_bytes()].concat()
 }
 
 /// Where the pointer is, and which buttons are held: bit 0 is button 1. Buttons above 7 are left out, because bit 7 marks the

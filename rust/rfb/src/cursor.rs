@@ -1,7 +1,8 @@
-//! Cursor images: Cursor, `XCursor` (RFC 6143 §7.8.1, rfbproto) and `CursorWithAlpha`.
+//! Cursor images: Cursor (RFC 6143 §7.8.1, rfbproto) and `CursorWithAlpha`.
 
 use imaging::{Cursor, Rect, Size};
 
+use crate::canvas::Canvas;
 use crate::encoding::Encoding;
 use crate::input::{Fields, Input};
 use crate::pixel::{Bgrx, Unpacker};
@@ -15,13 +16,15 @@ pub(crate) enum Shape {
 
 /// Bytes of a cursor's data, for those encodings that say nothing of it themselves.
 pub(crate) fn length(encoding: Encoding, rect: Rect, pixel: &Unpacker) -> u64 {
-    let mask = u64::from(rect.w.div_ceil(8)) * u64::from(rect.h);
     match encoding {
-        Encoding::Cursor => rect.area() * pixel.bytes() as u64 + mask,
-        Encoding::XCursor if rect.is_empty() => 0,
-        Encoding::XCursor => 6 + 2 * mask,
+        Encoding::Cursor => rect.area() * pixel.bytes() as u64 + mask(rect),
         _ => 4 + 4 * rect.area(),
     }
+}
+
+/// Bytes of a bitmap of that size.
+pub(crate) fn mask(rect: Rect) -> u64 {
+    u64::from(rect.w.div_ceil(8)) * u64::from(rect.h)
 }
 
 /// Reads a cursor when its data is here as a whole. One without pixels is hidden.
@@ -53,17 +56,24 @@ pub(crate) fn read(
             let colours = colours.chunks_exact(pixel.bytes()).map(|wire| pixel.one(wire));
             colours.zip(bits(mask, rect.size())).map(|(colour, opaque)| argb(colour, opaque)).collect()
         }
-        Encoding::XCursor => {
-            let (colours, bitmaps) = wire.split_at(6);
-            let [front, back] = [0, 3].map(|at| [colours[at + 2], colours[at + 1], colours[at], 0]);
-            let (bitmap, mask) = bitmaps.split_at(bitmaps.len() / 2);
-            let colours = bits(bitmap, rect.size()).map(|set| if set { front } else { back });
-            colours.zip(bits(mask, rect.size())).map(|(colour, opaque)| argb(colour, opaque)).collect()
-        }
         // Red, green, blue and alpha, the colours already multiplied by it.
         _ => wire[4..].chunks_exact(4).map(|rgba| u32::from_be_bytes([rgba[3], rgba[0], rgba[1], rgba[2]])).collect(),
     };
     Ok(Some(Shape::Image(Cursor { size: rect.size(), hot: (rect.x, rect.y), argb, serial: 0 })))
+}
+
+/// Whether each pixel that a cursor covers is the cursor's; `rect` has its size. One of which nothing is opaque is drawn nowhere.
+pub(crate) fn is_drawn(cursor: &Cursor, rect: Rect, canvas: &mut Canvas) -> bool {
+    let mut found = false;
+    for (y, argb) in (0..rect.h).zip(cursor.argb.chunks(rect.w as usize)) {
+        for (pixel, argb) in canvas.row(rect, y).iter().zip(argb).filter(|(_, argb)| **argb >> 24 == 255) {
+            if argb.to_le_bytes()[..3] != pixel[..3] {
+                return false;
+            }
+            found = true;
+        }
+    }
+    found
 }
 
 fn argb([blue, green, red, _]: Bgrx, opaque: bool) -> u32 {

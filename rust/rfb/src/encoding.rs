@@ -1,4 +1,4 @@
-//! The encodings that a client can offer (RFC 6143 §7.7, §7.8, and the registry of rfbproto).
+//! The encodings that this client can offer (RFC 6143 §7.7, §7.8, and the registry of rfbproto).
 
 /// An encoding, or an extension that is offered as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -8,10 +8,6 @@ pub enum Encoding {
     Raw,
     /// A copy within the framebuffer.
     CopyRect,
-    /// Rectangles of one colour.
-    Rre,
-    /// Small rectangles of one colour.
-    CoRre,
     /// Tiles of 16x16 pixels.
     Hextile,
     /// Raw pixels, deflated.
@@ -20,8 +16,6 @@ pub enum Encoding {
     Tight,
     /// Tiles of 64x64 pixels, deflated.
     Zrle,
-    /// Tight with PNG in place of its own compression.
-    TightPng,
     /// JPEG quality 0 to 9: lets Tight use JPEG.
     Quality(u8),
     /// How hard the server is to compress: 0 to 9.
@@ -34,8 +28,6 @@ pub enum Encoding {
     LastRect,
     /// The cursor's image, with a mask.
     Cursor,
-    /// The cursor's image, in two colours.
-    XCursor,
     /// The cursor's image, with transparency.
     CursorWithAlpha,
     /// The desktop's name may change.
@@ -44,8 +36,6 @@ pub enum Encoding {
     Fence,
     /// Updates that come without being asked for.
     ContinuousUpdates,
-    /// Keys by their place on the keyboard.
-    QemuKey,
     /// The lock keys' lights.
     QemuLeds,
     /// Mouse buttons 8 and 9.
@@ -65,20 +55,15 @@ impl Encoding {
         match self {
             Self::Raw => 0,
             Self::CopyRect => 1,
-            Self::Rre => 2,
-            Self::CoRre => 4,
             Self::Hextile => 5,
             Self::Zlib => 6,
             Self::Tight => 7,
             Self::Zrle => 16,
-            Self::TightPng => -260,
             Self::Quality(level) => -32 + if level > 9 { 9 } else { level as i32 },
             Self::Compression(level) => -256 + if level > 9 { 9 } else { level as i32 },
             Self::DesktopSize => -223,
             Self::LastRect => -224,
             Self::Cursor => -239,
-            Self::XCursor => -240,
-            Self::QemuKey => -258,
             Self::QemuLeds => -261,
             Self::DesktopName => -307,
             Self::ExtendedDesktopSize => -308,
@@ -99,8 +84,6 @@ impl Encoding {
         Some(match number {
             0 => Self::Raw,
             1 => Self::CopyRect,
-            2 => Self::Rre,
-            4 => Self::CoRre,
             5 => Self::Hextile,
             6 => Self::Zlib,
             7 => Self::Tight,
@@ -110,9 +93,6 @@ impl Encoding {
             -223 => Self::DesktopSize,
             -224 => Self::LastRect,
             -239 => Self::Cursor,
-            -240 => Self::XCursor,
-            -258 => Self::QemuKey,
-            -260 => Self::TightPng,
             -261 => Self::QemuLeds,
             -307 => Self::DesktopName,
             -308 => Self::ExtendedDesktopSize,

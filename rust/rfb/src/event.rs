@@ -119,8 +119,6 @@ pub struct Features {
     pub fence: bool,
     /// Continuous updates.
     pub continuous_updates: bool,
-    /// Keys by their place on the keyboard.
-    pub qemu_key: bool,
     /// Mouse buttons 8 and 9.
     pub mouse_buttons: bool,
     /// Asking for another size; it may still be refused.

@@ -11,10 +11,11 @@ use imaging::{Cursor, Rect, Screen, Size};
 use crate::canvas::Canvas;
 use crate::client;
 use crate::clipboard::Clipboard;
-use crate::cursor::Shape;
+use crate::cursor::{self, Shape};
 use crate::decode::Painter;
 use crate::encoding::Encoding;
 use crate::event::{Event, Features};
+use crate::following::Follow;
 use crate::input::{Fields, Input};
 use crate::limits::Limits;
 use crate::message::{Collected, latin1};
@@ -53,14 +54,6 @@ pub struct Session {
     /// Whether updates are asked for, or come by themselves.
     follow: Follow,
     broken: Option<Violation>,
-}
-
-/// How updates are brought about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Follow {
-    No,
-    Asking,
-    Continuous,
 }
 
 /// What is being read.
@@ -154,26 +147,14 @@ impl Session {
     /// Keeps updates coming from now on: each one that is complete asks for the next, or, where the server knows continuous
     /// updates, they come without being asked for.
     pub fn follow(&mut self) {
-        self.follow = Follow::Asking;
-        self.request(true);
-        self.go_continuous();
+        let rect = self.size().rect();
+        self.follow.begin(self.features.continuous_updates, rect, &mut self.outgoing);
     }
 
     /// Stops asking for updates.
     pub fn unfollow(&mut self) {
-        if self.follow == Follow::Continuous {
-            let rect = self.size().rect();
-            self.outgoing.extend(client::continuous_updates(false, rect));
-        }
-        self.follow = Follow::No;
-    }
-
-    fn go_continuous(&mut self) {
-        if self.follow != Follow::No && self.features.continuous_updates {
-            self.follow = Follow::Continuous;
-            let rect = self.size().rect();
-            self.outgoing.extend(client::continuous_updates(true, rect));
-        }
+        let rect = self.size().rect();
+        self.follow.end(rect, &mut self.outgoing);
     }
 
     /// Bytes for the server that have gathered: answers, and what was asked for here.
@@ -407,17 +388,15 @@ impl Session {
     }
 
     fn continuous_updates_ended(&mut self) {
+        let rect = self.size().rect();
         // The first one only says that the server knows them.
         if self.features.continuous_updates {
             self.events.push(Event::ContinuousUpdatesEnded);
-            if self.follow == Follow::Continuous {
-                self.follow = Follow::Asking;
-                self.request(true);
-            }
+            self.follow.fall_back(rect, &mut self.outgoing);
             return;
         }
         self.learn(Features { continuous_updates: true, ..self.features });
-        self.go_continuous();
+        self.follow.go_continuous(rect, &mut self.outgoing);
     }
 
     fn clipboard(&mut self, message: Clipboard) {
@@ -444,7 +423,6 @@ impl Session {
             events,
             cursor,
             resizes,
-            qemu_key,
             mouse_buttons,
             set_desktop_size,
             rectangles,
@@ -458,7 +436,6 @@ impl Session {
         let resized = resizes - self.resized.len();
         self.resized.extend(std::iter::repeat_n(at, resized));
         self.learn(Features {
-            qemu_key: self.features.qemu_key || qemu_key,
             mouse_buttons: self.features.mouse_buttons || mouse_buttons,
             set_desktop_size: self.features.set_desktop_size || set_desktop_size,
             ..self.features
@@ -481,12 +458,8 @@ impl Session {
             self.find_pointer(rect);
         }
         self.show(at);
-        match self.follow {
-            Follow::Asking => self.request(true),
-            // They come of the rectangle that was asked for.
-            Follow::Continuous if resized > 0 => self.go_continuous(),
-            Follow::Continuous | Follow::No => {}
-        }
+        let rect = self.size().rect();
+        self.follow.updated(resized > 0, rect, &mut self.outgoing);
     }
 
     /// The size of the cursor that the server may be drawing into the picture.
@@ -502,17 +475,7 @@ impl Session {
         if rect.size() != cursor.size || !canvas.size().rect().contains(rect) {
             return;
         }
-        // A cursor of which nothing is opaque is found nowhere.
-        let mut found = false;
-        for (y, argb) in (0..rect.h).zip(cursor.argb.chunks(rect.w as usize)) {
-            for (pixel, argb) in canvas.row(rect, y).iter().zip(argb).filter(|(_, argb)| **argb >> 24 == 255) {
-                if argb.to_le_bytes()[..3] != pixel[..3] {
-                    return;
-                }
-                found = true;
-            }
-        }
-        if found {
+        if cursor::is_drawn(cursor, rect, canvas) {
             self.events.push(Event::Pointer { x: rect.x + cursor.hot.0, y: rect.y + cursor.hot.1 });
         }
     }

@@ -13,7 +13,10 @@ use crate::pixel::Unpacker;
 use crate::violation::{Problem, limit, value};
 
 const QEMU_POINTER_MOTION: i32 = -257;
+const QEMU_KEY: i32 = -258;
 const QEMU_AUDIO: i32 = -259;
+/// A cursor in two colours.
+const X_CURSOR: i32 = -240;
 const VMWARE_CURSOR: i32 = 0x574D_5664;
 const VMWARE_CURSOR_STATE: i32 = 0x574D_5665;
 const VMWARE_KEY_REPEAT: i32 = 0x574D_5667;
@@ -42,20 +45,22 @@ impl Skipped {
     pub(crate) fn of(number: i32, rect: Rect, pixel: &Unpacker) -> Option<Self> {
         let area = rect.area();
         let bytes = match number {
-            QEMU_POINTER_MOTION | QEMU_AUDIO | LIBVNC_LEDS => 0,
+            QEMU_POINTER_MOTION | QEMU_KEY | QEMU_AUDIO | LIBVNC_LEDS => 0,
             VMWARE_CURSOR_STATE | VMWARE_MACHINE_STATE => 2,
             VMWARE_LEDS => 4,
             VMWARE_KEY_REPEAT => 10,
+            X_CURSOR if rect.is_empty() => 0,
+            X_CURSOR => 6 + 2 * cursor::mask(rect),
             LIBVNC_MESSAGES..=LIBVNC_NAME => rect.w.into(),
             VMWARE_CURSOR => {
                 return Some(Self::VmwareCursor { classic: 2 * area * pixel.bytes() as u64, alpha: 4 * area });
             }
             _ => match Encoding::of(number)? {
-                Encoding::QemuKey | Encoding::MouseButtons | Encoding::PointerPos | Encoding::CursorPosition => 0,
+                Encoding::MouseButtons | Encoding::PointerPos | Encoding::CursorPosition => 0,
                 Encoding::QemuLeds => 1,
                 Encoding::DesktopName => return Some(Self::Text),
                 Encoding::CursorWithAlpha => return Some(Self::AlphaCursor(area)),
-                encoding @ (Encoding::Cursor | Encoding::XCursor) => cursor::length(encoding, rect, pixel),
+                Encoding::Cursor => cursor::length(Encoding::Cursor, rect, pixel),
                 _ => return None,
             },
         };

@@ -33,7 +33,6 @@ pub(crate) struct Outcome {
     pub cursor: Option<Shape>,
     /// Changes of the size within a second.
     pub resizes: usize,
-    pub qemu_key: bool,
     pub mouse_buttons: bool,
     pub set_desktop_size: bool,
     /// The encodings of its rectangles, and how many of each.
@@ -157,10 +156,6 @@ impl Update {
                 });
                 None
             }
-            Encoding::QemuKey => {
-                self.outcome.qemu_key = true;
-                None
-            }
             Encoding::MouseButtons => {
                 self.outcome.mouse_buttons = true;
                 None
@@ -172,7 +167,7 @@ impl Update {
             Encoding::ExtendedDesktopSize => Some(Part::Layout(rect)),
             Encoding::QemuLeds => Some(Part::Leds),
             Encoding::DesktopName => Some(Part::NameLength),
-            Encoding::Cursor | Encoding::XCursor | Encoding::CursorWithAlpha => {
+            Encoding::Cursor | Encoding::CursorWithAlpha => {
                 if rect.w.max(rect.h) <= limits.cursor {
                     Some(Part::Cursor(encoding, rect))
                 } else {

@@ -57,7 +57,6 @@ fn no_server_makes_us_hold_more_than_three_framebuffers() {
         ("zlib", rectangle(SIZE, Encoding::Zlib, &counted(&[], &deflated))),
         ("ZRLE", rectangle(SIZE, Encoding::Zrle, &counted(&[], &deflated))),
         ("Tight", rectangle(SIZE, Encoding::Tight, &tight)),
-        ("RRE", rectangle(SIZE, Encoding::Rre, &[0, 126, 0, 0, 0, 0, 0, 0])),
         ("a JPEG's length", rectangle(SIZE, Encoding::Tight, &[0x90, 255, 255, 255])),
         ("a cursor", rectangle(cursor, Encoding::CursorWithAlpha, &vec![0; 4 + (1900 * 1900 * 4)])),
         ("a name", rectangle(Size { w: 0, h: 0 }, Encoding::DesktopName, &counted(&[], &vec![9; 1 << 20]))),
@@ -78,7 +77,6 @@ fn no_server_makes_us_hold_more_than_three_framebuffers() {
             Encoding::Zrle,
             Encoding::Tight,
             Encoding::Quality(9),
-            Encoding::Rre,
             Encoding::CursorWithAlpha,
             Encoding::DesktopName,
         ];

@@ -3,105 +3,33 @@
 //! The rule: every wait has a limit, and can be interrupted; a wait that ends early leaves the connection whole.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use imaging::{Screen, Size};
-use rfb::{Encoding, Formats, Limits, Monitor, PixelFormat, Session, client};
-use rustix::event::{EventfdFlags, eventfd};
+use link::{Event, Interrupt, Nudge, WAIT_SLICE, locked, now};
+use rfb::{Formats, Limits, Monitor, PixelFormat, Session, client};
 use rustix::fd::{AsFd, BorrowedFd};
 
-use crate::lock::{LOCK_KEYS, Lock};
-use crate::reader::{self, SILENCE_LIMIT, Shared, locked, now};
+use crate::input::{held_buttons, push, release_held};
+use crate::lock::Lock;
+use crate::offer::encodings;
+use crate::reader::{self, SILENCE_LIMIT, Shared};
 use crate::state::State;
 use crate::{Error, Result};
 
-const WAIT_SLICE: Duration = Duration::from_millis(50);
 /// At the end of a connection, what is held is released and the server given this long to have read it.
 const CLOSE_LIMIT: f64 = 1.0;
-/// Servers without fences give no proof that they have looked at their screen since some input. Measured: x11vnc, which naps when
-/// nothing happens, up to 328 ms.
-const NAP: f64 = 0.3;
 /// The light of a lock that we have switched is told of within this, or the key is none of a lock.
 const LIGHT_LIMIT: f64 = 0.25;
 const RESIZE_LIMIT: f64 = 5.0;
-/// A proof that came this recently still holds.
-const FRESH: f64 = 0.001;
-/// For so long it is believed of a server at rest that it lives, without asking, where answers take less than [`FRESH`]. The reader asks
-/// twice as often while somebody looks.
-const ALIVE: f64 = 0.1;
-
-/// What is offered, the best first. No JPEG: a picture must show what the screen shows.
-///
-/// The extended clipboard is for servers with fences: libvncserver knows its messages, but sets no clipboard with them, and with
-/// those clients it does not use the old ones.
-#[must_use]
-pub fn encodings(local: bool, fences: bool) -> Vec<Encoding> {
-    use Encoding::{CopyRect, Hextile, Raw, Tight, Zlib, Zrle};
-    let pixels: &[Encoding] = if local { &[CopyRect, Raw] } else { &[CopyRect, Tight, Zrle, Hextile, Zlib, Raw] };
-    let clipboard: &[Encoding] = if fences { &[Encoding::Clipboard] } else { &[] };
-    let extensions = [
-        Encoding::CursorWithAlpha,
-        Encoding::Cursor,
-        Encoding::DesktopSize,
-        Encoding::ExtendedDesktopSize,
-        Encoding::LastRect,
-        Encoding::Fence,
-        Encoding::ContinuousUpdates,
-        Encoding::MouseButtons,
-        Encoding::PointerPos,
-        Encoding::CursorPosition,
-        Encoding::QemuLeds,
-    ];
-    [pixels, &extensions, clipboard].concat()
-}
-
-/// An input event; keys are keysyms, positions screen pixels.
-#[derive(Clone, Copy, Debug)]
-pub enum Event {
-    /// Put the pointer there.
-    Move(u16, u16),
-    /// A button, 1 to 9, down or up.
-    Button(u8, bool),
-    /// A key, down or up.
-    Key(u32, bool),
-    /// Let so many milliseconds pass.
-    Pause(u32),
-}
-
-/// Asks whether the caller wants to stop waiting: a flag set from another thread, or a check of its own (signals).
-pub struct Interrupt {
-    flag: AtomicBool,
-    check: Box<dyn Fn() -> bool + Send + Sync>,
-}
-
-impl Interrupt {
-    /// `check` is called now and then from the waiting thread.
-    pub fn new(check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { flag: AtomicBool::new(false), check: Box::new(check) }
-    }
-
-    /// Makes the wait that is under way, or the next one, stop; [`Interrupt::clear`] takes it back.
-    pub fn set(&self) {
-        self.flag.store(true, Ordering::SeqCst);
-    }
-
-    /// Forgets an earlier [`Interrupt::set`].
-    pub fn clear(&self) {
-        self.flag.store(false, Ordering::SeqCst);
-    }
-
-    fn requested(&self) -> bool {
-        self.flag.load(Ordering::SeqCst) || (self.check)()
-    }
-}
 
 /// One VNC connection that is past its handshake.
 pub struct Connection {
-    shared: Arc<Shared>,
-    interrupt: Interrupt,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) interrupt: Interrupt,
     reader: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -126,7 +54,7 @@ impl Connection {
         rustix::fs::fcntl_getfl(&stream)
             .and_then(|flags| rustix::fs::fcntl_setfl(&stream, flags | rustix::fs::OFlags::NONBLOCK))
             .map_err(system)?;
-        let nudge = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
+        let nudge = Nudge::new().map_err(system)?;
         let mut state = State::new(size);
         let screen = match screen {
             None => Arc::new(Mutex::new(Screen::new(size))),
@@ -188,23 +116,7 @@ impl Connection {
         locked(&self.shared.state).locks.iter().all(Lock::is_told)
     }
 
-    /// How far behind what is seen may be, in seconds: the server's frame interval, the least time that an answer takes, for how long it
-    /// may not look at its screen, and how much of an answer's time is sure.
-    #[must_use]
-    pub fn lag(&self) -> [f64; 4] {
-        let state = locked(&self.shared.state);
-        let (fences, trip) = (state.features.fence, state.pacing.trip());
-        let (nap, steady) = if fences { (0.0, state.pacing.steady()) } else { (NAP, 0.0) };
-        [state.pacing.frame(fences), trip, nap, steady]
-    }
-
-    /// Seconds for which the server has owed an answer.
-    #[must_use]
-    pub fn silent(&self) -> f64 {
-        locked(&self.shared.state).waiting_since().map_or(0.0, |since| now() - since)
-    }
-
-    fn state(&self) -> Result<MutexGuard<'_, State>> {
+    pub(crate) fn state(&self) -> Result<MutexGuard<'_, State>> {
         *locked(&self.shared.called) = Some(Instant::now());
         let state = locked(&self.shared.state);
         state.check()?;
@@ -212,12 +124,12 @@ impl Connection {
     }
 
     /// Waits until `done`, for at most so many seconds; returns whether it was.
-    fn wait_until(&self, seconds: f64, done: impl FnMut(&mut State) -> bool) -> Result<bool> {
+    pub(crate) fn wait_until(&self, seconds: f64, done: impl FnMut(&mut State) -> bool) -> Result<bool> {
         self.wait_for(seconds, Some(&self.interrupt), done)
     }
 
     /// The same; `interrupt` may end it early.
-    fn wait_for(
+    pub(crate) fn wait_for(
         &self,
         seconds: f64,
         interrupt: Option<&Interrupt>,
@@ -233,7 +145,7 @@ impl Connection {
             if state.silent_since().is_some_and(|since| now() - since > SILENCE_LIMIT) {
                 let lost = Error::Lost(format!("the server has not answered for {SILENCE_LIMIT:.0} s"));
                 state.ended = Some(lost.clone());
-                self.shared.nudge();
+                self.shared.nudge.send();
                 return Err(lost);
             }
             let left = deadline - now();
@@ -277,97 +189,6 @@ impl Connection {
             return Err(Error::Interrupted);
         }
         self.wait_until(seconds, |state| std::mem::replace(&mut state.told, state.ticks) != state.ticks)
-    }
-
-    /// Asks the server for an answer that comes after all that it had to send before; gives the number of the probe.
-    ///
-    /// # Errors
-    /// When the connection has ended.
-    pub fn probe(&self) -> Result<u32> {
-        let mut state = self.state()?;
-        let id = state.probe(now());
-        self.shared.flush(&mut state)?;
-        Ok(id)
-    }
-
-    /// Whether that probe, or a later one, was answered.
-    ///
-    /// # Errors
-    /// When the connection has ended.
-    pub fn answered(&self, probe: u32) -> Result<bool> {
-        Ok(self.state()?.answered >= probe)
-    }
-
-    /// Waits until the server has worked off all it was sent, or for so many seconds; returns whether it has.
-    fn sync(&self, interrupt: Option<&Interrupt>, limit: Option<f64>) -> Result<bool> {
-        let probe = self.probe()?;
-        // The silence that ends the connection is counted there.
-        let limit = limit.unwrap_or(2.0 * SILENCE_LIMIT);
-        self.wait_for(limit, interrupt, |state| state.answered >= probe)
-    }
-
-    /// Asks for a place in what the server sends: what comes before it was there before whatever is sent from now on.
-    ///
-    /// Where input was just sent or the screen is changing, a frame interval is waited first. A server without fences is looked at
-    /// instead, for at most `limit` seconds, and `None` returned.
-    ///
-    /// # Errors
-    /// When the connection has ended, or the wait was interrupted.
-    pub fn mark(&self, limit: Option<f64>) -> Result<Option<u32>> {
-        let rest = {
-            let state = self.state()?;
-            let frame = state.pacing.frame(state.features.fence);
-            state.features.fence.then(|| state.active() + frame - now())
-        };
-        let Some(rest) = rest else { return self.look(limit).map(|()| None) };
-        if rest > 0.0 {
-            self.wait_until(limit.map_or(rest, |limit| rest.min(limit)), |_| false)?;
-        }
-        let mut state = self.state()?;
-        let id = state.probe(now());
-        state.mark = (id, None);
-        self.shared.flush(&mut state)?;
-        Ok(Some(id))
-    }
-
-    /// The screen's generation at a mark; `None` while the server has not come to it. Only of the latest mark.
-    ///
-    /// # Errors
-    /// When the connection has ended.
-    pub fn marked(&self, mark: u32) -> Result<Option<u64>> {
-        let state = self.state()?;
-        Ok(if state.mark.0 == mark { state.mark.1 } else { None })
-    }
-
-    /// Sees to it that the screen shows what it showed at the server when this was called, but for changes that the server has not
-    /// looked at yet. Where input was just sent or the screen is changing, one frame interval is waited for those too.
-    ///
-    /// A server without fences is asked only after input: its proof takes it a frame interval. One at rest that is near, and has
-    /// answered a moment ago, is not asked: what it has sent is here at once, and what it has not, no answer would bring.
-    ///
-    /// After `limit` seconds, what is known is all there is.
-    ///
-    /// # Errors
-    /// When the connection has ended, or the wait was interrupted.
-    pub fn look(&self, limit: Option<f64>) -> Result<()> {
-        let (begun, due) = {
-            let mut state = self.state()?;
-            let (begun, trip) = (now(), state.pacing.trip());
-            let (sent, came) = state.proved;
-            let due = state.active() + state.pacing.frame(state.features.fence) + trip;
-            let near = trip < FRESH && due <= begun && self.shared.drained();
-            let age = if near { ALIVE } else { trip.max(FRESH) };
-            let believed = !state.features.fence && !self.shared.hung_up();
-            let proved = sent > state.input && (begun - came < age || believed);
-            state.looked = begun;
-            (begun, if proved { None } else { Some(due) })
-        };
-        let Some(due) = due else { return Ok(()) };
-        if self.sync(Some(&self.interrupt), limit)? && due > begun {
-            let left = limit.map_or(f64::INFINITY, |limit| begun + limit - now());
-            self.wait_until(left.min(due - now()), |_| false)?;
-        }
-        Ok(())
     }
 
     /// Sends input. Pauses are waited for; what comes after them may not be sent when that is interrupted.
@@ -538,7 +359,7 @@ impl Connection {
         }
         locked(&self.shared.state).ended.get_or_insert(Error::Lost("this connection was closed".into()));
         let _ = rustix::net::shutdown(&self.shared.stream, rustix::net::Shutdown::Both);
-        self.shared.nudge();
+        self.shared.nudge.send();
         let _ = reader.join();
         // The socket itself lives as long as we do. As closing it would, this tells a server that is still sending that nobody reads
         // what is left: with a full buffer it would never learn it.
@@ -551,47 +372,5 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-fn push(state: &mut State, event: Event) {
-    match event {
-        Event::Move(x, y) => state.pointer = (x, y),
-        Event::Button(button, down) => {
-            let bit = 1 << (button - 1);
-            state.buttons = if down { state.buttons | bit } else { state.buttons & !bit };
-        }
-        Event::Key(keysym, down) => {
-            state.keys.retain(|held| *held != keysym);
-            if down {
-                if let Some(at) = LOCK_KEYS.iter().position(|lock| *lock == keysym) {
-                    state.locks[at].switched(now());
-                }
-                state.keys.push(keysym);
-            }
-            return state.push(&client::key(keysym, down));
-        }
-        Event::Pause(_) => return,
-    }
-    let ((x, y), buttons) = (state.pointer, state.buttons);
-    // Without the extension the ninth bit would be taken for a mark.
-    let message = if state.features.mouse_buttons {
-        client::pointer_extended(x, y, buttons)
-    } else {
-        client::pointer(x, y, buttons)
-    };
-    state.push(&message);
-}
-
-fn held_buttons(mask: u16) -> impl Iterator<Item = u8> {
-    (1..=9).filter(move |button| mask >> (button - 1) & 1 == 1)
-}
-
-fn release_held(state: &mut State) {
-    for button in held_buttons(state.buttons) {
-        push(state, Event::Button(button, false));
-    }
-    for keysym in state.keys.clone().into_iter().rev() {
-        push(state, Event::Key(keysym, false));
     }
 }

@@ -7,12 +7,16 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod input;
 mod lock;
+mod looking;
+mod offer;
 mod pacing;
 mod reader;
 mod state;
 
-pub use connection::{Connection, Event, Interrupt, encodings};
+pub use connection::Connection;
+pub use offer::encodings;
 pub use rfb::Violation;
 
 /// Every failure of this crate.

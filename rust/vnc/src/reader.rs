@@ -3,16 +3,17 @@
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use imaging::{ImagingError, Screen};
+use imaging::Screen;
+use link::{Nudge, TIGHTEN_AFTER, locked, now, tighten_one};
 use rfb::Session;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::Timespec;
 
-use crate::connection::encodings;
+use crate::offer::encodings;
 use crate::state::State;
 use crate::{Error, Result};
 
@@ -20,8 +21,6 @@ use crate::{Error, Result};
 pub(crate) const SILENCE_LIMIT: f64 = 10.0;
 /// How often a message under way is checked to go on, and a server to take what it is sent.
 const CHECK_PERIOD: Duration = Duration::from_millis(500);
-/// Nobody who has not called for this long is about to: there is time to make the files that were looked at smaller.
-const TIGHTEN_AFTER: Duration = Duration::from_millis(300);
 /// While somebody looks again and again, the server is asked this often whether it lives, and until so long after.
 const HEARTBEAT: f64 = 0.05;
 const HEARTBEAT_UNTIL: f64 = 0.5;
@@ -30,7 +29,7 @@ const PIECE: usize = 256 << 10;
 
 pub(crate) struct Shared {
     pub(crate) stream: OwnedFd,
-    pub(crate) nudge: OwnedFd,
+    pub(crate) nudge: Nudge,
     pub(crate) screen: Arc<Mutex<Screen>>,
     pub(crate) state: Mutex<State>,
     pub(crate) told: Condvar,
@@ -40,26 +39,11 @@ pub(crate) struct Shared {
     pub(crate) called: Mutex<Option<Instant>>,
 }
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Seconds of the monotonic clock, which is Python's `time.monotonic` too.
-pub(crate) fn now() -> f64 {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
-    tv_sec as f64 + tv_nsec as f64 * 1e-9
-}
-
 impl Shared {
-    pub(crate) fn nudge(&self) {
-        // It can only fail when the counter is full, and then the reader has been nudged.
-        let _ = rustix::io::write(&self.nudge, &1_u64.to_ne_bytes());
-    }
-
     /// Sends what has gathered; what the socket does not take now is the reader's.
     pub(crate) fn flush(&self, state: &mut State) -> Result<()> {
         if state.flush(&self.stream)? {
-            self.nudge();
+            self.nudge.send();
         }
         Ok(())
     }
@@ -158,7 +142,7 @@ fn turn(shared: &Shared, session: &mut Session, buffer: &mut [u8]) -> Result<()>
         }
         let happened = fds[0].revents();
         if !fds[1].revents().is_empty() {
-            let _ = rustix::io::read(&shared.nudge, &mut [0; 8]);
+            shared.nudge.take();
         }
         (happened.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR), happened.contains(PollFlags::OUT))
     };
@@ -232,11 +216,4 @@ fn tighten(shared: &Shared) -> Duration {
         locked(&shared.screen).rest();
     }
     CHECK_PERIOD
-}
-
-fn tighten_one(screen: &Mutex<Screen>) -> std::result::Result<bool, ImagingError> {
-    let Some(slack) = locked(screen).slack()? else { return Ok(false) };
-    let strip = slack.tighten()?;
-    locked(screen).install(strip);
-    Ok(true)
 }

@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use imaging::{Rect, Screen, Size};
+use link::locked;
 use rfb::{Clipboard, Event, Features, Formats, Monitor, Problem, Violation, client};
 
 use crate::lock::Lock;
 use crate::pacing::Pacing;
-use crate::reader::locked;
 use crate::{Error, Result};
 
 /// Probes without an answer that are remembered; a caller has one or two under way.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PIXELS", "Decoded", "record", "replay"]
 
-PIXELS = {"raw": 0, "copyrect": 1, "rre": 2, "corre": 4, "hextile": 5, "zlib": 6, "tight": 7, "zrle": 16}
+PIXELS = {"raw": 0, "copyrect": 1, "hextile": 5, "zlib": 6, "tight": 7, "zrle": 16}
 """The numbers of the encodings that a server may be asked for."""
 
 _PIECE = 256 << 10

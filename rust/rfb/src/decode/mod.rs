@@ -6,7 +6,6 @@
 mod hextile;
 mod picture;
 mod rows;
-mod rre;
 mod tight;
 mod zrle;
 
@@ -22,7 +21,6 @@ use crate::violation::{Problem, inside, limit};
 
 use hextile::Hextile;
 use rows::{Filter, Rows};
-use rre::Rre;
 use tight::Tight;
 use zrle::Zrle;
 
@@ -99,7 +97,6 @@ impl Painter {
 pub(crate) enum Payload {
     Raw { rect: Rect, done: u64 },
     CopyRect(Rect),
-    Rre(Rre),
     Hextile(Hextile),
     Zlib { rect: Rect, rows: Option<Rows> },
     Zrle(Zrle),
@@ -112,13 +109,10 @@ impl Payload {
         Some(match encoding {
             Encoding::Raw => Self::Raw { rect, done: 0 },
             Encoding::CopyRect => Self::CopyRect(rect),
-            Encoding::Rre => Self::Rre(Rre::new(rect, false)),
-            Encoding::CoRre => Self::Rre(Rre::new(rect, true)),
             Encoding::Hextile => Self::Hextile(Hextile::new(rect)),
             Encoding::Zlib => Self::Zlib { rect, rows: None },
             Encoding::Zrle => Self::Zrle(Zrle::new(rect)),
-            Encoding::Tight => Self::Tight(Tight::new(rect, false)),
-            Encoding::TightPng => Self::Tight(Tight::new(rect, true)),
+            Encoding::Tight => Self::Tight(Tight::new(rect)),
             _ => return None,
         })
     }
@@ -131,7 +125,6 @@ impl Payload {
         match self {
             Self::Raw { rect, done } => Ok(raw(*rect, done, input, painter)),
             Self::CopyRect(rect) => copy_rect(*rect, input, painter),
-            Self::Rre(rre) => rre.step(input, painter),
             Self::Hextile(hextile) => hextile.step(input, painter),
             Self::Zlib { rect, rows } => zlib(*rect, rows, input, painter),
             Self::Zrle(zrle) => zrle.step(input, painter),

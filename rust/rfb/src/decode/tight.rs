@@ -1,4 +1,4 @@
-//! Tight (rfbproto, "Tight Encoding"): fills, filtered and deflated rows, JPEG; and `TightPng`.
+//! Tight (rfbproto, "Tight Encoding"): fills, filtered and deflated rows, JPEG.
 
 use imaging::Rect;
 
@@ -14,12 +14,10 @@ const MIN_COMPRESSED: usize = 12;
 
 const FILL: u8 = 8;
 const JPEG: u8 = 9;
-const PNG: u8 = 10;
 const EXPLICIT_FILTER: u8 = 4;
 
 pub(crate) struct Tight {
     rect: Rect,
-    png: bool,
     body: Option<Body>,
 }
 
@@ -27,12 +25,12 @@ pub(crate) struct Tight {
 enum Body {
     Painted,
     Rows { rows: Rows, stream: usize },
-    Picture { png: bool, len: usize },
+    Picture { len: usize },
 }
 
 impl Tight {
-    pub(crate) const fn new(rect: Rect, png: bool) -> Self {
-        Self { rect, png, body: None }
+    pub(crate) const fn new(rect: Rect) -> Self {
+        Self { rect, body: None }
     }
 
     pub(crate) fn step(&mut self, input: &mut Input, painter: &mut Painter) -> Result<bool, Problem> {
@@ -45,12 +43,11 @@ impl Tight {
             Some(Body::Rows { rows, stream }) => {
                 rows.step(input, &mut painter.tight[*stream], &mut painter.scratch, &mut painter.canvas)
             }
-            Some(Body::Picture { png, len }) => {
+            Some(Body::Picture { len }) => {
                 let Some(bytes) = input.take(*len) else {
                     return Ok(false);
                 };
-                let decode = if *png { picture::png } else { picture::jpeg };
-                decode(bytes, self.rect, &mut painter.canvas)?;
+                picture::jpeg(bytes, self.rect, &mut painter.canvas)?;
                 Ok(true)
             }
         }
@@ -66,12 +63,8 @@ impl Tight {
             JPEG if !painter.jpeg => {
                 return Err(value("the compression of a Tight rectangle", JPEG, "not JPEG, which was not asked for"));
             }
-            JPEG => self.picture(false, input)?,
-            PNG if self.png => self.picture(true, input)?,
-            basic if basic < FILL && !self.png => self.basic(basic, input, painter)?,
-            other if self.png => {
-                return Err(value("the compression of a TightPNG rectangle", other, "8, 9 or 10"));
-            }
+            JPEG => self.picture(input)?,
+            basic if basic < FILL => self.basic(basic, input, painter)?,
             other => return Err(value("the compression of a Tight rectangle", other, "at most 9")),
         };
         // Only once the header is complete, else a stream would be reset again after its first bytes.
@@ -91,14 +84,14 @@ impl Tight {
         Some(Body::Painted)
     }
 
-    fn picture(&self, png: bool, input: &mut Input) -> Result<Option<Body>, Problem> {
+    fn picture(&self, input: &mut Input) -> Result<Option<Body>, Problem> {
         limit("pixels of a picture", self.rect.area(), PICTURE_PIXELS)?;
         let Some((len, end)) = compact_length(input, 1) else {
             return Ok(None);
         };
         limit("bytes of a picture", len as u64, Limits::compressed(self.rect.area() * 4))?;
         input.consume(end);
-        Ok(Some(Body::Picture { png, len }))
+        Ok(Some(Body::Picture { len }))
     }
 
     fn basic(&self, control: u8, input: &mut Input, painter: &mut Painter) -> Result<Option<Body>, Problem> {

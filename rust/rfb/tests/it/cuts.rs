@@ -86,7 +86,7 @@ proptest! {
     #[test]
     fn what_was_encoded_is_decoded_however_it_is_cut(
         format in proptest::sample::select(formats()),
-        encodings in proptest::collection::vec(proptest::sample::select(vec![0, 1, 2, 4, 5, 6, 7, 16]), 1..10),
+        encodings in proptest::collection::vec(proptest::sample::select(vec![0, 1, 5, 6, 7, 16]), 1..10),
         seed in any::<u64>(),
         cuts in proptest::collection::vec(1_usize..5000, 1..50),
     ) {
@@ -106,7 +106,7 @@ proptest! {
     #[test]
     fn damage_ends_in_a_violation_or_not_at_all_but_at_the_same_place_however_it_is_cut(
         format in proptest::sample::select(formats()),
-        encodings in proptest::collection::vec(proptest::sample::select(vec![0, 1, 2, 4, 5, 6, 7, 16]), 1..6),
+        encodings in proptest::collection::vec(proptest::sample::select(vec![0, 1, 5, 6, 7, 16]), 1..6),
         seed in any::<u64>(),
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..8),
         cuts in proptest::collection::vec(1_usize..500, 1..50),

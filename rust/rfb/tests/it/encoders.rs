@@ -161,7 +161,6 @@ impl Encoder {
     pub fn encode(&mut self, encoding: i32, picture: &Picture, dice: &mut Dice) -> Vec<u8> {
         match encoding {
             0 => self.raw(picture),
-            2 | 4 => self.rre(picture, encoding == 4),
             5 => self.hextile(picture, dice),
             6 => {
                 let raw = self.raw(picture);
@@ -178,24 +177,6 @@ impl Encoder {
 
     fn raw(&self, picture: &Picture) -> Vec<u8> {
         picture.raw.iter().flat_map(|raw| self.form.pixel(*raw)).collect()
-    }
-
-    fn rre(&self, picture: &Picture, compact: bool) -> Vec<u8> {
-        let background = picture.raw[0];
-        let rects = picture.rects(background);
-        let mut out = (rects.len() as u32).to_be_bytes().to_vec();
-        out.extend(self.form.pixel(background));
-        for (colour, place) in rects {
-            out.extend(self.form.pixel(colour));
-            for side in place {
-                if compact {
-                    out.push(side as u8);
-                } else {
-                    out.extend((side as u16).to_be_bytes());
-                }
-            }
-        }
-        out
     }
 
     fn hextile(&self, picture: &Picture, dice: &mut Dice) -> Vec<u8> {

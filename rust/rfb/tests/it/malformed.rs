@@ -39,7 +39,7 @@ fn rectangles_over_an_edge() {
         ("empty and outside", rect(65, 0, 0, 0)),
     ];
     for (name, place) in outside {
-        for encoding in [0, 1, 2, 4, 5, 6, 7, 16, -260] {
+        for encoding in [0, 1, 5, 6, 7, 16] {
             let stream = [&[0, 0, 0, 1][..], &header(place, encoding), &[0; 64]].concat();
             assert_eq!(refused(name, &stream, "is not inside 64x48"), 4);
         }
@@ -55,12 +55,6 @@ fn more_painting_than_any_update_needs() {
     let copy = [header(rect(0, 0, W, H), 1), vec![0; 4]].concat();
     let endless = [vec![0, 0, 255, 255], copy.repeat(1000)].concat();
     refused("copies without end", &endless, "pixels painted by one update");
-    let layers = [
-        be(3072).to_vec(),
-        vec![0; 4],
-        [&[0, 0, 0, 0, 0, 0, 0, 0][..], &[0, W as u8, 0, H as u8]].concat().repeat(3072),
-    ];
-    refused("layers of RRE", &one(rect(0, 0, W, H), Encoding::Rre, &layers.concat()), "pixels painted by one update");
     // Just as many rectangles without pixels are harmless, and their number ends them.
     let mut session = session(W, H, &PixelFormat::BGRX);
     let empty = [vec![0, 0, 255, 255], header(rect(0, 0, 0, 0), 0).repeat(65_535), vec![2]].concat();
@@ -121,22 +115,6 @@ fn zrle_tiles() {
 #[test]
 fn subrectangles() {
     let place = rect(0, 0, 16, 16);
-    for count in [257, 0x2000_0001, u32::MAX] {
-        for encoding in [Encoding::Rre, Encoding::CoRre] {
-            let data = [&be(count)[..], &[0; 4]].concat();
-            refused("a number", &one(place, encoding, &data), "rectangles within an RRE rectangle");
-        }
-    }
-    let rre = |place: [u8; 8]| [&be(1)[..], &[0; 8], &place].concat();
-    for (name, at) in [
-        ("right", [0, 10, 0, 0, 0, 7, 0, 1]),
-        ("below", [0, 0, 0, 16, 0, 1, 0, 1]),
-        ("far", [255, 255, 255, 255, 255, 255, 255, 255]),
-    ] {
-        refused(name, &one(place, Encoding::Rre, &rre(at)), "a rectangle within an RRE rectangle");
-    }
-    let corre = [&be(1)[..], &[0; 8], &[15, 0, 2, 1]].concat();
-    refused("right", &one(place, Encoding::CoRre, &corre), "a rectangle within an RRE rectangle");
     // In a tile of 4x4 at the rectangle's edge.
     let hextile = [&[2 | 8][..], &[0; 4], &[1, 0x33, 0x10]].concat();
     refused("a hextile's", &one(rect(0, 0, 4, 4), Encoding::Hextile, &hextile), "a rectangle within a hextile");
@@ -151,7 +129,6 @@ fn tight_controls() {
     for control in [0xA0, 0xB0, 0xF0] {
         tight("an unused compression", Encoding::Tight, &[control; 40], "the compression of a Tight rectangle");
     }
-    tight("basic compression", Encoding::TightPng, &[0; 40], "the compression of a TightPNG rectangle");
     tight("a filter", Encoding::Tight, &[0x40, 3], "the filter of a Tight rectangle is 3");
     let indices = [&[0x40, 1, 2][..], &[0; 9], &[0; 8]].concat();
     let data = deflated(&[3; 64]);
@@ -170,7 +147,6 @@ fn pictures() {
     let place = rect(0, 0, 47, 40);
     let tight =
         |control: u8, data: &[u8]| [&[control, data.len() as u8 | 128, (data.len() >> 7) as u8][..], data].concat();
-    let size = "its size is 48x40, that of its rectangle 47x40";
     refused("a JPEG's size", &one(place, Encoding::Tight, &tight(0x90, jpeg)), "a JPEG picture");
     let wider = rect(0, 0, 49, 40);
     refused("a JPEG's size", &one(wider, Encoding::Tight, &tight(0x90, jpeg)), "its size is 48x40");
@@ -178,11 +154,6 @@ fn pictures() {
     refused("half a JPEG", &one(rect(0, 0, 48, 40), Encoding::Tight, &tight(0x90, half)), "a JPEG picture");
     refused("no JPEG", &one(rect(0, 0, 48, 40), Encoding::Tight, &tight(0x90, &[0; 200])), "a JPEG picture");
     refused("an empty one", &one(rect(0, 0, 0, 0), Encoding::Tight, &tight(0x90, jpeg)), "");
-    let mut png = Vec::new();
-    let writer = png::Encoder::new(&mut png, 48, 40).write_header();
-    writer.unwrap().write_image_data(&[0; 48 * 40]).unwrap();
-    refused("a PNG's size", &one(place, Encoding::TightPng, &tight(0xA0, &png)), size);
-    refused("half a PNG", &one(rect(0, 0, 48, 40), Encoding::TightPng, &tight(0xA0, &png[..60])), "a PNG picture");
 
     let offered: Vec<Encoding> = ALL.iter().copied().filter(|e| !matches!(e, Encoding::Quality(_))).collect();
     let mut session = session(W, H, &PixelFormat::BGRX);
@@ -218,7 +189,6 @@ fn cursors() {
     for encoding in [Encoding::Cursor, Encoding::CursorWithAlpha] {
         refused("a cursor", &one(rect(0, 0, 65_535, 65_535), encoding, &[0; 8]), "bytes of a cursor");
     }
-    refused("a cursor", &one(rect(0, 0, 65_535, 65_535), Encoding::XCursor, &[0; 8]), "bytes of a cursor");
     refused("Tight in a cursor", &one(rect(0, 0, 4, 4), Encoding::CursorWithAlpha, &[0, 0, 0, 7]), "is 7; expected 0");
     let mut session = session(W, H, &PixelFormat::BGRX);
     let large = [one(rect(0, 0, 513, 2), Encoding::Cursor, &[9; 513 * 2 * 4 + 65 * 2]), vec![2]].concat();

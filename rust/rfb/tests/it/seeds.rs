@@ -28,10 +28,9 @@ pub fn session(form: u8, stream: &[u8]) {
         // One rectangle: its encoding's place in the target's list, the first byte of its data for Tight, place and size, and data.
         [0, 0, 0, 1, _, x, _, y, _, w, _, h, encoding @ ..] => {
             let Some((number, data)) = encoding.split_first_chunk() else { return };
-            let encodings = [0, 1, 2, 4, 5, 6, 16, 7, -260, -239, -240, -314, -223, -308, -307, -261];
+            let encodings = [0, 1, 5, 6, 16, 7, -239, -314, -223, -308, -307, -261];
             let Some(kind) = encodings.iter().position(|known| *known == i32::from_be_bytes(*number)) else { return };
-            let (control, data) =
-                if matches!(kind, 7 | 8) { data.split_at(data.len().min(1)) } else { (&[][..], data) };
+            let (control, data) = if kind == 5 { data.split_at(data.len().min(1)) } else { (&[][..], data) };
             let head = [form, PIECE, kind as u8, control.first().copied().unwrap_or(0), *x, *y, *w, *h, 255];
             write("rectangles", &[&head, data].concat());
         }
