@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deskhand import ActionError
 from deskhand.episodes.report.statistics import clustered, paired, pass_all, pass_any, wilson
 
 # Student's t for 95 % and 7 degrees of freedom, as printed in tables.
@@ -66,13 +67,13 @@ def test_pass_at_k_and_pass_power_k_count_all_draws(case: tuple[list[bool], int]
 
 def test_too_few_tries_tell_nothing() -> None:
     for function in (pass_any, pass_all):
-        with pytest.raises(ValueError, match="3 of 2"):
+        with pytest.raises(ActionError, match="k is an integer from 1 to 2"):
             function(1, 2, 3)
-    with pytest.raises(ValueError, match="no proportion"):
+    with pytest.raises(ActionError, match="count is an integer of at least 1"):
         wilson(0, 0)
-    with pytest.raises(ValueError, match="no scores"):
+    with pytest.raises(ActionError, match="no scores"):
         clustered({"a": []})
-    with pytest.raises(ValueError, match="in common"):
+    with pytest.raises(ActionError, match="in common"):
         paired({"a": []})
 
 

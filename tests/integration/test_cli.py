@@ -534,7 +534,6 @@ def test_every_command_helps(shell: Shell) -> None:
     )
     assert commands == [
         "audit",
-        "bench",
         "click",
         "do",
         "doctor",
