@@ -132,8 +132,9 @@ def declare(
         ActionError: There is no such version.
     """
     rules = rules_of(version)
+    more = {} if fields is None else expect_mapping("declare: fields", fields)
     if rules.type == TOOLSET:
-        return {"type": TOOLSET, **(fields or {})}
+        return {"type": TOOLSET, **more}
     width, height = async_seat(desktop, **options).viewport.model
     zoom = {"enable_zoom": True} if "zoom" in rules.actions else {}
     return {
@@ -142,7 +143,7 @@ def declare(
         "display_width_px": width,
         "display_height_px": height,
         **zoom,
-        **(fields or {}),
+        **more,
     }
 
 

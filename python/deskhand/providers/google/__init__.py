@@ -101,9 +101,9 @@ def declare(
     _async_seat(desktop, **options)  # a wrong option is refused here as it is by `run`
     return declaration(
         environment,
-        excluded=excluded,
+        excluded=expect_texts("declare: excluded", excluded),
         detect_injection=detect_injection,
-        disabled_policies=disabled_policies,
+        disabled_policies=expect_texts("declare: disabled_policies", disabled_policies),
         interactions=interactions,
     )
 
