@@ -21,7 +21,7 @@ from PIL import Image
 
 import deskhand
 from deskhand import AsyncDesktop
-from deskhand.errors import DesktopLost
+from deskhand.errors import ActionError, DesktopLost
 from deskhand.policy.guard import Guard
 from deskhand.policy.rules import ClassPolicy
 from deskhand.providers import openai
@@ -313,5 +313,5 @@ def test_a_desktop_that_is_lost_ends_the_run() -> None:
 
 
 def test_only_our_computers_can_be_filtered_for() -> None:
-    with pytest.raises(TypeError, match="takes a computer"):
+    with pytest.raises(ActionError, match="takes a computer"):
         openai.input_filter(ComputerTool(computer=None))  # type: ignore[type-var]
