@@ -88,7 +88,8 @@ def test_what_is_handed_over(kind: type, tmp_path: Path) -> None:
     usual = {each.name: right[each.name] for each in call.required}
     made = call.call(**usual)
     if isinstance(made, contextlib.AbstractContextManager):
-        made.close()  # type: ignore[attr-defined]
+        with made:
+            pass
     wrong = [
         f"{parameter.name}={value!r:.30} {said}"
         for parameter, value in wrong_arguments(call)
