@@ -6,7 +6,6 @@ import asyncio
 import enum
 import importlib
 import inspect
-import sys
 import types
 import typing
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -22,17 +21,6 @@ from deskhand.providers.agent_framework import types as contents
 from faults.surface import PublicCall, function
 from faults.wrong import wrong_arguments
 
-SDKS = (
-    "agent_framework",
-    "agents",
-    "anthropic",
-    "docker",
-    "google.adk",
-    "google.genai",
-    "inspect_ai",
-    "langchain_core",
-    "mcp",
-)
 PROVIDERS = (
     "agent_framework",
     "anthropic",
@@ -137,7 +125,7 @@ async def ended(what: Any) -> None:
     elif inspect.isawaitable(what):
         await what
     elif callable(close := getattr(what, "close", None)) and not isinstance(what, type):
-        close()
+        await ended(close())
 
 
 def escaped(call: PublicCall, usual: dict[str, object]) -> list[str]:
@@ -152,19 +140,19 @@ def escaped(call: PublicCall, usual: dict[str, object]) -> list[str]:
         except DeskhandError:
             continue
         except Exception as error:  # noqa: BLE001 # whatever it is, it is wrong
+            # An SDK's own error is expected where the documentation names it.
+            if f".{type(error).__name__}: " in (inspect.getdoc(call.call) or ""):
+                continue
             label = f"{call.name}({parameter.name}={value!r:.30}) raised {error!r:.120}"
             found.setdefault((parameter.name, type(error).__name__), label)
     return list(found.values())
 
 
-@pytest.mark.filterwarnings("ignore::deskhand.NoPolicyWarning")
+@pytest.mark.filterwarnings("ignore::deskhand.NoPolicyWarning", "ignore:.*feature COMPUTER_USE is enabled")
 @pytest.mark.parametrize("module", MODULES)
 def test_no_other_error_escapes(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("text")
-    # They would take seconds to import, and judge their own arguments.
-    for name in SDKS:
-        monkeypatch.setitem(sys.modules, name, None)  # type: ignore[arg-type] # this is how Python takes it
     with Desktop(MemoryBackend()) as desktop:
         maker = Maker(desktop, tmp_path)
         calls = [function(value) for value in public(module)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from agent_framework import Content, FunctionTool, Message
 from agent_framework import tool as function_tool
 
-from deskhand._core.arguments import expect_several
+from deskhand._core.arguments import expect, expect_several
 from deskhand.errors import ActionError
 from deskhand.providers.agent_framework import content as contents
 from deskhand.providers.agent_framework.loop import (
@@ -57,6 +57,7 @@ def run_content(
     desktop: Desktop | Seat, payload: Content, *, detail: str | None = "original", **options: Any
 ) -> Content:
     """See `deskhand.providers.agent_framework.run_content`."""
+    expect("run_content: payload", payload, Content)
     at = seat(desktop, **options)
     return _content(_result(at, payload, at.viewport), detail)
 

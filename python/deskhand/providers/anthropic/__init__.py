@@ -203,9 +203,9 @@ def toolset(
         MissingExtra: The SDK is not installed.
         anthropic.ToolsetConfigError: The options do not fit together.
     """
-    for name, config in expect_mapping("toolset: configs", configs or {}).items():
+    for name, config in expect_mapping("toolset: configs", {} if configs is None else configs).items():
         expect_mapping(f"the config of {name}", config)
-    expect_mapping("toolset: tool_configs", tool_configs or {})
+    expect_mapping("toolset: tool_configs", {} if tool_configs is None else tool_configs)
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
     if isinstance(desktop, AsyncDesktop | AsyncSeat):
         made: Toolset | AsyncToolset = sdk.AsyncToolset(

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deskhand._core.arguments import expect_callable, expect_several, expect_texts
+from deskhand._core.arguments import expect_callable, expect_integer, expect_several, expect_texts
 from deskhand._core.extras import load
 from deskhand.errors import ActionError
 from deskhand.providers.google.wire import (
@@ -286,8 +286,12 @@ def thin(contents: Iterable[object], keep: int = 3) -> None:
     Args:
         contents: What is sent to `generate_content`.
         keep: Of how many of our turns the pictures stay; three, as in Google's own agent.
+
+    Raises:
+        ActionError: `contents` is no list, or `keep` no number of turns.
+        MissingExtra: The SDK is not installed.
     """
-    _sdk().thin(contents, keep)
+    _sdk().thin(expect_several("contents", contents), expect_integer("keep", keep, 0))
 
 
 def tool(
@@ -306,9 +310,11 @@ def tool(
         options: As of `computer`.
 
     Raises:
+        ActionError: `excluded` is no list of names.
         MissingExtra: google-adk is not installed.
     """
-    made: ComputerUseToolset = _adk().toolset(computer(desktop, url=url, **options), list(excluded))
+    names = expect_texts("excluded", excluded)
+    made: ComputerUseToolset = _adk().toolset(computer(desktop, url=url, **options), list(names))
     return made
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from deskhand.errors import ActionError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["calls_of", "content_of", "thin"]
 
@@ -44,9 +44,9 @@ def content_of(answers: Sequence[dict[str, Any]]) -> types.Content:
     return types.Content(role="user", parts=[types.Part(function_response=response) for response in responses])
 
 
-def thin(contents: Iterable[object], keep: int) -> None:
+def thin(contents: Sequence[object], keep: int) -> None:
     """See `deskhand.providers.google.thin`."""
-    for content in reversed(list(contents)):
+    for content in reversed(contents):
         responses = [part.function_response for part in getattr(content, "parts", None) or () if part.function_response]
         shown = [response for response in responses if response.parts]
         if not shown:
