@@ -116,7 +116,7 @@ def mousepad(context: Context) -> Iterator[Row]:
                 samples[who].add(timed(lambda way=way, text=text: way(text)))  # type: ignore[misc] # called at once
                 desktop.perform(settle=Settle())
                 desktop.perform(KeyPress(("ctrl", "a")), KeyPress(("ctrl", "c")))
-                wrong[who] += desktop.get_clipboard() != text
+                wrong[who] += desktop.clipboard.read() != text
                 desktop.perform(KeyPress(("Delete",)))
         for who in ways:
             yield samples[who].row(wrong_texts=wrong[who])

@@ -54,11 +54,11 @@ def write(run: Recorder, home: Path) -> Path:
     """Write a note in many scripts and save it through the file dialog."""
     note = home / _NAME
     run.start("start the editor", ["mousepad"], home)
-    known = {window.id for window in run.desktop.windows()}
+    known = {window.id for window in run.desktop.windows.list()}
     run.act("type the note", Type(_NOTE))
 
     def dialog() -> Window | None:
-        return next((window for window in run.desktop.windows() if window.id not in known), None)
+        return next((window for window in run.desktop.windows.list() if window.id not in known), None)
 
     def saved() -> bool | None:
         return (note.exists() and dialog() is None) or None

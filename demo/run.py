@@ -94,7 +94,7 @@ def _launch(home: Path, image: str | None) -> deskhand.Desktop:
 
 def _reachable(desktop: deskhand.Desktop) -> str:
     """This machine's address as the container sees it: its default route, in hexadecimal and turned round."""
-    routes = desktop.shell("cat /proc/net/route").stdout.splitlines()[1:]
+    routes = desktop.machine.run("cat /proc/net/route").stdout.splitlines()[1:]
     gateway = next(line.split()[2] for line in routes if line.split()[1] == "00000000")
     return ".".join(str(byte) for byte in reversed(bytes.fromhex(gateway)))
 

@@ -72,7 +72,7 @@ class World:
         """Nothing is pressed, and the pointer is where it was not before: no click there counts as the second of two."""
         x, y = self.here
         self.here = (x + 40, y) if x < 1200 else (200, y + 40)
-        self.desktop.release_all()
+        self.desktop.release()
         self.desktop.perform(Move(self.here), settle=False)
         self.observer.events()
 

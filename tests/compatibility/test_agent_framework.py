@@ -312,7 +312,7 @@ def test_the_loop_of_the_design(world: World) -> None:
 
 @pytest.fixture(scope="module")
 def shell(world: World) -> Iterator[Shell]:
-    with world.desktop.open_shell(where="host", cwd="/") as opened:
+    with world.desktop.host.open_shell(cwd="/") as opened:
         yield opened
 
 

@@ -112,10 +112,10 @@ def test_a_desktop_says_what_it_is(place: Place, desktop: deskhand.Desktop) -> N
     assert Image.open(io.BytesIO(seen.png)).size == SIZE
     assert desktop.perform(Move((5, 6))).cursor == (5, 6)
     assert desktop.pointer == (5, 6)
-    assert desktop.held == ()
+    assert desktop.pressed == ()
     if not place.has("windows"):
         with pytest.raises(deskhand.UnsupportedAction):
-            desktop.windows()
+            desktop.windows.list()
     if not place.has("start"):
         with pytest.raises(deskhand.UnsupportedAction):
             desktop.start("true")
@@ -130,9 +130,9 @@ def test_nothing_is_sent_of_what_is_wrong(desktop: deskhand.Desktop) -> None:
 
 def test_it_is_well(desktop: deskhand.Desktop) -> None:
     # x11vnc takes 1.3 s for its first two answers.
-    assert desktop.probe(timeout=30) == deskhand.Health()
+    assert desktop.health(timeout=30) == deskhand.Health()
     desktop.perform(Move((7, 8)), settle=False)
-    assert desktop.probe(timeout=30) == deskhand.Health()
+    assert desktop.health(timeout=30) == deskhand.Health()
     assert desktop.pointer == (7, 8)
 
 
@@ -251,10 +251,10 @@ def test_more_of_them_than_there_are_keys_are_pasted(place: Place, desktop: desk
     with subprocess.Popen(argv, env={**place.environment, "LC_ALL": "C.UTF-8"}) as terminal:
         try:
             until(lambda: _focus(place, "paste") and file.exists(), 20, "the terminal")
-            desktop.set_clipboard("what was there before")
+            desktop.clipboard.write("what was there before")
             seen = desktop.perform(Type(text), KeyPress(["Return"]))
             assert seen.pasted
-            assert desktop.clipboard == "what was there before"
+            assert desktop.clipboard.read() == "what was there before"
             until(lambda: file.read_text() == f"{text}\n", 10, "the text")
         finally:
             terminal.kill()
@@ -342,7 +342,7 @@ def test_what_is_held_is_released_at_the_end(place: Place) -> None:
             # A driver of X11 begins with a key of its own.
             observer.events()
             desktop.perform(Move((9, 9)), PressKeys(["shift", "ctrl"]), MouseDown("left"), settle=False)
-            assert len(desktop.held) == 3
+            assert len(desktop.pressed) == 3
         until(lambda: released(place), 5, "the release")
         events = [e for e in observer.events() if e["kind"] != "motion"]
         assert [e["down"] for e in events] == [True] * 3 + [False] * 3
@@ -371,10 +371,10 @@ def xclip(place: Place) -> str:
 def test_the_clipboard_is_served(place: Place, desktop: deskhand.Desktop, xclip: str, text: str) -> None:
     if place.name == "x11vnc" and any(ord(char) > 0xFF for char in text):
         with pytest.raises(deskhand.BackendError):
-            desktop.set_clipboard(text)
+            desktop.clipboard.write(text)
         return
-    desktop.set_clipboard(text)
-    assert desktop.clipboard == text
+    desktop.clipboard.write(text)
+    assert desktop.clipboard.read() == text
     if not place.has("clipboard_in"):
         return
 
@@ -402,7 +402,7 @@ def test_the_clipboard_of_others_is_read(place: Place, desktop: deskhand.Desktop
         owner.stdin.write(text.encode())
         owner.stdin.close()
         try:
-            until(lambda: desktop.clipboard == text, 5, "the clipboard")
+            until(lambda: desktop.clipboard.read() == text, 5, "the clipboard")
         finally:
             owner.kill()
 

@@ -256,7 +256,7 @@ def perform_from(
     observer.events()
     desktop.perform(*actions, settle=False)
     seen = observer.events()
-    assert desktop.held == ()
+    assert desktop.pressed == ()
     return [spelled(event) for event in seen]
 
 
@@ -329,7 +329,7 @@ def test_keys_stay_down_between_calls(desktop: deskhand.Desktop, observer: Obser
     observer.events()
     desktop.perform(PressKeys(["ctrl"]), MouseDown("left", AT), settle=False)
     assert next(map(spelled, observer.events())) == "+Control_L"
-    assert len(desktop.held) == 2
+    assert len(desktop.pressed) == 2
     desktop.perform(Move((200, 200)), KeyPress(["c"]), settle=False)
     *moves, press, release = [spelled(event) for event in observer.events()]
     assert moves[-1] == "move 200,200"
@@ -337,13 +337,13 @@ def test_keys_stay_down_between_calls(desktop: deskhand.Desktop, observer: Obser
     assert [press, release] == ["Control +c", "Control -c"]
     desktop.perform(MouseUp("left"), ReleaseKeys(["ctrl"]), settle=False)
     assert [spelled(event) for event in observer.events()] == ["Control -button1", "Control -Control_L"]
-    assert desktop.held == ()
+    assert desktop.pressed == ()
 
 
 def test_release_all(desktop: deskhand.Desktop, observer: Observer) -> None:
     desktop.perform(PressKeys(["ctrl", "shift"]), MouseDown("right", AT), settle=False)
     observer.events()
-    desktop.release_all()
+    desktop.release()
     released = [spelled(event).split()[-1] for event in observer.events()]
     assert released == ["-button3", "-Shift_L", "-Control_L"]
 
@@ -386,7 +386,7 @@ def test_a_button_that_the_pointer_has_not_is_refused(
     with pytest.raises(deskhand.UnsupportedAction, match=r"press button 3.*pointer map has no such button"):
         desktop.perform(KeyPress(["a"]), RightClick(AT), settle=False)
     assert not any(event["kind"] == "button" for event in observer.events())
-    assert desktop.held == ()
+    assert desktop.pressed == ()
     pointer_map({})
     desktop.perform(RightClick(AT), settle=False)
     assert [spelled(event) for event in observer.events()][-2:] == tap("button3")

@@ -126,9 +126,9 @@ class Attacks:
         self.host = host
 
     def _renewed(self, desktop: deskhand.Desktop, script: str) -> deskhand.Desktop:
-        done = desktop.shell(f"cd {SOCKETS} && {script}")
+        done = desktop.machine.run(f"cd {SOCKETS} && {script}")
         assert done.exit_code == 0, done
-        desktop = desktop.renew()
+        desktop = desktop.reset()
         assert desktop.size == SIZE
         return desktop
 
@@ -156,16 +156,16 @@ class Attacks:
 
     def files_outlive_a_reset(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
         desktop = self._renewed(desktop, "mkdir -p a/b .c && touch a/b/left .c/left left .left")
-        assert "left" not in desktop.shell(f"find {SOCKETS}").stdout
+        assert "left" not in desktop.machine.run(f"find {SOCKETS}").stdout
         return desktop
 
     def socket_is_a_link(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
-        desktop.shell(f"cd {SOCKETS} && mv X0 real && ln -s {self.host.display} X0")
+        desktop.machine.run(f"cd {SOCKETS} && mv X0 real && ln -s {self.host.display} X0")
         self._refused(desktop, "symbolic link")
         # What was opened before stays what it was.
-        desktop.clipboard = "mine"
-        assert desktop.clipboard == "mine"
-        desktop.shell(f"cd {SOCKETS} && mv -f real X0")
+        desktop.clipboard.write("mine")
+        assert desktop.clipboard.read() == "mine"
+        desktop.machine.run(f"cd {SOCKETS} && mv -f real X0")
         look(desktop)
         return desktop
 
@@ -174,9 +174,9 @@ class Attacks:
             look(desktop)
 
     def socket_is_a_fifo(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
-        desktop.shell(f"cd {SOCKETS} && mv X0 real && mkfifo X0")
+        desktop.machine.run(f"cd {SOCKETS} && mv X0 real && mkfifo X0")
         self._refused(desktop, "FIFO")
-        desktop.shell(f"cd {SOCKETS} && mv -f real X0")
+        desktop.machine.run(f"cd {SOCKETS} && mv -f real X0")
         return desktop
 
     def socket_is_swapped(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
@@ -188,14 +188,14 @@ class Attacks:
             f"    os.symlink({str(self.host.display)!r}, 'new'); os.rename('new', 'X0')\n"
             "    os.link('real', 'new'); os.rename('new', 'X0')\n"
         )
-        desktop.write_file("/home/user/swap.py", script.encode())
-        pid = desktop.shell(f"cd {SOCKETS} && setsid python3 ~/swap.py >/dev/null 2>&1 & echo $!").stdout.strip()
+        desktop.machine.write_file("/home/user/swap.py", script.encode())
+        pid = desktop.machine.run(f"cd {SOCKETS} && setsid python3 ~/swap.py >/dev/null 2>&1 & echo $!").stdout.strip()
         served = 0
         for _ in range(30):
             with contextlib.suppress(deskhand.ConnectFailed):
                 look(desktop)
                 served += 1
-        desktop.shell(f"pkill -KILL -f swap.py; cd {SOCKETS} && ln -f real X0 && rm real")
+        desktop.machine.run(f"pkill -KILL -f swap.py; cd {SOCKETS} && ln -f real X0 && rm real")
         look(desktop)
         assert pid
         assert served, "its own display is served whenever it is there"
@@ -203,7 +203,7 @@ class Attacks:
 
     def socket_of_another_process(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
         """One that is not in the container, whatever it leads to."""
-        desktop.shell(f"cd {SOCKETS} && mv X0 real")
+        desktop.machine.run(f"cd {SOCKETS} && mv X0 real")
         path = sockets_of(desktop) / "X0"
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
@@ -229,7 +229,7 @@ class Attacks:
                 self._refused(desktop, "not in the container")
             finally:
                 assert not any(told), f"it was told the cookie: {told!r}"
-        desktop.shell(f"cd {SOCKETS} && mv -f real X0")
+        desktop.machine.run(f"cd {SOCKETS} && mv -f real X0")
         look(desktop)
         return desktop
 
@@ -240,33 +240,33 @@ class Attacks:
             "b = socket.socket(socket.AF_UNIX); b.connect('X0')\n"
             "print('ready', flush=True); time.sleep(600)\n"
         )
-        desktop.write_file("/home/user/queue.py", script.encode())
-        desktop.shell(f"cd {SOCKETS} && mv X0 real && (setsid python3 ~/queue.py >~/out 2>&1 &)")
-        desktop.shell("until grep -q ready ~/out; do sleep 0.01; done")
+        desktop.machine.write_file("/home/user/queue.py", script.encode())
+        desktop.machine.run(f"cd {SOCKETS} && mv X0 real && (setsid python3 ~/queue.py >~/out 2>&1 &)")
+        desktop.machine.run("until grep -q ready ~/out; do sleep 0.01; done")
         self._refused(desktop, "")
-        desktop.shell(f"pkill -KILL -f queue.py; cd {SOCKETS} && mv -f real X0")
+        desktop.machine.run(f"pkill -KILL -f queue.py; cd {SOCKETS} && mv -f real X0")
         look(desktop)
         return desktop
 
     def published_number_is_redirected(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
         """Other programs of this machine know the display by a number, which leads to the container's socket."""
         assert desktop.display is not None
-        desktop.shell(f"cd {SOCKETS} && mv X0 real && ln -s {self.host.display} X0")
+        desktop.machine.run(f"cd {SOCKETS} && mv X0 real && ln -s {self.host.display} X0")
         backend = X11Backend(desktop.display, xauthority=desktop.xauthority, view_only=True)
         assert backend.size == SIZE
         backend.close()
-        desktop.shell(f"cd {SOCKETS} && mv -f real X0")
+        desktop.machine.run(f"cd {SOCKETS} && mv -f real X0")
         return desktop
 
     def vnc_is_a_link(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
         for _ in range(10):
             # Nor does who looks at the socket count as an intruder.
             look(desktop)
-        desktop.shell(f"cd {SOCKETS} && mv vnc real && ln -s {self.host.display} vnc")
+        desktop.machine.run(f"cd {SOCKETS} && mv vnc real && ln -s {self.host.display} vnc")
         look_over_vnc(desktop)
         with contextlib.suppress(deskhand.ConnectFailed):
             deskhand.connect(f"vnc+unix://{sockets_of(desktop) / 'vnc'}", timeout=2).close()
-        desktop.shell(f"cd {SOCKETS} && mv -f real vnc")
+        desktop.machine.run(f"cd {SOCKETS} && mv -f real vnc")
         return desktop
 
     def restarts_are_endless(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
@@ -278,7 +278,7 @@ class Attacks:
             "mkdir restarted",
             "yes panel | head -c 100000 >restarted",
         ):
-            done = desktop.shell(f"cd {SOCKETS} && rm -rf restarted && {script}")
+            done = desktop.machine.run(f"cd {SOCKETS} && rm -rf restarted && {script}")
             assert done.exit_code == 0, done
             begun = time.monotonic()
             told = " ".join(desktop.status)
@@ -291,15 +291,15 @@ class Attacks:
             'd=${XAUTHORITY%/*}; cd "$d" && ! touch x && ! ln -sf / xauthority && ! rm -f xauthority && '
             "! chmod 666 xauthority && ! (: >xauthority) && test -s xauthority"
         )
-        done = desktop.shell(script)
+        done = desktop.machine.run(script)
         assert done.exit_code == 0, done
         return desktop
 
     def directories_are_deep(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
         """What a driver leaves is removed by others: by its guard, and by whoever makes a directory next."""
         script = f"import os\nos.chdir({SOCKETS!r})\nfor number in range(3000):\n    os.mkdir('d'); os.chdir('d')\n"
-        desktop.write_file("/home/user/deep.py", script.encode())
-        done = desktop.shell("python3 ~/deep.py", timeout=60)
+        desktop.machine.write_file("/home/user/deep.py", script.encode())
+        done = desktop.machine.run("python3 ~/deep.py", timeout=60)
         assert done.exit_code == 0, done
         directory = sockets_of(desktop).parent
         desktop.close()
@@ -358,12 +358,12 @@ def resets(host: Host, count: int) -> dict[str, object]:
     desktop = launch()
     with launch() as other:
         for number in range(count):
-            desktop.write_file("/home/user/inside.py", INSIDE.read_bytes())
+            desktop.machine.write_file("/home/user/inside.py", INSIDE.read_bytes())
             victims = ",".join(map(str, (*host.files, host.absent)))
             displays = ",".join(map(str, (host.display, sockets_of(other) / "X0")))
-            desktop.shell(f"(setsid python3 ~/inside.py {victims} {displays} >~/out 2>&1 &)")
+            desktop.machine.run(f"(setsid python3 ~/inside.py {victims} {displays} >~/out 2>&1 &)")
             signal.alarm(2 * LIMIT)
-            desktop.shell(f"until [ $(cat ~/tried || echo 0) -ge {ATTEMPTS} ] 2>/dev/null; do sleep 0.01; done")
+            desktop.machine.run(f"until [ $(cat ~/tried || echo 0) -ge {ATTEMPTS} ] 2>/dev/null; do sleep 0.01; done")
             tries: list[Callable[[deskhand.Desktop], None]] = [look, look, look_over_vnc]
             for attempt in tries:
                 try:
@@ -372,18 +372,18 @@ def resets(host: Host, count: int) -> dict[str, object]:
                 except (deskhand.ConnectFailed, deskhand.DesktopLost):
                     refused += 1
             assert isinstance(desktop.status, tuple)
-            desktop.clipboard = f"text {number}"
-            assert desktop.clipboard == f"text {number}"
+            desktop.clipboard.write(f"text {number}")
+            assert desktop.clipboard.read() == f"text {number}"
             assert desktop.size == SIZE
-            assert "Traceback" not in (out := desktop.shell("cat ~/out").stdout), out
-            tried += int(desktop.shell("cat ~/tried").stdout or 0)
+            assert "Traceback" not in (out := desktop.machine.run("cat ~/out").stdout), out
+            tried += int(desktop.machine.run("cat ~/tried").stdout or 0)
             at = time.monotonic()
-            desktop = desktop.renew()
+            desktop = desktop.reset()
             waits.append(time.monotonic() - at)
             print(f"reset {number + 1}: {waits[-1]:.2f} s, {tried} attacks", file=sys.stderr, flush=True)
             assert desktop.size == SIZE
             signal.alarm(0)
-        assert other.clipboard is None, "the other desktop was written to"
+        assert other.clipboard.read() is None, "the other desktop was written to"
         assert other.perform().settled
         directory = sockets_of(desktop).parent
         desktop.close()

@@ -93,20 +93,20 @@ def enclosed(image: str, hosts: list[str]) -> Iterator[deskhand.Desktop]:
 
 
 def fetch(desktop: deskhand.Desktop, url: str) -> str:
-    result = desktop.shell(f"python3 -c '{SCRIPT}' {url}", timeout=60)
+    result = desktop.machine.run(f"python3 -c '{SCRIPT}' {url}", timeout=60)
     assert result.exit_code == 0, result.stderr
     return result.stdout.strip()
 
 
 def tunnel(desktop: deskhand.Desktop, host: str, port: int) -> str:
-    result = desktop.shell(f"python3 -c '{TUNNEL}' {host} {port}", timeout=60)
+    result = desktop.machine.run(f"python3 -c '{TUNNEL}' {host} {port}", timeout=60)
     assert result.exit_code == 0, result.stderr
     return result.stdout.strip()
 
 
 def proxy_of(desktop: deskhand.Desktop) -> str:
     """Its address and port, as the desktop is told it."""
-    return desktop.shell("echo ${http_proxy#http://}").stdout.strip()
+    return desktop.machine.run("echo ${http_proxy#http://}").stdout.strip()
 
 
 # --- what is reached ---
@@ -144,12 +144,12 @@ def test_a_listed_name_that_leads_to_a_private_address_is_refused(
     name = f"deskhand-test-{secrets.token_hex(6)}"
     desktop = contained(name=name, network=[f"{name}:{PORT}", f"listed.test:{PORT}={listed.address}"])
     serve = f"(python3 -m http.server {PORT} >/tmp/asked 2>&1 &); until grep -q Serving /tmp/asked; do :; done"
-    assert desktop.shell(f"export PYTHONUNBUFFERED=1; {serve}", timeout=20).exit_code == 0
+    assert desktop.machine.run(f"export PYTHONUNBUFFERED=1; {serve}", timeout=20).exit_code == 0
     assert fetch(desktop, f"http://127.0.0.1:{PORT}/").startswith("200")
-    asked = desktop.shell("cat /tmp/asked").stdout
+    asked = desktop.machine.run("cat /tmp/asked").stdout
     assert fetch(desktop, f"http://{name}:{PORT}/") == "403"
     assert "403" in tunnel(desktop, name, PORT)
-    assert desktop.shell("cat /tmp/asked").stdout == asked
+    assert desktop.machine.run("cat /tmp/asked").stdout == asked
     # One whose entry names its address, private or not, is.
     assert fetch(desktop, f"http://listed.test:{PORT}/") == "200 this is listed"
 
@@ -191,7 +191,7 @@ def test_where_a_name_leads_is_not_up_to_its_name_server(
         for host in ("unlisted.test", "evil.test", f"x{secrets.token_hex(4)}.example.org"):
             assert fetch(desktop, f"http://{host}:{PORT}/") == "403"
             assert "403" in tunnel(desktop, host, PORT)
-            assert desktop.shell(f"getent hosts {host}").stdout == ""
+            assert desktop.machine.run(f"getent hosts {host}").stdout == ""
         assert fetch(desktop, "http://unasked.evil.test/") == "403"
         assert {line.split()[1] for line in server.visits()} == names.keys()
 
@@ -199,11 +199,11 @@ def test_where_a_name_leads_is_not_up_to_its_name_server(
 def ask(desktop: deskhand.Desktop, request: str) -> str:
     """The status that the proxy answers a request with, written as for printf."""
     script = f"h=${{http_proxy#http://}}; exec 3<>/dev/tcp/${{h%:*}}/${{h#*:}}; printf '{request}' >&3; head -n 1 <&3"
-    return [*desktop.shell(script, timeout=60).stdout.split(), "", "nothing"][1]
+    return [*desktop.machine.run(script, timeout=60).stdout.split(), "", "nothing"][1]
 
 
 def test_programs_are_told_of_the_proxy(enclosed: deskhand.Desktop) -> None:
-    told = dict(line.split("=", 1) for line in enclosed.shell("env | grep -i _proxy=").stdout.splitlines())
+    told = dict(line.split("=", 1) for line in enclosed.machine.run("env | grep -i _proxy=").stdout.splitlines())
     url = f"http://{proxy_of(enclosed)}"
     small = {"http_proxy": url, "https_proxy": url, "all_proxy": url, "no_proxy": "localhost,127.0.0.1,::1"}
     assert told == small | {name.upper(): value for name, value in small.items()}
@@ -249,8 +249,8 @@ def probe(
             "listed": "listed.test",
             "closed": other.address,
         }
-        desktop.write_file("/tmp/probes.py", PROBES.read_bytes())
-        result = desktop.shell(f"python3 /tmp/probes.py '{json.dumps(told)}'", timeout=240)
+        desktop.machine.write_file("/tmp/probes.py", PROBES.read_bytes())
+        result = desktop.machine.run(f"python3 /tmp/probes.py '{json.dumps(told)}'", timeout=240)
         assert result.exit_code == 0, result.stderr
         new = [after[len(before) :] for before, after in zip(already, (listed.visits(), other.visits()), strict=True)]
         visited = [*here.heard, *(f"listed: {line}" for line in new[0]), *(f"other: {line}" for line in new[1])]
@@ -355,7 +355,7 @@ def test_no_port_is_opened(contained: Callable[..., deskhand.Desktop], engine: E
     from_here = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert from_here.strip() == "[]"
     outsider = contained(network="bridge")
-    assert outsider.shell(f"python3 -c '{script.replace(chr(39), chr(34))}'", timeout=240).stdout.strip() == "[]"
+    assert outsider.machine.run(f"python3 -c '{script.replace(chr(39), chr(34))}'", timeout=240).stdout.strip() == "[]"
 
 
 def test_the_proxy_has_no_rights(enclosed: deskhand.Desktop, listed: Neighbour) -> None:

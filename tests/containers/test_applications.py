@@ -39,17 +39,17 @@ def full() -> Iterator[deskhand.Desktop]:
 
 @pytest.mark.parametrize("command", PROGRAMS)
 def test_a_program_shows_its_window_and_no_question(full: deskhand.Desktop, command: str) -> None:
-    before = {window.id for window in full.windows()}
+    before = {window.id for window in full.windows.list()}
     full.start(command, timeout=90)
 
     def opened() -> list[deskhand.Window]:
-        return [window for window in full.windows() if window.id not in before]
+        return [window for window in full.windows.list() if window.id not in before]
 
     # LibreOffice has a window of no class before its own.
     until(lambda: any(PROGRAMS[command] in window.class_name.lower() for window in opened()), 60, "its window")
     full.perform()
     (window,) = opened()
-    assert full.close_window(window)
+    assert full.windows.close(window)
 
 
 def test_the_browser_is_in_its_own_sandbox(full: deskhand.Desktop) -> None:
@@ -60,9 +60,9 @@ def test_the_browser_is_in_its_own_sandbox(full: deskhand.Desktop) -> None:
         program.window.rect.x + program.window.rect.width // 2,
         program.window.rect.y + program.window.rect.height // 2,
     )
-    until(lambda: any("Sandbox" in window.title for window in full.windows()), 30, "the page")
+    until(lambda: any("Sandbox" in window.title for window in full.windows.list()), 30, "the page")
     full.perform(LeftClick((x, y)), KeyPress(["ctrl+a"]), KeyPress(["ctrl+c"]))
-    page = full.clipboard or ""
+    page = full.clipboard.read() or ""
     rows = dict(line.split("\t", 1) for line in page.splitlines() if "\t" in line)
     assert rows["Layer 1 Sandbox"].strip() == "Namespace", page
     assert {rows[name].strip() for name in ("PID namespaces", "Network namespaces", "Seccomp-BPF sandbox")} == {
@@ -74,14 +74,14 @@ def test_the_browser_is_in_its_own_sandbox(full: deskhand.Desktop) -> None:
         "for p in /proc/[0-9]*; do if [ $(cat $p/comm) = chromium ] && tr '\\0' ' ' <$p/cmdline | grep -q type=renderer; "
         "then grep -h NSpid $p/status; fi; done"
     )
-    nested = full.shell(script).stdout.splitlines()
+    nested = full.machine.run(script).stdout.splitlines()
     assert nested
     assert all(len(line.split()) > 2 for line in nested), nested
-    full.close_window(program.window)
+    full.windows.close(program.window)
 
 
 def test_there_is_room_for_a_browsers_pictures(full: deskhand.Desktop) -> None:
-    size = int(full.shell("df -B1 --output=size /dev/shm | tail -n 1").stdout)
+    size = int(full.machine.run("df -B1 --output=size /dev/shm | tail -n 1").stdout)
     assert size == 1 << 30
 
 
@@ -107,17 +107,17 @@ def test_many_heavy_tabs_with_little_shared_memory(full: deskhand.Desktop) -> No
     limits = Limits(shared_memory=64 << 20, memory=4 << 30, processes=2000)
     with deskhand.launch("docker", image=build_image("desktop"), limits=limits, timeout=60) as desktop:
         assert "64 MB" in str(desktop.status)
-        desktop.write_file("/home/user/heavy.html", HEAVY)
+        desktop.machine.write_file("/home/user/heavy.html", HEAVY)
         desktop.start(["chromium", *(f"file:///home/user/heavy.html?{n}" for n in range(TABS))], timeout=90)
         # Each tab in turn: one that is not shown does not draw.
         for _ in range(TABS):
-            until(lambda: "all drawn" in str([window.title for window in desktop.windows()]), 60, "a page")
+            until(lambda: "all drawn" in str([window.title for window in desktop.windows.list()]), 60, "a page")
             desktop.perform(KeyPress(["ctrl+Tab"]))
         renderers = "pgrep -fc 'type=[r]enderer'"
-        assert int(desktop.shell(renderers).stdout) >= 5
-        assert desktop.usage().oom_kills == 0
+        assert int(desktop.machine.run(renderers).stdout) >= 5
+        assert desktop.machine.usage().oom_kills == 0
         before = desktop.screenshot()
-        desktop.shell("pkill -KILL -f 'type=[r]enderer'")
+        desktop.machine.run("pkill -KILL -f 'type=[r]enderer'")
         until(lambda: (desktop.screenshot().array() != before.array()).mean() > 0.02, 20, "the crash to be seen")
 
 
@@ -135,11 +135,11 @@ def test_a_page_that_uses_the_memory_up_is_told() -> None:
     """F20, with a browser: the page goes, nothing else does, and the desktop says why."""
     image, limits = build_image("desktop"), Limits(memory=900 << 20)
     with deskhand.launch("docker", image=image, limits=limits, timeout=60) as desktop:
-        desktop.write_file("/home/user/hungry.html", HUNGRY)
+        desktop.machine.write_file("/home/user/hungry.html", HUNGRY)
         program = desktop.start(["chromium", "file:///home/user/hungry.html"], timeout=90)
         until(lambda: "of its processes were killed" in str(desktop.status), 60, "the page's end to be told")
         assert program.window is not None
-        assert program.window.id in {window.id for window in desktop.windows()}
+        assert program.window.id in {window.id for window in desktop.windows.list()}
         assert desktop.perform(KeyPress(["ctrl+t"])).changed
 
 
@@ -157,7 +157,7 @@ def test_the_browser_reaches_what_is_listed_and_nothing_else(engine: Engine, ima
     ):
 
         def shown(title: str) -> bool:
-            return any(title in window.title for window in desktop.windows())
+            return any(title in window.title for window in desktop.windows.list())
 
         def visit(url: str, title: str) -> None:
             desktop.perform(KeyPress(["ctrl+l"]), Type(f"{url}\n"))

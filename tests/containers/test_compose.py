@@ -157,8 +157,8 @@ def test_the_example_holds_what_it_says(
     with deskhand.connect(f"docker://{desk}") as desktop:
         if EVIDENCE:
             assert [finding for finding in examine_container(desktop) if not finding.ok] == []
-        assert desktop.shell("stat -c '%a %u' /tmp/.X11-unix").stdout.split() == ["700", "1000"]
+        assert desktop.machine.run("stat -c '%a %u' /tmp/.X11-unix").stdout.split() == ["700", "1000"]
         assert desktop.status == ()
         # The agent reads its cookie where the desktop cannot put a link in its place.
-        assert desktop.shell("echo $XAUTHORITY; touch /var/lib/deskhand/file || rm -f $XAUTHORITY").exit_code != 0
-        assert desktop.shell("test -s $XAUTHORITY").exit_code == 0
+        assert desktop.machine.run("echo $XAUTHORITY; touch /var/lib/deskhand/file || rm -f $XAUTHORITY").exit_code != 0
+        assert desktop.machine.run("test -s $XAUTHORITY").exit_code == 0

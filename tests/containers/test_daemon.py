@@ -68,15 +68,15 @@ def test_a_desktop_outlives_an_engine_that_keeps_its_containers(own: Daemon) -> 
             own.stop()
             assert desktop.perform(Type("echo typed meanwhile >/tmp/typed\n")).settled
             with pytest.raises((deskhand.ShellError, deskhand.BackendError)):
-                desktop.shell("true")
+                desktop.machine.run("true")
             own.start()
-            until(lambda: desktop.shell("cat /tmp/typed").stdout == "typed meanwhile\n", 10, "what was typed")
+            until(lambda: desktop.machine.run("cat /tmp/typed").stdout == "typed meanwhile\n", 10, "what was typed")
             # Killed, it says goodbye to nobody.
             own.stop(signal.SIGKILL)
             assert desktop.perform(Type("echo and again >/tmp/typed\n")).settled
             own.start()
-            until(lambda: desktop.shell("cat /tmp/typed").stdout == "and again\n", 10, "what was typed")
-            assert desktop.probe() == deskhand.Health()
+            until(lambda: desktop.machine.run("cat /tmp/typed").stdout == "and again\n", 10, "what was typed")
+            assert desktop.health() == deskhand.Health()
     finally:
         own.stop()
         own.start("--live-restore=false")

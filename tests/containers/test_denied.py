@@ -12,9 +12,11 @@ import deskhand
 from conftest import need
 from containers.helpers import own_name
 from deskhand import Desktop, LeftClick, Operation, PolicyDenied, PressKeys, Secret, Type
+from deskhand.desktop.desktop import review
 from deskhand.policy.rules import ActionClass, ClassPolicy
 from deskhand.providers.editors import TextEditor
 from faults.helpers import listen
+from faults.surface import calls_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,35 +29,33 @@ ALLOWING = ClassPolicy(allow=set(ActionClass) - {ActionClass.SAFETY_CHECK})
 CALLS: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
     "perform": (True, lambda d, _: d.perform(LeftClick((33, 44)), Type("a"), PressKeys(["shift"]))),
     "screenshot": (False, lambda d, _: d.screenshot()),
-    "windows": (False, lambda d, _: d.windows()),
-    "activate": (False, lambda d, _: d.activate(1)),
-    "close_window": (False, lambda d, _: d.close_window(1)),
+    "windows.list": (False, lambda d, _: d.windows.list()),
+    "windows.activate": (False, lambda d, _: d.windows.activate(1)),
+    "windows.close": (False, lambda d, _: d.windows.close(1)),
     "start": (True, lambda d, _: d.start("xterm -e sleep 600")),
-    "shell": (True, lambda d, _: d.shell("touch /tmp/by-a-shell")),
-    "open_shell": (True, lambda d, _: d.open_shell()),
-    "read_file": (False, lambda d, _: d.read_file("/etc/passwd")),
-    "view_file": (False, lambda d, _: d.view_file("/etc/passwd")),
-    "write_file": (True, lambda d, _: d.write_file("/tmp/written", "x")),
-    "copy_in": (True, lambda d, here: d.copy_in(here / "given", "/tmp/copied")),
-    "copy_out": (True, lambda d, here: d.copy_out("/etc/hostname", here / "taken")),
-    "logs": (False, lambda d, _: d.logs()),
-    "usage": (False, lambda d, _: d.usage()),
-    "get_clipboard": (False, lambda d, _: d.get_clipboard()),
-    "set_clipboard": (True, lambda d, _: d.set_clipboard("copied")),
-    "clipboard": (False, lambda d, _: d.clipboard),
+    "machine.run": (True, lambda d, _: d.machine.run("touch /tmp/by-a-shell")),
+    "machine.open_shell": (True, lambda d, _: d.machine.open_shell()),
+    "machine.read_file": (False, lambda d, _: d.machine.read_file("/etc/passwd")),
+    "machine.view_file": (False, lambda d, _: d.machine.view_file("/etc/passwd")),
+    "machine.write_file": (True, lambda d, _: d.machine.write_file("/tmp/written", "x")),
+    "machine.copy_in": (True, lambda d, here: d.machine.copy_in(here / "given", "/tmp/copied")),
+    "machine.copy_out": (True, lambda d, here: d.machine.copy_out("/etc/hostname", here / "taken")),
+    "machine.logs": (False, lambda d, _: d.machine.logs()),
+    "machine.usage": (False, lambda d, _: d.machine.usage()),
+    "host.run": (True, lambda d, here: d.host.run(f"touch {here}/by-the-host")),
+    "host.open_shell": (False, lambda d, _: d.host.open_shell()),
+    "clipboard.read": (False, lambda d, _: d.clipboard.read()),
+    "clipboard.write": (True, lambda d, _: d.clipboard.write("copied")),
     "resize": (True, lambda d, _: d.resize((600, 400))),
-    "probe": (False, lambda d, _: d.probe()),
+    "health": (False, lambda d, _: d.health()),
     "operate": (True, lambda d, here: d.operate(Operation("navigate", "x"), (here / "operated").touch)),
-    "review": (False, lambda d, _: d.review(deskhand.Call(safety_checks=[deskhand.SafetyCheck("a")]))),
 }
 # What is more than one way to the same, each by itself.
 MORE: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
+    "a safety check": (False, lambda d, _: review(d, deskhand.Call(safety_checks=[deskhand.SafetyCheck("a")]))),
     "a secret": (True, lambda d, _: d.perform(Type(Secret("hunter2")))),
     "a paste": (False, lambda d, _: d.perform(Type("pasted", paste=True))),
-    "a command here": (True, lambda d, here: d.shell(f"touch {here}/by-the-host", where="host")),
-    "a shell here": (False, lambda d, _: d.open_shell(where="host")),
-    "the clipboard's setter": (True, lambda d, _: setattr(d, "clipboard", "set")),
-    "a new file": (True, lambda d, _: d.write_file("/tmp/new", "x", new=True)),
+    "a new file": (True, lambda d, _: d.machine.write_file("/tmp/new", "x", new=True)),
     "an editor's view": (False, lambda d, _: TextEditor(d).view("/etc/passwd")),
     "an editor's new file": (True, lambda d, _: TextEditor(d).create("/tmp/edited", "x\n")),
     "an editor's replacement": (True, lambda d, _: TextEditor(d).replace("/tmp/written", "x", "another")),
@@ -63,27 +63,26 @@ MORE: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
 }
 # These end something, tell about the object itself, or belong to those who made the desktop.
 NOT_JUDGED = {
+    *("also", "clipboard", "close", "closed", "display", "has_machine", "host", "host.home", "interrupt", "machine"),
     *(
-        "also",
-        "close",
-        "closed",
-        "display",
-        "exit_status",
-        "hand_over",
-        "has_machine",
-        "held",
-        "home",
-        "interrupt",
-        "judged",
+        "machine.home",
+        "name",
+        "pointer",
+        "pressed",
+        "release",
+        "reset",
+        "size",
+        "status",
+        "stop",
+        "windows",
+        "xauthority",
     ),
-    *("keep", "leave", "name", "pointer", "release_all", "renew", "size", "status", "stop", "stopped", "successor"),
-    "xauthority",
 }
 
 
 def test_every_public_name_is_known_here() -> None:
     """A new way to act must not go around the policy: add it to one of the tables."""
-    public = {name for name in dir(Desktop) if not name.startswith("_")}
+    public = {call.name.removeprefix("Desktop.") for call in calls_of(Desktop)}
     assert public == CALLS.keys() | NOT_JUDGED
 
 
@@ -107,7 +106,7 @@ class Outside:
             text=True,
         )
         lines = sorted(line for line in told.stdout.splitlines() if "ps -eo" not in line)
-        windows = [(window.id, window.title, window.active) for window in self._eyes.windows()]
+        windows = [(window.id, window.title, window.active) for window in self._eyes.windows.list()]
         return {
             "machine": lines,
             "here": sorted(path.name for path in self._here.iterdir()),
@@ -116,7 +115,7 @@ class Outside:
             "size": self._eyes.size,
             "picture": hashlib.sha256(self._eyes.screenshot(format="raw", cursor=False).data).hexdigest(),
             "pressed": self._eyes._core.backend.pressed(),  # type: ignore[attr-defined] # of X11
-            "clipboard": self._eyes.get_clipboard(),
+            "clipboard": self._eyes.clipboard.read(),
         }
 
 

@@ -46,18 +46,20 @@ def test_each_has_its_own(desktops: list[deskhand.Desktop], engine: Engine) -> N
     assert state["HostConfig"]["Memory"] == 3 * 512 << 20
     assert state["HostConfig"]["PidsLimit"] == 300
     for number, desktop in enumerate(desktops):
-        assert desktop.probe() == deskhand.Health()
+        assert desktop.health() == deskhand.Health()
         desktop.start("xterm")
         desktop.perform(Type(f"echo {number} $DISPLAY $PWD >~/said\n"))
-        desktop.clipboard = f"text {number}"
+        desktop.clipboard.write(f"text {number}")
     desktops[0].perform(PressKeys(["shift"]), settle=False)
     for number, desktop in enumerate(desktops):
         own = desktop._core.inside.berth.number  # type: ignore[union-attr]
         said = f"{number} :{own} /home/user/{own}\n"
-        until(lambda desktop=desktop, said=said: desktop.shell("cat said").stdout == said, LIMIT, "what was typed")  # type: ignore[misc]
-        assert desktop.clipboard == f"text {number}"
-        assert len(desktop.windows()) == 1
-        assert desktop.shell("echo $DBUS_SESSION_BUS_ADDRESS").stdout == f"unix:path=/run/deskhand/{own}/bus\n"
+        until(
+            lambda desktop=desktop, said=said: desktop.machine.run("cat said").stdout == said, LIMIT, "what was typed"
+        )  # type: ignore[misc]
+        assert desktop.clipboard.read() == f"text {number}"
+        assert len(desktop.windows.list()) == 1
+        assert desktop.machine.run("echo $DBUS_SESSION_BUS_ADDRESS").stdout == f"unix:path=/run/deskhand/{own}/bus\n"
     with xclient(desktops[1]) as witness:
         assert witness.ask("pressed") == NOTHING
     assert owned_listeners() == before
@@ -68,9 +70,9 @@ def test_the_end_of_one_is_not_its_neighbours(desktops: list[deskhand.Desktop], 
     one, two, three = desktops
     three.start("xterm")
     one.start("xterm")
-    one.shell("mkdir shut; chmod 500 shut; (trap '' TERM; setsid sleep 9991 &)")
+    one.machine.run("mkdir shut; chmod 500 shut; (trap '' TERM; setsid sleep 9991 &)")
     one.close()
-    found = three.shell("ps -ef; ls /home/user /run/deskhand /tmp /tmp/.X11-unix").stdout
+    found = three.machine.run("ps -ef; ls /home/user /run/deskhand /tmp /tmp/.X11-unix").stdout
     gone = one._core.inside.berth  # type: ignore[union-attr]
     for left in (
         "9991",
@@ -82,20 +84,20 @@ def test_the_end_of_one_is_not_its_neighbours(desktops: list[deskhand.Desktop], 
         assert left not in found
     assert gone.display is None
     number = two._core.inside.berth.number  # type: ignore[union-attr]
-    three.shell(f"pkill -KILL -f 'Xvfb :{number} '")
+    three.machine.run(f"pkill -KILL -f 'Xvfb :{number} '")
     with pytest.raises(deskhand.DesktopLost, match="the X server ended") as lost:
         two.perform(Type("x"))
     assert lost.value.cause == "x_server"
-    assert "the X server ended with status 137" in two.logs()
-    found = three.shell("/usr/local/lib/deskhand/probe live")
+    assert "the X server ended with status 137" in two.machine.logs()
+    found = three.machine.run("/usr/local/lib/deskhand/probe live")
     assert (found.exit_code, found.stdout) == (1, f"display {number} does not answer\n")
     two.close()
-    assert three.probe() == deskhand.Health()
-    assert len(three.windows()) == 1
+    assert three.health() == deskhand.Health()
+    assert len(three.windows.list()) == 1
     assert three.perform(Type("x")).changed
-    with three.renew() as again:
-        assert again.windows() == []
-        assert again.probe() == deskhand.Health()
+    with three.reset() as again:
+        assert again.windows.list() == []
+        assert again.health() == deskhand.Health()
         assert house(again) in containers(engine)
     assert house(three) not in containers(engine), "the last one has gone"
 
@@ -104,10 +106,10 @@ def test_what_was_started_again_is_told_of_its_own_desktop(desktops: list[deskha
     one, two, _ = desktops
     number = one._core.inside.berth.number  # type: ignore[union-attr]
     mark = f"DESKHAND_DESKTOP={number}"
-    two.shell(f"for p in $(pgrep -x openbox); do if grep -qz {mark} /proc/$p/environ; then kill $p; fi; done")
+    two.machine.run(f"for p in $(pgrep -x openbox); do if grep -qz {mark} /proc/$p/environ; then kill $p; fi; done")
     until(lambda: "the window manager ended" in "".join(one.status), LIMIT, "the note")
     assert "window manager" not in "".join(two.status)
-    with one.renew() as again:
+    with one.reset() as again:
         assert "window manager" not in "".join(again.status)
 
 
@@ -126,7 +128,7 @@ def test_a_room_is_filled_before_another_is_made(image: str, engine: Engine) -> 
         made[3].close()
         # It could not be ended in order: nobody else moves in there.
         made.append(rooms.launch())
-        assert made[-1].probe().ok
+        assert made[-1].health().ok
         assert house(made[-1]) != names[0]
     finally:
         for desktop in made:

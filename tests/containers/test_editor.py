@@ -28,12 +28,12 @@ def sh(desktop: Desktop) -> Iterator[Callable[[str], str]]:
     """Runs a command in a directory that is there for this test."""
 
     def run(command: str) -> str:
-        done = desktop.shell(f"mkdir -p {HERE} && cd {HERE} && {command}")
+        done = desktop.machine.run(f"mkdir -p {HERE} && cd {HERE} && {command}")
         assert done.exit_code == 0, done.stderr
         return done.stdout
 
     yield run
-    desktop.shell(f"chmod -R u+rwX {HERE}; rm -rf {HERE}")
+    desktop.machine.run(f"chmod -R u+rwX {HERE}; rm -rf {HERE}")
 
 
 @pytest.fixture
@@ -83,10 +83,10 @@ def test_a_directory_is_listed_two_levels_deep_without_what_is_hidden(
         f"The files and directories up to 2 levels deep in {HERE}, without hidden ones:",
         *("\\xff", "a/", "a/b/", "a/one", "link", "'odd\\nname'", "with blank"),
     ]
-    listing = desktop.view_file(HERE)
+    listing = desktop.machine.view_file(HERE)
     assert isinstance(listing, Listing)
     assert not listing.more
-    assert desktop.view_file(f"{HERE}/a/b/c") == Listing(("three",))
+    assert desktop.machine.view_file(f"{HERE}/a/b/c") == Listing(("three",))
     assert "link/" not in listing.names, "nothing behind a link is listed"
     assert editor.view(f"{HERE}/.git").endswith("\nx/")
     sh("mkdir empty many; cd many; seq -f %0100g 1 4000 | xargs touch")
@@ -213,9 +213,9 @@ def test_a_new_file_never_takes_the_place_of_another(desktop: Desktop, sh: Calla
     sh("echo old >file; ln -s file link; ln -s gone dangling; mkdir dir")
     for name in ("file", "link", "dangling", "dir"):
         with pytest.raises(BackendError, match=r"File exists|leads through a link"):
-            desktop.write_file(f"{HERE}/{name}", "new", new=True)
+            desktop.machine.write_file(f"{HERE}/{name}", "new", new=True)
     assert sh("cat file; ls -A") == "old\ndangling\ndir\nfile\nlink\n"
-    desktop.write_file(f"{HERE}/deep/down/new", "new", new=True)
+    desktop.machine.write_file(f"{HERE}/deep/down/new", "new", new=True)
     assert sh("cat deep/down/new; stat -c %a deep/down/new; ls -A deep/down") == "new644\nnew\n"
 
 

@@ -67,7 +67,7 @@ UNDO: dict[str, Any] = {"command": "undo_edit", "path": FILE}
 @pytest.fixture
 def machine(desktop: Desktop) -> Iterator[Desktop]:
     yield desktop
-    desktop.shell(f"rm -rf {HERE}")
+    desktop.machine.run(f"rm -rf {HERE}")
 
 
 def check(told: list[tuple[bool, str]], asked: list[tuple[dict[str, Any], bool, str]] = ASKED) -> None:
@@ -101,7 +101,7 @@ def test_in_the_sdks_loop(machine: Desktop, version: str) -> None:
     told = {"max_characters": 1000} if version == anthropic.LATEST_EDITOR else {}
     assert api.requests[0]["tools"] == [{**declared, **told}]
     left = LEFT.removesuffix("c = 4\n") if name == OLD else LEFT
-    assert machine.read_file(FILE).decode() == left
+    assert machine.machine.read_file(FILE).decode() == left
 
 
 def test_for_coroutines_and_in_a_loop_of_ones_own(machine: Desktop) -> None:
@@ -118,13 +118,13 @@ def test_for_coroutines_and_in_a_loop_of_ones_own(machine: Desktop) -> None:
         return told
 
     check(asyncio.run(work()), ASKED[:5])
-    machine.shell(f"rm -r {HERE}")
+    machine.machine.run(f"rm -r {HERE}")
     message = [block(given, number) for number, (given, _, _) in enumerate(ASKED)]
     computer = {"type": "tool_use", "id": "c", "name": "computer", "input": {"action": "wait", "duration": 0}}
     results = anthropic.respond(machine, [computer, *message], editor=TextEditor(machine))
     assert [result["tool_use_id"] for result in results] == ["c", *(f"toolu_{number}" for number in range(len(ASKED)))]
     check([of_result(result) for result in results[1:]])
-    machine.shell(f"rm -r {HERE}")
+    machine.machine.run(f"rm -r {HERE}")
     results = asyncio.run(anthropic.respond_async(machine, message[:3], editor=TextEditor(machine)))
     check([of_result(result) for result in results], ASKED[:3])
     assert anthropic.respond(machine, message) == [], "where there is no editor, it is the caller's to answer"
@@ -227,7 +227,7 @@ PROVIDERS: dict[str, Callable[[Desktop, TextEditor, dict[str, Any], int], str]] 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_whose_edit_it_is_the_policy_and_its_log_are_told(machine: Desktop, tmp_path: Path, provider: str) -> None:
     """A policy that asks is asked once to read and once to write; one that may not be written to leaves all as it is."""
-    machine.write_file(FILE, "a\n")
+    machine.machine.write_file(FILE, "a\n")
     asked: list[tuple[str, str, str]] = []
 
     def ask(deed: Any, context: Context) -> bool:
@@ -246,7 +246,7 @@ def test_whose_edit_it_is_the_policy_and_its_log_are_told(machine: Desktop, tmp_
         *(("read_file", FILE), ("write_file", FILE)) * 2,
     ]
     assert asked == [(provider, *each) for each in wanted]
-    assert machine.shell(f"cd {HERE}; ls; cat *").stdout == "primes.py\na\n"
+    assert machine.machine.run(f"cd {HERE}; ls; cat *").stdout == "primes.py\na\n"
     noted = [line for line in map(json.loads, log.read_text().splitlines()) if "action" in line]
     assert {(line["provider"], line["action"]["type"], line["action"]["target"]) for line in noted} == {
         (provider, *each) for each in wanted
@@ -257,10 +257,10 @@ def test_whose_edit_it_is_the_policy_and_its_log_are_told(machine: Desktop, tmp_
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_policy_that_denies_everything_keeps_it_from_any_effect(machine: Desktop, provider: str) -> None:
-    machine.write_file(FILE, "a\n")
+    machine.machine.write_file(FILE, "a\n")
     editor = TextEditor(machine.also(Guard(policy=ClassPolicy(allow=(), deny=ActionClass))))
     for number, given in enumerate(EDITS[:-1]):
         told = PROVIDERS[provider](machine, editor, given, number)
         assert "denies" in told
         assert "primes.py\\n" not in told
-    assert machine.shell(f"cd {HERE}; ls; cat *").stdout == "primes.py\na\n"
+    assert machine.machine.run(f"cd {HERE}; ls; cat *").stdout == "primes.py\na\n"

@@ -56,8 +56,8 @@ def test_what_is_only_asked_is_asked_again(relay: Relay, image: str) -> None:
     with deskhand.launch("docker", image=image) as desktop:
         relay.trouble(500, r"^GET .*/logs", 2)
         relay.trouble("lose", r"^GET .*/exec/", 2)
-        assert desktop.logs() == ""
-        desktop.write_file("/tmp/well", b"well")
+        assert desktop.machine.logs() == ""
+        desktop.machine.write_file("/tmp/well", b"well")
     assert all(trouble.times == 0 for trouble in relay.troubles)
     assert (relay.count(CREATE), relay.count(START)) == (1, 1)
 
@@ -97,11 +97,11 @@ def test_an_engine_that_goes_while_a_desktop_lives(relay: Relay, image: str, eng
     relay.vanish()
     # The desktop is reached through its socket, and knows nothing of it.
     assert desktop.perform(Type("true\n")).settled
-    for ask in (desktop.usage, desktop.logs, lambda: desktop.read_file("/etc/hostname")):
+    for ask in (desktop.machine.usage, desktop.machine.logs, lambda: desktop.machine.read_file("/etc/hostname")):
         with within(FAILED_LIMIT, "telling"), pytest.raises((deskhand.BackendError, deskhand.ShellError)):
             ask()
     with pytest.raises(deskhand.ShellError):
-        desktop.shell("true")
+        desktop.machine.run("true")
     with pytest.raises(deskhand.ShellError):
         desktop.start("xterm")
     assert desktop.perform().settled
@@ -154,10 +154,10 @@ def test_an_engine_that_could_not_look_in_time_is_asked_again(relay: Relay, imag
     empty = json.dumps({"memory_stats": {}, "pids_stats": {}, "cpu_stats": {"cpu_usage": {"total_usage": 0}}})
     with deskhand.launch("docker", image=image) as desktop:
         relay.troubles.append(Trouble(200, r"^GET .*/stats", times=2, body=empty))
-        assert desktop.usage().memory > 0
+        assert desktop.machine.usage().memory > 0
         engine.api.kill(desktop.name)
         with pytest.raises(deskhand.DesktopLost, match="it was killed"):
-            desktop.usage()
+            desktop.machine.usage()
 
 
 def test_a_killed_driver_leaves_nothing_though_the_engine_was_away(

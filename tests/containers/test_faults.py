@@ -127,17 +127,17 @@ def test_the_window_manager_is_started_again(contained: Callable[..., deskhand.D
     desktop = contained()
     program = desktop.start(["xterm", "-xrm", "*allowTitleOps: false", "-T", "kept"])
     in_container(engine, desktop, "pkill", "-KILL", "openbox")
-    until(lambda: "restarted window-manager" in desktop.logs(), 1, "the window manager")
+    until(lambda: "restarted window-manager" in desktop.machine.logs(), 1, "the window manager")
     until(desktop._core.backend.has_window_manager, READY_LIMIT, "its rule")
     assert any("window manager" in line for line in desktop.status), desktop.status
-    until(lambda: [w.title for w in desktop.windows()] == ["kept"], READY_LIMIT, "the window")
-    window = next(iter(desktop.windows()))
+    until(lambda: [w.title for w in desktop.windows.list()] == ["kept"], READY_LIMIT, "the window")
+    window = next(iter(desktop.windows.list()))
     assert program.window is not None
     assert window.id == program.window.id
     x, y = window.rect.x + window.rect.width // 2, window.rect.y + window.rect.height // 2
     seen = desktop.perform(LeftClick((x, y)), Type("echo still >/tmp/still\n"))
     assert seen.settled
-    until(lambda: desktop.shell("cat /tmp/still").stdout == "still\n", 10, "what was typed")
+    until(lambda: desktop.machine.run("cat /tmp/still").stdout == "still\n", 10, "what was typed")
 
 
 def test_the_session_bus_is_started_again(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
@@ -147,9 +147,9 @@ def test_the_session_bus_is_started_again(contained: Callable[..., deskhand.Desk
     for times in (1, 2):
         in_container(engine, desktop, "pkill", "-KILL", "dbus-daemon")
         until(lambda: f"session bus ended and was started again ({times} times)" in str(desktop.status), 1, "the note")  # noqa: B023
-    assert "restarted bus" in desktop.logs()
+    assert "restarted bus" in desktop.machine.logs()
     ask = "dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.ListNames"
-    until(lambda: desktop.shell(ask).exit_code == 0, READY_LIMIT, "the bus")
+    until(lambda: desktop.machine.run(ask).exit_code == 0, READY_LIMIT, "the bus")
     desktop.start("xterm")
     assert desktop.perform(Type("true\n")).settled
     # Others see it too.
@@ -161,7 +161,7 @@ def test_little_shared_memory_is_told(contained: Callable[..., deskhand.Desktop]
     """F16: browsers' pages crash with what Docker gives by default; we give more, and say so where somebody gives less."""
     for size, told in ((1 << 30, False), (64 << 20, True)):
         desktop = contained(limits=Limits() if size == 1 << 30 else Limits(shared_memory=size))
-        assert int(desktop.shell("df -B1 --output=size /dev/shm | tail -n 1").stdout) == size
+        assert int(desktop.machine.run("df -B1 --output=size /dev/shm | tail -n 1").stdout) == size
         assert any("64 MB" in line and "shm-size" in line for line in desktop.status) == told
 
 
@@ -197,7 +197,7 @@ def test_a_restarted_container_comes_back(contained: Callable[..., deskhand.Desk
             deskhand.connect(f"docker://{desktop.name}", timeout=20) as again,
         ):
             assert again.perform().settled
-            assert again.shell("cat /proc/1/comm").stdout == "tini\n"
+            assert again.machine.run("cat /proc/1/comm").stdout == "tini\n"
     with pytest.raises(deskhand.DesktopLost):
         desktop.perform()
 
@@ -215,9 +215,9 @@ def test_a_program_without_memory_is_not_the_end(contained: Callable[..., deskha
     """F20: a program goes before the X server does, and that is told."""
     desktop = contained(limits=Limits(memory=256 << 20))
     assert desktop.status == ()
-    result = desktop.shell("tail /dev/zero", timeout=60)
+    result = desktop.machine.run("tail /dev/zero", timeout=60)
     assert result.exit_code == 137
-    kills = desktop.usage().oom_kills
+    kills = desktop.machine.usage().oom_kills
     assert kills is not None
     assert kills >= 1
     assert desktop.perform().settled
@@ -225,7 +225,7 @@ def test_a_program_without_memory_is_not_the_end(contained: Callable[..., deskha
     assert f"{kills} of its processes were killed" in told
     with deskhand.connect(f"docker://{desktop.name}", view_only=True) as viewer:
         assert viewer.status == (told,)
-    with desktop.renew() as again:
+    with desktop.reset() as again:
         assert again.status == ()
 
 
@@ -248,8 +248,12 @@ def test_a_server_without_memory_is_the_end(
 
 def test_orphans_leave_no_zombies(desktop: deskhand.Desktop) -> None:
     """F26: a thousand that nobody waits for."""
-    desktop.shell("for i in $(seq 1000); do (setsid true &); done")
-    until(lambda: desktop.shell("ps -eo stat | grep -c '^Z'").stdout == "0\n", ZOMBIE_LIMIT, "the end of all zombies")
+    desktop.machine.run("for i in $(seq 1000); do (setsid true &); done")
+    until(
+        lambda: desktop.machine.run("ps -eo stat | grep -c '^Z'").stdout == "0\n",
+        ZOMBIE_LIMIT,
+        "the end of all zombies",
+    )
 
 
 FILL = "for i in $(seq 100); do sleep 7005 & done; wait"
@@ -258,7 +262,7 @@ FILL = "for i in $(seq 100); do sleep 7005 & done; wait"
 def is_refused(desktop: deskhand.Desktop) -> bool:
     """Whether there is no room for a command and two processes of it, and that is told."""
     try:
-        result = desktop.shell("sleep 0.1 & sleep 0.1 & wait", timeout=1)
+        result = desktop.machine.run("sleep 0.1 & sleep 0.1 & wait", timeout=1)
     except deskhand.ShellError as error:
         return "room for processes" in str(error)
     assert result.timed_out == ("fork" in result.stderr)
@@ -272,28 +276,28 @@ def test_at_the_limit_of_processes_commands_are_told(
     desktop = contained(limits=Limits(processes=64))
     desktop.start("xterm")
     with ThreadPoolExecutor(1) as pool:
-        filling = pool.submit(desktop.shell, FILL, timeout=100)
-        until(lambda: desktop.usage().processes >= 60, 10, "the limit")
+        filling = pool.submit(desktop.machine.run, FILL, timeout=100)
+        until(lambda: desktop.machine.usage().processes >= 60, 10, "the limit")
         # From outside, for inside nothing can be started. It comes back, though it needs processes.
         columns, *lines = (found := engine.api.top(desktop.name))["Titles"], *found["Processes"]
         (manager,) = (line for line in lines if "openbox" in line[columns.index("CMD")])
         os.kill(int(manager[columns.index("PID")]), signal.SIGKILL)
-        until(lambda: "restarted window-manager" in desktop.logs(), READY_LIMIT, "the window manager")
-        assert "no room for processes to start window-manager again" in desktop.logs()
+        until(lambda: "restarted window-manager" in desktop.machine.logs(), READY_LIMIT, "the window manager")
+        assert "no room for processes to start window-manager again" in desktop.machine.logs()
         assert filling.result(60).exit_code == 137
         until(desktop._core.backend.has_window_manager, READY_LIMIT, "its rule")
         assert desktop.perform().settled
 
         if not EVIDENCE:
             return
-        filling = pool.submit(desktop.shell, FILL, timeout=100)
+        filling = pool.submit(desktop.machine.run, FILL, timeout=100)
         # The engine cannot start it, or bash no other process for longer than a second: then all commands are ended.
         until(lambda: is_refused(desktop) or filling.done(), 20, "a command that is refused")
         assert desktop.perform().settled
         engine.api.kill(desktop.name, "SIGUSR2")
         assert filling.result(60).exit_code == 137
-    until(lambda: desktop.usage().processes < 20, 10, "room")
-    assert desktop.shell("pgrep -f 'sleep 700[5]'").stdout == ""
+    until(lambda: desktop.machine.usage().processes < 20, 10, "room")
+    assert desktop.machine.run("pgrep -f 'sleep 700[5]'").stdout == ""
     assert desktop.perform().settled
 
 
@@ -331,7 +335,7 @@ def test_with_a_tenth_of_a_processor_no_frame_is_early(contained: Callable[..., 
 
 def test_a_full_disk_is_told(desktop: deskhand.Desktop) -> None:
     with pytest.raises(deskhand.BackendError, match="No space left"):
-        desktop.write_file("/run/deskhand/large", bytes(80 << 20))
+        desktop.machine.write_file("/run/deskhand/large", bytes(80 << 20))
     assert desktop.perform().settled
 
 

@@ -34,7 +34,7 @@ def test_what_it_has_not_read_is_not_answered(image: str, engine: Engine) -> Non
         try:
             with window_expected(desktop):
                 engine.api.start(container)
-                until(lambda: any(window.active for window in desktop.windows()), PATIENCE, "the terminal")
+                until(lambda: any(window.active for window in desktop.windows.list()), PATIENCE, "the terminal")
             assert desktop.perform(Type("a")).reason is Reason.QUIET
             engine.api.pause(container)
             seen = desktop.perform(KeyPress(("b",)), settle=Settle(timeout=0.5))

@@ -52,13 +52,13 @@ def test_whoever_calls_meanwhile_is_told(
     contained: Callable[..., Desktop], engine: Engine, runtime: Path, end: str
 ) -> None:
     desktop = contained()
-    shell = desktop.open_shell()
+    shell = desktop.machine.open_shell()
     kill, cause = ENDS[end]
     work: dict[str, Callable[[], object]] = {
-        "a command": lambda: desktop.shell("sleep 100", timeout=60),
+        "a command": lambda: desktop.machine.run("sleep 100", timeout=60),
         "a session's command": lambda: shell.run("sleep 100"),
         "a program that shows no window": lambda: desktop.start(["sleep", "100"]),
-        "a device that says nothing": lambda: desktop.read_file("/dev/ptmx"),
+        "a device that says nothing": lambda: desktop.machine.read_file("/dev/ptmx"),
     }
     with ThreadPoolExecutor(len(work)) as pool:
         futures = {name: pool.submit(call) for name, call in work.items()}
@@ -78,17 +78,17 @@ def test_whoever_calls_meanwhile_is_told(
 
 # The container lives on, and so does what is not asked of the X server.
 ANSWERS_INSIDE = ANSWERS_LOST | {
-    f"Desktop.{name}": "it is asked of the container"
-    for name in ("copy_in", "copy_out", "logs", "open_shell", "read_file", "shell", "usage", "view_file", "write_file")
+    f"machine.{name}": "it is asked of the container"
+    for name in ("copy_in", "copy_out", "logs", "open_shell", "read_file", "run", "usage", "view_file", "write_file")
 }
 
 
 def test_a_connection_that_breaks(contained: Callable[..., Desktop], engine: Engine, runtime: Path) -> None:
     desktop = contained()
     desktop.start("xterm")
-    arguments = Arguments(desktop, desktop.windows()[0])
+    arguments = Arguments(desktop, desktop.windows.list()[0])
     cut(desktop)
-    wrong = examine(desktop, arguments, ANSWERS_INSIDE, limit=LIMIT, where="desktop")
+    wrong = examine(desktop, arguments, ANSWERS_INSIDE, limit=LIMIT)
     assert not wrong, "\n".join(wrong)
     assert left(engine, runtime) == []
 
@@ -100,15 +100,15 @@ def test_whatever_is_called_afterwards(
 ) -> None:
     desktop = contained(remote=where == "remote")
     desktop.start("xterm")
-    arguments = Arguments(desktop) if where == "remote" else Arguments(desktop, desktop.windows()[0])
-    shell = desktop.open_shell()
+    arguments = Arguments(desktop) if where == "remote" else Arguments(desktop, desktop.windows.list()[0])
+    shell = desktop.machine.open_shell()
     if end == "closed":
         desktop.close()
     else:
         ENDS[end][0](engine, str(desktop.name))
         until(lambda: not _runs(engine, str(desktop.name)), 10, "the container's end")
-    answers = {**(ANSWERS if end == "closed" else ANSWERS_LOST), "Desktop.logs": "the engine still has them"}
+    answers = {**(ANSWERS if end == "closed" else ANSWERS_LOST), "machine.logs": "the engine still has them"}
     wrong = examine(shell, arguments, answers, limit=LIMIT)
-    wrong += examine(desktop, arguments, answers, limit=LIMIT, where="desktop")
+    wrong += examine(desktop, arguments, answers, limit=LIMIT)
     assert not wrong, "\n".join(wrong)
     assert left(engine, runtime) == []

@@ -50,7 +50,7 @@ def test_the_products_own_checks_hold(desktop: deskhand.Desktop) -> None:
 
 def test_the_checks_see_what_is_wrong(contained: Callable[..., deskhand.Desktop]) -> None:
     desktop = contained()
-    desktop.shell(
+    desktop.machine.run(
         "(Xvnc :5 -rfbport 5905 -SecurityTypes None &) ; while ! xprop -display :5 -root >/dev/null 2>&1; do :; done"
     )
     failed = [finding.name for finding in examine_container(desktop) if not finding.ok]
@@ -79,12 +79,14 @@ def test_no_port_is_opened(
             assert {(kind, port) for kind in seen for port in set(seen[kind]) - set(seen_before[kind])} & {
                 (kind, port) for kind in seen for port in ours
             } == set()
-        inside = desktop.shell("cat /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6").stdout.splitlines()
+        inside = desktop.machine.run(
+            "cat /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6"
+        ).stdout.splitlines()
         assert [line for line in inside if " 0A " in line or line.startswith("udp")] == []
         address = state["NetworkSettings"]["IPAddress"]
         if network == "none":
             # Nobody has a way to it at all.
-            assert desktop.shell("ls /sys/class/net").stdout.split() == ["lo"]
+            assert desktop.machine.run("ls /sys/class/net").stdout.split() == ["lo"]
             assert not address
             return
         # The neighbour's own server is what a scan finds.
@@ -110,10 +112,10 @@ def test_without_a_network_nothing_gets_out(desktop: deskhand.Desktop) -> None:
         for target in targets
         for kind in ("tcp", "udp")
     )
-    result = desktop.shell(script, timeout=100)
+    result = desktop.machine.run(script, timeout=100)
     assert not result.timed_out
     assert result.stdout == ""
-    assert desktop.shell("cat /proc/net/route | tail -n +2; ls /sys/class/net").stdout.split() == ["lo"]
+    assert desktop.machine.run("cat /proc/net/route | tail -n +2; ls /sys/class/net").stdout.split() == ["lo"]
 
 
 def test_the_display_refuses_others(desktop: deskhand.Desktop) -> None:
@@ -142,15 +144,15 @@ def test_the_display_refuses_others(desktop: deskhand.Desktop) -> None:
 
 def test_a_fork_bomb_harms_nobody(desktop: deskhand.Desktop) -> None:
     """F21: at the limit of processes, the command fails, the desktop lives, and what it made is gone."""
-    result = desktop.shell("bomb() { bomb | bomb & }; bomb; sleep 7003", timeout=3)
+    result = desktop.machine.run("bomb() { bomb | bomb & }; bomb; sleep 7003", timeout=3)
     # It may take the desktop's window manager with it: then all commands are ended before their time, so that it can come back.
     assert result.timed_out or result.exit_code == 137
     assert desktop.perform().settled
     # pgrep finds nothing that still runs the bomb, and says so by its exit code; its own pattern is not what it looks for.
     alive = "pgrep -fc '[b]omb|[s]leep 7003'"
-    until(lambda: desktop.shell(alive).stdout == "0\n", 10, "the end of all that it made")
-    assert desktop.shell(alive).exit_code == 1
-    assert desktop.usage().processes < 50
+    until(lambda: desktop.machine.run(alive).stdout == "0\n", 10, "the end of all that it made")
+    assert desktop.machine.run(alive).exit_code == 1
+    assert desktop.machine.usage().processes < 50
 
 
 # Netlink's protocols are numbers: 0 is interfaces, addresses and routes; the others are the firewall, devices, audit and more.
@@ -170,5 +172,5 @@ print("listed", [name for _, name in socket.if_nameindex()])
 @pytest.mark.parametrize("kind", ["socket.SOCK_RAW", "socket.SOCK_DGRAM | socket.SOCK_CLOEXEC"])
 def test_netlink_speaks_of_interfaces_only(desktop: deskhand.Desktop, kind: str) -> None:
     program = OPEN_NETLINK.format(count=NETLINK_PROTOCOLS, kind=kind)
-    found = desktop.shell(f"python3 -c {shlex.quote(program)}")
+    found = desktop.machine.run(f"python3 -c {shlex.quote(program)}")
     assert found.stdout.splitlines() == [str(NETLINK_ROUTE), "listed ['lo']"], found.stderr

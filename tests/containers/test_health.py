@@ -59,24 +59,26 @@ def test_it_is_told_within_a_minute(engine: Engine, image: str) -> None:
 def test_what_has_not_started_is_told(desktop: deskhand.Desktop) -> None:
     """Also by the image itself: `started` wants a window manager."""
     probe = "/usr/local/lib/deskhand/probe"
-    assert desktop.probe() == deskhand.Health()
+    assert desktop.health() == deskhand.Health()
     # It gives the server a second, which a busy machine may exceed.
-    until(lambda: desktop.shell(f"{probe} live && {probe} started").exit_code == 0, LIMIT, "the image's own check")
-    assert desktop.shell(f"{probe} ready").exit_code == 2
+    until(
+        lambda: desktop.machine.run(f"{probe} live && {probe} started").exit_code == 0, LIMIT, "the image's own check"
+    )
+    assert desktop.machine.run(f"{probe} ready").exit_code == 2
 
 
 def test_without_a_window_manager(contained: Callable[..., deskhand.Desktop]) -> None:
     desktop = contained(window_manager=None)
-    assert desktop.probe() == deskhand.Health(), "none belongs to it"
-    found = desktop.shell("/usr/local/lib/deskhand/probe started")
+    assert desktop.health() == deskhand.Health(), "none belongs to it"
+    found = desktop.machine.run("/usr/local/lib/deskhand/probe started")
     assert (found.exit_code, found.stdout) == (1, "display 0 has no window manager\n")
-    desktop.shell("pkill -STOP Xvfb")
+    desktop.machine.run("pkill -STOP Xvfb")
     try:
-        assert desktop.probe(timeout=0.2).live == "no answer in 0.2 s"
+        assert desktop.health(timeout=0.2).live == "no answer in 0.2 s"
     finally:
-        desktop.shell("pkill -CONT Xvfb")
-    until(lambda: desktop.probe().ok, LIMIT, "the answer")
-    desktop.shell("pkill -KILL Xvfb")
-    until(lambda: "the X server ended" in desktop.probe().live, LIMIT, "the loss")
+        desktop.machine.run("pkill -CONT Xvfb")
+    until(lambda: desktop.health().ok, LIMIT, "the answer")
+    desktop.machine.run("pkill -KILL Xvfb")
+    until(lambda: "the X server ended" in desktop.health().live, LIMIT, "the loss")
     with pytest.raises(deskhand.DesktopLost):
         desktop.perform()

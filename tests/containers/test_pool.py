@@ -36,12 +36,12 @@ def _own() -> tuple[int, int]:
 def test_a_session_leaves_nothing_to_the_next_user(image: str, displays: int) -> None:
     with Pool("docker", image=image, screen=SMALL, size=1, reset="session", displays=displays) as pool:
         with pool.acquire(timeout=60) as first:
-            first.shell("touch ~/secret")
-            first.clipboard = "secret"
+            first.machine.run("touch ~/secret")
+            first.clipboard.write("secret")
         with pool.acquire(timeout=60) as second:
             assert (second.name, second.display) == (first.name, first.display) or displays > 1
-            assert second.clipboard is None
-            assert second.shell("ls ~").stdout == ""
+            assert second.clipboard.read() is None
+            assert second.machine.run("ls ~").stdout == ""
             with pytest.raises(deskhand.BackendError, match="given back to its pool"):
                 first.perform(Move((1, 1)))
         assert pool.status.failed == 0
@@ -51,14 +51,14 @@ def test_a_function_resets(image: str) -> None:
     """What it leaves, the next user finds."""
 
     def reset(desktop: deskhand.Desktop) -> None:
-        desktop.shell("rm ~/secret; touch ~/prepared")
+        desktop.machine.run("rm ~/secret; touch ~/prepared")
 
     with Pool("docker", image=image, screen=SMALL, size=1, reset=reset) as pool:
         with pool.acquire(timeout=60) as first:
-            first.shell("touch ~/secret")
+            first.machine.run("touch ~/secret")
         with pool.acquire(timeout=60) as second:
             assert second.name == first.name
-            assert second.shell("ls ~").stdout == "prepared\n"
+            assert second.machine.run("ls ~").stdout == "prepared\n"
 
 
 @pytest.mark.parametrize("displays", [1, 2] if EVIDENCE else [2])
@@ -68,13 +68,13 @@ def test_one_that_hangs_is_replaced(image: str, engine: Engine, displays: int) -
         with pool.acquire(timeout=60) as desktop:
             until(lambda: pool.status.ready == 1, 60, "a spare one")
             (spare,) = [found for found in pool._keeper._desktops.values() if found is not desktop]
-            assert spare.probe().ok
+            assert spare.health().ok
             name, _, number = str(spare.name).partition(":")
             made = engine.api.exec_create(name, ["pkill", "-STOP", "-f", f"Xvfb :{number or 0} "])
             engine.api.exec_start(made["Id"])
             with within(REPLACED, "the replacement"):
                 until(lambda: pool.status.lost == 1 and pool.status.ready == 1, 60, "another one")
-            assert desktop.probe().ok
+            assert desktop.health().ok
         assert spare.name not in containers(engine)
 
 
@@ -86,10 +86,10 @@ def test_many_users_leave_nothing(image: str, engine: Engine, mark: str, reset: 
 
     def cycle(pool: Pool, number: int) -> None:
         with pool.acquire(timeout=120) as desktop:
-            desktop.clipboard = "text"
+            desktop.clipboard.write("text")
             desktop.perform(PressKeys(["shift"]), settle=False)
             if number % 7 == 3:
-                desktop.shell(f"pkill -KILL -f 'Xvfb :{desktop._core.inside.berth.number} '")  # type: ignore[union-attr]
+                desktop.machine.run(f"pkill -KILL -f 'Xvfb :{desktop._core.inside.berth.number} '")  # type: ignore[union-attr]
             if number % 5 == 2:
                 raise KeyError(number)
 

@@ -79,12 +79,12 @@ def test_a_desktop_there_acts_answers_and_goes(engine: Engine, far: str, image: 
         seen = desktop.perform(LeftClick((100, 100)), Type("echo naïve >/tmp/typed\n"))
         assert seen.settled
         assert seen.changed
-        until(lambda: desktop.shell("cat /tmp/typed").stdout == "naïve\n", 10, "what was typed")
+        until(lambda: desktop.machine.run("cat /tmp/typed").stdout == "naïve\n", 10, "what was typed")
         # Much at once, both ways: more than a record of TLS, a frame of Docker's or a pipe holds.
         data = os.urandom(1 << 20)
-        desktop.write_file("/tmp/data", data)
-        assert desktop.read_file("/tmp/data", limit=1 << 21) == data
-        desktop.shell("xsetroot -solid red")
+        desktop.machine.write_file("/tmp/data", data)
+        assert desktop.machine.read_file("/tmp/data", limit=1 << 21) == data
+        desktop.machine.run("xsetroot -solid red")
         until(lambda: desktop.screenshot().image().convert("RGB").getpixel((1200, 700)) == (255, 0, 0), 10, "red")
         with deskhand.connect(f"docker://{desktop.name}") as again:
             assert again.screenshot().size == desktop.size
@@ -105,7 +105,7 @@ def test_a_broken_line_is_made_anew(ssh: Ssh, image: str, monkeypatch: pytest.Mo
         with within(TOLD_LIMIT, "a new connection"), pytest.raises(deskhand.Reconnected):
             until(lambda: desktop.perform(KeyPress(["shift"])) is None, TOLD_LIMIT, "the loss")
         assert desktop.perform().settled
-        assert desktop.shell("echo still").stdout == "still\n"
+        assert desktop.machine.run("echo still").stdout == "still\n"
         # The desktop itself is gone: that is told at once, and not tried again.
         engine.api.kill(desktop.name)
         with within(LOST_LIMIT, "telling"), pytest.raises(deskhand.DesktopLost, match="it was killed") as lost:
@@ -211,8 +211,8 @@ def test_what_is_mounted_is_of_the_engines_machine(contained: Callable[..., desk
     (tmp_path / "file").write_text("of that machine")
     tmp_path.chmod(0o755)
     desktop = contained(remote=True, window_manager=None, mounts=[Mount(tmp_path / "file", "/data/file")])
-    assert desktop.shell("cat /data/file").stdout == "of that machine"
-    assert desktop.shell("touch /data/file").exit_code == 1
+    assert desktop.machine.run("cat /data/file").stdout == "of that machine"
+    assert desktop.machine.run("touch /data/file").exit_code == 1
     # Who connects finds out by itself that no directory is shared.
     with deskhand.connect(f"docker://{desktop.name}") as again:
         assert again.perform().settled
@@ -221,11 +221,11 @@ def test_what_is_mounted_is_of_the_engines_machine(contained: Callable[..., desk
 def test_one_there_is_made_as_new(contained: Callable[..., deskhand.Desktop]) -> None:
     first = contained(remote=True)
     first.start("xterm")
-    first.shell("touch ~/secret")
-    with first.renew() as second:
-        assert second.probe() == deskhand.Health()
-        assert "secret" not in second.shell("ls -a ~").stdout
-        assert second.shell("pgrep xterm").stdout == ""
+    first.machine.run("touch ~/secret")
+    with first.reset() as second:
+        assert second.health() == deskhand.Health()
+        assert "secret" not in second.machine.run("ls -a ~").stdout
+        assert second.machine.run("pgrep xterm").stdout == ""
         assert second.perform(LeftClick((100, 100))).settled
         # Nothing there is read as if it were this machine's.
         assert "started again" not in "".join(second.status)

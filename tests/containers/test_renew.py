@@ -25,12 +25,12 @@ def test_nothing_is_left(contained: Callable[..., deskhand.Desktop], engine: Eng
     tmp_path.chmod(0o777)
     first = contained(mounts=[Mount(tmp_path, "/data", writable=True)])
     first.start("xterm")
-    first.shell("mkdir ~/shut && touch ~/shut/in && chmod 500 ~/shut; rm ~/.profile; touch /data/kept")
+    first.machine.run("mkdir ~/shut && touch ~/shut/in && chmod 500 ~/shut; rm ~/.profile; touch /data/kept")
     # The last one: the next would be held up by what goes on.
-    first.shell(
+    first.machine.run(
         "touch ~/secret /tmp/secret /run/deskhand/secret /dev/shm/secret; (trap '' TERM; setsid env -i sleep 9999 &)"
     )
-    first.clipboard = "secret"
+    first.clipboard.write("secret")
     first.perform(Type("abc"), PressKeys(["shift"]), LeftMouseDown((20, 20)), settle=False)
     assert first.xauthority is not None
     assert first.display is not None
@@ -38,13 +38,13 @@ def test_nothing_is_left(contained: Callable[..., deskhand.Desktop], engine: Eng
     cookie.write_bytes(first.xauthority.read_bytes())
     stranger = {**os.environ, "DISPLAY": first.display, "XAUTHORITY": str(cookie)}
     assert subprocess.run(["xdpyinfo"], env=stranger, capture_output=True, check=False).returncode == 0
-    with first.renew() as second:
+    with first.reset() as second:
         assert (second.name, second.display) == (first.name, first.display)
-        assert second.probe() == deskhand.Health()
-        assert second.windows() == []
-        assert second.clipboard is None
+        assert second.health() == deskhand.Health()
+        assert second.windows.list() == []
+        assert second.clipboard.read() is None
         assert second.pointer == (640, 400)
-        found = second.shell("ls -a ~ /tmp /run/deskhand /dev/shm; pgrep -a sleep").stdout
+        found = second.machine.run("ls -a ~ /tmp /run/deskhand /dev/shm; pgrep -a sleep").stdout
         assert "secret" not in found
         assert "shut" not in found
         assert "sleep" not in found
@@ -63,6 +63,6 @@ def test_one_that_cannot_is_removed(contained: Callable[..., deskhand.Desktop], 
     desktop = contained()
     engine.api.remove_container(desktop.name, force=True)
     with pytest.raises(deskhand.DesktopLost, match="was removed"):
-        desktop.renew()
+        desktop.reset()
     assert desktop.display is not None
     until(lambda: not os.path.lexists(f"/tmp/.X11-unix/X{str(desktop.display)[1:]}"), 10, "the link's removal")

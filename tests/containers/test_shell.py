@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 def shell(desktop: deskhand.Desktop) -> Iterator[deskhand.Shell]:
     """A shell in the container; nothing of it is left after the test."""
     before = processes(desktop)
-    with desktop.open_shell(timeout=60) as shell:
+    with desktop.machine.open_shell(timeout=60) as shell:
         yield shell
     until_gone(desktop, before)
 
 
 def processes(desktop: deskhand.Desktop) -> list[str]:
     """All processes of the container but those of the one who asks, and the files of sessions."""
-    said = desktop.shell("ls /run/deskhand/commands; ps -eo pid=,sid=,args=; echo $PPID").stdout.splitlines()
+    said = desktop.machine.run("ls /run/deskhand/commands; ps -eo pid=,sid=,args=; echo $PPID").stdout.splitlines()
     rows = [line.split(None, 2) for line in said if len(line.split()) > 2]
     mine = next(session for pid, session, _ in rows if pid == said[-1])
     files = [line for line in said if len(line) == 16 and " " not in line]
@@ -61,15 +61,15 @@ def until_gone(desktop: deskhand.Desktop, before: list[str]) -> None:
 
 def test_a_trap_on_exit_runs(desktop: deskhand.Desktop, shell: deskhand.Shell) -> None:
     """When a command's own shell ends, when a session's does, and when a session is closed."""
-    result = desktop.shell("trap 'echo bye; exit 7' EXIT; echo hi")
+    result = desktop.machine.run("trap 'echo bye; exit 7' EXIT; echo hi")
     assert (result.stdout, result.exit_code) == ("hi\nbye\n", 7)
     shell.run("trap 'echo bye' EXIT")
     result = shell.run("exit 3")
     assert (result.stdout, result.exit_code, result.restarted) == ("bye\n", 3, True)
     shell.run("trap 'echo gone >/tmp/exited' EXIT")
     shell.close()
-    assert desktop.read_file("/tmp/exited") == b"gone\n"
-    desktop.shell("rm /tmp/exited")
+    assert desktop.machine.read_file("/tmp/exited") == b"gone\n"
+    desktop.machine.run("rm /tmp/exited")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_thousand_short_commands(shell: deskhand.Shell) -> None:
 
 def test_jobs_are_read_while_nobody_asks(shell: deskhand.Shell, desktop: deskhand.Desktop) -> None:
     assert shell.run("(sleep 0.1; yes | head -c 3000000; touch /tmp/written) & echo started").stdout == "started\n"
-    until(lambda: desktop.shell("ls /tmp/written").exit_code == 0, 10, "the end of the job")
+    until(lambda: desktop.machine.run("ls /tmp/written").exit_code == 0, 10, "the end of the job")
     result = shell.run("rm /tmp/written; echo next")
     assert result.stdout == "next\n"
     assert result.background.startswith("y\ny\n")
@@ -121,7 +121,7 @@ def test_everything_goes(shell: deskhand.Shell, desktop: deskhand.Desktop, how: 
     with within(2.0 + GONE, "the end of everything"):
         result = shell.run("echo said; " + MESS.format(n=7004), timeout=2.0 if how == "timeout" else 60)
     assert (result.stdout, result.outcome, result.exit_code, result.restarted) == ("said\n", how, None, True)
-    assert desktop.shell("pgrep -f 'sleep 700[4]'").stdout == ""
+    assert desktop.machine.run("pgrep -f 'sleep 700[4]'").stdout == ""
     assert len(processes(desktop)) < len(before)
     assert shell.run('echo "[$state]"').stdout == "[]\n"
 
@@ -129,8 +129,8 @@ def test_everything_goes(shell: deskhand.Shell, desktop: deskhand.Desktop, how: 
 def test_a_cancelled_task_ends_its_command(desktop: deskhand.Desktop) -> None:
     async def run() -> None:
         asynchronous = AsyncDesktop(desktop)
-        async with await asynchronous.open_shell() as shell:
-            for call in (shell.run, asynchronous.shell):
+        async with await asynchronous.machine.open_shell() as shell:
+            for call in (shell.run, asynchronous.machine.run):
                 task = asyncio.create_task(call(MESS.format(n=7005)))
                 await asyncio.sleep(0.5)
                 task.cancel()
@@ -159,7 +159,7 @@ shell.run({MESS.format(n=7006)!r})
 """
     with driver(code, os.environ) as process:
         process.read()
-        until(lambda: len(desktop.shell("pgrep -f 'sleep 700[6]'").stdout.split()) > 6, 10, "all that sleep")
+        until(lambda: len(desktop.machine.run("pgrep -f 'sleep 700[6]'").stdout.split()) > 6, 10, "all that sleep")
         process.kill()
     with within(GONE, "the end of all"):
         until_gone(desktop, before)
@@ -169,7 +169,7 @@ def test_a_command_is_nowhere_to_be_seen(desktop: deskhand.Desktop, shell: deskh
     """C8: neither in the container's processes nor in what the engine tells of them."""
     canary = f"canary{uuid.uuid4().hex}"
     look = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' '\\n' | grep "
-    for run in (shell.run, desktop.shell):
+    for run in (shell.run, desktop.machine.run):
         result = run(f"set -a; secret={canary}; unset secret; {look}{canary[:20]}[{canary[20]}]; {look}-c ^")
         assert canary[:20] not in result.stdout
         assert int(result.stdout) > 10
@@ -180,11 +180,11 @@ def test_what_the_supervisor_does_where_no_process_can_be_started(
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(shell.run, "sleep 7007 & sleep 7007")
-        until(lambda: desktop.shell("pgrep -xfc 'sleep 7007'").stdout == "2\n", 10, "both that sleep")
+        until(lambda: desktop.machine.run("pgrep -xfc 'sleep 7007'").stdout == "2\n", 10, "both that sleep")
         engine.api.kill(desktop.name, "SIGUSR2")
         result = running.result()
     assert (result.outcome, result.restarted) == ("error", True)
-    assert desktop.shell("pgrep -f 'sleep 700[7]'").stdout == ""
+    assert desktop.machine.run("pgrep -f 'sleep 700[7]'").stdout == ""
 
 
 def test_after_a_fork_bomb(shell: deskhand.Shell, desktop: deskhand.Desktop) -> None:
@@ -192,4 +192,4 @@ def test_after_a_fork_bomb(shell: deskhand.Shell, desktop: deskhand.Desktop) -> 
     # Where the window manager finds no room for its threads, all commands are ended before their time.
     assert result.timed_out or result.exit_code == 137
     assert shell.run("echo on").stdout == "on\n"
-    until(lambda: desktop.usage().processes < 50, 10, "the end of all that it made")
+    until(lambda: desktop.machine.usage().processes < 50, 10, "the end of all that it made")

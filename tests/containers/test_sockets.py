@@ -153,10 +153,10 @@ def test_the_cookie_of_another_container_is_taken_from_it_once(
         X11Backend(str(desktop.display), xauthority=cookie, view_only=True).close()
         secret = tmp_path / "secret"
         shutil.copy(cookie, secret)
-        desktop.shell(f"cd {hostile.SOCKETS} && mv xauthority real && ln -s {secret} xauthority")
+        desktop.machine.run(f"cd {hostile.SOCKETS} && mv xauthority real && ln -s {secret} xauthority")
         with pytest.raises(deskhand.ConnectFailed, match=r"uthorization|authentication"):
             deskhand.connect(f"docker://{container}", view_only=True, timeout=1)
-        desktop.shell(f"cd {hostile.SOCKETS} && mv -f real xauthority")
+        desktop.machine.run(f"cd {hostile.SOCKETS} && mv -f real xauthority")
         deskhand.connect(f"docker://{container}", view_only=True).close()
     assert not cookie.exists()
     assert list(runtime.glob("d-*")) == []
@@ -179,8 +179,8 @@ def test_where_the_other_process_cannot_be_seen_the_status_says_so(
     script = (
         "import deskhand, json\n"
         f"with deskhand.launch('docker', image={image!r}) as desktop:\n"
-        "    desktop.clipboard = 'text'\n"
-        "    print(json.dumps([desktop.clipboard, *desktop.status]))\n"
+        "    desktop.clipboard.write('text')\n"
+        "    print(json.dumps([desktop.clipboard.read(), *desktop.status]))\n"
     )
     rights = [] if os.getuid() == 0 else ["--user", "--map-current-user"]
     command = [need("unshare", "util-linux"), *rights, "--pid", "--fork", "--mount-proc", sys.executable, "-c", script]
@@ -196,9 +196,9 @@ def test_a_driver_may_be_neither_root_nor_the_containers_user(image: str, engine
     script = (
         "import deskhand, json\n"
         f"with deskhand.launch('docker', image={image!r}, user=(4242, 4242)) as desktop:\n"
-        "    desktop.clipboard = 'text'\n"
-        "    desktop = desktop.renew()\n"
-        "    print(json.dumps([desktop.clipboard, desktop.display, len(desktop.windows())]))\n"
+        "    desktop.clipboard.write('text')\n"
+        "    desktop = desktop.reset()\n"
+        "    print(json.dumps([desktop.clipboard.read(), desktop.display, len(desktop.windows.list())]))\n"
         "    desktop.close()\n"
     )
     with somebody("user", image, engine) as (python, environment):

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
 
 def test_many_files_are_written_with_their_directories(desktop: deskhand.Desktop) -> None:
-    assert desktop.home is not None
-    stage = Stage(desktop, {}, desktop.home)
-    desktop.shell("mkdir -p ~/there && echo -n kept > ~/there/kept && echo old > ~/there/old")
+    stage = Stage(desktop, {}, desktop.machine.home)
+    desktop.machine.run("mkdir -p ~/there && echo -n kept > ~/there/kept && echo old > ~/there/old")
     files: dict[str, bytes | str] = {
         "a": b"\x00\xff",
         "new/deep er/naïve ☕": "naïve ☕",
@@ -29,13 +28,12 @@ def test_many_files_are_written_with_their_directories(desktop: deskhand.Desktop
     assert stage.text("there/kept") == "kept"
     assert stage.files("new") == {"deep er": "directory", "deep er/naïve ☕": "file"}
     # The desktop's user may go on with them.
-    changed = desktop.shell("cd ~/new && mv 'deep er' shallow && echo more >> shallow/naïve* && rm ~/a")
+    changed = desktop.machine.run("cd ~/new && mv 'deep er' shallow && echo more >> shallow/naïve* && rm ~/a")
     assert (changed.exit_code, changed.stderr) == (0, "")
 
 
 def test_a_path_is_one_of_the_container_and_not_of_this_machine(desktop: deskhand.Desktop, tmp_path: Path) -> None:
-    assert desktop.home is not None
-    stage = Stage(desktop, {}, desktop.home)
+    stage = Stage(desktop, {}, desktop.machine.home)
     there = f"/tmp/{tmp_path.name}-stage/a"  # in the container
     outside = str(tmp_path / "a")
     stage.write_all({stage.path("absolute/a"): "by its path", there: "beside it", "../../tmp/up": "up", outside: "x"})

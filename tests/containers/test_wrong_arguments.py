@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from deskhand.launchers.docker.engine import Engine
 
-OURS = [call for call in calls_of(Desktop) if "has no container" in (call.call.__doc__ or "")]
+OURS = [call for call in calls_of(Desktop) if call.name.startswith("machine.")]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def bench(contained: Callable[..., Desktop], tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_calls_about_its_files(bench: Bench) -> None:
-    assert {"Desktop.copy_in", "Desktop.logs", "Desktop.usage", "Desktop.write_file"} <= {call.name for call in OURS}
+    assert {"machine.copy_in", "machine.logs", "machine.usage", "machine.write_file"} <= {call.name for call in OURS}
     assert not (wrong := examine(bench, OURS, lambda: bench.desktop)), "\n".join(wrong)
 
 

@@ -49,7 +49,7 @@ class Edit(Task):
         stage.desktop.perform(Type(second))
         stage.desktop.perform(KeyPress(["ctrl", "s"]))
         # A path that is another one on every desktop.
-        stage.desktop.shell(f"cp {stage.path('notes.txt')} {stage.path('copy.txt')}", where="host")
+        stage.desktop.host.run(f"cp {stage.path('notes.txt')} {stage.path('copy.txt')}")
         return "saved"
 
 

@@ -10,6 +10,7 @@ from deskhand import Desktop, KeyPress, LeftClick
 from deskhand._core.events import ButtonDown
 from deskhand._core.settle import Settle
 from deskhand.backends.memory import MemoryBackend
+from deskhand.desktop.desktop import latest
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.tasks.task import Grade, Limits, Task
 
@@ -89,9 +90,7 @@ class Places:
         try:
             yield desktop
         finally:
-            while desktop.successor is not None:
-                desktop = desktop.successor
-            desktop.close()
+            latest(desktop).close()
 
 
 def memory_desktop(wrap: Callable[[MemoryBackend], None] = lambda _: None) -> Desktop:

@@ -115,7 +115,7 @@ def record_attempt(
         if secret:
             acting.perform(Type(Secret("Canary7Quxblorf")), settle=False)
         acting.perform(KeyPress(["ctrl", "s"]), settle=False)
-        acting.shell("echo saved; echo wrong >&2; exit 3", where="host")
+        acting.host.run("echo saved; echo wrong >&2; exit 3")
         acting.screenshot()
         acting = recorder.attach(desktop, Refusing())
         try:

@@ -27,6 +27,7 @@ from deskhand import (
     Wait,
 )
 from deskhand._core.settle import Settle
+from deskhand.desktop.desktop import hand_over
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.play.supervision import Stop
@@ -469,7 +470,7 @@ def test_an_agent_that_closes_its_desktop_has_failed() -> None:
 
 def test_an_object_that_the_agent_made_of_its_desktop_is_taken_from_it_too() -> None:
     kept: list[Desktop] = []
-    result = tried(lambda episode: kept.append(episode.desktop.hand_over()))
+    result = tried(lambda episode: kept.append(hand_over(episode.desktop)))
     assert (result["cause"], result["valid"]) == (None, True)
     assert kept[0].closed
 

@@ -63,7 +63,7 @@ def test_a_program_that_crashed_is_told_and_graded(pool: Pool, number: signal.Si
     def agent(episode: Episode) -> None:
         program = episode.desktop.start("xterm -e sleep 1000")
         os.kill(program.pid, number)
-        until(lambda: episode.desktop.exit_status(program) is not None, 10.0, "the terminal to end")
+        until(lambda: program.poll() is not None, 10.0, "the terminal to end")
 
     result = tried(pool, agent)
     assert (result["cause"], result["valid"], result["score"]) == (cause, True, 0.0)
@@ -75,7 +75,7 @@ def test_a_call_that_hangs_is_ended_with_the_agents_time(pool: Pool) -> None:
     """A command that never ends, and a program without a window: calls of minutes."""
 
     def commands(episode: Episode) -> None:
-        with episode.desktop.open_shell(where="host") as shell:
+        with episode.desktop.host.open_shell() as shell:
             shell.run("sleep 1000")
 
     def programs(episode: Episode) -> None:

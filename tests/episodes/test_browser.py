@@ -37,8 +37,8 @@ def stage() -> Iterator[Stage]:
     for program in ("chromium", "perl"):
         need(program, program)
     with deskhand.launch(home=True) as desktop:
-        assert desktop.home is not None
-        stage = Stage(desktop, {}, desktop.home)
+        assert desktop.host.home is not None
+        stage = Stage(desktop, {}, desktop.host.home)
         start_browser(stage, {"": _FIRST, "second.html": _SECOND})
         yield stage
 
@@ -132,8 +132,8 @@ def test_nobody_hears_of_what_is_asked(stage: Stage, page: Page) -> None:
 
 def test_a_browser_that_is_not_there() -> None:
     with deskhand.launch(home=True, size=(640, 480)) as desktop:
-        assert desktop.home is not None
-        stage = Stage(desktop, {}, desktop.home)
+        assert desktop.host.home is not None
+        stage = Stage(desktop, {}, desktop.host.home)
         with Page(stage) as page:
             assert page.tabs() == []
             assert not page.is_open

@@ -347,7 +347,7 @@ def test_a_further_file_of_a_folder_that_cannot_be_read_is_named(tmp_path: Path)
 def test_an_error_of_a_folders_code_has_its_place_and_one_of_the_desktop_stays_what_it_is(
     tmp_path: Path, desktop: Desktop
 ) -> None:
-    code = CODE.replace("def setup(stage):", "def setup(stage):\n    stage.desktop.windows()")
+    code = CODE.replace("def setup(stage):", "def setup(stage):\n    stage.desktop.windows.list()")
     code = code.replace("def oracle(stage):", "def oracle(stage):\n    return [].pop()")
     (task,) = find_tasks([folder(tmp_path / "own", TOML, code)])
     stage = Stage(desktop, instance(task, 0)[1], str(tmp_path))

@@ -29,11 +29,16 @@ class Here:
         del timeout
         yield self
 
-    def shell(self, command: str) -> CommandResult:
+    @property
+    def machine(self) -> Here:
+        """Its machine is itself."""
+        return self
+
+    def run(self, command: str) -> CommandResult:
         with memory_desktop() as desktop:
             if self._hangs:
-                return desktop.shell(f"sleep 60\n{command}", where="host", timeout=0.1)
-            return desktop.shell(command, where="host")
+                return desktop.host.run(f"sleep 60\n{command}", timeout=0.1)
+            return desktop.host.run(command)
 
 
 def fleet_of(programs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, *, hangs: bool = False) -> Fleet:

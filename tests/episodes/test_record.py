@@ -264,7 +264,7 @@ def test_a_secret_is_nowhere(painted: Painted, tmp_path: Path) -> None:
             acting.perform(LeftClick((5, 6)), settle=False)
             acting.perform(Type(Secret(word)), settle=False)
             with pytest.raises(UnsupportedAction, match=r"docker|machine"):
-                acting.shell(f"echo {word} | sudo -S true")
+                acting.machine.run(f"echo {word} | sudo -S true")
             recorder.event("note", text=f"I typed {word} and given{word}", **{word: {word: [word]}})
             recorder.finish({"state": {"file": f"password={word}"}, "detail": ValueError(word)})
             recorder.close()

@@ -57,7 +57,7 @@ def do(desktop: deskhand.Desktop, number: int, chance: random.Random) -> None:
     kind = number % 10
     if kind in {0, 5}:
         title = "Mousepad" if kind == 0 else "xterm"
-        (window,) = [window for window in desktop.windows() if title in window.title]
+        (window,) = [window for window in desktop.windows.list() if title in window.title]
         x, y, width, height = window.rect
         desktop.perform(LeftClick((x + width // 2, y + height - 30)), settle=SOON)
     elif kind < 4:
@@ -120,7 +120,7 @@ def test_a_secret_typed_into_a_terminal_is_in_no_file(tmp_path: Path, launch: Ca
         for canary in canaries:
             acting.perform(Type(Secret(canary)), KeyPress(["Return"]))
             recorder.event("note", text=f"I have typed {canary}.")
-            acting.shell(f"echo {canary}", where="host")
+            acting.host.run(f"echo {canary}")
         shown = recorder.frame(desktop, "final")
         # It can be read on the screen, and so the screen is not kept.
         assert shown not in store

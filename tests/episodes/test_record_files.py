@@ -63,9 +63,9 @@ def recorded(tmp_path: Path, *, secret: str = "") -> tuple[Machine, Path, Gate]:
             EditCall(command="view", path="/home/user/notes"),
         ):
             assert not carry_out_edit(editor, call, provider="anthropic").failed
-        acting.write_file("/tmp/picture", b"\xff\x00")
+        acting.machine.write_file("/tmp/picture", b"\xff\x00")
         with pytest.raises(PolicyDenied):
-            acting.also(Guard()).write_file("/tmp/denied", "no")
+            acting.also(Guard()).machine.write_file("/tmp/denied", "no")
         recorder.close()
     return machine, directory, gate
 

@@ -48,7 +48,7 @@ def clicker(episode: Episode) -> str:
     """Clicks three times, each in another place, and is refused once."""
     for x in (10, 20, 30):
         episode.desktop.perform(LeftClick((x, 20)), settle=QUICK)
-    episode.desktop.shell("echo done; exit 4", where="host")
+    episode.desktop.host.run("echo done; exit 4")
     with pytest.raises(OutOfBounds):
         episode.desktop.perform(LeftClick((x, 2000)), settle=QUICK)
     episode.desktop.screenshot()

@@ -45,8 +45,8 @@ def painted() -> Iterator[Callable[[Task, Mapping[str, Any], str], Grade]]:
         def paint(task: Task, parameters: Mapping[str, Any], script: str) -> Grade:
             if task.name not in stages:
                 desktop = stack.enter_context(deskhand.launch(home=True))
-                assert desktop.home is not None
-                stages[task.name] = Stage(desktop, parameters, desktop.home)
+                assert desktop.host.home is not None
+                stages[task.name] = Stage(desktop, parameters, desktop.host.home)
                 task.setup(stages[task.name])
             with Page(stages[task.name]) as page:
                 page.evaluate(f"(() => {{ clear_.onclick(); {script} }})()")

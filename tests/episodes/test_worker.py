@@ -177,7 +177,7 @@ def test_a_stop_gives_back_what_is_under_way(plan: Plan, tmp_path: Path) -> None
     assert Counter(each.kind for each in news) == {"begun": 3, "released": 3}
     assert ledger.counts() == {"queued": 9, "leased": 0, "done": 0}
     assert fleet.closed
-    assert all(desktop.successor is not None or desktop.closed for desktop in fleet.all.given)
+    assert all(desktop._core.successor is not None or desktop.closed for desktop in fleet.all.given)
     assert not list(tmp_path.rglob("result.json"))
     assert Counter(each.kind for each in played(plan)) == {"begun": 9, "done": 9}
 

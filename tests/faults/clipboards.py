@@ -118,7 +118,7 @@ def held(desktop: deskhand.Desktop) -> dict[str, str]:
 
 def takes_what_is_offered(desktop: deskhand.Desktop) -> bool:
     """True when somebody takes a new text, or the clipboard itself, without being asked to paste."""
-    desktop.clipboard = "old"
+    desktop.clipboard.write("old")
     try:
         desktop._core.backend.wait_pasted(1)
     except TimeoutError:

@@ -24,33 +24,33 @@ ANSWERS = {
     "Desktop.closed": "whether it is",
     "Desktop.display": "as it was",
     "Desktop.has_machine": "as it was",
-    "Desktop.held": "nothing is",
-    "Desktop.home": "as it was",
+    "Desktop.clipboard": "whose calls do not",
+    "Desktop.host": "whose calls do not",
+    "Desktop.machine": "whose calls do not",
+    "Desktop.pressed": "nothing is",
+    "Desktop.windows": "whose calls do not",
     "Desktop.interrupt": "there is nothing to end",
-    "Desktop.judged": "as it was",
-    "Desktop.keep": "nothing is done on it",
     "Desktop.name": "as it was",
     "Desktop.size": "as it was",
     "Desktop.status": "what is known of it",
     "Desktop.stop": "nothing is held",
-    "Desktop.stopped": "whether it was",
-    "Desktop.successor": "what was made of it",
     "Desktop.xauthority": "as it was",
     "Shell.alive": "whether it is",
     "Shell.close": "there is nothing to do",
     "Shell.interrupt": "there is nothing to end",
     "Shell.judged": "as it was",
+    "host.home": "as it was",
+    "machine.home": "as it was",
 }
 # The same of one that was lost and is not closed yet.
 ANSWERS_LOST = ANSWERS | {
     "Desktop.operate": "what is done is the caller's",
-    "Desktop.probe": "what is wrong",
-    "Desktop.review": "there is nobody to be asked",
+    "Desktop.health": "what is wrong",
+    "host.open_shell": "a shell of this machine",
+    "host.run": "its command",
 }
-# What is of this machine goes on.
-ANSWERS_HERE = ANSWERS_LOST | {"Desktop.open_shell": "a shell of this machine", "Desktop.shell": "its command"}
 # Last, in this order: these are its end, if not a refusal.
-_LAST = ("stop", "leave", "hand_over", "renew", "close")
+_LAST = ("Desktop.stop", "Desktop.reset", "Desktop.close", "Shell.close")
 
 
 def cut(desktop: Desktop) -> None:
@@ -66,7 +66,6 @@ def examine(
     answers: Mapping[str, str],
     *,
     limit: float = 1.0,
-    where: str = "host",
 ) -> list[str]:
     """Make every public call; what is wrong with the answers. The object is closed then, which never raises.
 
@@ -75,9 +74,8 @@ def examine(
         arguments: Those that it would take.
         answers: Calls that need not raise, with the reasons.
         limit: Seconds that each may take.
-        where: Where its commands run.
     """
-    calls = {call.name.partition(".")[2]: call for call in calls_of(type(desktop))}
+    calls = {call.name: call for call in calls_of(type(desktop))}
     last = [name for name in _LAST if name in calls]
     order = [*(name for name in calls if name not in last), *last]
     wrong = []
@@ -85,7 +83,7 @@ def examine(
         call = calls[name]
         with beside_control() as seen:
             begun = time.monotonic()
-            said = _answer(call, desktop, arguments.of(call, where=where), right=call.name in answers)
+            said = _answer(call, desktop, arguments.of(call), right=call.name in answers)
             took = time.monotonic() - begun
         if said:
             wrong.append(f"{call.name} {said}")
@@ -101,7 +99,7 @@ def _answer(call: PublicCall, on: object, given: Mapping[str, object], *, right:
         if isinstance(result, Shell):
             result.close()
     except (DesktopLost, Closed) as error:
-        return f"raised {error!r}" if call.name.endswith(".close") else ""
+        return f"raised {error!r}" if call.name in {"Desktop.close", "Shell.close"} else ""
     except UnsupportedAction:
         # It never could.
         return ""

@@ -73,7 +73,7 @@ def dropped_while_idle(place: Place, line: PacketLine, _: Path) -> dict[str, Any
             "why": why,
             "told": told == why,
             "newer": desktop._core.backend.screen.epoch > epoch,
-            "held": list(desktop.held),
+            "held": list(desktop.pressed),
             # Nothing is sent meanwhile: it must not wait for anything.
             "released": wait(lambda: released(place), 10),
             "settled": desktop.perform(Move((9, 9)), settle=Settle(timeout=60)).settled,

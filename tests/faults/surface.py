@@ -10,13 +10,17 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import deskhand
 from deskhand import Call, Desktop, Operation, Program, Window
+from deskhand.desktop.clipboard import Clipboard
+from deskhand.desktop.machine_view import Host, Machine
+from deskhand.desktop.window_list import Windows
 
+PARTS = {"clipboard": Clipboard, "host": Host, "machine": Machine, "windows": Windows}
 _MISSING = inspect.Parameter.empty
 _VARIOUS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -93,8 +97,12 @@ class PublicCall:
 
 
 def calls_of(kind: type) -> list[PublicCall]:
-    """Every public method and property of a class; what assigns to a property is one more, `name=`."""
-    found = []
+    """Every public method and property of a class, also of a desktop's parts; to assign to a property is one more, `name=`."""
+    found = [
+        PublicCall(f"{part}.{call.name.partition('.')[2]}", partial(_through, part, call), call.parameters)
+        for part, its in (PARTS.items() if kind is Desktop else ())
+        for call in calls_of(its)
+    ]
     for name, member in inspect.getmembers_static(kind):
         if name.startswith("_"):
             continue
@@ -110,6 +118,10 @@ def calls_of(kind: type) -> list[PublicCall]:
         else:
             found.append(PublicCall(called, member, tuple(_parameters(member)[1:])))
     return found
+
+
+def _through(part: str, call: PublicCall, target: object, /, *args: object, **given: object) -> object:
+    return call.call(getattr(target, part), *args, **given)
 
 
 def function(called: Callable[..., object]) -> PublicCall:

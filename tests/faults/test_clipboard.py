@@ -50,12 +50,12 @@ def test_big_text_in(desktop: deskhand.Desktop) -> None:
     """10 MB of another program's text (INCR) arrive exactly."""
     _copy(desktop, BIG.encode())
     with within(10, "reading"):
-        assert desktop.clipboard == BIG
+        assert desktop.clipboard.read() == BIG
 
 
 def test_big_text_out(desktop: deskhand.Desktop) -> None:
     """10 MB of ours are read exactly by another program."""
-    desktop.clipboard = BIG
+    desktop.clipboard.write(BIG)
     done = subprocess.run(
         [need("xclip", "xclip"), "-selection", "clipboard", "-o", "-t", "UTF8_STRING"],
         env=x_environment(desktop),
@@ -70,36 +70,36 @@ def test_big_text_out(desktop: deskhand.Desktop) -> None:
 def test_our_own_big_text(desktop: deskhand.Desktop) -> None:
     """What was written is read back, also in pieces."""
     for text in ("", "x", "\n", "é" * 200_000, BIG):
-        desktop.clipboard = text
-        assert desktop.clipboard == text
+        desktop.clipboard.write(text)
+        assert desktop.clipboard.read() == text
 
 
 def test_too_big(desktop: deskhand.Desktop) -> None:
     """More than 64 MiB is refused in bounded time, and the desktop goes on."""
     _copy(desktop, b"x" * (65 * 1024 * 1024))
     with within(15, "the refusal"), pytest.raises((deskhand.BackendError, TimeoutError)):
-        desktop.get_clipboard()
-    desktop.clipboard = "small"
-    assert desktop.clipboard == "small"
+        desktop.clipboard.read()
+    desktop.clipboard.write("small")
+    assert desktop.clipboard.read() == "small"
 
 
 def test_binary(desktop: deskhand.Desktop) -> None:
     """A picture, or bytes that are no text: no text, or an error, in bounded time."""
     _copy(desktop, b"\x89PNG\r\n" + bytes(range(256)) * 100, "-t", "image/png")
     with within(6, "reading"):
-        assert desktop.get_clipboard() is None
+        assert desktop.clipboard.read() is None
     _copy(desktop, bytes(range(256)))
     with within(6, "reading"):
-        assert isinstance(desktop.get_clipboard(), str)
+        assert isinstance(desktop.clipboard.read(), str)
 
 
 def test_owner_that_dies(desktop: deskhand.Desktop) -> None:
     """The owner of the clipboard is killed: there is nothing on it."""
     _copy(desktop, b"text")
-    assert desktop.clipboard == "text"
+    assert desktop.clipboard.read() == "text"
     for pid in _xclips(desktop):
         os.kill(pid, signal.SIGKILL)
-    until(lambda: desktop.get_clipboard() is None, 6, "the clipboard to be empty")
+    until(lambda: desktop.clipboard.read() is None, 6, "the clipboard to be empty")
 
 
 @pytest.mark.parametrize(("how", "done"), [("never answers", "asked"), ("begins", "delivered")])
@@ -107,7 +107,7 @@ def test_owner_that_dies_meanwhile(desktop: deskhand.Desktop, how: str, done: st
     """Nobody will answer what it was asked, or send the rest of a text in pieces: there is none, and that is known at once."""
     with xclient(desktop) as client, ThreadPoolExecutor(1) as pool:
         assert client.ask("own_clipboard", how)
-        reading = pool.submit(desktop.get_clipboard)
+        reading = pool.submit(desktop.clipboard.read)
         until(lambda: client.ask(done), 10, f"what the owner has {done}")
         client.kill()
         assert reading.result() is None
@@ -117,7 +117,7 @@ def test_owner_that_changes_while_it_is_asked(desktop: deskhand.Desktop) -> None
     """Who owns it next is asked."""
     with xclient(desktop) as client, ThreadPoolExecutor(1) as pool:
         assert client.ask("own_clipboard")
-        reading = pool.submit(desktop.get_clipboard)
+        reading = pool.submit(desktop.clipboard.read)
         until(lambda: client.ask("asked"), 10, "the owner to be asked")
         _copy(desktop, b"of the next one")
         assert reading.result() == "of the next one"
@@ -128,10 +128,10 @@ def test_owner_that_is_stopped(desktop: deskhand.Desktop) -> None:
     with xclient(desktop) as client:
         assert client.ask("own_clipboard")
         with within(7, "the timeout"), pytest.raises(TimeoutError):
-            desktop.get_clipboard()
+            desktop.clipboard.read()
         assert desktop.perform(KeyPress(["a"])).settled
-        desktop.clipboard = "ours"
-        assert desktop.clipboard == "ours"
+        desktop.clipboard.write("ours")
+        assert desktop.clipboard.read() == "ours"
 
 
 def _xclips(desktop: deskhand.Desktop) -> list[int]:

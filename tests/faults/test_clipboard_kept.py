@@ -62,7 +62,7 @@ def lend_and_return(desktop: deskhand.Desktop, limit: float = 30) -> list[str]:
     """Do what a paste does to the clipboard; the kinds that it says are lost."""
     backend = desktop._core.backend
     lost = list(backend.lend_clipboard("pasted", with_primary=False, timeout=limit))
-    assert desktop.get_clipboard() == "pasted"
+    assert desktop.clipboard.read() == "pasted"
     backend.return_clipboard(5)
     return lost
 
@@ -85,13 +85,13 @@ def test_every_kind_is_there_again(launch: Callable[..., deskhand.Desktop], tmp_
     assert held(desktop) == COPIED
     assert desktop.perform(Type("two", paste=True)).clipboard_lost == ()
     assert held(desktop) == COPIED
-    assert desktop.get_clipboard() == content("UTF8_STRING", 700).decode()
+    assert desktop.clipboard.read() == content("UTF8_STRING", 700).decode()
     assert app.text("one two") == "one two"
 
 
 def test_an_empty_clipboard_is_empty_again(desktop: deskhand.Desktop) -> None:
     assert lend_and_return(desktop) == []
-    assert desktop.get_clipboard() is None
+    assert desktop.clipboard.read() is None
     assert kinds(desktop) == []
 
 
@@ -208,7 +208,7 @@ def test_owner_that_is_followed_by_another_in_the_middle(desktop: deskhand.Deskt
 def test_text_of_an_owner_that_is_followed_by_another_in_the_middle(desktop: deskhand.Desktop) -> None:
     with xclient(desktop) as former, xclient(desktop) as latter, ThreadPoolExecutor(1) as pool:
         former.ask("offer", {"UTF8_STRING": 1_000_000}, "pauses")
-        reading = pool.submit(desktop.get_clipboard)
+        reading = pool.submit(desktop.clipboard.read)
         until(lambda: former.ask("delivered"), 10, "the first piece")
         latter.ask("offer", {"UTF8_STRING": 500_000})
         former.ask("go_on")
@@ -218,6 +218,6 @@ def test_text_of_an_owner_that_is_followed_by_another_in_the_middle(desktop: des
 def test_who_asks_again_in_the_middle_gets_all_of_it(desktop: deskhand.Desktop) -> None:
     """A piece that is deleted after a new request is not taken for the announcement of the next ones."""
     times = 200 if EVIDENCE else 20
-    desktop.clipboard = "x" * 700_000
+    desktop.clipboard.write("x" * 700_000)
     with xclient(desktop) as client:
         assert client.ask("ask_again", times) == [[1, 700_000]] * times

@@ -160,7 +160,7 @@ with deskhand.launch(size=(600, 400)) as desktop:
         assert seen.changed and seen.settled, seen.reason
         elapsed = seen.elapsed
         assert 0.2 <= elapsed.input and min(elapsed.reaction, elapsed.settle) >= 0 and elapsed.total <= took, elapsed
-    assert desktop.probe().ok
+    assert desktop.health().ok
 print("done")
 """
 

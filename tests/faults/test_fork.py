@@ -18,6 +18,7 @@ import pytest
 import deskhand
 from conformance.servers import serving
 from deskhand import KeyPress, Type
+from deskhand.desktop.desktop import hand_over
 from faults.helpers import driver, guard_pid, marked, until
 from faults.scale import PATIENCE
 
@@ -58,8 +59,8 @@ def drive() -> str:
         desktop.start("xterm")
         seen = desktop.perform(Type("echo own"))
         assert seen.png.startswith(b"\x89PNG")
-        desktop.clipboard = "own"
-        return f"{seen.changed} {desktop.clipboard}"
+        desktop.clipboard.write("own")
+        return f"{seen.changed} {desktop.clipboard.read()}"
 
 
 def test_a_child_launches_its_own(mark: str, desktop: deskhand.Desktop) -> None:
@@ -86,7 +87,7 @@ def test_what_a_child_inherits_is_refused(any_desktop: deskhand.Desktop) -> None
     """Everything says so, closing is silent, and the parent goes on with all that it has."""
     desktop = any_desktop
     desktop.perform(KeyPress(["x"]))
-    desktop.clipboard = "before"
+    desktop.clipboard.write("before")
 
     def leave() -> None:
         with desktop:
@@ -96,17 +97,17 @@ def test_what_a_child_inherits_is_refused(any_desktop: deskhand.Desktop) -> None
         "screenshot": desktop.screenshot,
         "perform": lambda: desktop.perform(Type("x")),
         "size": lambda: desktop.size,
-        "clipboard": lambda: desktop.clipboard,
-        "held": lambda: desktop.held,
-        "probe": desktop.probe,
+        "clipboard": desktop.clipboard.read,
+        "pressed": lambda: desktop.pressed,
+        "health": desktop.health,
         "status": lambda: desktop.status,
         "pointer": lambda: desktop.pointer,
         "interrupt": desktop.interrupt,
         "stop": desktop.stop,
-        "hand_over": desktop.hand_over,
-        "renew": desktop.renew,
+        "hand_over": lambda: hand_over(desktop),
+        "reset": desktop.reset,
         "start": lambda: desktop.start("xterm"),
-        "open_shell": lambda: desktop.open_shell(where="host"),
+        "open_shell": desktop.host.open_shell,
     }
     said = {name: in_child(use) for name, use in uses.items()}
     refused = f"BackendError: this desktop belongs to process {os.getpid()}, from which this one was forked"
@@ -115,11 +116,11 @@ def test_what_a_child_inherits_is_refused(any_desktop: deskhand.Desktop) -> None
     assert in_child(leave) == "None"
     assert "of another process" in in_child(lambda: repr(desktop))
     assert desktop.perform(KeyPress(["y"])).png
-    assert desktop.clipboard == "before"
+    assert desktop.clipboard.read() == "before"
 
 
 def test_shells_and_pools_too(mark: str, desktop: deskhand.Desktop) -> None:
-    with desktop.open_shell(where="host") as shell, deskhand.Pool(size=1, warm=1) as pool:
+    with desktop.host.open_shell() as shell, deskhand.Pool(size=1, warm=1) as pool:
         shell.run("greeting=hello")
         with pool.acquire() as pooled:
             assert in_child(lambda: shell.run("true")).startswith("BackendError: this shell belongs to")
@@ -200,7 +201,7 @@ def _drive_one(_: int) -> str:
 
 _FORKS_AND_IS_KILLED = """
 desktop = deskhand.launch(size=(320, 240))
-desktop.clipboard = "x"
+desktop.clipboard.write("x")
 child = os.fork()
 if child == 0:
     wait_forever()

@@ -51,7 +51,7 @@ def app(desktop: deskhand.Desktop, tmp_path_factory: pytest.TempPathFactory) -> 
     def get(name: str) -> Pointed:
         if name not in running:
             running[name] = POINTED[name](desktop, tmp_path_factory.mktemp(name))
-        desktop.activate(running[name].window)
+        desktop.windows.activate(running[name].window)
         desktop.perform(Move(running[name].at((190, 290))))
         running[name].news()
         return running[name]
@@ -131,7 +131,7 @@ def test_a_window_is_moved_and_resized(
     desktop = pointed.desktop
 
     def place() -> deskhand.Rect:
-        return next(window.rect for window in desktop.windows() if window.id == pointed.window.id)
+        return next(window.rect for window in desktop.windows.list() if window.id == pointed.window.id)
 
     def measures() -> tuple[int, int]:
         rect = place()

@@ -12,8 +12,9 @@ import pytest
 import deskhand
 from conformance.servers import serving
 from deskhand import Desktop, Pool, PressKeys, ReleaseKeys
+from deskhand.desktop.desktop import hand_over
 from deskhand.machine.processes import Guard
-from faults.gone import ANSWERS, ANSWERS_HERE, cut, examine
+from faults.gone import ANSWERS, ANSWERS_LOST, cut, examine
 from faults.helpers import display_files, guard_pid, listen, marked, server_pid, until
 from faults.surface import Arguments
 
@@ -45,9 +46,9 @@ ENDS: dict[str, Callable[[Desktop, str], object]] = {
 def test_one_that_is_lost(launch: Callable[..., Desktop], mark: str, runtime: Path, end: str) -> None:
     desktop = launch(size=(320, 240))
     listen(desktop)
-    arguments = Arguments(desktop, desktop.windows()[0])
+    arguments = Arguments(desktop, desktop.windows.list()[0])
     ENDS[end](desktop, mark)
-    assert not (wrong := examine(desktop, arguments, ANSWERS_HERE)), "\n".join(wrong)
+    assert not (wrong := examine(desktop, arguments, ANSWERS_LOST)), "\n".join(wrong)
     assert display_files(str(desktop.display)) == []
     until(lambda: marked(mark) == {}, 5, "the end of its processes")
     assert shared_memory() == 0
@@ -56,8 +57,8 @@ def test_one_that_is_lost(launch: Callable[..., Desktop], mark: str, runtime: Pa
 
 CLOSES: dict[str, Callable[[Desktop], Desktop | None]] = {
     "it is closed": lambda desktop: desktop.close(),
-    "it is handed over": lambda desktop: desktop.hand_over(),
-    "it is made as new": lambda desktop: desktop.renew(),
+    "it is handed over": hand_over,
+    "it is made as new": lambda desktop: desktop.reset(),
 }
 
 
@@ -94,7 +95,7 @@ def test_one_over_vnc(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             place.processes[0].kill()
             place.processes[0].wait()
-        assert not (wrong := examine(desktop, arguments, ANSWERS if desktop.closed else ANSWERS_HERE, limit=2.0)), (
+        assert not (wrong := examine(desktop, arguments, ANSWERS if desktop.closed else ANSWERS_LOST, limit=2.0)), (
             "\n".join(wrong)
         )
 
@@ -112,4 +113,4 @@ def test_a_guard_that_dies_on_somebody_elses_desktop(runtime: Path) -> None:
                 guard = desktop._core.guard
                 assert isinstance(guard, Guard)
                 os.kill(guard.pid, signal.SIGKILL)
-                until(lambda guard=guard: guard.gone and not desktop.windows(), 5, "the end of what it started")  # type: ignore[misc]
+                until(lambda guard=guard: guard.gone and not desktop.windows.list(), 5, "the end of what it started")  # type: ignore[misc]

@@ -84,7 +84,7 @@ def test_bad_actions(desktop: deskhand.Desktop) -> None:
                 desktop.perform(PressKeys(["shift"]), LeftMouseDown((50, 50)), make())
             assert str(caught.value), number
             assert len(str(caught.value)) < 500
-            assert desktop.held == (), number
+            assert desktop.pressed == (), number
             assert desktop.pointer == (3, 3), number
             assert desktop._core.backend.screen.generation == generation, number
         assert witness.ask("pressed") == {"keys": [], "buttons": []}
@@ -96,7 +96,7 @@ def test_bad_actions(desktop: deskhand.Desktop) -> None:
         lambda: desktop.screenshot(region=(990, 0, 100, 100)),
         lambda: desktop.screenshot(region=(0, 0, -5, 5)),
         lambda: desktop.start(""),
-        lambda: desktop.activate(0xDEAD),
+        lambda: desktop.windows.activate(0xDEAD),
         lambda: desktop.perform(settle="yes"),  # type: ignore[arg-type]
     ):
         with pytest.raises(deskhand.ActionError):
@@ -180,7 +180,7 @@ def test_a_window_is_managed_that_came_while_the_window_manager_began(launch: Ca
             try:
                 assert client.stdout.readline()
                 until(desktop._core.backend.has_window_manager, 10, "the window manager")
-                until(desktop.windows, 5, "its window")
+                until(desktop.windows.list, 5, "its window")
             finally:
                 manager.kill()
                 client.kill()
@@ -209,7 +209,7 @@ def test_one_driver_at_a_time(desktop: deskhand.Desktop, driver_environment: dic
         assert looking.screenshot().size == desktop.size
         for call in (
             lambda: looking.perform(KeyPress(["a"])),
-            lambda: looking.set_clipboard("x"),
+            lambda: looking.clipboard.write("x"),
             lambda: looking.resize((500, 400)),
             lambda: looking.start("xterm"),
         ):

@@ -68,7 +68,7 @@ def _ctrl_c_within(call: FunctionType) -> Callable[[int, FrameType | None], None
 
 
 def _check(desktop: deskhand.Desktop, witness: Lines, trial: int) -> None:
-    assert desktop.held == (), trial
+    assert desktop.pressed == (), trial
     assert pressed(desktop) == ([], []), trial
     if trial % 10 == 0:
         assert witness.ask("pressed") == NOTHING, trial

@@ -65,10 +65,10 @@ def _denied(judged: Desktop, desktop: Desktop, witness: Lines) -> None:
         lambda: judged.perform(KeyPress(["a"])),
         lambda: judged.perform(*HOLD, settle=False),
         judged.screenshot,
-        judged.get_clipboard,
+        judged.clipboard.read,
         lambda: desktop.perform(KeyPress(["a"])),
         lambda: desktop.perform(Move((1, 1)), Type("a")),
-        lambda: desktop.set_clipboard("a"),
+        lambda: desktop.clipboard.write("a"),
         lambda: desktop.start("true"),
     ):
         with pytest.raises(PolicyDenied, match="pulled"):
@@ -87,7 +87,7 @@ def test_while_nothing_is_under_way(desktop: deskhand.Desktop) -> None:
         with within(RELEASED, "the release"):
             assert judged.stop("pulled")
             until(lambda: witness.ask("pressed") == NOTHING, RELEASED, "the release")
-        assert judged.stopped
+        assert judged._core.stopped is not None
         _denied(judged, desktop, witness)
         assert judged.stop("again")
 
@@ -204,5 +204,5 @@ def test_the_desktop_made_as_new_may_be_used(desktop: deskhand.Desktop) -> None:
     """The switch belongs to who pulled it, not to the next one that gets the display."""
     judged = desktop.also(Guard(limits=None))
     assert judged.stop("pulled")
-    with desktop.renew() as renewed:
+    with desktop.reset() as renewed:
         assert renewed.also(Guard()).perform(KeyPress(["a"])).settled

@@ -259,9 +259,9 @@ with deskhand.launch(size=(500, 300)) as desktop:
     desktop.start(["xterm", "-e", "sh", "-c", "stty -echo; cat > {out}"])
     desktop.perform(Type({text!r}), KeyPress(["Return"]), KeyPress(["ctrl", "d"]))
     deadline = time.monotonic() + 5
-    while desktop.windows() and time.monotonic() < deadline:
+    while desktop.windows.list() and time.monotonic() < deadline:
         desktop.perform(Wait(0.02))
-    say(done=not desktop.windows())
+    say(done=not desktop.windows.list())
 """
     environment = {key: value for key, value in driver_environment.items() if not key.startswith(("LANG", "LC_"))}
     assert _launch_with({**environment, **locale}, code) == {"done": True}

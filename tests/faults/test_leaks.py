@@ -64,8 +64,8 @@ def test_closed_desktops_leave_nothing(runtime: Path, mark: str, method: str) ->
         pids = {os.getpid(), *marked(mark)}
         assert len(pids) >= 3
         desktop.perform(KeyPress(["a"]), settle=False)
-        desktop.clipboard = "text"
-        assert desktop.clipboard == "text"
+        desktop.clipboard.write("text")
+        assert desktop.clipboard.read() == "text"
         assert desktop.display is not None
         desktop.close()
         return desktop.display, pids

@@ -72,12 +72,12 @@ def test_killed_server_while_busy(
     assert error.cause == "x_server"
     calls: list[Callable[[], object]] = [
         desktop.screenshot,
-        desktop.windows,
-        desktop.get_clipboard,
+        desktop.windows.list,
+        desktop.clipboard.read,
         lambda: desktop.perform(Move((1, 1))),
-        lambda: desktop.set_clipboard("x"),
+        lambda: desktop.clipboard.write("x"),
         lambda: desktop.resize((300, 200)),
-        desktop.release_all,
+        desktop.release,
         lambda: desktop.start("xterm"),
     ]
     for call in calls:
@@ -144,7 +144,7 @@ def test_server_stopped_for_a_while(desktop: deskhand.Desktop) -> None:
         os.kill(pid, signal.SIGCONT)
         seen = future.result(60)
     assert seen.changed
-    assert desktop.held == ()
+    assert desktop.pressed == ()
     assert pressed(desktop) == ([], [])
 
 

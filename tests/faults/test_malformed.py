@@ -343,7 +343,7 @@ def test_a_clipboard_that_was_too_long_is_told() -> None:
     with deskhand.connect(server.url) as desktop:
         desktop.screenshot()
         with pytest.raises(deskhand.BackendError, match="longer than 1 MiB"):
-            desktop.get_clipboard()
+            desktop.clipboard.read()
 
 
 def test_an_extended_clipboard_without_flags() -> None:
@@ -436,7 +436,7 @@ def test_what_we_send_has_no_memory_in_it() -> None:
     server = FakeServer(lambda client: serve(client, SIZE, heard=heard))
     with deskhand.connect(server.url) as desktop:
         desktop.perform(Type("text"), KeyPress(["ctrl", "a"]), settle=False)
-        desktop.clipboard = "copied"
+        desktop.clipboard.write("copied")
         desktop.screenshot()
     server.join(5)
     padding = {0: slice(0, 3), 2: slice(0, 1), 4: slice(1, 3), 6: slice(0, 3)}
@@ -496,7 +496,7 @@ def test_answers_that_nobody_reads_are_not_piled_up(asked: str) -> None:
     with Bounds(ROOM):
         desktop = deskhand.connect(server.url)
         try:
-            desktop.clipboard = random.Random(1).randbytes(500_000).hex()
+            desktop.clipboard.write(random.Random(1).randbytes(500_000).hex())
             with pytest.raises(deskhand.ProtocolViolation, match="answers"):
                 # One that comes before the flood has a frame.
                 until(lambda: not desktop.screenshot(), 20, "the end")

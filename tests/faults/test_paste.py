@@ -40,18 +40,18 @@ def test_the_text_arrives_and_the_old_one_comes_back(bench: Bench, name: str) ->
     expected = ""
     for number in range(TIMES):
         text = f"new {number} äöü 你好\n"
-        bench.desktop.clipboard = "old"
+        bench.desktop.clipboard.write("old")
         try:
             assert bench.desktop.perform(Type(text, paste=True)).pasted
         except TimeoutError:
             # A manager that takes the clipboard over hands the text out itself, and nobody can say to whom.
-            assert bench.desktop.clipboard == "old"
+            assert bench.desktop.clipboard.read() == "old"
             app.clear()
             expected = ""
             continue
         expected += text
         assert app.text(expected) == expected
-        assert bench.desktop.clipboard == "old"
+        assert bench.desktop.clipboard.read() == "old"
 
 
 def test_what_was_copied_is_there_again(bench: Bench) -> None:
@@ -70,7 +70,7 @@ def test_who_takes_the_text_without_the_keyboard_proves_nothing(
     desktop = launch(size=(1000, 700))
     bench = Bench(desktop, tmp_path)
     app = bench.app("mousepad")
-    desktop.clipboard = "old"
+    desktop.clipboard.write("old")
     os.kill(app.pid, signal.SIGSTOP)
     try:
         command = [need("xclip", "xclip"), "-selection", "clipboard", "-out", "-loops", "1"]
@@ -79,7 +79,7 @@ def test_who_takes_the_text_without_the_keyboard_proves_nothing(
             with pytest.raises(TimeoutError, match="only others did"):
                 desktop.perform(Type("new", paste=True))
             os.killpg(taker.pid, signal.SIGKILL)
-        assert desktop.clipboard == "old"
+        assert desktop.clipboard.read() == "old"
     finally:
         os.kill(app.pid, signal.SIGCONT)
 
@@ -87,14 +87,14 @@ def test_who_takes_the_text_without_the_keyboard_proves_nothing(
 def test_every_kind_that_is_offered_is_handed_out(launch: Callable[..., deskhand.Desktop]) -> None:
     """ICCCM's own: TIMESTAMP and MULTIPLE."""
     desktop = launch(size=(400, 300))
-    desktop.clipboard = "äöü"
+    desktop.clipboard.write("äöü")
     with xclient(desktop) as client:
         told = client.ask("convert_multiple", "UTF8_STRING", "TIMESTAMP", "image/png")
         assert told["UTF8_STRING"] == list("äöü".encode())
         assert told["image/png"] is None
         (time,) = told["TIMESTAMP"]
         assert time > 0
-        desktop.clipboard = "later"
+        desktop.clipboard.write("later")
         (later,) = client.ask("convert_multiple", "TIMESTAMP")["TIMESTAMP"]
         assert later >= time
 
@@ -102,11 +102,11 @@ def test_every_kind_that_is_offered_is_handed_out(launch: Callable[..., deskhand
 def test_who_asks_and_goes_ends_nothing(launch: Callable[..., deskhand.Desktop]) -> None:
     """A request for several kinds from a window that is no more, and a property of ours that somebody else changes."""
     desktop = launch(size=(400, 300))
-    desktop.clipboard = "mine"
+    desktop.clipboard.write("mine")
     with xclient(desktop) as client:
         client.ask("convert_and_go", 50)
-        desktop.clipboard = "later"
-        assert desktop.clipboard == "later"
+        desktop.clipboard.write("later")
+        assert desktop.clipboard.read() == "later"
         owner = client.ask("clipboard_owner")
         client.ask("own_clipboard")
         client.ask("touch", owner, "_DESKHAND_CLIPBOARD")
@@ -119,8 +119,8 @@ def test_a_new_text_right_after_somebody_elses_is_served(launch: Callable[..., d
     desktop = launch(size=(400, 300))
     with xclient(desktop) as client:
         for number in range(50):
-            desktop.clipboard = f"one {number}"
+            desktop.clipboard.write(f"one {number}")
             client.ask("own_clipboard")
-            desktop.clipboard = f"two {number}"
-            assert desktop.clipboard == f"two {number}"
-    until(lambda: desktop.clipboard == "two 49", 5, "the last text")
+            desktop.clipboard.write(f"two {number}")
+            assert desktop.clipboard.read() == f"two {number}"
+    until(lambda: desktop.clipboard.read() == "two 49", 5, "the last text")

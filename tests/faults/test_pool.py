@@ -65,14 +65,14 @@ def test_no_frame_is_mixed_up(runtime: Path, mark: str, reset: str) -> None:
         for _ in range(2):
             with pool.acquire(timeout=60) as desktop:
                 together.wait(60)
-                assert desktop.clipboard is None
-                desktop.clipboard = f"text {number}"
+                assert desktop.clipboard.read() is None
+                desktop.clipboard.write(f"text {number}")
                 for _ in range(5):
                     colour = chance.randrange(1 << 24)
                     _paint(desktop, colour)
                     if (seen := _colour(desktop)) != colour:
                         wrong.append((colour, seen))
-                assert desktop.clipboard == f"text {number}"
+                assert desktop.clipboard.read() == f"text {number}"
         return wrong
 
     with Pool(screen=SMALL, size=THREADS, warm=0, reset=reset) as pool, ThreadPoolExecutor(THREADS) as threads:
@@ -117,14 +117,14 @@ def test_what_was_given_back_does_nothing_more(mark: str, reset: ResetBy) -> Non
     """From the first moment, while it is made ready, and when the next user has it."""
     with deskhand.Pool(size=1, warm=0, reset=reset, env={"TEST_MARK": mark}) as pool:
         with pool.acquire() as desktop:
-            shell = desktop.open_shell(where="host")
+            shell = desktop.host.open_shell()
         calls: list[Callable[[], object]] = [
             lambda: desktop.perform(LeftClick((5, 5))),
             desktop.screenshot,
-            desktop.windows,
+            desktop.windows.list,
             lambda: desktop.start("xterm"),
-            lambda: desktop.shell("true", where="host"),
-            lambda: desktop.activate(1),
+            lambda: desktop.host.run("true"),
+            lambda: desktop.windows.activate(1),
             lambda: desktop.resize((640, 480)),
         ]
         for call in calls:
@@ -133,7 +133,7 @@ def test_what_was_given_back_does_nothing_more(mark: str, reset: ResetBy) -> Non
         with pytest.raises(BackendError, match=r"given back to its pool|this shell is closed"):
             shell.run("true")
         with pool.acquire() as second:
-            assert second.windows() == []
+            assert second.windows.list() == []
             for call in calls:
                 with pytest.raises(BackendError, match=r"given back to its pool|closed"):
                     call()
@@ -148,13 +148,13 @@ def test_a_session_leaves_nothing_to_the_next_user(runtime: Path, mark: str) -> 
             home = Path(first._core.environment["HOME"])
             assert home != Path.home()
             (home / "secret").touch()
-            first.clipboard = "secret"
+            first.clipboard.write("secret")
             first.perform(PressKeys(["shift"]), settle=False)
             programs = {pid for pid, name in marked(mark).items() if name in {"xterm", "openbox", "dbus-daemon"}}
         with pool.acquire(timeout=60) as second:
             assert second.display == first.display
-            assert second.windows() == []
-            assert second.clipboard is None
+            assert second.windows.list() == []
+            assert second.clipboard.read() is None
             assert Path(second._core.environment["HOME"]) == home
             assert not (home / "secret").exists()
             assert not programs & set(marked(mark))
@@ -237,7 +237,7 @@ def test_many_users_leave_nothing(runtime: Path, mark: str, reset: str) -> None:
 
     def cycle(pool: Pool, number: int) -> None:
         with pool.acquire(timeout=60) as desktop:
-            desktop.clipboard = "text"
+            desktop.clipboard.write("text")
             desktop.perform(PressKeys(["shift"]), settle=False)
             if number % 7 == 3:
                 _kill(desktop)

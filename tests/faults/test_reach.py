@@ -91,12 +91,12 @@ def test_the_other_device_is_free(editor: App) -> None:
 
 
 def test_a_paste_that_went_elsewhere_leaves_the_clipboard(editor: App) -> None:
-    editor.desktop.set_clipboard("mine")
+    editor.desktop.clipboard.write("mine")
     with xclient(editor.desktop) as other:
         assert other.ask("grab", "keyboard")
         with pytest.raises(InputBlocked):
             editor.desktop.perform(Type("pasted", paste=True))
-        assert editor.desktop.get_clipboard() == "mine"
+        assert editor.desktop.clipboard.read() == "mine"
 
 
 def test_an_application_has_its_own_menus(editor: App) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import deskhand
 from deskhand import LeftMouseDown, PressKeys, Type
+from deskhand.desktop.desktop import hand_over
 from faults.helpers import NOTHING, guard_pid, marked, server_pid, until, x_environment, xclient
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def used(runtime: Path, mark: str, template: Path) -> Iterator[deskhand.Desktop]
     (home / "read-only" / "file").touch()
     (home / "read-only").chmod(0o500)
     (home.parent / "tmp" / "left").write_text("mine")
-    desktop.clipboard = "secret"
+    desktop.clipboard.write("secret")
     desktop.resize((320, 240))
     desktop.perform(Type("abc"), PressKeys(["shift"]), LeftMouseDown((20, 20)), settle=False)
     yield desktop
@@ -58,12 +59,12 @@ def test_nothing_is_left(used: deskhand.Desktop, mark: str) -> None:
     before = marked(mark)
     assert used.display is not None
     server = server_pid(used.display)
-    kept = used.hand_over()
-    with kept.renew() as desktop:
+    kept = hand_over(used)
+    with kept.reset() as desktop:
         assert set(marked(mark)) & set(before) == {server, guard_pid(mark)}
         assert sorted(marked(mark).values()) == sorted(["Xvfb", "dbus-daemon", "openbox", "python"])
-        assert desktop.windows() == []
-        assert desktop.clipboard is None
+        assert desktop.windows.list() == []
+        assert desktop.clipboard.read() is None
         assert desktop.size == (640, 480)
         assert desktop.pointer == (320, 240)
         home = Path(desktop._core.environment["HOME"])
@@ -94,7 +95,7 @@ def test_a_kept_cookie_is_refused(used: deskhand.Desktop, tmp_path: Path) -> Non
     environment = {**x_environment(used), "XAUTHORITY": str(cookie)}
     inside = subprocess.Popen(["xev", "-root"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert subprocess.run(["xdpyinfo"], env=environment, capture_output=True, check=False).returncode == 0
-    with used.renew():
+    with used.reset():
         assert subprocess.run(["xdpyinfo"], env=environment, capture_output=True, check=False).returncode != 0
         until(lambda: inside.poll() is not None, 5, "the other client to be thrown out")
 
@@ -103,7 +104,7 @@ def test_a_renewal_that_fails_leaves_nothing(used: deskhand.Desktop, mark: str, 
     """The template is gone: the error says so, and the desktop has been ended with all that belongs to it."""
     template.rename(template.with_name("elsewhere"))
     with pytest.raises(deskhand.ActionError, match="template"):
-        used.renew()
+        used.reset()
     assert marked(mark) == {}
     used.close()
 
@@ -112,7 +113,7 @@ def test_a_dead_server_is_not_renewed(used: deskhand.Desktop, mark: str) -> None
     assert used.display is not None
     os.kill(server_pid(used.display), signal.SIGKILL)
     with pytest.raises(deskhand.DesktopLost):
-        used.renew()
+        used.reset()
     assert marked(mark) == {}
 
 
@@ -122,7 +123,7 @@ def test_only_what_can_be_renewed_is(runtime: Path) -> None:
         url = f"x11:{desktop.display}"
         with deskhand.connect(url, xauthority=desktop.xauthority, view_only=True) as other:
             with pytest.raises(deskhand.UnsupportedAction, match="renew"):
-                other.renew()
+                other.reset()
             assert other.size == (320, 240)
 
 

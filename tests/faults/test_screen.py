@@ -88,7 +88,7 @@ def test_resize(launch: Callable[..., deskhand.Desktop]) -> None:
                 with pytest.raises(deskhand.OutOfBounds) as caught:
                     desktop.perform(PressKeys(["shift"]), LeftClick(point))
                 assert caught.value.size == size
-            assert desktop.held == ()
+            assert desktop.pressed == ()
             assert pressed(desktop) == ([], [])
     with pytest.raises(deskhand.BackendError):
         desktop.resize((40_000, 40_000))
@@ -166,7 +166,7 @@ def test_resized_within_one_action(
             # What came before was done, and nothing of the action that was refused.
             assert caught.value.size == (640, 480)
             assert (caught.value.index, caught.value.done) == (len(actions) + 1, len(actions) + 1)
-            assert desktop.held == ()
+            assert desktop.pressed == ()
             until(lambda: client.ask("pressed") == NOTHING, 5, "the release")
             assert client.ask("seen").count("ButtonPress") == before + clicks
         # A larger screen, or one that still has the point: the picture says which, and the point is the screen's.

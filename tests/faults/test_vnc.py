@@ -137,7 +137,7 @@ def test_f2_a_killed_server_is_waited_for_and_found_again(away: float) -> None:
                 took = time.monotonic() - restarted[0]
             hold(2.0, took, machine[0], "finding the server again")
             assert after == before
-            assert desktop.held == ()
+            assert desktop.pressed == ()
             until(lambda: released(place), 5, "the release of Shift and the button")
             assert desktop.perform(Move((9, 9))).settled
         finally:
@@ -159,7 +159,7 @@ def test_an_action_on_a_broken_connection_says_so_and_is_not_repeated(place: Pla
         assert (broken.value.index, broken.value.done) == (1, 1)
         assert broken.value.epoch > epoch
         assert "vnc+unix" in broken.value.target
-        assert desktop.held == ()
+        assert desktop.pressed == ()
         assert released(place)
         # It goes on with a whole picture.
         paint(place, "#123456")
@@ -238,10 +238,10 @@ def test_f10_nothing_stays_held_after_a_cut(name: str, tmp_path: Path) -> None:
             with deskhand.connect(wire.url) as desktop:
                 for _ in range(CUTS):
                     desktop.perform(Move((30, 30)), PressKeys(["shift"]), MouseDown("left"), settle=False)
-                    assert len(desktop.held) == 2
+                    assert len(desktop.pressed) == 2
                     wire.cut()
                     # A server without fences is not asked for every look, so that a cut may be noticed a moment later.
-                    until(lambda: desktop.screenshot() and not desktop.held, 5, "the reconnection")
+                    until(lambda: desktop.screenshot() and not desktop.pressed, 5, "the reconnection")
                     until(lambda: released(place), 5, "the release")
         finally:
             wire.close()

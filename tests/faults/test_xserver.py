@@ -69,7 +69,7 @@ def look(desktop: Desktop) -> None:
 
 def listed(desktop: Desktop) -> None:
     """List the windows."""
-    desktop.windows()
+    desktop.windows.list()
 
 
 def typed(desktop: Desktop) -> None:
@@ -94,7 +94,7 @@ def resized(desktop: Desktop) -> None:
 
 def pasted(desktop: Desktop) -> None:
     """Read the clipboard."""
-    assert desktop.get_clipboard() is not None
+    assert desktop.clipboard.read() is not None
 
 
 @dataclass

@@ -28,21 +28,21 @@ class Bench:
 
     def _begin(self) -> None:
         self.desktop = self._make()
-        self.shell = self.desktop.open_shell(where="host")
-        windows = self.desktop.windows()
+        self.shell = self.desktop.host.open_shell()
+        windows = self.desktop.windows.list()
         self._arguments = Arguments(self.desktop, windows[0].id if windows else 1)
 
     def go_on(self) -> str:
         """What is wrong with the desktop, for which there is another then, as there is when the last call has ended it."""
         wrong = ""
-        if not (self.desktop.closed or self.desktop.stopped or self.desktop._interceptors):
+        if not (self.desktop.closed or self.desktop._core.stopped or self.desktop._view.interceptors):
             try:
-                self.desktop.release_all()
+                self.desktop.release()
             except (Exception, Interrupted) as error:  # noqa: BLE001 # whatever it is, it is wrong
                 wrong = f"and the desktop does not answer: {error!r}"
             else:
                 if not self.shell.alive:
-                    self.shell = self.desktop.open_shell(where="host")
+                    self.shell = self.desktop.host.open_shell()
                 return ""
         self.desktop.close()
         self._begin()
@@ -50,7 +50,7 @@ class Bench:
 
     def usual(self, call: PublicCall) -> dict[str, object]:
         """The other arguments of a call."""
-        others: dict[str, object] = {"where": "host"}
+        others: dict[str, object] = {}
         if call.name == "Desktop.start":
             # Nothing is started, and that is told after all arguments were looked at.
             others["command"] = "no-such-program"

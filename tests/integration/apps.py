@@ -127,7 +127,7 @@ class _Managed:
         self.window = program.window
 
     def focus(self) -> None:
-        self.desktop.activate(self.window)
+        self.desktop.windows.activate(self.window)
 
 
 # What Ctrl+G sends to a terminal.
@@ -298,7 +298,7 @@ class Chromium(_Managed):
 
     def focus(self) -> None:
         super().focus()
-        area = next(w.rect for w in self.desktop.windows() if w.id == self.window.id)
+        area = next(w.rect for w in self.desktop.windows.list() if w.id == self.window.id)
         self.desktop.perform(LeftClick((area.x + area.width // 2, area.y + area.height // 2)))
 
     def clear(self) -> None:

@@ -32,4 +32,4 @@ def app(request: pytest.FixtureRequest, bench: Bench) -> Iterator[App]:
     before = keymap(bench.desktop)
     yield bench.app(request.param)
     assert keymap(bench.desktop) == before
-    assert bench.desktop.held == ()
+    assert bench.desktop.pressed == ()

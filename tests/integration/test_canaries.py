@@ -230,7 +230,7 @@ def _failures(secret: Secret, path: Path) -> Iterator[Callable[[], object]]:
                 AsyncDesktop(desktop).perform(action, settle=False)
             )
             # It does not stay on the clipboard.
-            assert desktop.get_clipboard() is None, how
+            assert desktop.clipboard.read() is None, how
     with Desktop(Broken("nothing")) as desktop:
         yield lambda: desktop.perform(Type(secret), LeftClick((999, 999)))
         yield lambda: desktop.perform(Type(secret), "no action")  # type: ignore[arg-type]
@@ -377,7 +377,7 @@ def _typed(desktop: Desktop, canaries: Canaries, traces: Traces, path: Path, mor
             with calling(Call("openai")):
                 traces.note(judged.perform(Type(secret), settle=False))
             asyncio.run(typed_async(secret))
-            traces.note((desktop, desktop.status, desktop.held, judged))
+            traces.note((desktop, desktop.status, desktop.pressed, judged))
             _fails(traces, lambda secret=secret: desktop.perform(Type(Secret(secret.reveal() + "\x01")), settle=False))
     assert lines.rounds > 0
     assert canaries.found_in(b"\n".join(lines.seen)) == []
@@ -423,12 +423,12 @@ def test_pasted(launch: Callable[..., Desktop], traces: Traces, tmp_path: Path) 
     judged = desktop.also(Guard(ask=lambda *_: True, limits=None))
     for before in (None, "what was there"):
         if before is not None:
-            desktop.set_clipboard(before)
+            desktop.clipboard.write(before)
         secret = canaries.make("☕")
         seen = judged.perform(Type(secret, paste=True))
         assert seen.pasted
         traces.note(seen)
-        assert desktop.get_clipboard() == before
+        assert desktop.clipboard.read() == before
     judged.perform(deskhand.KeyPress("ctrl+s"))
     assert canaries.found_in(file.read_bytes()) == [0, 1]
     assert canaries.found_in(traces.text.getvalue()) == []

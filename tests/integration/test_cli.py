@@ -510,7 +510,7 @@ def test_errors_that_a_desktop_tells(shell: Shell, up: dict[str, Any]) -> None:
 
 def test_a_command_in_a_shell(shell: Shell, up: dict[str, Any]) -> None:
     refused = shell.run("shell", "true")
-    assert (refused.returncode, b'where="host"' in refused.stderr) == (1, True)
+    assert (refused.returncode, b"--host" in refused.stderr) == (1, True)
     result = shell.run("shell", "--host", "-", given='printf "out\\033[1m $DISPLAY"; echo err >&2; exit 3')
     assert (result.returncode, result.stdout, result.stderr) == (3, f"out\x1b[1m {up['display']}".encode(), b"err\n")
     told = json.loads(shell.run("shell", "--json", "--host", "--timeout", "0.2", "echo begun; sleep inf").stdout)

@@ -43,7 +43,7 @@ def first_line(app: App) -> tuple[int, int]:
     # The first change also marks the title or a tab as changed.
     app.desktop.perform(Type("x"), KeyPress(["BackSpace"]))
     seen = app.desktop.perform(Type(LINE))
-    inside = next(window.rect for window in app.desktop.windows() if window.id == app.window.id)
+    inside = next(window.rect for window in app.desktop.windows.list() if window.id == app.window.id)
     line = max((rect for rect in seen.rects if rect.within(inside)), key=lambda rect: rect.width)
     return line.x + 12, line.y + line.height // 2
 

@@ -45,26 +45,26 @@ def chromium(desktop: deskhand.Desktop, home: Path, url: str, title: str) -> des
     flags += ["--no-sandbox"] if os.getuid() == 0 else []
     argv = ["chromium", *flags, f"--user-data-dir={home}/chromium", "--start-maximized", url]
     program = desktop.start(argv, timeout=60)
-    until(desktop, lambda: any(window.title.startswith(title) for window in desktop.windows()))
+    until(desktop, lambda: any(window.title.startswith(title) for window in desktop.windows.list()))
     desktop.perform(settle=deskhand.Settle(quiet=0.5, reaction=0.5, timeout=PATIENCE))
     return program
 
 
 def test_windows_come_up_get_the_keyboard_and_close(desktop: deskhand.Desktop) -> None:
-    assert desktop.windows() == []
+    assert desktop.windows.list() == []
     xterm = desktop.start("xterm").window
     mousepad = desktop.start("mousepad").window
     assert xterm is not None
     assert mousepad is not None
-    assert [w.class_name for w in desktop.windows()] == ["XTerm", "Mousepad"]
-    assert [w.active for w in desktop.windows()] == [False, True]
-    desktop.activate(xterm)
-    assert next(w for w in desktop.windows() if w.active).id == xterm.id
-    assert desktop.windows()[-1].id == xterm.id, "the active window is on top"
-    assert desktop.close_window(xterm)
-    assert [w.class_name for w in desktop.windows()] == ["Mousepad"]
+    assert [w.class_name for w in desktop.windows.list()] == ["XTerm", "Mousepad"]
+    assert [w.active for w in desktop.windows.list()] == [False, True]
+    desktop.windows.activate(xterm)
+    assert next(w for w in desktop.windows.list() if w.active).id == xterm.id
+    assert desktop.windows.list()[-1].id == xterm.id, "the active window is on top"
+    assert desktop.windows.close(xterm)
+    assert [w.class_name for w in desktop.windows.list()] == ["Mousepad"]
     with pytest.raises(ActionError, match="no window"):
-        desktop.activate(xterm)
+        desktop.windows.activate(xterm)
 
 
 def test_alt_tab_goes_to_the_other_window_and_back(desktop: deskhand.Desktop) -> None:
@@ -72,7 +72,7 @@ def test_alt_tab_goes_to_the_other_window_and_back(desktop: deskhand.Desktop) ->
         desktop.start(["xterm", "-T", name])
 
     def active() -> str:
-        return next((window.title for window in desktop.windows() if window.active), "none")
+        return next((window.title for window in desktop.windows.list() if window.active), "none")
 
     # One chord, as an agent sends it: Alt is up again before a window manager could look whether it is held.
     for wanted in ("first", "second", "first"):
@@ -85,7 +85,7 @@ def test_a_window_that_asks_before_it_closes_is_still_there(desktop: deskhand.De
     window = desktop.start("mousepad").window
     assert window is not None
     desktop.perform(Type("unsaved"))
-    assert not desktop.close_window(window, timeout=1.0)
+    assert not desktop.windows.close(window, timeout=1.0)
 
 
 def test_programs_that_do_not_come_up_say_why(desktop: deskhand.Desktop) -> None:
@@ -119,25 +119,25 @@ def test_a_program_ignores_no_signal_that_its_guard_does(desktop: deskhand.Deskt
 
 
 def test_the_clipboard_both_ways(desktop: deskhand.Desktop, x_environment: dict[str, str]) -> None:
-    assert desktop.clipboard is None
-    desktop.clipboard = "naïve ☕ 你好\nline"
+    assert desktop.clipboard.read() is None
+    desktop.clipboard.write("naïve ☕ 你好\nline")
     xclip = ["xclip", "-selection", "clipboard"]
     read = subprocess.run([*xclip, "-o"], env=x_environment, capture_output=True, check=True, timeout=PATIENCE)
     assert read.stdout.decode() == "naïve ☕ 你好\nline"
     subprocess.run([*xclip, "-i"], input="Привет".encode(), env=x_environment, check=True, timeout=PATIENCE)
     # It goes to the background before it owns the selection.
-    until(desktop, lambda: desktop.clipboard == "Привет")
-    assert desktop.clipboard == "Привет"
+    until(desktop, lambda: desktop.clipboard.read() == "Привет")
+    assert desktop.clipboard.read() == "Привет"
 
 
 def test_pasting_says_so_and_gives_the_clipboard_back(desktop: deskhand.Desktop, tmp_path: Path) -> None:
     file = tmp_path / "note.txt"
     file.write_text("")
     desktop.start(["mousepad", str(file)])
-    desktop.clipboard = "mine"
+    desktop.clipboard.write("mine")
     seen = desktop.perform(Type("naïve ☕ 你好 " * 20, paste=True), KeyPress("ctrl+s"))
     assert seen.pasted
-    assert desktop.clipboard == "mine"
+    assert desktop.clipboard.read() == "mine"
     assert file.read_text().rstrip("\n") == "naïve ☕ 你好 " * 20
 
 
@@ -196,22 +196,22 @@ def test_a_smooth_scroll_has_ended_when_it_returns(desktop: deskhand.Desktop, ho
 
 def test_a_desktop_without_a_window_manager(launch: Callable[..., deskhand.Desktop]) -> None:
     desktop = launch(size=(600, 400), window_manager=None)
-    assert desktop.windows() == []
+    assert desktop.windows.list() == []
     for title, place in {"left": "40x10+0+0", "right": "40x10+100+50"}.items():
         program = desktop.start(["xterm", "-T", title, "-geometry", place])
         assert program.window.title == title
-    assert [window.title for window in desktop.windows()] == ["left", "right"]
-    left, right = desktop.windows()
+    assert [window.title for window in desktop.windows.list()] == ["left", "right"]
+    left, right = desktop.windows.list()
     assert (left.class_name, left.rect[:2], right.rect[:2]) == ("XTerm", (1, 1), (101, 51))
     for window in (left, right, left):
-        desktop.activate(window)
-        assert [(w.id, w.active) for w in desktop.windows()][-1] == (window.id, True), "on top, with the keyboard"
+        desktop.windows.activate(window)
+        assert [(w.id, w.active) for w in desktop.windows.list()][-1] == (window.id, True), "on top, with the keyboard"
     desktop.perform(Type("exit\n"))
-    until(desktop, lambda: len(desktop.windows()) == 1)
-    assert desktop.close_window(right)
-    assert desktop.windows() == []
+    until(desktop, lambda: len(desktop.windows.list()) == 1)
+    assert desktop.windows.close(right)
+    assert desktop.windows.list() == []
     with pytest.raises(ActionError, match="no window"):
-        desktop.activate(right)
+        desktop.windows.activate(right)
 
 
 def test_a_named_desktop_is_found_by_its_name(launch: Callable[..., deskhand.Desktop]) -> None:

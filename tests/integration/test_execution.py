@@ -54,7 +54,7 @@ def test_input_that_failed_is_not_repeated(desktop: Desktop, received: Path) -> 
     typed, never, seen = type_("c1", text, timeout=5, max_retries=3), type_("c2", "never"), _look("c3")
     asyncio.run(executor.execute([typed, never, seen]))
     assert [call.status for call in (typed, never, seen)] == [FAILURE, CANCELLED, SUCCESS]
-    assert (typed.retry_count, desktop.held) == (0, ())
+    assert (typed.retry_count, desktop.pressed) == (0, ())
     assert "look before going on" in (typed.error or "")
     # The same call again is answered, and not made.
     (again,) = asyncio.run(executor.execute([type_("c1", text, timeout=5, max_retries=3)]))

@@ -31,27 +31,27 @@ def started(desktop: deskhand.Desktop, command: Any, **options: Any) -> Any:
     """Whether a program's window came up, which is closed again by its number."""
     program = desktop.start(command, **options)
     assert program.window is not None
-    return desktop.close_window(program.window.id, timeout=30), desktop.windows()
+    return desktop.windows.close(program.window.id, timeout=30), desktop.windows.list()
 
 
 def windowed(desktop: deskhand.Desktop, use: Callable[[Any], Any]) -> Any:
     """Give a window the keyboard and close it, by what `use` makes of it."""
     window = desktop.start(XTERM).window
     assert window is not None
-    desktop.activate(use(window), timeout=30)
-    return desktop.close_window(use(window), timeout=30)
+    desktop.windows.activate(use(window), timeout=30)
+    return desktop.windows.close(use(window), timeout=30)
 
 
 def in_shell(desktop: deskhand.Desktop, **options: Any) -> Any:
-    with desktop.open_shell(where="host", **options) as shell:
+    with desktop.host.open_shell(**options) as shell:
         return shell.run("pwd; echo $A").stdout, shell.run("echo $A", env={"A": "b"}, cwd="/usr").stdout
 
 
 def pasted(desktop: deskhand.Desktop, text: str) -> Any:
-    desktop.set_clipboard(text)
-    seen = desktop.get_clipboard()
-    desktop.clipboard = text
-    return seen, desktop.clipboard
+    desktop.clipboard.write(text)
+    seen = desktop.clipboard.read()
+    desktop.clipboard.write(text)
+    return seen, desktop.clipboard.read()
 
 
 def resized(desktop: deskhand.Desktop, size: Any) -> Any:
@@ -68,8 +68,8 @@ TAKEN: dict[str, Callable[[deskhand.Desktop], Any]] = {
     "start, env and cwd": lambda desktop: started(desktop, XTERM, env={"A": Path("/")}, cwd=Path("/"), timeout=60),
     "windows, by themselves": lambda desktop: windowed(desktop, lambda window: window),
     "windows, by number": lambda desktop: windowed(desktop, lambda window: window.id),
-    "shell": lambda desktop: desktop.shell("pwd; echo $A", where="host", cwd=Path("/"), env={"A": Path("/a")}).stdout,
-    "shell, as text": lambda desktop: desktop.shell("pwd; echo $A", where="host", cwd="/", env={"A": "a"}).stdout,
+    "shell": lambda desktop: desktop.host.run("pwd; echo $A", cwd=Path("/"), env={"A": Path("/a")}).stdout,
+    "shell, as text": lambda desktop: desktop.host.run("pwd; echo $A", cwd="/", env={"A": "a"}).stdout,
     "open_shell": lambda desktop: in_shell(desktop, cwd=Path("/"), env={"A": Path("/a")}),
     "open_shell, as text": lambda desktop: in_shell(desktop, cwd="/", env={"A": "a"}, timeout=60, limit=1000),
     "clipboard": lambda desktop: pasted(desktop, "naïve ☕\n"),
@@ -84,9 +84,9 @@ TAKEN: dict[str, Callable[[deskhand.Desktop], Any]] = {
     "resize, a pair": lambda desktop: resized(desktop, (640, 480)),
     "resize, a list": lambda desktop: resized(desktop, [800, 600]),
     "resize, a size": lambda desktop: resized(desktop, Size(800, 600)),
-    "probe": lambda desktop: desktop.probe(timeout=30).ok,
+    "probe": lambda desktop: desktop.health(timeout=30).ok,
     "operate": lambda desktop: desktop.operate(Operation("navigate", "https://example.org"), lambda: "done"),
-    "release_all": lambda desktop: desktop.release_all(),
+    "release_all": lambda desktop: desktop.release(),
 }
 
 

@@ -45,7 +45,7 @@ def test_every_command_is_judged_where_it_runs(desktop: deskhand.Desktop, tmp_pa
     kept = tmp_path / "kept"
     kept.touch()
     judged = desktop.also(Guard(policy=policy))
-    with judged.open_shell(where="host", cwd=str(tmp_path), env={"A": "1"}) as shell:
+    with judged.host.open_shell(cwd=str(tmp_path), env={"A": "1"}) as shell:
         assert shell.run("cd /; echo $A").stdout == "1\n"
         assert shell.run("pwd").stdout == "/\n"
         with pytest.raises(PolicyDenied, match="no rm"):
@@ -58,19 +58,19 @@ def test_every_command_is_judged_where_it_runs(desktop: deskhand.Desktop, tmp_pa
     expected = Operation("host_shell", "pwd", cwd=str(tmp_path), env=(("A", "1"),))
     assert (expected, "shell") in policy.asked
     with pytest.raises(PolicyDenied, match="no rm"):
-        judged.shell(f"rm {kept}", where="host")
-    assert judged.shell("echo $0", where="host").exit_code == 0
+        judged.host.run(f"rm {kept}")
+    assert judged.host.run("echo $0").exit_code == 0
     assert kept.exists()
 
 
 def test_without_somebody_to_ask_nothing_runs(desktop: deskhand.Desktop) -> None:
-    with desktop.also(Guard()).open_shell(where="host") as shell, pytest.raises(PolicyDenied):
+    with desktop.also(Guard()).host.open_shell() as shell, pytest.raises(PolicyDenied):
         shell.run("true")
 
 
 def test_a_stop_ends_the_command_under_way(desktop: deskhand.Desktop, tmp_path: Path) -> None:
     judged = desktop.also(Guard(policy=NoRm()))
-    with judged.open_shell(where="host") as shell:
+    with judged.host.open_shell() as shell:
         begun = tmp_path / "begun"
         stopper = threading.Thread(target=lambda: (_until(begun), judged.stop("enough")))
         stopper.start()
@@ -83,7 +83,7 @@ def test_a_stop_ends_the_command_under_way(desktop: deskhand.Desktop, tmp_path: 
         with pytest.raises(PolicyDenied, match="enough"):
             shell.run("true")
     with pytest.raises(PolicyDenied, match="enough"):
-        judged.open_shell(where="host")
+        judged.host.open_shell()
 
 
 def test_a_stop_ends_the_command_of_a_call_of_its_own(desktop: deskhand.Desktop, tmp_path: Path, mark: str) -> None:
@@ -92,7 +92,7 @@ def test_a_stop_ends_the_command_of_a_call_of_its_own(desktop: deskhand.Desktop,
     ended: list[object] = []
 
     def work() -> None:
-        ended.append(judged.shell(f"touch {begun}; sleep 1000", where="host", env={MARK: mark}).outcome)
+        ended.append(judged.host.run(f"touch {begun}; sleep 1000", env={MARK: mark}).outcome)
 
     worker = threading.Thread(target=work)
     worker.start()
@@ -105,15 +105,15 @@ def test_a_stop_ends_the_command_of_a_call_of_its_own(desktop: deskhand.Desktop,
 
 
 def _of_a_desktop(judged: AsyncDesktop, command: str, env: dict[str, str]) -> Awaitable[object]:
-    return judged.shell(command, where="host", env=env)
+    return judged.host.run(command, env=env)
 
 
 def _within_code_of_ones_own(judged: AsyncDesktop, command: str, env: dict[str, str]) -> Awaitable[object]:
-    return judged.run(lambda inner: inner.shell(command, where="host", env=env))
+    return judged.run(lambda inner: inner.host.run(command, env=env))
 
 
 def _of_a_seat(judged: AsyncDesktop, command: str, env: dict[str, str]) -> Awaitable[object]:
-    return AsyncSeat(judged).run(lambda seat: seat.desktop.shell(command, where="host", env=env))
+    return AsyncSeat(judged).run(lambda seat: seat.desktop.host.run(command, env=env))
 
 
 @pytest.mark.parametrize("call", [_of_a_desktop, _within_code_of_ones_own, _of_a_seat])
@@ -127,7 +127,7 @@ def test_a_cancelled_call_ends_its_command_and_no_other(
 
     async def main() -> str:
         judged = AsyncDesktop(desktop.also(Guard(policy=NoRm())))
-        async with await judged.open_shell(where="host", cwd=str(tmp_path)) as shell:
+        async with await judged.host.open_shell(cwd=str(tmp_path)) as shell:
             other = asyncio.create_task(shell.run("touch other; read line < go; echo $line"))
             # It answers to no signal that can be answered, and so does what it has started.
             command = "trap '' TERM INT HUP; setsid sleep 1000 & touch begun; sleep 1000"
@@ -151,7 +151,7 @@ def test_a_cancelled_task_ends_its_command(desktop: deskhand.Desktop, tmp_path: 
 
     async def main() -> str:
         judged = AsyncDesktop(desktop.also(Guard(policy=NoRm())))
-        async with await judged.open_shell(where="host") as shell:
+        async with await judged.host.open_shell() as shell:
             task = asyncio.create_task(shell.run(f"touch {begun}; sleep 1000"))
             await asyncio.to_thread(_until, begun)
             task.cancel()

@@ -24,7 +24,7 @@ with deskhand.launch() as desktop:
     desktop.start("mousepad")
     desktop.perform(LeftClick((640, 400)), Type("naïve ☕ text 你好"), KeyPress(["ctrl", "a"]))
     desktop.perform(KeyPress(["ctrl", "c"]))
-    print(desktop.clipboard)
+    print(desktop.clipboard.read())
 """
 
 
@@ -50,13 +50,13 @@ def test_nothing_leads_to_the_users_keys(home: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
     with deskhand.launch() as desktop:
-        assert desktop.home is not None
-        assert ask(desktop, "sh", "-c", "echo ~; echo $SSH_AUTH_SOCK") == f"{desktop.home}\n\n"
-        assert not (Path(desktop.home) / ".ssh").exists()
+        assert desktop.host.home is not None
+        assert ask(desktop, "sh", "-c", "echo ~; echo $SSH_AUTH_SOCK") == f"{desktop.host.home}\n\n"
+        assert not (Path(desktop.host.home) / ".ssh").exists()
         ping = ["dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", "/", "a.b.c"]
         answer = subprocess.run(ping, env=desktop._core.environment, capture_output=True, text=True, check=False)
         assert "ChildExited" in answer.stderr
-    assert not Path(desktop.home).exists()
+    assert not Path(desktop.host.home).exists()
     with deskhand.launch(home=False) as desktop:
         assert ask(desktop, "sh", "-c", "echo ~; echo $SSH_AUTH_SOCK") == f"{home}\n/run/agent\n"
 
@@ -72,9 +72,9 @@ def test_installed_fonts_and_themes_are_seen(home: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(data))
     with deskhand.launch() as desktop:
-        assert desktop.home is not None
+        assert desktop.host.home is not None
         listed = {line.partition(":")[0] for line in ask(desktop, "fc-list").splitlines()}
-        shown = Path(desktop.home)
+        shown = Path(desktop.host.home)
         assert {str(shown / ".fonts" / "own.ttf"), str(shown / ".local/share/fonts/shared.ttf")} <= listed
         assert (shown / ".themes" / "Mine").is_dir()
     assert not shown.exists()
@@ -91,7 +91,7 @@ def test_what_the_session_bus_starts_is_on_the_desktop(tmp_path: Path) -> None:
     (services / "own.service").write_text(f"[D-BUS Service]\nName=org.example.Own\nExec={command}\n")
     with deskhand.launch(home=template) as desktop:
         ask(desktop, "dbus-send", "--session", "--print-reply", "--dest=org.example.Own", "/", "a.b.c")
-        assert said.read_text() == f"{desktop.display} {desktop.home} {desktop.xauthority}\n"
+        assert said.read_text() == f"{desktop.display} {desktop.host.home} {desktop.xauthority}\n"
 
 
 def test_a_dirty_template_is_copied_but_for_what_is_no_file(tmp_path: Path) -> None:

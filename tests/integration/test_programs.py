@@ -26,7 +26,7 @@ def strangers(desktop: deskhand.Desktop) -> Iterator[Callable[[str], None]]:
     def stranger(title: str) -> None:
         opened.append(subprocess.Popen([need("xterm", "xterm"), "-T", title], env=x_environment(desktop)))
         with deskhand.connect(f"x11:{desktop.display}", view_only=True, xauthority=desktop.xauthority) as looking:
-            until(lambda: any(window.title == title for window in looking.windows()), 30, "the stranger's window")
+            until(lambda: any(window.title == title for window in looking.windows.list()), 30, "the stranger's window")
 
     yield stranger
     for process in opened:
@@ -82,7 +82,10 @@ def test_a_program_that_hands_over_to_one_that_runs(desktop: deskhand.Desktop, t
 
 
 def test_a_command_without_a_window_is_told_soon(desktop: deskhand.Desktop) -> None:
-    with pytest.raises(LaunchFailed, match=r"ended with status 0 and showed no window; Desktop\.shell runs commands"):
+    with pytest.raises(
+        LaunchFailed,
+        match=r"ended with status 0 and showed no window; desktop\.host\.run and desktop\.machine",
+    ):
         desktop.start("ls /", timeout=300)
 
 
@@ -92,9 +95,9 @@ def test_a_minimized_window_is_told(desktop: deskhand.Desktop) -> None:
     subprocess.run(
         [need("xdotool", "xdotool"), "windowminimize", str(window.id)], env=x_environment(desktop), check=True
     )
-    until(lambda: [w.minimized for w in desktop.windows()] == [True], 30, "the window to be minimised")
-    desktop.activate(window)
-    until(lambda: [w.minimized for w in desktop.windows()] == [False], 30, "the window to be back")
+    until(lambda: [w.minimized for w in desktop.windows.list()] == [True], 30, "the window to be minimised")
+    desktop.windows.activate(window)
+    until(lambda: [w.minimized for w in desktop.windows.list()] == [False], 30, "the window to be back")
 
 
 def test_many_windows_are_told_of(desktop: deskhand.Desktop) -> None:
@@ -115,8 +118,8 @@ input()
         stdin=subprocess.PIPE,
         env={**x_environment(desktop), "PYTHONPATH": os.pathsep.join(__import__("sys").path)},
     ) as client:
-        until(lambda: len(desktop.windows()) == 100, 60, "a hundred windows")
-        windows = desktop.windows()
+        until(lambda: len(desktop.windows.list()) == 100, 60, "a hundred windows")
+        windows = desktop.windows.list()
         assert {window.title for window in windows} == {f"window {number}" for number in range(100)}
         assert {window.pid for window in windows} == {client.pid}
         client.communicate(b"\n")
@@ -148,12 +151,12 @@ def test_wrong_arguments_are_told_and_change_nothing(desktop: deskhand.Desktop) 
     for what, (arguments, options) in WRONG.items():
         with pytest.raises(ActionError, match=r"^start: |^deskhand: start: |start:"):
             desktop.start(*arguments, **options)  # type: ignore[arg-type] # wrong on purpose
-        assert desktop.windows() == [], what
-    for options in ({"env": {"A": 1}}, {"cwd": 5}, {"where": ["host"]}, {"where": "here"}, {"env": 5}):
-        with pytest.raises(ActionError, match="shell"):
-            desktop.shell("true", **{"where": "host", **options})  # type: ignore[arg-type] # wrong on purpose
+        assert desktop.windows.list() == [], what
+    for options in ({"env": {"A": 1}}, {"cwd": 5}, {"env": 5}):
+        with pytest.raises(ActionError, match=r"host\.run"):
+            desktop.host.run("true", **options)  # type: ignore[arg-type] # wrong on purpose
         with pytest.raises(ActionError, match="open_shell"):
-            desktop.open_shell(**{"where": "host", **options})  # type: ignore[arg-type] # wrong on purpose
+            desktop.host.open_shell(**options)  # type: ignore[arg-type] # wrong on purpose
     with pytest.raises(ActionError, match="launch: env"):
         deskhand.launch(env={"A": 1})  # type: ignore[dict-item] # wrong on purpose
     assert desktop.start("xterm").window.class_name == "XTerm"
@@ -164,7 +167,7 @@ def test_paths_are_taken(desktop: deskhand.Desktop, tmp_path: Path) -> None:
     assert program.window.title == "path"
     assert Path(f"/proc/{program.pid}/cwd").readlink() == tmp_path
     assert f"HERE={tmp_path}".encode() in Path(f"/proc/{program.pid}/environ").read_bytes().split(b"\0")
-    assert desktop.shell("pwd", where="host", cwd=tmp_path).stdout == f"{tmp_path}\n"
+    assert desktop.host.run("pwd", cwd=tmp_path).stdout == f"{tmp_path}\n"
 
 
 def test_a_directory_that_is_not_there_is_what_is_blamed(desktop: deskhand.Desktop) -> None:

@@ -292,7 +292,7 @@ def test_a_program_that_a_hot_key_starts_is_waited_for(desktop: deskhand.Desktop
             for count in range(2, 5):
                 seen = desktop.perform(KeyPress(("alt+Return",)))
                 assert (seen.settled, seen.reason) == (True, Reason.QUIET)
-                assert len(desktop.windows()) == count
+                assert len(desktop.windows.list()) == count
         finally:
             launcher.kill()
 
@@ -324,7 +324,7 @@ def test_a_dialog_that_closes_on_its_key_is_not_waited_for(desktop: deskhand.Des
     desktop.start("mousepad")
     opened = desktop.perform(Type("x"), KeyPress(("ctrl+q",)))
     assert opened.changed
-    assert any(window.title != "" and "Save" in window.title for window in desktop.windows())
+    assert any(window.title != "" and "Save" in window.title for window in desktop.windows.list())
     closed = desktop.perform(KeyPress(("Escape",)))
     assert (closed.settled, closed.changed) == (True, True)
-    assert not any("Save" in window.title for window in desktop.windows())
+    assert not any("Save" in window.title for window in desktop.windows.list())

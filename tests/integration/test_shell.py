@@ -18,7 +18,8 @@ import pytest
 import deskhand
 from deskhand import AsyncDesktop
 from deskhand.backends.memory import MemoryBackend
-from faults.helpers import MARK, Bounds, driver, marked, until, within
+from deskhand.desktop.desktop import hand_over
+from faults.helpers import MARK, driver, marked, until, within
 from faults.scale import CHILDREN, FLOOD
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def mark() -> str:
 @pytest.fixture
 def shell(desktop: deskhand.Desktop, mark: str) -> Iterator[deskhand.Shell]:
     """A shell here; nothing of it is left after the test."""
-    with desktop.open_shell(where="host", env={MARK: mark}, timeout=60) as shell:
+    with desktop.host.open_shell(env={MARK: mark}, timeout=60) as shell:
         yield shell
     assert marked(mark) == {}
 
@@ -225,7 +226,7 @@ def test_jobs_in_the_background_neither_hold_it_up_nor_are_held_up(shell: deskha
 
 
 def test_of_much_output_the_beginning_and_the_end_are_kept(desktop: deskhand.Desktop) -> None:
-    result = desktop.shell("seq 1000000; seq 1000000 >&2", where="host", limit=1000)
+    result = desktop.host.run("seq 1000000; seq 1000000 >&2", limit=1000)
     for text in (result.stdout, result.stderr):
         head, missing, tail = text.split("\n[... ")[0], text.split("[... ")[1].split(" ")[0], text.split("...]\n")[1]
         assert head.startswith("1\n2\n")
@@ -244,7 +245,7 @@ def memory(key):
     status = open("/proc/self/status").read().split(key)[1]
     return int(status.split()[0]) << 10
 with deskhand.launch(size=(50, 50), window_manager=None) as desktop:
-    with desktop.open_shell(where="host", limit={limit}) as shell:
+    with desktop.host.open_shell(limit={limit}) as shell:
         shell.run("echo warm; head -c 1000000 /dev/zero")
         open("/proc/self/clear_refs", "w").write("5")
         before = memory("VmRSS:")
@@ -315,15 +316,15 @@ def test_interrupt_ends_the_command(shell: deskhand.Shell, mark: str, seconds: s
 def test_a_cancelled_task_ends_its_command(desktop: deskhand.Desktop, mark: str, seconds: str) -> None:
     async def run() -> None:
         asynchronous = AsyncDesktop(desktop)
-        async with await asynchronous.open_shell(where="host", env={MARK: mark}) as shell:
+        async with await asynchronous.host.open_shell(env={MARK: mark}) as shell:
             assert (await shell.run("echo on; state=lost")).stdout == "on\n"
             for call in (
                 lambda: shell.run(MESS.format(n=seconds)),
-                lambda: asynchronous.shell(MESS.format(n=seconds), where="host", env={MARK: mark}),
-                lambda: asynchronous.open_shell(where="host", env={MARK: mark}),
+                lambda: asynchronous.host.run(MESS.format(n=seconds), env={MARK: mark}),
+                lambda: asynchronous.host.open_shell(env={MARK: mark}),
             ):
                 task = asyncio.create_task(call())  # type: ignore[arg-type, var-annotated] # of several types
-                await asyncio.sleep(0.01 if "open" in call.__code__.co_names[0] else 0.3)
+                await asyncio.sleep(0.01 if "open_shell" in call.__code__.co_names else 0.3)
                 task.cancel()
                 with within(GONE, "a cancellation"), pytest.raises(asyncio.CancelledError):
                     await task
@@ -337,7 +338,7 @@ def test_a_cancelled_task_ends_its_command(desktop: deskhand.Desktop, mark: str,
 
 
 def test_closing_ends_everything(desktop: deskhand.Desktop, mark: str, seconds: str) -> None:
-    shell = desktop.open_shell(where="host", env={MARK: mark})
+    shell = desktop.host.open_shell(env={MARK: mark})
     shell.run(f"(setsid sleep {seconds} &); (env -i setsid sleep {seconds} &)")
     running = threading.Thread(target=shell.run, args=(MESS.format(n=seconds),))
     running.start()
@@ -356,22 +357,22 @@ def test_closing_ends_everything(desktop: deskhand.Desktop, mark: str, seconds: 
 
 def test_an_exception_and_the_desktops_own_end(mark: str, seconds: str) -> None:
     with deskhand.launch(size=(50, 50), window_manager=None) as desktop:
-        with contextlib.suppress(ZeroDivisionError), desktop.open_shell(where="host", env={MARK: mark}) as shell:
+        with contextlib.suppress(ZeroDivisionError), desktop.host.open_shell(env={MARK: mark}) as shell:
             shell.run(f"(env -i setsid sleep {seconds} &)")
             raise ZeroDivisionError
         assert sleepers(seconds) == []
-        kept = desktop.open_shell(where="host", env={MARK: mark})
+        kept = desktop.host.open_shell(env={MARK: mark})
         kept.run(f"(env -i setsid sleep {seconds} &)")
-        renewed = desktop.renew()
+        renewed = desktop.reset()
         assert sleepers(seconds) == []
         assert not kept.alive
-        kept = renewed.open_shell(where="host", env={MARK: mark})
+        kept = renewed.host.open_shell(env={MARK: mark})
         kept.run(f"(env -i setsid sleep {seconds} &)")
-        other = renewed.hand_over()
+        other = hand_over(renewed)
         assert not kept.alive
         with pytest.raises(deskhand.BackendError, match="closed"):
-            renewed.open_shell(where="host")
-        kept = other.open_shell(where="host", env={MARK: mark})
+            renewed.host.open_shell()
+        kept = other.host.open_shell(env={MARK: mark})
         kept.run(f"(env -i setsid sleep {seconds} &)")
         other.close()
         assert not kept.alive
@@ -384,7 +385,7 @@ def test_a_killed_driver_leaves_nothing(mark: str, seconds: str, number: int) ->
     """SIGKILL, and Ctrl-C in the middle of a command."""
     mess = MESS.format(n=seconds)
     code = f"""
-with deskhand.launch(size=(50, 50), window_manager=None) as desktop, desktop.open_shell(where="host") as shell:
+with deskhand.launch(size=(50, 50), window_manager=None) as desktop, desktop.host.open_shell() as shell:
     say(pid=os.getpid())
     try:
         shell.run({mess!r})
@@ -422,7 +423,7 @@ with deskhand.launch(size=(50, 50), window_manager=None) as desktop, desktop.ope
 )
 def test_a_trap_on_exit_runs(desktop: deskhand.Desktop, command: str, said: str, code: int) -> None:
     """As with `bash -c`."""
-    result = desktop.shell(command, where="host")
+    result = desktop.host.run(command)
     assert (result.stdout, result.exit_code, result.stderr) == (said, code, "")
     bash = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (bash.stdout, bash.returncode) == (said, code)
@@ -440,7 +441,7 @@ def test_a_trap_on_exit_runs_when_the_session_ends(shell: deskhand.Shell, tmp_pa
 
 def test_a_trap_on_exit_that_hangs_does_not_hold_the_end_up(shell: deskhand.Shell, mark: str) -> None:
     shell.run("trap 'sleep 600' EXIT")
-    with Bounds(5):
+    with within(5, "closing"):
         shell.close()
     assert marked(mark) == {}
 
@@ -462,17 +463,15 @@ def test_a_function_that_cannot_be_removed_ends_the_session_and_says_so(shell: d
 
 
 def test_it_runs_here_only_when_that_is_said(desktop: deskhand.Desktop) -> None:
-    for call in (lambda: desktop.shell("true"), desktop.open_shell):
-        with pytest.raises(deskhand.UnsupportedAction, match=r'launch\("docker"\).*where="host"'):
+    for call in (lambda: desktop.machine.run("true"), lambda: desktop.machine.open_shell(cwd="/")):
+        with pytest.raises(deskhand.UnsupportedAction, match=r'launch\("docker"\).*desktop\.host'):
             call()
-    with pytest.raises(deskhand.ActionError, match="where"):
-        desktop.open_shell(where="elsewhere")  # type: ignore[arg-type] # the mistake is the test
     assert desktop.display is not None
     with (
         deskhand.connect(f"x11:{desktop.display}", xauthority=desktop.xauthority, view_only=True) as watcher,
         pytest.raises(deskhand.UnsupportedAction, match="view_only"),
     ):
-        watcher.shell("true", where="host")
+        watcher.host.run("true")
 
 
 def test_bad_input_does_nothing(shell: deskhand.Shell, desktop: deskhand.Desktop) -> None:
@@ -484,9 +483,9 @@ def test_bad_input_does_nothing(shell: deskhand.Shell, desktop: deskhand.Desktop
             shell.run("true", timeout=timeout)  # type: ignore[arg-type]
     for limit in (0, -5, 1.5, True):
         with pytest.raises(deskhand.ActionError):
-            desktop.open_shell(where="host", limit=limit)  # type: ignore[arg-type]
+            desktop.host.open_shell(limit=limit)  # type: ignore[arg-type]
     with pytest.raises(deskhand.ShellError, match="No such file"):
-        desktop.open_shell(where="host", cwd="/no/such/place")
+        desktop.host.open_shell(cwd="/no/such/place")
     assert shell.run("echo on").stdout == "on\n"
 
 
@@ -494,7 +493,7 @@ def test_it_sees_only_what_is_listed(desktop: deskhand.Desktop, monkeypatch: pyt
     monkeypatch.setenv("SOME_API_KEY", "secret")
     monkeypatch.setenv("BASH_ENV", "/dev/null")
     monkeypatch.setenv("LD_PRELOAD", "")
-    result = desktop.shell('env; echo "at $PWD"', where="host", env={"EXTRA": "given"})
+    result = desktop.host.run('env; echo "at $PWD"', env={"EXTRA": "given"})
     names = {line.partition("=")[0]: line.partition("=")[2] for line in result.stdout.splitlines()}
     assert names["DISPLAY"] == desktop.display
     assert names["XAUTHORITY"] == str(desktop.xauthority)
@@ -504,7 +503,7 @@ def test_it_sees_only_what_is_listed(desktop: deskhand.Desktop, monkeypatch: pyt
     # Of a desktop that has none, a command must not get the display that we happen to be on.
     monkeypatch.setenv("DISPLAY", ":0")
     with deskhand.Desktop(MemoryBackend()) as elsewhere:
-        assert elsewhere.shell('echo "${DISPLAY-none}"', where="host").stdout == "none\n"
+        assert elsewhere.host.run('echo "${DISPLAY-none}"').stdout == "none\n"
 
 
 def test_a_command_is_nowhere_to_be_seen(shell: deskhand.Shell, desktop: deskhand.Desktop) -> None:
@@ -512,7 +511,7 @@ def test_a_command_is_nowhere_to_be_seen(shell: deskhand.Shell, desktop: deskhan
     canary = f"canary{uuid.uuid4().hex}"
     # The one who looks says it otherwise. The last command is not the last, or bash would become it.
     look = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c "
-    for run in (shell.run, lambda command: desktop.shell(command, where="host")):
+    for run in (shell.run, desktop.host.run):
         result = run(f"set -a; secret={canary}; unset secret; {look}{canary[:20]}[{canary[20]}]; {look}-v ^$; :")
         found, seen = result.stdout.split()
         assert int(found) == 0

@@ -43,10 +43,10 @@ def _governed(desktop: Desktop) -> Desktop:
 
 
 KINDS: dict[str, Callable[[Desktop], Any]] = {
-    "session": lambda desktop: desktop.open_shell(),
-    "async session": lambda desktop: AsyncShell(desktop.open_shell()),
-    "governed session": lambda desktop: _governed(desktop).open_shell(),
-    "async governed session": lambda desktop: AsyncShell(_governed(desktop).open_shell()),
+    "session": lambda desktop: desktop.machine.open_shell(),
+    "async session": lambda desktop: AsyncShell(desktop.machine.open_shell()),
+    "governed session": lambda desktop: _governed(desktop).machine.open_shell(),
+    "async governed session": lambda desktop: AsyncShell(_governed(desktop).machine.open_shell()),
     "desktop": lambda desktop: desktop,
     "seat": Seat,
     "async desktop": AsyncDesktop,

@@ -28,7 +28,7 @@ def observed(size: tuple[int, int] = SIZE) -> Iterator[tuple[deskhand.Desktop, O
 
 def at_rest(desktop: deskhand.Desktop, observer: Observer) -> None:
     """The pointer at (100, 100) and nothing pressed; what comes next is no second click of what was."""
-    desktop.release_all()
+    desktop.release()
     # A double click would else wait until an earlier one at its place is forgotten.
     desktop.perform(deskhand.RightClick((1, 1)), deskhand.Move((100, 100)), settle=False)
     observer.events()

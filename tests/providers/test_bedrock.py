@@ -97,7 +97,7 @@ def test_actions_by_converse_and_by_agents(
     text = {name: value if isinstance(value, str) else str(value) for name, value in given.items()}
     result = bedrock.run(desktop, function(**text), version=LATEST)["functionResult"]
     assert told(observer) == events
-    desktop.release_all()
+    desktop.release()
     if given["action"] == "cursor_position":
         assert result["responseBody"] == {"TEXT": {"body": "X=100,Y=100"}}
     else:

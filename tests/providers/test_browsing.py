@@ -53,7 +53,7 @@ def test_pages_are_opened_and_left_again(desktop: deskhand.Desktop, site: web.We
     browse(desktop, Browse("forward"))
     assert web.title(desktop, "/second").startswith("/second")
     assert site.asked[:2] == ["/first", "/second?q=%C3%A9"]
-    assert len(desktop.windows()) == 1
+    assert len(desktop.windows.list()) == 1
 
     # What was visited often is completed by the address bar, and must not be gone to.
     for _ in range(2):
@@ -67,14 +67,14 @@ def test_pages_are_opened_and_left_again(desktop: deskhand.Desktop, site: web.We
     assert web.title(desktop, "/again").startswith("/again")
     other = desktop.start([need("xterm", "xterm"), "-class", "Other", "-e", "cat"])
     assert other.window is not None
-    assert desktop.windows()[-1].class_name == "Other"
+    assert desktop.windows.list()[-1].class_name == "Other"
     browse(desktop, Browse("navigate", f"{site.root}/front"))
     assert web.title(desktop, "/front").startswith("/front")
-    desktop.activate(other.window)
+    desktop.windows.activate(other.window)
     browse(desktop, Browse("open"))
-    assert desktop.windows()[-1].class_name == "Chromium"
-    assert desktop.windows()[-1].active
-    assert len(desktop.windows()) == 2
+    assert desktop.windows.list()[-1].class_name == "Chromium"
+    assert desktop.windows.list()[-1].active
+    assert len(desktop.windows.list()) == 2
 
 
 def test_a_search_begins_where_one_can_search(
@@ -113,7 +113,12 @@ class _Elsewhere:
         self.started: list[list[str]] = []
         self.activated: list[Window] = []
 
-    def windows(self) -> list[Window]:
+    @property
+    def windows(self) -> _Elsewhere:
+        """Its windows' part is itself."""
+        return self
+
+    def list(self) -> list[Window]:
         if self._windows is None:
             raise UnsupportedAction("vnc", "windows", "only X11 tells about windows")
         return self._windows

@@ -210,14 +210,14 @@ def test_a_limit_is_a_number() -> None:
                 TextEditor(desktop, max_characters=most)  # type: ignore[arg-type] # on purpose
         for arguments in ((7, 1), ("/a", -1), ("/a", True), ("/a", 1.5)):
             with pytest.raises(ActionError, match="view_file: "):
-                desktop.view_file(arguments[0], limit=arguments[1])  # type: ignore[arg-type] # on purpose
+                desktop.machine.view_file(arguments[0], limit=arguments[1])  # type: ignore[arg-type] # on purpose
 
 
 def test_a_desktop_without_a_machine_says_so() -> None:
     with a_desktop(None) as desktop:
         answer = carry_out_edit(TextEditor(desktop), EditCall(command="view", path="/a"), provider="x")
     assert answer.failed
-    assert "view_file" in answer.text
+    assert "desktop.machine" in answer.text
 
 
 # --- texts ---

@@ -45,7 +45,7 @@ def there() -> Iterator[tuple[Desktop, Observer]]:
 def watched(there: tuple[Desktop, Observer]) -> tuple[Desktop, Observer]:
     """The desktop, and the observer, who has seen everything that came before."""
     desktop, observer = there
-    desktop.release_all()
+    desktop.release()
     observer.events()
     return there
 

@@ -59,7 +59,7 @@ def observer(desktop: deskhand.Desktop) -> Iterator[Observer]:
 @pytest.fixture
 def watched(desktop: deskhand.Desktop, observer: Observer) -> Observer:
     """The observer, who has seen everything that came before."""
-    desktop.release_all()
+    desktop.release()
     observer.events()
     return observer
 

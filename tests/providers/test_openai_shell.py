@@ -117,7 +117,7 @@ def test_after_a_timeout_no_more_is_run(shell: Any, machine: Machine) -> None:
 
 
 def test_what_earlier_jobs_wrote_is_told(desktop: Desktop, machine: Machine) -> None:
-    with desktop.open_shell() as shell:
+    with desktop.machine.open_shell() as shell:
         openai.run_shell(shell, shell_call("mkfifo go; (read < go; echo late; touch done) &"))
         (machine.home / "go").write_text("now\n")
         deadline = time.monotonic() + 60
@@ -233,7 +233,7 @@ def test_what_fails_in_between_is_told_after_what_was_done(desktop: Desktop) -> 
         def run(self, command: str, **options: Any) -> CommandResult:
             if error := self.errors.pop(0):
                 raise error
-            return desktop.shell(command, **options)
+            return desktop.machine.run(command, **options)
 
     first, second = openai.run_shell(
         Failing(ShellError("bash", "no more processes")), shell_call("echo a", "echo b", "echo c")

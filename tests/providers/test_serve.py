@@ -214,8 +214,8 @@ def test_it_lists_its_commands_with_their_parameters(server: Server) -> None:
         ({"command": "press_key", "params": {"key": "nokey"}}, "unknown key"),
         ({"command": "drag", "params": {"path": 5}}, "list"),
         ({"command": "get_window_name", "params": {"window_id": 1}}, "no window"),
-        ({"command": "run_command", "params": {"command": "true"}}, "shell"),
-        ({"command": "read_text", "params": {"path": "/etc/passwd"}}, "read_file"),
+        ({"command": "run_command", "params": {"command": "true"}}, "desktop.machine"),
+        ({"command": "read_text", "params": {"path": "/etc/passwd"}}, "desktop.machine"),
         ({"command": "screenshot", "params": {"quality": 1000}}, "quality"),
     ],
 )

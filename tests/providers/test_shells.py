@@ -139,7 +139,7 @@ def test_the_policy_and_its_log_are_told_whose_command_it_is(tmp_path: Path, des
     judged = desktop.also(Guard(audit=AuditLog(log)))
     for name in ("openai", "anthropic", "bedrock", "agent_framework"):
         provider = PROVIDERS[name]
-        for shell in (judged, judged.open_shell()):
+        for shell in (judged, judged.machine.open_shell()):
             told = provider.told(provider.run(Seat(judged), shell, provider.ask("touch done")))  # type: ignore[arg-type]
             assert "denies shell" in told
     noted = [

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
 def test_our_executor_is_one_of_theirs(tmp_path: Path) -> None:
     with a_desktop(Machine(tmp_path)) as desktop:
-        executor = af.shell_executor(desktop.open_shell)
+        executor = af.shell_executor(desktop.machine.open_shell)
         assert isinstance(executor, ShellExecutor)
         for name in ("start", "close", "run", "__aenter__", "__aexit__"):
             theirs = inspect.signature(getattr(ShellExecutor, name)).parameters

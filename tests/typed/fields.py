@@ -155,12 +155,12 @@ class Field:
         window = desktop.start([*command, str(self.file)], env=env, timeout=_START_LIMIT).window
         assert window is not None
         self.window = window
-        desktop.activate(window)
+        desktop.windows.activate(window)
         self.rest()
 
     def click(self) -> None:
         """Click into its middle."""
-        area = next(window.rect for window in self.desktop.windows() if window.active)
+        area = next(window.rect for window in self.desktop.windows.list() if window.active)
         self.desktop.perform(LeftClick((area.x + area.width // 2, area.y + area.height // 2)))
 
     def rest(self) -> None:
@@ -284,9 +284,9 @@ class Office(Field):
         program = need("soffice", "libreoffice-writer libreoffice-calc libreoffice-gtk3")
         command = [program, office, "--norestore", "--nologo", str(self.document)]
         desktop.start(command, env={"SAL_USE_VCLPLUGIN": plugin}, timeout=_START_LIMIT)
-        assert until(lambda: any(self.document.name in window.title for window in desktop.windows()), _START_LIMIT)
-        self.window = next(window for window in desktop.windows() if self.document.name in window.title)
-        desktop.activate(self.window)
+        assert until(lambda: any(self.document.name in window.title for window in desktop.windows.list()), _START_LIMIT)
+        self.window = next(window for window in desktop.windows.list() if self.document.name in window.title)
+        desktop.windows.activate(self.window)
         self.rest()
 
     def clear(self) -> None:
@@ -344,7 +344,7 @@ class _Page(Field):
         self.desktop = desktop
         window = desktop.start(self.command(url, home), timeout=_START_LIMIT).window
         assert window is not None
-        desktop.activate(window)
+        desktop.windows.activate(window)
         self._ask("set")
         self.rest()
         self.click()
@@ -418,9 +418,9 @@ class _Notepad(Field):
         # It makes its folders first. What has the window is no child of what is started; it ends with its display.
         subprocess.run(["wineboot", "--init"], env=env, check=True, timeout=600)
         subprocess.Popen([program, "notepad", f"Z:{self.file}"], env=env)
-        assert until(lambda: any("text.txt" in window.title for window in desktop.windows()), _START_LIMIT)
-        self.window = next(window for window in desktop.windows() if "text.txt" in window.title)
-        desktop.activate(self.window)
+        assert until(lambda: any("text.txt" in window.title for window in desktop.windows.list()), _START_LIMIT)
+        self.window = next(window for window in desktop.windows.list() if "text.txt" in window.title)
+        desktop.windows.activate(self.window)
         self.rest()
 
     def clear(self) -> None:

@@ -57,9 +57,9 @@ def on_a_desktop() -> None:
         assert_type(shot.data, bytes)
         assert_type(shot.viewport, Viewport)
         assert_type(desktop.size, Size)
-        assert_type(desktop.windows(), list[Window])
-        assert_type(desktop.probe(), Health)
-        assert_type(desktop.shell("ls"), CommandResult)
+        assert_type(desktop.windows.list(), list[Window])
+        assert_type(desktop.health(), Health)
+        assert_type(desktop.machine.run("ls"), CommandResult)
         assert_type(desktop.status, tuple[str, ...])
         desktop.perform("left_click")  # type: ignore[arg-type]
         desktop.screenshot(format=7)  # type: ignore[arg-type]
@@ -108,7 +108,7 @@ class Note(Task):
         stage.desktop.start("mousepad")
 
     def evaluate(self, stage: Stage) -> Grade:
-        return Grade(1.0 if stage.desktop.windows() else 0.0)
+        return Grade(1.0 if stage.desktop.windows.list() else 0.0)
 
     def oracle(self, stage: Stage) -> None:
         stage.desktop.perform(Type("note"))

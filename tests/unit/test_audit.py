@@ -84,7 +84,7 @@ def test_what_is_written(desktop: Desktop, path: Path) -> None:
             first = judged.perform(LeftClick((5, 6)))
         second = judged.perform(Type(Secret("hunter2")), KeyPress(["Return"]))
         with pytest.raises(PolicyDenied):
-            desktop.also(Guard(audit=log)).shell("rm -rf /", cwd="/tmp", env={"TOKEN": "x"})
+            desktop.also(Guard(audit=log)).host.run("rm -rf /", cwd="/tmp", env={"TOKEN": "x"})
         head = log.head
     found = records(path)
     assert [record["event"] for record in found] == [
@@ -120,7 +120,7 @@ def test_what_is_written(desktop: Desktop, path: Path) -> None:
     assert typed["action"] == {"type": "type", "text": "***", "secret": True}
     assert (typed["by"], typed["before"], key["index"], key["before"]) == ("ask", seen[0], 1, seen[0])
     assert (done["before"], done["after"]) == tuple(seen)
-    assert shell["action"] == {"type": "shell", "target": "rm -rf /", "cwd": "/tmp", "env": {"TOKEN": "x"}}
+    assert shell["action"] == {"type": "host_shell", "target": "rm -rf /", "cwd": "/tmp", "env": {"TOKEN": "x"}}
     assert (shell["decision"], shell["by"], shell["class"]) == ("deny", "policy", "shell")
     assert found[-2]["hash"] == head
     assert b"hunter2" not in path.read_bytes()
@@ -141,7 +141,7 @@ def test_texts(desktop: Desktop, path: Path, texts: Any) -> None:
         judged = desktop.also(Guard(audit=log))
         for text in ("private", "private", "another"):
             judged.perform(Type(text))
-        judged.set_clipboard("private")
+        judged.clipboard.write("private")
     told = [record["action"] for record in records(path) if record["event"] == "decision"]
     private, again, another = (each["text"] for each in told[:3])
     assert private == again == told[3]["target"]
@@ -160,7 +160,7 @@ def test_registered_secrets(desktop: Desktop, path: Path) -> None:
         with calling(Call("hunter2")):
             judged.perform(Type("my hunter2!"))
         with pytest.raises(PolicyDenied):
-            judged.shell("login -p hunter2")
+            judged.host.run("login -p hunter2")
     assert b"hunter2" not in path.read_bytes()
     assert "my ***!" in path.read_text()
 
@@ -179,7 +179,7 @@ def test_no_record_is_too_long_to_be_read_again(desktop: Desktop, path: Path) ->
         with pytest.raises(PolicyDenied):
             judged.perform(Drag(points))
         with pytest.raises(PolicyDenied):
-            judged.shell("ls", env={f"V{number}": "x" * 8000 for number in range(2000)})
+            judged.host.run("ls", env={f"V{number}": "x" * 8000 for number in range(2000)})
     assert verify(path).broken is None
     with AuditLog(path) as log:
         assert log.head
@@ -194,14 +194,14 @@ def test_no_texts_are_no_commands_and_no_urls_either(desktop: Desktop, path: Pat
     with AuditLog(path, texts="none") as log:
         judged = desktop.also(Guard(audit=log, ask=lambda *_: False))
         for act in (
-            lambda: judged.shell("echo private", env={"A": "private"}),
+            lambda: judged.host.run("echo private", env={"A": "private"}),
             lambda: judged.start("xterm -e private"),
             lambda: judged.operate(Operation("navigate", "https://example.org/?private"), lambda: None),
         ):
             with pytest.raises(PolicyDenied):
                 act()
     assert b"private" not in path.read_bytes()
-    assert [record["action"]["type"] for record in records(path)[1:-1]] == ["shell", "start", "navigate"]
+    assert [record["action"]["type"] for record in records(path)[1:-1]] == ["host_shell", "start", "navigate"]
 
 
 # --- the chain ---

@@ -78,7 +78,7 @@ def test_of_a_desktop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_of_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Desktop(MemoryBackend((320, 200))) as desktop, desktop.open_shell(where="host") as shell:
+    with Desktop(MemoryBackend((320, 200))) as desktop, desktop.host.open_shell() as shell:
         late = LateRequests(shell._turn, lambda: shell._stop)
         for name in ("interrupt", "_interrupt"):
             if hasattr(shell, name):

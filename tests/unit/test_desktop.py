@@ -43,7 +43,11 @@ from deskhand import (
 )
 from deskhand._core.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
 from deskhand._native import Interrupted
+from deskhand.aio.desktop import AsyncClipboard, AsyncHost, AsyncMachine, AsyncWindows
 from deskhand.backends.memory import MemoryBackend
+from deskhand.desktop.clipboard import Clipboard
+from deskhand.desktop.machine_view import Host, Machine
+from deskhand.desktop.window_list import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,7 +149,7 @@ def test_a_failing_action_leaves_nothing_pressed(desktop: Desktop, backend: Memo
         desktop.perform(Move((5, 5)), KeyPress(("ctrl", "s")))
     ups = [event for event in backend.events if isinstance(event, KeyUp)]
     assert [up.keysym for up in ups] == [0x73, 0xFFE3]
-    assert desktop.held == ()
+    assert desktop.pressed == ()
 
 
 def test_backend_errors_say_which_action(desktop: Desktop, backend: MemoryBackend) -> None:
@@ -161,9 +165,9 @@ def test_backend_errors_say_which_action(desktop: Desktop, backend: MemoryBacken
 def test_an_explicit_hold_survives_calls(desktop: Desktop, backend: MemoryBackend) -> None:
     desktop.perform(PressKeys(("shift",)))
     desktop.perform(LeftClick((1, 1)))
-    assert desktop.held == (KeyDown(0xFFE1),)
-    desktop.release_all()
-    assert (desktop.held, backend.events[-1]) == ((), KeyUp(0xFFE1))
+    assert desktop.pressed == (KeyDown(0xFFE1),)
+    desktop.release()
+    assert (desktop.pressed, backend.events[-1]) == ((), KeyUp(0xFFE1))
 
 
 def test_a_hold_takes_its_time_and_can_be_stopped(desktop: Desktop, backend: MemoryBackend, clock: Clock) -> None:
@@ -284,7 +288,7 @@ def test_an_interrupted_close_ends_the_rest_all_the_same_and_can_be_repeated(bac
 
 
 def test_memory_has_no_windows(desktop: Desktop) -> None:
-    for call in (desktop.windows, lambda: desktop.activate(1), lambda: desktop.start("xterm")):
+    for call in (desktop.windows.list, lambda: desktop.windows.activate(1), lambda: desktop.start("xterm")):
         with pytest.raises(UnsupportedAction):
             call()
     with pytest.raises(ActionError, match="empty"):
@@ -292,8 +296,8 @@ def test_memory_has_no_windows(desktop: Desktop) -> None:
 
 
 def test_the_clipboard_is_a_property(desktop: Desktop) -> None:
-    desktop.clipboard = "naïve ☕"
-    assert desktop.clipboard == "naïve ☕"
+    desktop.clipboard.write("naïve ☕")
+    assert desktop.clipboard.read() == "naïve ☕"
 
 
 def test_bad_settle(desktop: Desktop) -> None:
@@ -323,10 +327,14 @@ def test_calls_from_several_threads_take_turns(desktop: Desktop, backend: Memory
         (
             Desktop,
             AsyncDesktop,
-            {"clipboard", "interrupt", "keep", "leave", "renew", "hand_over", "successor"},
+            {"interrupt", "reset"},
             {"launch", "connect", "detach", "run"},
         ),
         (deskhand.Shell, deskhand.AsyncShell, {"begin", "interrupt"}, {"work"}),
+        (Clipboard, AsyncClipboard, set(), set()),
+        (Host, AsyncHost, set(), set()),
+        (Machine, AsyncMachine, set(), set()),
+        (Windows, AsyncWindows, set(), set()),
     ],
 )
 def test_the_async_surface_is_the_same(original: type, twin: type, by_nature: set[str], only_there: set[str]) -> None:
@@ -449,5 +457,5 @@ def test_release_all_returns_when_the_other_side_has_released() -> None:
     with Desktop(backend) as desktop:
         desktop.perform(PressKeys(["shift"]), settle=False)
         order.clear()
-        desktop.release_all()
+        desktop.release()
         assert order == ["release 1", "round trip"]

@@ -276,7 +276,7 @@ def test_a_desktops_call_that_takes_too_long_is_interrupted_and_releases_what_it
     assert (made.status, made.retry_count) == (FAILURE, 0)
     assert "interrupted and holds nothing any more" in (made.error or "")
     assert [type(event) for event in backend.events if isinstance(event, KeyDown | KeyUp)] == [KeyDown, KeyUp]
-    assert desktop.held == ()
+    assert desktop.pressed == ()
 
 
 def test_two_executors_on_one_desktop_take_turns_and_do_not_stop_each_other(

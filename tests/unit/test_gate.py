@@ -10,6 +10,7 @@ import pytest
 from deskhand import AsyncDesktop, Call, Desktop, LeftClick, Operation, PolicyDenied, Secret, Type, calling
 from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
+from deskhand.desktop.desktop import hand_over, keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,10 +124,10 @@ def test_what_a_view_adds_goes_and_what_the_owner_put_in_stays() -> None:
 
     async def main() -> tuple[Heard, Heard]:
         owners, tenants = Heard(), Heard()
-        desktop = Desktop(MemoryBackend((320, 200))).keep(owners)
+        desktop = keep(Desktop(MemoryBackend((320, 200))), owners)
         view = AsyncDesktop(desktop).also(tenants)
         await view.screenshot()
-        other = desktop.hand_over()
+        other = hand_over(desktop)
         other.screenshot()
         other.close()
         await view.close()
@@ -140,8 +141,8 @@ def test_what_a_view_adds_goes_and_what_the_owner_put_in_stays() -> None:
 def test_commands_of_every_shell_are_seen(desktop: Desktop) -> None:
     heard = Heard()
     view = desktop.also(heard)
-    once = view.shell("echo one", where="host")
-    with view.open_shell(where="host", env={"A": "1"}) as shell:
+    once = view.host.run("echo one")
+    with view.host.open_shell(env={"A": "1"}) as shell:
         more = shell.run("echo two")
         shell.run("echo $A$B", env={"B": "2"}, cwd="/")
         shell.restart()
@@ -158,8 +159,8 @@ def test_commands_of_every_shell_are_seen(desktop: Desktop) -> None:
 
 def test_a_refused_command_is_not_run(desktop: Desktop, tmp_path: Path) -> None:
     view = desktop.also(Heard("host_shell"))
-    with view.open_shell(where="host") as shell:
-        for run in (lambda line: view.shell(line, where="host"), shell.run):
+    with view.host.open_shell() as shell:
+        for run in (view.host.run, shell.run):
             with pytest.raises(PolicyDenied, match="enough"):
                 run(f"touch {tmp_path}/made")
     assert list(tmp_path.iterdir()) == []
@@ -168,7 +169,7 @@ def test_a_refused_command_is_not_run(desktop: Desktop, tmp_path: Path) -> None:
 def test_a_stop_holds_for_every_view(desktop: Desktop, backend: MemoryBackend) -> None:
     view = desktop.also(Heard())
     assert view.stop("enough")
-    for act in (view.screenshot, lambda: desktop.perform(LeftClick((5, 5))), lambda: view.shell("ls")):
+    for act in (view.screenshot, lambda: desktop.perform(LeftClick((5, 5))), lambda: view.host.run("ls")):
         with pytest.raises(PolicyDenied, match="enough"):
             act()
     # Where nobody stands in the gate, the screen may be looked at.

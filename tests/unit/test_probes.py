@@ -61,12 +61,12 @@ def test_the_pointer_comes_back() -> None:
     with Desktop(backend) as desktop:
         desktop.perform(Move((9, 9)), settle=False)
         backend.events.clear()
-        assert desktop.probe().ok
+        assert desktop.health().ok
         assert backend.events == [PointerMove(8, 9), PointerMove(9, 9)]
         assert not desktop.perform(settle=False).pointer_moved
         desktop.perform(LeftMouseDown((9, 9)), settle=False)
         backend.events.clear()
-        assert desktop.probe().ok
+        assert desktop.health().ok
         assert backend.events == [PointerMove(9, 9)], "nothing is dragged"
         desktop.perform(LeftMouseUp((9, 9)), settle=False)
 
@@ -75,13 +75,13 @@ def test_input_that_does_not_arrive() -> None:
     backend = MemoryBackend((64, 48))
     with Desktop(backend) as desktop:
         backend.send = backend.events.extend  # type: ignore[method-assign] # the pointer stays
-        assert desktop.probe() == Health(ready="the pointer was sent to 1, 0 and is at 0, 0")
+        assert desktop.health() == Health(ready="the pointer was sent to 1, 0 and is at 0, 0")
 
 
 def test_who_only_looks_sends_nothing() -> None:
     backend = MemoryBackend((64, 48))
     with Desktop(backend, view_only=True) as desktop:
-        assert desktop.probe() == Health(ready="it was opened to look only")
+        assert desktop.health() == Health(ready="it was opened to look only")
         assert backend.events == []
 
 
@@ -101,11 +101,11 @@ def test_nobody_answers() -> None:
     with Desktop(backend, expected=Expected(manager=True)) as desktop:
         backend.look = hang  # type: ignore[method-assign]
         backend.interrupt = interrupt  # type: ignore[method-assign]
-        health = desktop.probe(timeout=0.05)
+        health = desktop.health(timeout=0.05)
         assert health == Health("it does not answer", "no answer in 0.05 s", "no answer in 0.05 s")
         assert not backend._interrupted
         del backend.look
-        assert desktop.probe() == Health(started="the window manager")
+        assert desktop.health() == Health(started="the window manager")
 
 
 def test_who_is_stopped_by_somebody_else_is_stopped() -> None:
@@ -118,7 +118,7 @@ def test_who_is_stopped_by_somebody_else_is_stopped() -> None:
 
         backend.look = hang  # type: ignore[method-assign]
         with pytest.raises(Interrupted):
-            desktop.probe()
+            desktop.health()
 
 
 def test_a_loss_is_told_and_not_raised() -> None:
@@ -129,8 +129,8 @@ def test_a_loss_is_told_and_not_raised() -> None:
             raise DesktopLost("x_server", "killed by the test")
 
         backend.look = look  # type: ignore[method-assign]
-        health = desktop.probe()
+        health = desktop.health()
         assert "killed by the test" in health.live
         assert not health.ok
     with pytest.raises(deskhand.BackendError, match="closed"):
-        desktop.probe()
+        desktop.health()

@@ -57,9 +57,9 @@ _ESCAPE = (key("Escape"),)
 
 
 def _close_others(desktop: deskhand.Desktop, keep: set[int]) -> None:
-    for window in desktop.windows():
+    for window in desktop.windows.list():
         if window.id not in keep:
-            desktop.close_window(window)
+            desktop.windows.close(window)
 
 
 def mousepad(desktop: deskhand.Desktop, home: Path) -> list[Scene]:
@@ -201,7 +201,7 @@ APPLICATIONS: dict[str, Callable[[deskhand.Desktop, Path], list[Scene]]] = {
 def run_application(desktop: deskhand.Desktop, name: str, home: Path, match: str) -> Iterator[Result]:
     """All scenes of one application."""
     scenes = APPLICATIONS[name](desktop, home)
-    keep = {window.id for window in desktop.windows()}
+    keep = {window.id for window in desktop.windows.list()}
     # Away from what scenes click at, and from anything that lights up under it.
     rest = Move((desktop.size.width - 2, desktop.size.height - 2))
     for scene in scenes:

@@ -309,7 +309,7 @@ class Stage:
 
     def focus(self) -> None:
         """Bring it to the front."""
-        self.desktop.activate(self.window)
+        self.desktop.windows.activate(self.window)
 
     def close(self) -> None:
         """Hang up; the desktop ends the stage."""

@@ -9,7 +9,7 @@ SOCKETS = "/tmp/.X11-unix"
 def main() -> None:
     # X11 tells of windows, and pictures come through memory that both containers share.
     with deskhand.connect(f"x11:unix:{SOCKETS}/X0") as desktop:
-        while not (windows := desktop.windows()):
+        while not (windows := desktop.windows.list()):
             desktop.perform(Wait(0.1))
         window = windows[-1]
         middle = (window.rect.x + window.rect.width // 2, window.rect.y + window.rect.height // 2)

@@ -21,6 +21,7 @@ __all__ = [
     "expect",
     "expect_amount",
     "expect_callable",
+    "expect_encodable",
     "expect_flag",
     "expect_integer",
     "expect_like",
@@ -97,6 +98,18 @@ def expect_text(what: str, value: object) -> str:
     if not isinstance(value, str):
         raise ActionError(f"{what} is a text, not {shown(value)}")
     return value
+
+
+def expect_encodable(what: str, value: object) -> bytes:
+    """A text, in UTF-8.
+
+    Raises:
+        ActionError: It is none, or has a lone surrogate.
+    """
+    try:
+        return expect_text(what, value).encode()
+    except UnicodeEncodeError as error:
+        raise ActionError(f"{what} has a lone surrogate, which is no character, at {error.start}") from None
 
 
 def expect_texts(what: str, values: object) -> tuple[str, ...]:

@@ -10,10 +10,11 @@ import contextlib
 import contextvars
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from deskhand._core.attempts import ATTEMPT, CALLER, Attempt
 from deskhand._core.forks import Owner
+from deskhand.desktop.desktop import is_judged
 from deskhand.machine.shell import Shell
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "Part"]
 
+_P = TypeVar("_P")
 _T = TypeVar("_T")
 _STOP_PERIOD = 0.05
 
@@ -58,7 +60,7 @@ class Calls:
 
     async def _call(self, function: Callable[[], _T]) -> _T:
         self._owner.refuse_if_parent("this desktop")
-        attempt = Attempt(asyncio.get_running_loop()) if self._target.judged else None
+        attempt = Attempt(asyncio.get_running_loop()) if _is_judged(self._target) else None
         context, caller = contextvars.copy_context(), object()
         context.run(CALLER.set, caller)
         job = (
@@ -88,6 +90,22 @@ class Calls:
         if future.exception() is None and isinstance(result := future.result(), Shell):
             # Nobody has it.
             await asyncio.shield(asyncio.to_thread(result.close))
+
+
+class Part(Generic[_P]):
+    """A part of a desktop, such as its clipboard. Its calls are calls of the desktop."""
+
+    def __init__(self, calls: Calls, part: _P) -> None:
+        """Run calls of `part` as those of the desktop are run."""
+        self._calls = calls
+        self._part = part
+
+    async def _call(self, function: Callable[[], _T]) -> _T:
+        return await self._calls._call(function)  # noqa: SLF001 # of the same module
+
+
+def _is_judged(target: Desktop | Shell) -> bool:
+    return target.judged if isinstance(target, Shell) else is_judged(target)
 
 
 def _in_thread(function: Callable[[], _T], context: contextvars.Context, attempt: Attempt) -> Future[_T]:

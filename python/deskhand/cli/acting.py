@@ -359,10 +359,10 @@ def windows(*, desktop: str | None, activate: int | None, close: int | None, as_
     acts = activate is not None or close is not None
     with connect(chosen(desktop), view_only=not acts) as target:
         if activate is not None:
-            target.activate(activate, timeout=_WINDOW_LIMIT)
-        if close is not None and not target.close_window(close, timeout=_WINDOW_LIMIT):
+            target.windows.activate(activate, timeout=_WINDOW_LIMIT)
+        if close is not None and not target.windows.close(close, timeout=_WINDOW_LIMIT):
             raise BackendError(f"window {close:#x} has not closed in {_WINDOW_LIMIT:g} s; it may be asking something")
-        found = target.windows()
+        found = target.windows.list()
     if as_json:
         show_json([_window_data(window) for window in found])
     else:

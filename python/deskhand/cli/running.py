@@ -43,7 +43,7 @@ def shell(*, command: str, desktop: str | None, host: bool, cwd: str | None, tim
     """
     text = standard_input("the command") if command == "-" else command
     with connect(chosen(desktop)) as target:
-        result = target.shell(text, where="host" if host else "desktop", cwd=cwd, timeout=timeout)
+        result = (target.host if host else target.machine).run(text, cwd=cwd, timeout=timeout)
     if as_json:
         data = dataclasses.asdict(result)
         seconds = data.pop("duration")

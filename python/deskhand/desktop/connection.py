@@ -50,7 +50,10 @@ if TYPE_CHECKING:
     from deskhand.machine.processes import Programs
     from deskhand.machine.shell import Operate
 
-__all__ = ["Core"]
+__all__ = ["NO_MACHINE", "Core"]
+
+NO_MACHINE = 'use deskhand.launch("docker"), or desktop.host (--host) for what may run on this machine, as you'
+"""What to do without a machine of the desktop's own."""
 
 _CLIPBOARD_LIMIT = 5.0
 _CLOSE_LOCK_LIMIT = 15.0
@@ -210,7 +213,7 @@ class Core:
             self.backend.look()
 
     def examine(self, timeout: float) -> Health:
-        """See `Desktop.probe`; within a turn."""
+        """See `Desktop.health`; within a turn."""
         try:
             health = self._examine(timeout)
         except Reconnected:
@@ -258,7 +261,7 @@ class Core:
             UnsupportedAction: It has none, or was opened to look only.
         """
         if self.inside is None:
-            raise UnsupportedAction(self.backend.name, what, 'use deskhand.launch("docker")')
+            raise UnsupportedAction(self.backend.name, what, NO_MACHINE)
         self.refuse_if_closed()
         self.refuse_input(what)
         return self.inside
@@ -282,6 +285,12 @@ class Core:
             self._programs.add(self.guard.close)
         return self.guard
 
+    def exit_status(self, pid: int) -> int | None:
+        """See `Program.poll`."""
+        with self.turn():
+            self.backend.round_trip()
+            return None if self.guard is None else self.guard.exit_status(pid)
+
     def open_shell(
         self,
         where: Where,
@@ -298,10 +307,10 @@ class Core:
         """A shell, which the desktop's end ends. `once`: for one command; `operate`: does its operations."""
         self.refuse_if_closed()
         self.refuse_input(what)
-        inside = self.inside
+        inside = self.machine(what) if where == "desktop" else None
 
         def session() -> Session:
-            if where == "desktop" and inside is not None:
+            if inside is not None:
                 with losses_told(self):
                     return inside.session(cwd=cwd, env=env, once=once)
             environment = host_environment(
@@ -309,9 +318,6 @@ class Core:
             )
             return HostSession(cwd=cwd, env=environment, once=once)
 
-        if where == "desktop" and inside is None:
-            hint = 'use deskhand.launch("docker"), or say where="host" (--host) if it may run on this machine, as you'
-            raise UnsupportedAction(self.backend.name, what, hint)
         mine = self._commands if once else self._shells
         shell = Shell(
             session,
@@ -504,7 +510,7 @@ class Core:
                 self.backend.end()
 
     def renew(self) -> Core:
-        """See `Desktop.renew`. What is returned has no interceptors yet."""
+        """See `Desktop.reset`. What is returned has no interceptors yet."""
         self.owner.refuse_if_parent("this desktop")
         if self._renew is None:
             raise UnsupportedAction(self.backend.name, "renew", "close it and launch another")
@@ -528,7 +534,7 @@ class Core:
             return renewed
 
     def hand_over(self) -> Core:
-        """See `Desktop.hand_over`."""
+        """See `deskhand.desktop.desktop.hand_over`."""
         with self._last_turn("hand_over"):
             if self.closed:
                 raise Closed(self._end_told)

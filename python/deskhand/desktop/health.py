@@ -1,4 +1,4 @@
-"""Whether a desktop is *started*, *live* and *ready*: the three questions that launchers, pools and `Desktop.probe` ask.
+"""Whether a desktop is *started*, *live* and *ready*: the three questions that launchers, pools and `Desktop.health` ask.
 
 This module owns what each of them means, and how it is asked through a backend. What must never appear here: how a desktop is
 made, how often it is asked, what is done about the answer. (In our image, where there is only a shell, `files/usr/local/lib/

@@ -91,7 +91,7 @@ class Call:
     def acknowledged(self) -> tuple[SafetyCheck, ...]:
         """The safety checks that a person answered with an explicit yes, in the order of `safety_checks`.
 
-        These, and no others, may be sent to the provider as acknowledged; see `Desktop.review`.
+        These, and no others, may be sent to the provider as acknowledged.
         """
         return self._acknowledged
 

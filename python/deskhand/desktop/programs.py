@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deskhand._core.settle import Settle
@@ -16,7 +17,7 @@ from deskhand.machine.program import Program
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from deskhand._core.window import Window
     from deskhand.backends.protocols import Backend
@@ -43,6 +44,7 @@ def start_program(
     env: Mapping[str, str],
     cwd: str | os.PathLike[str] | None,
     timeout: float,
+    poll: Callable[[int], int | None],
 ) -> Program:
     """Start it and return when its window is up and drawn; see `Desktop.start`.
 
@@ -87,12 +89,12 @@ def start_program(
     if backend.has_windows and window is None:
         ended = "" if status is None else _how(status)
         if status == 0:
-            ended += " and showed no window; Desktop.shell runs commands"
+            ended += " and showed no window; desktop.host.run and desktop.machine.run run commands"
         raise LaunchFailed(f"a window of {argv[0]}", watch.clock() - begun, keeper.tail(argv[0], pid), ended)
     if window is not None and backend.has_window_manager():
         window = _await_focus(backend, watch, window)
     watch.settle(_DRAWN, window=None if window is None else window.id)
-    return Program(pid, window, keeper.log_of(argv[0], pid))
+    return Program(pid, window, keeper.log_of(argv[0], pid), partial(poll, pid))
 
 
 def _how(status: int) -> str:

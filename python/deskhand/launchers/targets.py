@@ -21,7 +21,7 @@ from deskhand._core.arguments import (
 )
 from deskhand.backends.vnc.target import is_vnc, parse_target
 from deskhand.backends.x11.backend import X11Backend
-from deskhand.desktop.desktop import Desktop
+from deskhand.desktop.desktop import Desktop, keep
 from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
 from deskhand.launchers import registry
 from deskhand.launchers.display import check_display, check_method
@@ -96,7 +96,7 @@ def launch(
         home = expect_path("launch: home", home)
     if backend == "docker":
         if not isinstance(home, bool):
-            raise ActionError("a container's home is its own: bring files with Desktop.copy_in, or mounts=")
+            raise ActionError("a container's home is its own: bring files with desktop.machine.copy_in, or mounts=")
         if "displays" in options:
             raise ActionError("several desktops in one container are a pool's: deskhand.Pool('docker', displays=4)")
         from deskhand.launchers.docker.launch import launch_docker  # noqa: PLC0415 # its imports take long, and most programs need none
@@ -278,7 +278,7 @@ def guarded(desktop: Desktop, policy: Policy | None, ask: Ask | None, audit: Aud
     """The desktop with a guard for its whole life, unless all three are None."""
     if policy is None and ask is None and audit is None:
         return desktop
-    return desktop.keep(PolicyGuard(policy=policy, ask=ask, audit=audit))
+    return keep(desktop, PolicyGuard(policy=policy, ask=ask, audit=audit))
 
 
 def _open(

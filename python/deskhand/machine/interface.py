@@ -171,31 +171,31 @@ class Inside(Protocol):
         ...
 
     def read_file(self, path: str, *, limit: int) -> bytes:
-        """See `Desktop.read_file`."""
+        """See `Machine.read_file`."""
         ...
 
     def view_file(self, path: str, *, limit: int) -> bytes | Listing:
-        """See `Desktop.view_file`."""
+        """See `Machine.view_file`."""
         ...
 
     def write_file(self, path: str, data: bytes, *, new: bool = False) -> None:
-        """See `Desktop.write_file`."""
+        """See `Machine.write_file`."""
         ...
 
     def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
-        """See `Desktop.copy_in`."""
+        """See `Machine.copy_in`."""
         ...
 
     def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> tuple[str, ...]:
-        """See `Desktop.copy_out`."""
+        """See `Machine.copy_out`."""
         ...
 
     def logs(self, program: str | Program | None) -> str:
-        """See `Desktop.logs`."""
+        """See `Machine.logs`."""
         ...
 
     def usage(self) -> Usage:
-        """See `Desktop.usage`."""
+        """See `Machine.usage`."""
         ...
 
     def cause(self, lost: DesktopLost) -> DesktopLost:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from deskhand._core.window import Window
 
 __all__ = ["Program"]
+
+
+def _not_known() -> int | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +33,14 @@ class Program:
     pid: int
     window: Window | None
     log: Path
+    _poll: Callable[[], int | None] = field(default=_not_known, repr=False, compare=False)
+
+    def poll(self) -> int | None:
+        """How it ended: its exit code, or minus the number of the signal that killed it; None while it runs.
+
+        It is None as well where that is not known, as of a program that was started before the desktop was made as new.
+
+        Raises:
+            DesktopLost: The desktop is gone, and the program with it.
+        """
+        return self._poll()

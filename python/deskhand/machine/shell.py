@@ -53,7 +53,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Operate(Protocol):
-    """Does a shell's operations when they are allowed; see `Desktop.open_shell`."""
+    """Does a shell's operations when they are allowed; see `Commands.open_shell`."""
 
     def __call__(
         self,
@@ -139,10 +139,11 @@ class _Running:
 class Shell:
     """A shell that keeps its directory, variables, functions and jobs from one command to the next.
 
-    Made by `Desktop.open_shell`. Calls from several threads take turns. Leaving a `with` block closes it.
+    Made by `desktop.machine.open_shell` and `desktop.host.open_shell`. Calls from several threads take turns. Leaving a `with`
+    block closes it.
 
     Example:
-        >>> with desktop.open_shell(where="host") as shell:
+        >>> with desktop.host.open_shell() as shell:
         ...     shell.run("cd /tmp; greeting=hello")
         ...     shell.run('echo "$greeting from $PWD"').stdout
     """
@@ -159,7 +160,7 @@ class Shell:
         judged: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Speak to sessions that `session` starts; users call `Desktop.open_shell` instead.
+        """Speak to sessions that `session` starts; users call `open_shell` of `desktop.machine` or `desktop.host`.
 
         Args:
             session: Starts one; called when the first is needed, and after the end of each.
@@ -349,7 +350,7 @@ class Shell:
         self._owner.refuse_if_parent("this shell")
         with self._lock:
             if self._closed:
-                raise Closed("this shell is closed: open another with Desktop.open_shell")
+                raise Closed("this shell is closed: open another with open_shell")
             self._in_turn.begin(self._forget_stop)
             yield
 

@@ -89,12 +89,12 @@ class Guard:
         ...     return input(f"{context.provider}: {action}? ") == "yes"
         >>> desktop = deskhand.launch("docker", ask=ask, audit=AuditLog("audit.jsonl"))
         >>> with deskhand.calling(Call("openai", "call_2")):
-        ...     desktop.shell("rm -r build")        # asks
+        ...     desktop.host.run("rm -r build")        # asks
         >>> stricter = desktop.also(Guard(policy=ClassPolicy(allow=["observe"])))
     """
 
     judges: ClassVar[bool] = True
-    """See `Desktop.judged`."""
+    """See `deskhand.desktop.desktop.is_judged`."""
 
     def __init__(
         self,
@@ -344,7 +344,7 @@ def _with_window(operation: Operation, deed: Deed, context: Context) -> Context:
     if context.action_class not in _TO_WINDOWS or operation.desktop is None:
         return context
     try:
-        windows = operation.desktop.windows()
+        windows = operation.desktop.windows.list()
     except DeskhandError:
         # Not every backend knows windows; and what is wrong with the desktop, the action itself will say.
         return context

@@ -92,7 +92,7 @@ class Pool:
             size: How many desktops there may be at once, those that are just coming up or ending included; at least 1.
             warm: How many are kept ready beyond those asked for; 0...size.
             reset: What is done between two users. `"fresh"`: the desktop is closed, and another launched. `"session"`: it is
-                made as new (see `Desktop.renew`), which takes half as long; a container is started again, and what it has on
+                made as new (see `Desktop.reset`), which takes half as long; a container is started again, and what it has on
                 mounts stays. Or a function that gets the desktop and makes of it what the next user is to find. After a reset
                 that fails the desktop is replaced.
             screen: Width and height in pixels of every desktop: `launch` gets it as `size=`; by default it is left to that.

@@ -16,7 +16,7 @@ from deskhand._core.arguments import (
 )
 from deskhand._core.forks import Owner
 from deskhand._native import Interrupted
-from deskhand.desktop.desktop import Desktop, bare, core_of
+from deskhand.desktop.desktop import Desktop, bare, core_of, hand_over, latest
 from deskhand.errors import BackendError, Closed, DeskhandError, LaunchFailed, PoolExhausted
 from deskhand.pool.scheduler import Check, End, Order, Refuse, Reset, Roster, Serve, Start, State
 from deskhand.pool.status import PoolStatus, ResetBy
@@ -98,7 +98,7 @@ class PoolWorker:
     def is_fit(self, desktop: Desktop) -> bool:
         """Whether a desktop is started, live and ready; it may take two seconds to say so."""
         try:
-            return bare(desktop).probe(timeout=_CHECK_LIMIT).ok
+            return bare(desktop).health(timeout=_CHECK_LIMIT).ok
         except (Exception, Interrupted):  # noqa: BLE001 # whatever it is, nobody should be given such a desktop
             return False
 
@@ -256,11 +256,11 @@ class PoolWorker:
                 raise BackendError("it does not answer")  # noqa: TRY301 # as any other failure
             if callable(self.reset):
                 # First, so that the user before can do nothing meanwhile.
-                desktop = desktop.hand_over()
+                desktop = hand_over(desktop)
                 # Whoever owns the pool makes the desktop ready: no policy of its own judges that.
                 self.reset(bare(desktop))
             else:
-                desktop = desktop.renew()
+                desktop = desktop.reset()
         except BaseException as error:  # noqa: BLE001 # a fresh one takes its place
             self.inbox.put(partial(self._on_reset_failed, slot, desktop, error))
         else:
@@ -270,9 +270,7 @@ class PoolWorker:
         try:
             desktop.close()
             # Only now is it known whether its user has handed it over: whichever object came of it ends the desktop.
-            while desktop.successor is not None:
-                desktop = desktop.successor
-                desktop.close()
+            latest(desktop).close()
         except Exception as error:  # noqa: BLE001 # there is no caller to tell
             warnings.warn(f"a desktop of a pool did not end in order: {error}", ResourceWarning, stacklevel=1)
         finally:
@@ -282,13 +280,6 @@ class PoolWorker:
         while (item := self._to_check.get()) is not None:
             slot, desktop = item
             self.inbox.put(partial(self._on_checked, slot, self.is_fit(desktop)))
-
-
-def latest(desktop: Desktop) -> Desktop:
-    """The object that drives it now: its user may have handed it over."""
-    while desktop.successor is not None:
-        desktop = desktop.successor
-    return desktop
 
 
 def _closed() -> Closed:

@@ -77,7 +77,7 @@ def browse(desktop: Desktop, request: Browse) -> None:
         _start(desktop, request.what, () if url is None else (url,))
         return
     try:
-        desktop.activate(window)
+        desktop.windows.activate(window)
     except ServerSilent:
         raise
     except DeskhandTimeout as error:
@@ -130,7 +130,7 @@ def checked_url(url: str) -> str:
 
 def _window(desktop: Desktop, what: str) -> Window | None:
     try:
-        windows = desktop.windows()
+        windows = desktop.windows.list()
     except UnsupportedAction as error:
         raise UnsupportedAction(
             "this desktop", what, f"it does not tell which window is a browser's: {_INSTEAD}"

@@ -101,7 +101,7 @@ class TextEditor:
             BackendError: It cannot be read.
         """
         place = self._place(path)
-        found = self.desktop.view_file(place, limit=_LARGEST)
+        found = self.desktop.machine.view_file(place, limit=_LARGEST)
         if not isinstance(found, bytes):
             if lines is not None:
                 raise ActionError(f"{place} is a directory: view_range is for files")
@@ -122,7 +122,7 @@ class TextEditor:
         if path.endswith("/"):
             raise ActionError(f"{shown(path)} names a directory: give the name of a file")
         data = _bytes(text)
-        self.desktop.write_file(place, data, new=True)
+        self.desktop.machine.write_file(place, data, new=True)
         return f"File created successfully at: {place}"
 
     def replace(self, path: str, old: str, new: str = "") -> str:
@@ -162,7 +162,7 @@ class TextEditor:
                 raise ActionError(
                     f"{place} has changed since it was edited here: nothing was taken back. View it first"
                 )
-            self.desktop.write_file(place, edit.before)
+            self.desktop.machine.write_file(place, edit.before)
             self._edits.remove(edit)
             self._kept -= len(edit.before)
         return f"The last edit of {place} was taken back."
@@ -174,7 +174,7 @@ class TextEditor:
             made, said = change(text_of(before, place), place)
             data = made.data
             _check_size(len(data))
-            self.desktop.write_file(place, data)
+            self.desktop.machine.write_file(place, data)
             self._remember(_Edit(place, before, _hash(data)))
         return said
 
@@ -185,7 +185,7 @@ class TextEditor:
             self._kept -= len(self._edits.popleft().before)
 
     def _read(self, place: str) -> bytes:
-        found = self.desktop.view_file(place, limit=_LARGEST)
+        found = self.desktop.machine.view_file(place, limit=_LARGEST)
         if not isinstance(found, bytes):
             raise ActionError(f"{place} is a directory: only view is for those")
         return found
@@ -195,13 +195,8 @@ class TextEditor:
             raise ActionError(f"path is the absolute path of a file, not {shown(path)}")
         _bytes(path)
         if not path.startswith("/"):
-            home = self.desktop.home
-            said = (
-                ""
-                if home is None
-                else f"; in the home directory it is {posixpath.normpath(posixpath.join(home, path))}"
-            )
-            raise ActionError(f"the path {shown(path)} is not absolute{said}")
+            there = posixpath.normpath(posixpath.join(self.desktop.machine.home, path))
+            raise ActionError(f"the path {shown(path)} is not absolute; in the home directory it is {there}")
         # Two slashes at the beginning would stay.
         return "/" + posixpath.normpath(path).lstrip("/")
 

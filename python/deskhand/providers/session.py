@@ -15,7 +15,7 @@ from deskhand._core.sizes import Fit, picture_size
 from deskhand.actions import Action, CursorPosition, Zoom
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
-from deskhand.desktop.desktop import Desktop
+from deskhand.desktop.desktop import Desktop, is_judged, review
 from deskhand.desktop.operations import Operation, calling
 from deskhand.errors import DeskhandError, DesktopLost, PolicyDenied, Reconnected
 from deskhand.policy.guard import Guard
@@ -76,7 +76,7 @@ class Seat:
         expect("desktop", desktop, Desktop)
         if policy is not None or ask is not None:
             desktop = desktop.also(Guard(policy=policy, ask=ask))
-        elif not desktop.judged:
+        elif not is_judged(desktop):
             warnings.warn(_NO_POLICY, NoPolicyWarning, stacklevel=2)
         self.desktop = desktop
         self.size = size
@@ -123,7 +123,7 @@ class Seat:
         seen: Observation | None = None
         cursor: Point | None = None
         try:
-            acknowledged = self.desktop.review(judged) if call.safety else ()
+            acknowledged = review(self.desktop, judged) if call.safety else ()
             for run in _runs(call):
                 if isinstance(run, Browse):
                     self._browse(run, judged)

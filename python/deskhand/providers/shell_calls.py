@@ -95,7 +95,7 @@ def run_command(
     with calling(Call(provider, call.id or "")):
         if isinstance(shell, DESKTOPS):
             options |= {"cwd": call.cwd, "env": dict(call.env) or None}
-            return AsyncSeat.of(shell).seat.desktop.shell(command, **options)
+            return AsyncSeat.of(shell).seat.desktop.machine.run(command, **options)
         session = _blocking(shell)
         if isinstance(session, Shell):
             return session.run(command, cwd=call.cwd, env=dict(call.env), **options)

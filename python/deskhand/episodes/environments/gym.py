@@ -38,6 +38,7 @@ try:
 except ImportError as _missing:
     raise MissingExtra("gymnasium", "gym") from _missing
 
+from deskhand.desktop.desktop import commands_of
 from deskhand.episodes.environments.gym_actions import ACTS, KEYS, MODIFIERS, action_of, action_space
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         pool = self._given or self._own
         assert pool is not None  # noqa: S101 # just made
         desktop = self._held.enter_context(pool.acquire(120.0))
-        self._stage = Stage(desktop, parameters, desktop.home or "")
+        self._stage = Stage(desktop, parameters, commands_of(desktop).home or "")
         self.task.setup(self._stage)
         seen = desktop.perform(settle=_STILL, size=self._size, format="raw")
         self._picture = seen

@@ -21,6 +21,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.settle import Settle
+from deskhand.desktop.desktop import commands_of
 from deskhand.episodes.tasks.catalogue import find_tasks
 from deskhand.episodes.tasks.context import Stage
 from deskhand.episodes.tasks.task import Grade, Task, instance_seed
@@ -145,7 +146,7 @@ class OSWorldEnv:
         instance = instance_seed(0, task.name, "", self._seed)
         parameters = task.parameters(random.Random(instance))  # noqa: S311 # to be repeated
         desktop = self._held.enter_context(self._pool(task).acquire(120.0))
-        self._stage = Stage(desktop, parameters, desktop.home or "")
+        self._stage = Stage(desktop, parameters, commands_of(desktop).home or "")
         task.setup(self._stage)
         desktop.perform(settle=_STILL, format="raw")
         self._seat = Seat(desktop, size=self._size, provider="osworld")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deskhand._core.redaction import clean
 from deskhand._core.settle import Settle
-from deskhand.desktop.desktop import bare
+from deskhand.desktop.desktop import bare, commands_of, core_of, hand_over, latest
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.agents import find_agent
 from deskhand.episodes.play.budget import Gate, Unrecorded
@@ -213,7 +213,7 @@ class _Attempt:
                 self._bounded("setup", lambda: self._set_up(desktop), _SETUP_LIMIT, Cause.SETUP_FAILED, desktop)
             self.record.event("setup", seconds=self.times["setup"])
             with self._timed("agent"):
-                desktop = self._let_act(_latest(desktop))
+                desktop = self._let_act(latest(desktop))
             # What the record took is not the agent's time.
             self.times["agent"] -= self.gate.seconds["record"]
             if self.answer is not None:
@@ -251,20 +251,20 @@ class _Attempt:
     def _set_up(self, desktop: Desktop) -> None:
         desktop = bare(desktop)
         noticed = desktop.also(_Started(self.programs))
-        self.task.setup(Stage(noticed, self.parameters, desktop.home or ""))
+        self.task.setup(Stage(noticed, self.parameters, commands_of(desktop).home or ""))
         seen = desktop.perform(settle=_STILL, format="raw")
         if not seen.settled:
             raise BackendError(f"the screen does not come to rest: {seen.reason}")
         self._keep(desktop, "first")
         # What setup has left behind in threads of its own can do nothing any more.
-        desktop.hand_over()
+        hand_over(desktop)
 
     def _let_act(self, desktop: Desktop) -> Desktop:
         """The agent's part. Returns another object for the desktop: with the agent's nobody can do anything any more."""
         gate = self.gate
         # It passes on to the recorder what it lets through.
         acting = desktop.also(gate)
-        stage = Stage(acting, self.parameters, desktop.home or "")
+        stage = Stage(acting, self.parameters, commands_of(desktop).home or "")
         seed = hashlib.sha256(f"{self.instance}|agent|{self.key.repeat}".encode()).digest()
         episode = Episode(
             self.instruction,
@@ -326,7 +326,7 @@ class _Attempt:
         desktop = bare(desktop)
         desktop.perform(settle=_LAST, format="raw")
         self._keep(desktop, "final")
-        stage = Stage(desktop, self.parameters, desktop.home or "", self.answer)
+        stage = Stage(desktop, self.parameters, commands_of(desktop).home or "", self.answer)
         first, second = (_graded(self.task.evaluate(stage)) for _ in range(2))
         if (first.score, _canonical(first.state)) != (second.score, _canonical(second.state)):
             raise ValueError(
@@ -338,7 +338,7 @@ class _Attempt:
     def _look_for_crashes(self, desktop: Desktop) -> None:
         for program in (*self.programs, *self.gate.programs):
             with contextlib.suppress(DeskhandError):
-                status = desktop.exit_status(program) or 0
+                status = core_of(desktop).exit_status(program.pid) or 0
                 number = -status if status < 0 else status - _SIGNALLED
                 if number in _CRASHES:
                     self._conclude(
@@ -482,27 +482,21 @@ class _Started:
 
 def _handed_over(desktop: Desktop) -> Desktop:
     """An object that nobody else has, or the closed one where the agent has closed it."""
-    desktop = _latest(desktop)
+    desktop = latest(desktop)
     if desktop.closed:
         return desktop
     try:
-        return desktop.hand_over()
+        return hand_over(desktop)
     except BackendError as error:
         if desktop.closed:
             return desktop
         raise _Over(Cause.DESKTOP_LOST, described(error), error) from error
 
 
-def _latest(desktop: Desktop) -> Desktop:
-    while desktop.successor is not None:
-        desktop = desktop.successor
-    return desktop
-
-
 def _gone(desktop: Desktop) -> str:
     """Why a desktop cannot be used any more; empty when it can."""
     try:
-        return bare(desktop).probe(timeout=_PROBE).live
+        return bare(desktop).health(timeout=_PROBE).live
     except DeskhandError as error:
         return described(error)
 

@@ -108,7 +108,7 @@ class Fleet:
         names = [shlex.quote(program) for program in programs]
         asked = "\n".join(f"command -v -- {name} >/dev/null || printf '%s\\n' {name}" for name in names)
         with self.places(task).acquire(_CHECK_LIMIT) as desktop:
-            found = desktop.shell(asked)
+            found = desktop.machine.run(asked)
         if found.exit_code != 0:
             # What it has said until then is not all that is missing.
             why = one_line(found.stderr.strip(), _LONGEST) or found.outcome

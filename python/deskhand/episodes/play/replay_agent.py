@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.settle import Settle
 from deskhand.actions import Action
-from deskhand.desktop.desktop import bare
+from deskhand.desktop.desktop import bare, commands_of
 from deskhand.episodes.record.frame_diff import difference
 from deskhand.episodes.record.reader import ATTEMPTS, MANIFEST, Recording, open_run
 from deskhand.errors import EpisodeError, shown
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deskhand.episodes.play.episode import Agent, Episode
-    from deskhand.machine.interface import Where
 
 __all__ = ["repeating", "replay_agent"]
 
@@ -80,7 +79,7 @@ def repeating(recording: Recording, *, host: bool = False) -> Callable[[Episode]
             if _was_refused(recorded):
                 continue
             _check(recording, recorded, home)
-            event = recorded if home is None else _moved(recorded, home, episode.desktop.home or home)
+            event = recorded if home is None else _moved(recorded, home, commands_of(episode.desktop).home or home)
             if event["kind"] == "perform" and event.get("before"):
                 # Between the calls the agent thought, or waited for something, and the screen went on.
                 gap = max(0.0, event["t"] - event["seconds"] - ended)
@@ -168,13 +167,13 @@ def _repeat(episode: Episode, event: Mapping[str, Any]) -> str | None:
         case "start":
             episode.desktop.start(event["argv"])
         case "shell" if event.get("command"):
-            home = episode.desktop.home
-            where: Where = "desktop" if episode.desktop.has_machine else "host"
+            commands = commands_of(episode.desktop)
+            home = commands.home
             env = {} if home is None else {"HOME": home}
             cwd = event.get("cwd") or home
-            episode.desktop.shell(event["command"], where=where, cwd=cwd, env={**env, **event.get("env", {})})
+            commands.run(event["command"], cwd=cwd, env={**env, **event.get("env", {})})
         case "write_file":
-            episode.desktop.write_file(event["path"], _content(event) or b"")
+            episode.desktop.machine.write_file(event["path"], _content(event) or b"")
         case "answer":
             return str(event["text"])
     return None

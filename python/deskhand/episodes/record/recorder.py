@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.observation import Observation, remarks
 from deskhand._core.redaction import Secret
 from deskhand.actions import Action, Type
-from deskhand.desktop.desktop import bare, core_of
+from deskhand.desktop.desktop import bare, commands_of, core_of
 from deskhand.episodes.record.bounds import COUNTED, Bounds, Totals
 from deskhand.episodes.record.sanitize import harmless
 from deskhand.errors import ActionError, DeskhandError, DesktopLost, EpisodeError, PolicyDenied, RecordFull
@@ -192,7 +192,7 @@ class Recorder:
             OSError: It cannot be written.
         """
         begun = self._clock()
-        self._home = desktop.home
+        self._home = commands_of(desktop).home
         try:
             with self._looking:
                 name = self._picture(desktop, bounded=not cause)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from deskhand._core.settle import Settle
-from deskhand.desktop.desktop import bare
+from deskhand.desktop.desktop import bare, commands_of
 from deskhand.errors import BackendError, DeskhandTimeout, shown
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deskhand.episodes.tasks.context import Stage
-    from deskhand.machine.interface import Where
 
 __all__ = ["ADDRESS", "PROFILE", "Page", "Tab", "received", "start_browser"]
 
@@ -158,9 +157,8 @@ class Page:
         """
         self._stage = stage
         # One shell for all questions: starting one costs more than ten of them.
-        where: Where = "desktop" if stage.desktop.has_machine else "host"
         # What is asked of the browser from outside is nothing that is done to the desktop.
-        self._shell = bare(stage.desktop).open_shell(where=where, timeout=2 * _ANSWER_LIMIT, limit=_LARGEST_ANSWER)
+        self._shell = commands_of(bare(stage.desktop)).open_shell(timeout=2 * _ANSWER_LIMIT, limit=_LARGEST_ANSWER)
 
     def __enter__(self) -> Self:
         return self

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deskhand.desktop.desktop import bare
+from deskhand.desktop.desktop import bare, commands_of
 from deskhand.errors import BackendError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.desktop.desktop import Desktop
-    from deskhand.machine.interface import CommandResult, Where
+    from deskhand.machine.interface import CommandResult
 
 __all__ = ["Stage"]
 
@@ -50,7 +50,7 @@ class Stage:
         return os.path.join(self.home, name)  # noqa: PTH118 # a path of another machine
 
     def run(self, command: str, *, timeout: float = 60.0) -> CommandResult:
-        """Run a command line with bash on the desktop's machine, in the home directory; see `Desktop.shell`."""
+        """Run a command line with bash on the desktop's machine, in the home directory; see `Commands.run`."""
         return self._run(command, timeout, 1 << 20)
 
     def read(self, name: str) -> bytes | None:
@@ -70,7 +70,7 @@ class Stage:
             raise BackendError(f"{path} cannot be looked for: {there.outcome}")
         if there.exit_code != 0:
             return None
-        return bare(self.desktop).read_file(path)
+        return bare(self.desktop).machine.read_file(path)
 
     def text(self, name: str) -> str | None:
         """A file's content as UTF-8; None when there is none or it is no UTF-8."""
@@ -84,7 +84,7 @@ class Stage:
         """Write a file, making its directories. Returns its absolute path."""
         path = self.path(name)
         if self.desktop.has_machine:
-            bare(self.desktop).write_file(path, data)
+            bare(self.desktop).machine.write_file(path, data)
         else:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
@@ -108,7 +108,7 @@ class Stage:
                 path = home / below
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data.encode() if isinstance(data, str) else data)
-            bare(self.desktop).copy_in(home, self.home)
+            bare(self.desktop).machine.copy_in(home, self.home)
 
     def files(self, name: str = ".") -> dict[str, str]:
         """All that is below a directory: relative path → `file`, `directory`, `link` or `other`; empty if there is none.
@@ -145,11 +145,9 @@ class Stage:
         return found
 
     def _run(self, command: str, timeout: float, limit: int) -> CommandResult:
-        where: Where = "desktop" if self.desktop.has_machine else "host"
         # The oracle looks from outside too, and that is no step of its.
-        return bare(self.desktop).shell(
-            command, where=where, cwd=self.home, env={"HOME": self.home}, timeout=timeout, limit=limit
-        )
+        commands = commands_of(bare(self.desktop))
+        return commands.run(command, cwd=self.home, env={"HOME": self.home}, timeout=timeout, limit=limit)
 
 
 def _processes_of(home: str) -> list[str]:

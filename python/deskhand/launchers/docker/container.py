@@ -227,7 +227,7 @@ class Container:
     # --- files ---
 
     def read_file(self, path: str, *, limit: int) -> bytes:
-        """See `Desktop.read_file`."""
+        """See `Machine.read_file`."""
         data = bytearray()
 
         def take(piece: bytes) -> None:
@@ -244,7 +244,7 @@ class Container:
         return bytes(data)
 
     def view_file(self, path: str, *, limit: int) -> bytes | Listing:
-        """See `Desktop.view_file`."""
+        """See `Machine.view_file`."""
         data = bytearray()
 
         def take(piece: bytes) -> None:
@@ -262,14 +262,14 @@ class Container:
         return found
 
     def write_file(self, path: str, data: bytes, *, new: bool = False) -> None:
-        """See `Desktop.write_file`."""
+        """See `Machine.write_file`."""
         argv = ["sh", "-c", _WRITE, "sh", _checked(path), str(len(data)), "new" if new else ""]
         code, _, errors = self.run(argv, stdin=data)
         if code != 0:
             raise BackendError(f"cannot write {path!r} in {self.name}: {_words(errors)}")
 
     def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
-        """See `Desktop.copy_in`."""
+        """See `Machine.copy_in`."""
         directory, name = posixpath.split(_checked(target).rstrip("/"))
         with spooled(Path(source), name) as (spool, left_out):
             script = 'mkdir -p -- "$1" && tar -x --no-same-owner --no-same-permissions -C "$1" -f -'
@@ -279,7 +279,7 @@ class Container:
         return left_out.tell(repr(str(source)))
 
     def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> tuple[str, ...]:
-        """See `Desktop.copy_out`."""
+        """See `Machine.copy_out`."""
         directory, name = posixpath.split(_checked(source).rstrip("/"))
         if name in {"", ".", ".."}:
             raise ActionError(f"copy_out: {source!r} does not end in a name: name the file or the directory")
@@ -316,11 +316,11 @@ class Container:
 
     @property
     def home(self) -> str:
-        """See `Desktop.home`."""
+        """See `Machine.home`."""
         return self.berth.home
 
     def logs(self, program: str | Program | None) -> str:
-        """See `Desktop.logs`."""
+        """See `Machine.logs`."""
         if program is None and not self.berth.shared:
             try:
                 # The engine keeps no more of it than it was told to (see `confined`).
@@ -351,7 +351,7 @@ class Container:
             return ""
 
     def usage(self) -> Usage:
-        """See `Desktop.usage`."""
+        """See `Machine.usage`."""
         deadline = time.monotonic() + _STATS_LIMIT
         while True:
             try:

@@ -257,7 +257,7 @@ _INSIDE = (
 def examine_container(desktop: Desktop) -> Iterator[Finding]:
     """The checks of section 6 (C6, C11) on a running desktop."""
     for name, command, judge in _INSIDE:
-        result = desktop.shell(command, timeout=_SHELL_LIMIT)
+        result = desktop.machine.run(command, timeout=_SHELL_LIMIT)
         text = result.stdout
         yield Finding(name, judge(text) and not result.timed_out, text.strip()[:200] or result.stderr.strip()[:200])
     yield _refuses_without_cookie(desktop)
@@ -269,7 +269,7 @@ def _refuses_without_cookie(desktop: Desktop) -> Finding:
     name = "X refuses who has no cookie"
     if desktop.display is None:
         # Of another machine, its socket is reached from inside only.
-        result = desktop.shell("XAUTHORITY=/dev/null xdpyinfo", timeout=_SHELL_LIMIT)
+        result = desktop.machine.run("XAUTHORITY=/dev/null xdpyinfo", timeout=_SHELL_LIMIT)
         return Finding(name, result.exit_code not in {0, None}, result.stderr.strip()[:200] or "it let us in")
     try:
         X11Backend(desktop.display, xauthority="/dev/null", view_only=True).close()

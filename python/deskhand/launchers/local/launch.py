@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from deskhand._core.health import Expected
 from deskhand.backends.x11.backend import X11Backend
-from deskhand.desktop.desktop import Desktop
+from deskhand.desktop.desktop import Desktop, core_of
 from deskhand.desktop.health import unstarted
 from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launchers import registry
@@ -245,7 +245,7 @@ def leave_running(desktop: Desktop) -> registry.Entry:
     if entry is None:
         raise ActionError("only a desktop that was launched with a name can be left running")
     path = str(Path(entry.directory) / runtime_directory.GUARD_SOCKET)
-    pid = desktop.leave(path)
+    pid = core_of(desktop).leave(path)
     entry = replace(entry, socket=path, pid=pid)
     try:
         registry.update(entry)

@@ -248,7 +248,8 @@ def shell_executor(shell: AnyShell | Callable[[], Any], *, timeout: float = 120.
     """A shell as the protocol `ShellExecutor` of agent-framework-tools has it; with `as_function()` it is an agent's tool.
 
     Args:
-        shell: A session, a desktop with a machine of its own, or a function that opens a session (`desktop.open_shell`).
+        shell: A session, a desktop with a machine of its own, or a function that opens a session, such as
+            `desktop.machine.open_shell`.
         timeout: Seconds for a command that does not say.
 
     Raises:

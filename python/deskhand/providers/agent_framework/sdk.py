@@ -154,8 +154,8 @@ class ShellExecutor:
         """Take a shell.
 
         Args:
-            shell: As of `run_shell`, or a function that opens a session, such as `desktop.open_shell`: that session is opened
-                by `start`, or by the first command, and closed by `close`. What was opened by others is theirs to close.
+            shell: As of `run_shell`, or a function that opens a session, such as `desktop.machine.open_shell`: that session is
+                opened by `start`, or by the first command, and closed by `close`. What was opened by others is theirs to close.
             timeout: Seconds for a command that does not say.
         """
         self._opens = (

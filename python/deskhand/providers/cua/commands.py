@@ -221,11 +221,11 @@ class Commands:
 
     def copy_to_clipboard(self) -> dict[str, Any]:
         """What the clipboard holds."""
-        return {"content": self.desktop.get_clipboard() or ""}
+        return {"content": self.desktop.clipboard.read() or ""}
 
     def set_clipboard(self, text: str) -> dict[str, Any]:
         """Put a text into the clipboard."""
-        self.desktop.set_clipboard(str(text))
+        self.desktop.clipboard.write(str(text))
         return {}
 
     # --- windows and programs ---
@@ -241,7 +241,7 @@ class Commands:
 
     def get_current_window_id(self) -> dict[str, Any]:
         """The active window."""
-        active = [window.id for window in self.desktop.windows() if window.active]
+        active = [window.id for window in self.desktop.windows.list() if window.active]
         if not active:
             raise ActionError("no window is active")
         return {"window_id": active[0]}
@@ -249,7 +249,7 @@ class Commands:
     def get_application_windows(self, app: str) -> dict[str, Any]:
         """The windows whose class or title has this in it."""
         wanted = str(app).casefold()
-        found = [w.id for w in self.desktop.windows() if wanted in f"{w.class_name}\n{w.title}".casefold()]
+        found = [w.id for w in self.desktop.windows.list() if wanted in f"{w.class_name}\n{w.title}".casefold()]
         return {"windows": found}
 
     def get_window_name(self, window_id: Any) -> dict[str, Any]:
@@ -268,12 +268,12 @@ class Commands:
 
     def activate_window(self, window_id: Any) -> dict[str, Any]:
         """Raise a window and give it the keyboard."""
-        self.desktop.activate(self._window(window_id))
+        self.desktop.windows.activate(self._window(window_id))
         return {}
 
     def close_window(self, window_id: Any) -> dict[str, Any]:
         """Ask a window to close."""
-        self.desktop.close_window(self._window(window_id))
+        self.desktop.windows.close(self._window(window_id))
         return {}
 
     # --- the desktop's own machine ---
@@ -281,7 +281,7 @@ class Commands:
     def run_command(self, command: str, timeout: Any = None) -> dict[str, Any]:
         """Run a command with the desktop's shell, for so many seconds at most (120)."""
         seconds = _COMMAND_SECONDS if timeout is None else a_number(timeout, "timeout")
-        ended = self.desktop.shell(str(command), timeout=seconds)
+        ended = self.desktop.machine.run(str(command), timeout=seconds)
         code = -1 if ended.exit_code is None else ended.exit_code
         stderr = "\n".join(
             [*([ended.stderr] if ended.stderr else []), *notes_on(ended, ending=ended.exit_code is None)]
@@ -321,18 +321,18 @@ class Commands:
 
     def read_text(self, path: str) -> dict[str, Any]:
         """A file's text."""
-        return {"content": self.desktop.read_file(str(path)).decode(errors="replace")}
+        return {"content": self.desktop.machine.read_file(str(path)).decode(errors="replace")}
 
     def write_text(self, path: str, content: str) -> dict[str, Any]:
         """Write a text to a file."""
-        self.desktop.write_file(str(path), str(content))
+        self.desktop.machine.write_file(str(path), str(content))
         return {}
 
     def read_bytes(self, path: str, offset: Any = 0, length: Any = None) -> dict[str, Any]:
         """A file's bytes, or some of them, in base64."""
         start = an_integer(offset, "offset")
         end = None if length is None else start + an_integer(length, "length")
-        return {"content_b64": base64.b64encode(self.desktop.read_file(str(path))[start:end]).decode()}
+        return {"content_b64": base64.b64encode(self.desktop.machine.read_file(str(path))[start:end]).decode()}
 
     def write_bytes(self, path: str, content_b64: str, append: Any = False) -> dict[str, Any]:  # noqa: FBT002 # the protocol's
         """Write bytes, given in base64, to a file, or behind what is in it."""
@@ -340,8 +340,8 @@ class Commands:
             data = base64.b64decode(str(content_b64), validate=True)
         except (binascii.Error, ValueError):
             raise ActionError("content_b64 is not base64") from None
-        before = self.desktop.read_file(str(path)) if append and self._asked("test", "-f", path) else b""
-        self.desktop.write_file(str(path), before + data)
+        before = self.desktop.machine.read_file(str(path)) if append and self._asked("test", "-f", path) else b""
+        self.desktop.machine.write_file(str(path), before + data)
         return {}
 
     def _act(self, *actions: Action) -> dict[str, Any]:
@@ -360,16 +360,16 @@ class Commands:
         if isinstance(number, str) and number.isdecimal() and len(number) <= _MOST_DIGITS:
             number = int(number)
         wanted = an_integer(number, "window_id")
-        for window in self.desktop.windows():
+        for window in self.desktop.windows.list():
             if window.id == wanted:
                 return window
         raise ActionError(f"there is no window {wanted}")
 
     def _asked(self, *words: object) -> bool:
-        return self.desktop.shell(shlex.join(map(str, words))).exit_code == 0
+        return self.desktop.machine.run(shlex.join(map(str, words))).exit_code == 0
 
     def _told(self, *words: object) -> str:
-        ended = self.desktop.shell(shlex.join(map(str, words)))
+        ended = self.desktop.machine.run(shlex.join(map(str, words)))
         if ended.exit_code != 0:
             raise UnsupportedAction(
                 "the desktop's machine", str(words[0]), ended.stderr.strip() or "it did not end in time"

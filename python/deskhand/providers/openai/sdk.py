@@ -28,7 +28,7 @@ from agents import (
 
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
-from deskhand.desktop.desktop import Desktop
+from deskhand.desktop.desktop import Desktop, review
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
 from deskhand.providers.openai.loop import PROVIDER, async_seat, plain, run_shell_async, seat
 from deskhand.providers.openai.wire import BLANK, COMPUTER, decode_action, decode_check, message
@@ -298,7 +298,7 @@ def safety_check(desktop: Desktop | AsyncDesktop | None) -> SafetyHook:
             check = decode_check(plain(data.safety_check))
             asked = operations.SafetyCheck(check.id, check.code or "", check.message or "")
             call = operations.Call(PROVIDER, data.tool_call.call_id, agent=data.agent.name, safety_checks=[asked])
-            return await reviewer.review(call) == (asked,)
+            return await reviewer.run(lambda each: review(each, call)) == (asked,)
         except DeskhandError as error:
             _log.warning("a safety check of OpenAI's is not acknowledged: %s", error)
             return False

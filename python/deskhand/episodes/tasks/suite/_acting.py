@@ -58,7 +58,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, timeout: float = PAT
 
 def find_window(desktop: Desktop, title: str = "", class_name: str = "") -> Window | None:
     """The topmost window whose title and class have these words in them, whatever their case; None if there is none."""
-    for window in reversed(desktop.windows()):
+    for window in reversed(desktop.windows.list()):
         if title.lower() in window.title.lower() and class_name.lower() in window.class_name.lower():
             return window
     return None
@@ -94,12 +94,14 @@ def wait_for_window(
     try:
         wait_until(active, f"an active window {wanted}", timeout=timeout)
     except EpisodeError as error:
-        there = ", ".join(f"{w.title!r} ({w.class_name}{', active' if w.active else ''})" for w in desktop.windows())
+        there = ", ".join(
+            f"{w.title!r} ({w.class_name}{', active' if w.active else ''})" for w in desktop.windows.list()
+        )
         raise EpisodeError(f"{error}; there were {there or 'no windows'}") from None
     settled(desktop)
     window = find_window(desktop, title, class_name)
     # It may have got another title while it was drawn; then the caller's next wait is about that one.
-    return window if window is not None else next(w for w in desktop.windows() if w.active)
+    return window if window is not None else next(w for w in desktop.windows.list() if w.active)
 
 
 def wait_until_gone(desktop: Desktop, window: Window, *, timeout: float = PATIENCE) -> None:
@@ -109,7 +111,7 @@ def wait_until_gone(desktop: Desktop, window: Window, *, timeout: float = PATIEN
         EpisodeError: It is still there.
     """
     wait_until(
-        lambda: all(other.id != window.id for other in desktop.windows()),
+        lambda: all(other.id != window.id for other in desktop.windows.list()),
         f"the end of the window {window.title!r}",
         timeout=timeout,
     )
@@ -144,7 +146,7 @@ def choose_file(desktop: Desktop, path: str, *, title: str) -> None:
         # GTK's list of completions comes up when it has read the folder, and swallows a Return. The button has a key as well,
         # which does nothing to a text should the dialog just have closed.
         settled(desktop)
-        if any(window.id == dialog.id and window.active for window in desktop.windows()):
+        if any(window.id == dialog.id and window.active for window in desktop.windows.list()):
             press(desktop, "alt+o" if "open" in dialog.title.lower() else "alt+s")
         wait_until_gone(desktop, dialog)
     settled(desktop)

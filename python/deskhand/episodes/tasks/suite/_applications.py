@@ -76,7 +76,7 @@ def _start(
 
     def check() -> None:
         # What ends well may have given its work to one that runs already.
-        if status := stage.desktop.exit_status(program):
+        if status := program.poll():
             said = (stage.read(str(program.log)) or b"")[-_LAST_WORDS:].decode(errors="replace")
             raise EpisodeError(f"{command[0]} ended with {status} before its window was there: {said.strip()}")
 

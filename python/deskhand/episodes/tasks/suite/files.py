@@ -45,7 +45,7 @@ def _select(stage: Stage, folder: str, name: str) -> None:
         desktop.perform(*select, KeyPress(("alt+e",)), KeyPress(("h",)))
         try:
             wait_until(
-                lambda: (desktop.clipboard or "").endswith(path),
+                lambda: (desktop.clipboard.read() or "").endswith(path),
                 f"the path of {name} on the clipboard",
                 timeout=_COPIED,
             )

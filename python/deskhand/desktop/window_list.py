@@ -1,0 +1,114 @@
+"""`desktop.windows`: which windows there are, and what a window manager does with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deskhand._core.arguments import expect_integer, expect_seconds
+from deskhand._core.redaction import one_line
+from deskhand._core.window import Window
+from deskhand.errors import ActionError, DeskhandTimeout, UnsupportedAction
+
+if TYPE_CHECKING:
+    import builtins
+
+    from deskhand.desktop.view import View
+
+__all__ = ["Windows"]
+
+_LONGEST_TITLE = 300
+_LARGEST_ID = 2**32 - 1
+
+
+class Windows:
+    """The windows of a desktop; get it as `desktop.windows`.
+
+    Example:
+        >>> for window in desktop.windows.list():
+        ...     print(window.title)
+    """
+
+    def __init__(self, view: View) -> None:
+        """Of the desktop that `view` is of."""
+        self._view = view
+
+    def list(self) -> builtins.list[Window]:
+        """The windows that the window manager lists, bottom to top.
+
+        Where no window manager runs that follows EWMH, those that the server shows (menus and tooltips are none).
+
+        Raises:
+            UnsupportedAction: This backend cannot see windows.
+        """
+        self._check_seen("windows.list")
+        core = self._view.core
+
+        def listed() -> builtins.list[Window]:
+            with core.turn():
+                return core.backend.windows()
+
+        return self._view.operate(lambda: self._view.operation("windows"), listed)
+
+    def activate(self, window: Window | int, *, timeout: float = 5.0) -> None:
+        """Raise a window and give it the keyboard, and wait until it has it.
+
+        Raises:
+            ActionError: There is no such window.
+            DeskhandTimeout: The window manager did not do it in `timeout` seconds.
+        """
+        number = _window_id("windows.activate", window)
+        expect_seconds("windows.activate: timeout", timeout)
+        self._check_seen("windows.activate")
+        core = self._view.core
+
+        def activate() -> None:
+            with core.turn():
+                self._check_there(number)
+                core.backend.activate(number)
+                if not core.watch.until(
+                    lambda: any(w.active for w in core.backend.windows() if w.id == number), timeout
+                ):
+                    raise DeskhandTimeout(f"waited {timeout:g} s for window {number:#x} to become active")
+
+        self._view.operate(lambda: self._view.operation("activate", _window_name(window)), activate)
+
+    def close(self, window: Window | int, *, timeout: float = 5.0) -> bool:
+        """Ask a window to close, as its close button would.
+
+        Returns:
+            True when it closed; False when it is still there after `timeout` seconds (it may be asking to save).
+
+        Raises:
+            ActionError: There is no such window.
+        """
+        number = _window_id("windows.close", window)
+        expect_seconds("windows.close: timeout", timeout)
+        self._check_seen("windows.close")
+        core = self._view.core
+
+        def close() -> bool:
+            with core.turn():
+                self._check_there(number)
+                core.backend.close_window(number)
+                return core.watch.until(lambda: all(w.id != number for w in core.backend.windows()), timeout)
+
+        return self._view.operate(lambda: self._view.operation("close_window", _window_name(window)), close)
+
+    def _check_seen(self, what: str) -> None:
+        backend = self._view.core.backend
+        if not backend.has_windows:
+            raise UnsupportedAction(backend.name, what, "only X11 tells about windows")
+
+    def _check_there(self, number: int) -> None:
+        windows = self._view.core.backend.windows()
+        if all(window.id != number for window in windows):
+            titles = ", ".join(f"{w.id:#x} {w.title!r}" for w in windows) or "none"
+            raise ActionError(f"there is no window {number:#x}; the windows are: {titles}")
+
+
+def _window_id(what: str, window: Window | int) -> int:
+    return expect_integer(f"{what}: window", window.id if isinstance(window, Window) else window, 0, _LARGEST_ID)
+
+
+def _window_name(window: Window | int) -> str:
+    return f"{window:#x}" if isinstance(window, int) else f"{window.id:#x} {one_line(window.title, _LONGEST_TITLE)}"
