@@ -10,7 +10,7 @@ from agent_framework import Agent
 
 import deskhand
 from deskhand.providers import agent_framework as deskhand_agent_framework
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 
 TURNS = 50
 
@@ -22,12 +22,12 @@ async def main(task: str, client: Any = None) -> str:
 
         client = OpenAIChatClient(model="gpt-5.4")
     with deskhand.launch() as desktop:
-        seat = Seat(desktop, size="openai", ask=lambda deed, _: input(f"{deed} [y/n] ") == "y")
+        model_session = ModelSession(desktop, size="openai", ask=lambda action, _: input(f"{action} [y/n] ") == "y")
         agent = Agent(client=client, tools=[client.get_computer_tool()])
         session = agent.create_session()
         response = await agent.run(task, session=session)
         for _ in range(TURNS):
-            answers = await deskhand_agent_framework.respond_async(seat, response)
+            answers = await deskhand_agent_framework.respond_async(model_session, response)
             if not answers:
                 break
             response = await agent.run(answers, session=session)

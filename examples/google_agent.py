@@ -11,7 +11,7 @@ from google.genai import types
 
 import deskhand
 from deskhand.providers import google as deskhand_google
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 
 
 def main(task: str, client: genai.Client | None = None, model: str = "gemini-3.5-flash") -> str:
@@ -19,13 +19,13 @@ def main(task: str, client: genai.Client | None = None, model: str = "gemini-3.5
     client = client or genai.Client()
     with deskhand.launch(size=(1440, 900)) as desktop:
         desktop.start("xterm")
-        seat = Seat(desktop)
-        first = [types.Part(text=task), types.Part.from_bytes(data=seat.look().data, mime_type="image/png")]
+        model_session = ModelSession(desktop)
+        first = [types.Part(text=task), types.Part.from_bytes(data=model_session.look().data, mime_type="image/png")]
         contents = [types.Content(role="user", parts=first)]
         config = types.GenerateContentConfig(tools=[deskhand_google.declare(desktop)])
         while True:
             turn = client.models.generate_content(model=model, contents=contents, config=config)
-            answer = deskhand_google.respond(seat, turn)
+            answer = deskhand_google.respond(model_session, turn)
             if answer is None:
                 return turn.text or ""
             if any("denied" in part.function_response.response for part in answer.parts):

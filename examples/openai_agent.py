@@ -7,7 +7,7 @@ from typing import Any
 
 import deskhand
 from deskhand.providers import openai as deskhand_openai
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 
 MODEL = "gpt-5.4"
 TURNS = 50
@@ -20,11 +20,11 @@ def main(task: str, client: Any = None) -> str:
 
         client = OpenAI()
     with deskhand.launch() as desktop:
-        seat = Seat(desktop, size="openai")
-        request: dict[str, Any] = {"model": MODEL, "tools": [deskhand_openai.declare(seat)]}
+        model_session = ModelSession(desktop, size="openai")
+        request: dict[str, Any] = {"model": MODEL, "tools": [deskhand_openai.declare(model_session)]}
         response = client.responses.create(**request, input=task)
         for _ in range(TURNS):
-            answers = deskhand_openai.respond(seat, response)
+            answers = deskhand_openai.respond(model_session, response)
             if not answers:
                 break
             response = client.responses.create(**request, input=answers, previous_response_id=response.id)

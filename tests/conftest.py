@@ -77,7 +77,7 @@ _DRIVING_FILES = {
     "episodes/test_demo_episodes.py",
     "episodes/test_report.py",
     "episodes/test_run.py",
-    "episodes/test_stage.py",
+    "episodes/test_task_context.py",
     "episodes/test_suite_applications.py",
     "episodes/test_video.py",
     "providers/test_browsing.py",
@@ -90,7 +90,7 @@ _PURE_FILES = {
     "episodes/test_catalogue.py",
     "faults/test_malformed.py",
     "integration/test_images_decoders.py",
-    "providers/test_seat.py",
+    "providers/test_session.py",
     "providers/test_traps.py",
 }
 

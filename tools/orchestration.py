@@ -26,13 +26,13 @@ from deskhand.episodes.ledger import open_ledger
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.run import worker as worker_module
 from deskhand.episodes.run.plan import Plan
-from deskhand.episodes.tasks.task import Limits, Task
+from deskhand.episodes.tasks.task import Task, TaskLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from deskhand.episodes.play.episode import Episode
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 SIZE = (1280, 800)
 
@@ -41,26 +41,26 @@ class Click(Task):
     """Click here and there."""
 
     name = "click"
-    limits = Limits(steps=1000, seconds=3600.0)
+    limits = TaskLimits(steps=1000, seconds=3600.0)
     screen = SIZE
 
     def instruction(self, parameters: Any) -> str:
         return f"click as often as you like ({parameters})"
 
-    def setup(self, stage: Stage) -> None:
-        stage.desktop.perform()
+    def setup(self, context: TaskContext) -> None:
+        context.desktop.perform()
 
-    def evaluate(self, stage: Stage) -> bool:
-        return stage.desktop.size == SIZE
+    def evaluate(self, context: TaskContext) -> bool:
+        return context.desktop.size == SIZE
 
-    def oracle(self, stage: Stage) -> None:
-        stage.desktop.perform(LeftClick((1, 1)))
+    def oracle(self, context: TaskContext) -> None:
+        context.desktop.perform(LeftClick((1, 1)))
 
 
-class Fleet:
+class DesktopPools:
     """Desktops that paint a button where they are clicked."""
 
-    def places(self, task: Task) -> Fleet:
+    def places(self, task: Task) -> DesktopPools:
         del task
         return self
 
@@ -101,7 +101,7 @@ def main(desktops: int = 64, steps: int = 20, thinking: float = 1.0) -> dict[str
         ledger.add(Key("click", "", seed, 0) for seed in range(desktops))
         plan = Plan(folder, f"{folder}/episodes.sqlite", ("click",), "thinker", desktops=desktops)
         before, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
-        with worker_module.Worker(plan, ledger=ledger, fleet=Fleet()) as worker:
+        with worker_module.Worker(plan, ledger=ledger, pools=DesktopPools()) as worker:
             asyncio.run(worker.run())
             wall = time.monotonic() - began
             after = resource.getrusage(resource.RUSAGE_SELF)

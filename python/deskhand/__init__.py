@@ -50,7 +50,7 @@ from deskhand.actions import (
     Zoom,
 )
 from deskhand.desktop.desktop import Desktop
-from deskhand.desktop.operations import Call, Interceptor, Operation, SafetyCheck, calling
+from deskhand.desktop.operations import CallContext, Interceptor, Operation, SafetyCheck, calling
 from deskhand.errors import (
     ActionError,
     AuthFailed,
@@ -108,7 +108,7 @@ __all__ = [
     "BackClick",
     "BackendError",
     "BadPlan",
-    "Call",
+    "CallContext",
     "ClassPolicy",
     "Closed",
     "CommandResult",

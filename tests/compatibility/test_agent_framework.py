@@ -13,7 +13,7 @@ from compatibility.declared import agent_framework as design
 from compatibility.table import Raises, Row, World, declared_rows, each
 from deskhand import ActionError
 from deskhand.providers import agent_framework as af
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -294,8 +294,8 @@ def test_what_cannot_be_done_is_the_results_error(world: World, content: af.Comp
 def test_what_must_be_approved_is_done_when_somebody_has(world: World, checked: dict[str, Any]) -> None:
     world.rest()
     asked: list[Any] = []
-    seat = Seat(world.desktop, ask=lambda deed, _: not asked.append(deed))
-    assert af.run(seat, call(A.CLICK, coordinate=(10, 60), **checked)).error is None
+    model_session = ModelSession(world.desktop, ask=lambda action, _: not asked.append(action))
+    assert af.run(model_session, call(A.CLICK, coordinate=(10, 60), **checked)).error is None
     assert (world.told(), len(asked)) == (_click(1, 10, 60), 1)
 
 

@@ -52,7 +52,7 @@ CALLS: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
 }
 # What is more than one way to the same, each by itself.
 MORE: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
-    "a safety check": (False, lambda d, _: review(d, deskhand.Call(safety_checks=[deskhand.SafetyCheck("a")]))),
+    "a safety check": (False, lambda d, _: review(d, deskhand.CallContext(safety_checks=[deskhand.SafetyCheck("a")]))),
     "a secret": (True, lambda d, _: d.perform(Type(Secret("hunter2")))),
     "a paste": (False, lambda d, _: d.perform(Type("pasted", paste=True))),
     "a new file": (True, lambda d, _: d.machine.write_file("/tmp/new", "x", new=True)),

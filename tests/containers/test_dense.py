@@ -11,7 +11,7 @@ import pytest
 import deskhand
 from containers.helpers import containers, owned_listeners
 from deskhand import Limits, PressKeys, Type
-from deskhand.launchers.docker.shared import Rooms
+from deskhand.launchers.docker.shared import SharedContainers
 from faults.helpers import NOTHING, driver, until, xclient
 
 if TYPE_CHECKING:
@@ -25,24 +25,24 @@ LIMIT = 30
 @pytest.fixture
 def desktops(image: str) -> Iterator[list[deskhand.Desktop]]:
     """Three in a container with room for three, all started at once."""
-    rooms = Rooms(3, image=image, size=(400, 300), limits=Limits(memory=512 << 20, processes=100))
+    rooms = SharedContainers(3, image=image, size=(400, 300), limits=Limits(memory=512 << 20, processes=100))
     with ThreadPoolExecutor(3) as threads:
         made = list(threads.map(lambda _: rooms.launch(), range(3)))
     yield made
     for desktop in made:
         desktop.close()
-    assert rooms._rooms == []
+    assert rooms._containers == []
 
 
-def house(desktop: deskhand.Desktop) -> str:
+def host(desktop: deskhand.Desktop) -> str:
     name, _, _ = str(desktop.name).partition(":")
     return name
 
 
 def test_each_has_its_own(desktops: list[deskhand.Desktop], engine: Engine) -> None:
     before = owned_listeners()
-    assert len({house(desktop) for desktop in desktops}) == 1
-    state = engine.api.inspect_container(house(desktops[0]))
+    assert len({host(desktop) for desktop in desktops}) == 1
+    state = engine.api.inspect_container(host(desktops[0]))
     assert state["HostConfig"]["Memory"] == 3 * 512 << 20
     assert state["HostConfig"]["PidsLimit"] == 300
     for number, desktop in enumerate(desktops):
@@ -52,7 +52,7 @@ def test_each_has_its_own(desktops: list[deskhand.Desktop], engine: Engine) -> N
         desktop.clipboard.write(f"text {number}")
     desktops[0].perform(PressKeys(["shift"]), settle=False)
     for number, desktop in enumerate(desktops):
-        own = desktop._core.inside.berth.number  # type: ignore[union-attr]
+        own = desktop._core.inside.slot.number  # type: ignore[union-attr]
         said = f"{number} :{own} /home/user/{own}\n"
         until(
             lambda desktop=desktop, said=said: desktop.machine.run("cat said").stdout == said, LIMIT, "what was typed"
@@ -73,7 +73,7 @@ def test_the_end_of_one_is_not_its_neighbours(desktops: list[deskhand.Desktop], 
     one.machine.run("mkdir shut; chmod 500 shut; (trap '' TERM; setsid sleep 9991 &)")
     one.close()
     found = three.machine.run("ps -ef; ls /home/user /run/deskhand /tmp /tmp/.X11-unix").stdout
-    gone = one._core.inside.berth  # type: ignore[union-attr]
+    gone = one._core.inside.slot  # type: ignore[union-attr]
     for left in (
         "9991",
         f"Xvfb :{gone.number}",
@@ -83,7 +83,7 @@ def test_the_end_of_one_is_not_its_neighbours(desktops: list[deskhand.Desktop], 
     ):
         assert left not in found
     assert gone.display is None
-    number = two._core.inside.berth.number  # type: ignore[union-attr]
+    number = two._core.inside.slot.number  # type: ignore[union-attr]
     three.machine.run(f"pkill -KILL -f 'Xvfb :{number} '")
     with pytest.raises(deskhand.DesktopLost, match="the X server ended") as lost:
         two.perform(Type("x"))
@@ -98,13 +98,13 @@ def test_the_end_of_one_is_not_its_neighbours(desktops: list[deskhand.Desktop], 
     with three.reset() as again:
         assert again.windows.list() == []
         assert again.health() == deskhand.Health()
-        assert house(again) in containers(engine)
-    assert house(three) not in containers(engine), "the last one has gone"
+        assert host(again) in containers(engine)
+    assert host(three) not in containers(engine), "the last one has gone"
 
 
 def test_what_was_started_again_is_told_of_its_own_desktop(desktops: list[deskhand.Desktop]) -> None:
     one, two, _ = desktops
-    number = one._core.inside.berth.number  # type: ignore[union-attr]
+    number = one._core.inside.slot.number  # type: ignore[union-attr]
     mark = f"DESKHAND_DESKTOP={number}"
     two.machine.run(f"for p in $(pgrep -x openbox); do if grep -qz {mark} /proc/$p/environ; then kill $p; fi; done")
     until(lambda: "the window manager ended" in "".join(one.status), LIMIT, "the note")
@@ -114,14 +114,14 @@ def test_what_was_started_again_is_told_of_its_own_desktop(desktops: list[deskha
 
 
 def test_a_room_is_filled_before_another_is_made(image: str, engine: Engine) -> None:
-    rooms = Rooms(2, image=image, window_manager=None, size=(64, 64))
+    rooms = SharedContainers(2, image=image, window_manager=None, size=(64, 64))
     made = [rooms.launch() for _ in range(3)]
     try:
-        names = [house(desktop) for desktop in made]
+        names = [host(desktop) for desktop in made]
         assert names[0] == names[1] != names[2]
         made[0].close()
         made.append(rooms.launch())
-        assert house(made[3]) == names[0]
+        assert host(made[3]) == names[0]
         engine.api.kill(names[0])
         with pytest.raises(deskhand.DesktopLost):
             made[3].perform()
@@ -129,11 +129,11 @@ def test_a_room_is_filled_before_another_is_made(image: str, engine: Engine) -> 
         # It could not be ended in order: nobody else moves in there.
         made.append(rooms.launch())
         assert made[-1].health().ok
-        assert house(made[-1]) != names[0]
+        assert host(made[-1]) != names[0]
     finally:
         for desktop in made:
             desktop.close()
-    assert not {house(desktop) for desktop in made} & set(containers(engine))
+    assert not {host(desktop) for desktop in made} & set(containers(engine))
 
 
 def test_what_is_not_possible_is_refused(image: str, engine: Engine) -> None:
@@ -145,11 +145,11 @@ def test_what_is_not_possible_is_refused(image: str, engine: Engine) -> None:
     with pytest.raises(deskhand.ActionError, match="Pool"):
         deskhand.launch("docker", displays=2)
     with pytest.raises(deskhand.ActionError, match="name"):
-        Rooms(2, name="one")
+        SharedContainers(2, name="one")
     with pytest.raises(deskhand.ActionError, match="another machine"):
-        Rooms(2, image=image, remote=True).launch()
+        SharedContainers(2, image=image, remote=True).launch()
     with pytest.raises(deskhand.LaunchFailed, match="no-such-image"):
-        Rooms(2, image="no-such-image").launch()
+        SharedContainers(2, image="no-such-image").launch()
     # One that was built before this was possible.
     made = engine.api.create_container(image)
     old = f"deskhand-test-{secrets.token_hex(4)}"
@@ -157,7 +157,7 @@ def test_what_is_not_possible_is_refused(image: str, engine: Engine) -> None:
     engine.api.remove_container(made["Id"])
     try:
         with pytest.raises(deskhand.LaunchFailed, match="build it again"):
-            Rooms(2, image=old).launch()
+            SharedContainers(2, image=old).launch()
     finally:
         engine.api.remove_image(old)
     assert not {
@@ -169,7 +169,7 @@ def test_what_is_not_possible_is_refused(image: str, engine: Engine) -> None:
 
 LAUNCHING = """
 from deskhand.launchers.docker.shared import Rooms
-rooms = Rooms(2, image=os.environ["IMAGE"])
+rooms = SharedContainers(2, image=os.environ["IMAGE"])
 desktops = [rooms.launch() for _ in range(2)]
 say(names=[desktop.name for desktop in desktops])
 wait_forever()
@@ -185,22 +185,22 @@ def test_a_killed_driver_leaves_nothing(engine: Engine, image: str, driver_envir
 
 
 def test_an_end_that_was_interrupted_gives_its_number_back_once(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rooms, leave = Rooms(2, image=image, size=(400, 300)), Rooms._leave
+    rooms, leave = SharedContainers(2, image=image, size=(400, 300)), SharedContainers._leave
 
-    def interrupted(rooms: Rooms, room: Any, stay: Any) -> None:
+    def interrupted(rooms: SharedContainers, room: Any, stay: Any) -> None:
         leave(rooms, room, stay)
         raise KeyboardInterrupt
 
     with rooms.launch() as one, rooms.launch() as two:
-        monkeypatch.setattr(Rooms, "_leave", interrupted)
+        monkeypatch.setattr(SharedContainers, "_leave", interrupted)
         with pytest.raises(KeyboardInterrupt):
             one.close()
         monkeypatch.undo()
         with rooms.launch() as third:
             one.close()
             with rooms.launch() as fourth:
-                assert house(third) == house(two) != house(fourth)
-    assert rooms._rooms == []
+                assert host(third) == host(two) != host(fourth)
+    assert rooms._containers == []
 
 
 def test_a_pools_policy_holds_where_desktops_share_a_container(image: str) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import ActionError, BackendError, Desktop, Listing
-from deskhand.episodes.play.budget import Gate
+from deskhand.episodes.play.budget import StepBudget
 from deskhand.episodes.play.replay_agent import repeating
 from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.recorder import Recorder
-from deskhand.episodes.tasks.task import Limits
+from deskhand.episodes.tasks.task import TaskLimits
 from deskhand.providers.editors import TextEditor
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def test_a_replay_edits_again(desktop: Desktop, sh: Callable[[str], str], tmp_pa
     with FrameStore(tmp_path / "frames") as store:
         recorder = Recorder(directory, store)
         recorder.attach(desktop)
-        acting = TextEditor(desktop.also(Gate(Limits(), recorder)))
+        acting = TextEditor(desktop.also(StepBudget(TaskLimits(), recorder)))
         acting.create(path, "one\ntwo\n")
         acting.replace(path, "two", "three ☕")
         recorder.close()

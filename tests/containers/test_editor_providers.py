@@ -230,9 +230,9 @@ def test_whose_edit_it_is_the_policy_and_its_log_are_told(machine: Desktop, tmp_
     machine.machine.write_file(FILE, "a\n")
     asked: list[tuple[str, str, str]] = []
 
-    def ask(deed: Any, context: Context) -> bool:
-        asked.append((context.provider, deed.type, deed.target))
-        return deed.type != "write_file"
+    def ask(action: Any, context: Context) -> bool:
+        asked.append((context.provider, action.type, action.target))
+        return action.type != "write_file"
 
     log = tmp_path / "audit.jsonl"
     judged = machine.also(Guard(ask=ask, audit=AuditLog(log), limits=None))

@@ -67,7 +67,7 @@ def test_one_that_hangs_is_replaced(image: str, engine: Engine, displays: int) -
     with Pool("docker", image=image, screen=SMALL, size=2, warm=1, displays=displays) as pool:
         with pool.acquire(timeout=60) as desktop:
             until(lambda: pool.status.ready == 1, 60, "a spare one")
-            (spare,) = [found for found in pool._keeper._desktops.values() if found is not desktop]
+            (spare,) = [found for found in pool._worker._desktops.values() if found is not desktop]
             assert spare.health().ok
             name, _, number = str(spare.name).partition(":")
             made = engine.api.exec_create(name, ["pkill", "-STOP", "-f", f"Xvfb :{number or 0} "])
@@ -89,7 +89,7 @@ def test_many_users_leave_nothing(image: str, engine: Engine, mark: str, reset: 
             desktop.clipboard.write("text")
             desktop.perform(PressKeys(["shift"]), settle=False)
             if number % 7 == 3:
-                desktop.machine.run(f"pkill -KILL -f 'Xvfb :{desktop._core.inside.berth.number} '")  # type: ignore[union-attr]
+                desktop.machine.run(f"pkill -KILL -f 'Xvfb :{desktop._core.inside.slot.number} '")  # type: ignore[union-attr]
             if number % 5 == 2:
                 raise KeyError(number)
 

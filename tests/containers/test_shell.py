@@ -149,10 +149,10 @@ def test_a_killed_driver_leaves_nothing(desktop: deskhand.Desktop, engine: Engin
     del engine
     before = processes(desktop)
     code = f"""
-from deskhand.launchers.docker.display_slot import Berth
+from deskhand.launchers.docker.display_slot import DisplaySlot
 from deskhand.launchers.docker.container import Container
 from deskhand.launchers.docker.engine import connect_engine
-container = Container(connect_engine(), {desktop.name!r}, {desktop.name!r}, Berth(None))
+container = Container(connect_engine(), {desktop.name!r}, {desktop.name!r}, DisplaySlot(None))
 shell = deskhand.Shell(lambda: container.session(cwd=None, env=None, once=False))
 say(ready=True)
 shell.run({MESS.format(n=7006)!r})

@@ -43,7 +43,7 @@ def main(directory: str, slots: int) -> None:
     ledger = open_ledger(path)
     print(f"given back {abandon_dead(ledger)}", flush=True)
     plan = Plan(directory, path, TASKS, "oracle", desktops=slots)
-    with Worker(plan, ledger=ledger, fleet=Mixed(min(4, slots))) as worker:
+    with Worker(plan, ledger=ledger, pools=Mixed(min(4, slots))) as worker:
         asyncio.run(worker.run())
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from deskhand import Desktop, LeftClick
 from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 SIZE = (80, 64)
 
@@ -51,7 +51,7 @@ class Dots(Task):
 
     name = "dots"
     screen = SIZE
-    limits = Limits(steps=5, seconds=1000.0)
+    limits = TaskLimits(steps=5, seconds=1000.0)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         return {"x": random.randrange(SIZE[0]), "y": random.randrange(SIZE[1])}
@@ -59,14 +59,14 @@ class Dots(Task):
     def instruction(self, parameters: Mapping[str, Any]) -> str:
         return f"Click at {parameters['x']}, {parameters['y']}."
 
-    def setup(self, stage: Stage) -> None:
-        backend = stage.desktop._core.backend
+    def setup(self, context: TaskContext) -> None:
+        backend = context.desktop._core.backend
         assert isinstance(backend, MemoryBackend)
-        backend.paint((stage.parameters["x"], 0, 1, 1), (1, 2, 3))
+        backend.paint((context.parameters["x"], 0, 1, 1), (1, 2, 3))
 
-    def evaluate(self, stage: Stage) -> Grade:
-        pixel = stage.desktop.screenshot(cursor=False).array()[stage.parameters["y"], stage.parameters["x"]]
+    def evaluate(self, context: TaskContext) -> Grade:
+        pixel = context.desktop.screenshot(cursor=False).array()[context.parameters["y"], context.parameters["x"]]
         return Grade(float(pixel[0] == 255), f"the pixel is {pixel.tolist()}")
 
-    def oracle(self, stage: Stage) -> None:
-        stage.desktop.perform(LeftClick((stage.parameters["x"], stage.parameters["y"])))
+    def oracle(self, context: TaskContext) -> None:
+        context.desktop.perform(LeftClick((context.parameters["x"], context.parameters["y"])))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 WORDS = ("alpha", "beta", "gamma", "naïve", "delta", "☕", "lambda", "omega")
 
@@ -33,23 +33,23 @@ class Edit(Task):
     def instruction(self, parameters: Mapping[str, Any]) -> str:
         return f"Write these lines into notes.txt and save: {parameters['lines']}"
 
-    def setup(self, stage: Stage) -> None:
-        path = stage.write("notes.txt", "")
-        stage.desktop.start(["mousepad", path])
+    def setup(self, context: TaskContext) -> None:
+        path = context.write("notes.txt", "")
+        context.desktop.start(["mousepad", path])
 
-    def evaluate(self, stage: Stage) -> Grade:
-        wanted = "\n".join(stage.parameters["lines"])
-        found = stage.text("notes.txt")
-        state = {"text": found, "copy": stage.text("copy.txt")}
+    def evaluate(self, context: TaskContext) -> Grade:
+        wanted = "\n".join(context.parameters["lines"])
+        found = context.text("notes.txt")
+        state = {"text": found, "copy": context.text("copy.txt")}
         return Grade(float((found or "").strip() == wanted), f"found {found!r}", state)
 
-    def oracle(self, stage: Stage) -> str | None:
-        first, second = stage.parameters["lines"]
-        stage.desktop.perform(Type(first), KeyPress(["Return"]))
-        stage.desktop.perform(Type(second))
-        stage.desktop.perform(KeyPress(["ctrl", "s"]))
+    def oracle(self, context: TaskContext) -> str | None:
+        first, second = context.parameters["lines"]
+        context.desktop.perform(Type(first), KeyPress(["Return"]))
+        context.desktop.perform(Type(second))
+        context.desktop.perform(KeyPress(["ctrl", "s"]))
         # A path that is another one on every desktop.
-        stage.desktop.host.run(f"cp {stage.path('notes.txt')} {stage.path('copy.txt')}")
+        context.desktop.host.run(f"cp {context.path('notes.txt')} {context.path('copy.txt')}")
         return "saved"
 
 

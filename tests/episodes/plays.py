@@ -12,14 +12,14 @@ from deskhand._core.settle import Settle
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.desktop import latest
 from deskhand.episodes.ledger.ledger import Key
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterator, Mapping
 
     from deskhand.desktop.operations import Operation
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 KEY = Key("press", "", 0, 0)
 # A desktop in memory answers at once.
@@ -31,7 +31,7 @@ class Press(Task):
 
     name = "press"
     tags = ("text",)
-    limits = Limits(steps=5, seconds=20.0)
+    limits = TaskLimits(steps=5, seconds=20.0)
     screen = (64, 64)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -40,16 +40,16 @@ class Press(Task):
     def instruction(self, parameters: Mapping[str, Any]) -> str:
         return f"click at {parameters['x']}, {parameters['y']}"
 
-    def setup(self, stage: Stage) -> None:
-        backend_of(stage.desktop).paint((0, 0, 8, 8), (0, 255, 0))
+    def setup(self, context: TaskContext) -> None:
+        backend_of(context.desktop).paint((0, 0, 8, 8), (0, 255, 0))
 
-    def evaluate(self, stage: Stage) -> Grade | bool | float:
-        wanted = stage.parameters["x"], stage.parameters["y"]
-        clicks = clicks_on(stage.desktop)
+    def evaluate(self, context: TaskContext) -> Grade | bool | float:
+        wanted = context.parameters["x"], context.parameters["y"]
+        clicks = clicks_on(context.desktop)
         return Grade(float(wanted in clicks), f"clicked at {clicks}, wanted {wanted}", {"clicks": len(clicks)})
 
-    def oracle(self, stage: Stage) -> str | None:
-        stage.desktop.perform(LeftClick((stage.parameters["x"], stage.parameters["y"])), settle=QUICK)
+    def oracle(self, context: TaskContext) -> str | None:
+        context.desktop.perform(LeftClick((context.parameters["x"], context.parameters["y"])), settle=QUICK)
         return "done"
 
 
@@ -159,7 +159,7 @@ class Kept:
 ANY_KEY = KeyPress(("Return",))
 
 
-class Fleet:
+class DesktopPools:
     """Desktops in memory for every task."""
 
     def __init__(self, places: Places | None = None) -> None:

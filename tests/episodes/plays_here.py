@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import KeyPress, Type
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 # No prompt that anybody could have set, and no history.
 _TERMINAL = "xterm -geometry 60x10+20+20 -e sh"
@@ -22,7 +22,7 @@ class Number(Task):
 
     name = "number"
     tags = ("terminal",)
-    limits = Limits(steps=5, seconds=60.0)
+    limits = TaskLimits(steps=5, seconds=60.0)
     screen = (640, 480)
     programs = ("xterm",)
 
@@ -32,13 +32,13 @@ class Number(Task):
     def instruction(self, parameters: Mapping[str, Any]) -> str:
         return f"Write {parameters['number']} into number.txt."
 
-    def setup(self, stage: Stage) -> None:
-        stage.desktop.start(_TERMINAL, cwd=stage.home)
+    def setup(self, context: TaskContext) -> None:
+        context.desktop.start(_TERMINAL, cwd=context.home)
 
-    def evaluate(self, stage: Stage) -> Grade:
-        found = (stage.text("number.txt") or "").strip()
-        return Grade(float(found == str(stage.parameters["number"])), f"found {found!r}", {"found": found})
+    def evaluate(self, context: TaskContext) -> Grade:
+        found = (context.text("number.txt") or "").strip()
+        return Grade(float(found == str(context.parameters["number"])), f"found {found!r}", {"found": found})
 
-    def oracle(self, stage: Stage) -> str | None:
-        stage.desktop.perform(Type(f"echo {stage.parameters['number']} >number.txt; exit"), KeyPress(("Return",)))
+    def oracle(self, context: TaskContext) -> str | None:
+        context.desktop.perform(Type(f"echo {context.parameters['number']} >number.txt; exit"), KeyPress(("Return",)))
         return None

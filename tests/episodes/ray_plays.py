@@ -13,7 +13,7 @@ from deskhand.episodes.ledger.ledger import State
 from deskhand.episodes.play import attempt
 from deskhand.episodes.run.worker import Worker
 from deskhand.episodes.tasks.task import Task
-from episodes.plays import QUICK, Fleet
+from episodes.plays import QUICK, DesktopPools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Episode
     from deskhand.episodes.play.supervision import Stop
     from deskhand.episodes.run.plan import Plan, Tell
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 SECONDS = "DESKHAND_TEST_EPISODE_SECONDS"
 
@@ -38,14 +38,14 @@ class Wait(Task):
         del parameters
         return "wait"
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """The desktop is as it has to be."""
 
-    def evaluate(self, stage: Stage) -> bool:
-        del stage
+    def evaluate(self, context: TaskContext) -> bool:
+        del context
         return True
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """Nothing is to be done."""
 
 
@@ -59,7 +59,7 @@ def waits(episode: Episode) -> str:
 def in_memory(plan: Plan, *, stop: Stop, tell: Tell) -> Worker:
     """A worker whose desktops are in memory."""
     attempt._STILL = attempt._LAST = QUICK
-    return Worker(plan, stop=stop, tell=tell, fleet=Fleet())
+    return Worker(plan, stop=stop, tell=tell, pools=DesktopPools())
 
 
 def without_tasks(plan: Plan, *, stop: Stop, tell: Tell) -> Worker:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Mapping, Sequence
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 
 class Copy(Task):
@@ -40,20 +40,20 @@ class Copy(Task):
     def instruction(self, parameters: Mapping[str, Any]) -> str:
         return f"Write {parameters['word']}."
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         colour = self.colours[len(self.begun) % len(self.colours)]
         self.begun.append(colour)
         command = "stty -echo; touch ~/ready; cat > ~/kept.txt"
-        stage.desktop.start(["xterm", "-bg", colour, "-T", "Terminal", "-e", "sh", "-c", command], cwd=stage.home)
-        wait_until(lambda: stage.read("ready") is not None, "the terminal")
+        context.desktop.start(["xterm", "-bg", colour, "-T", "Terminal", "-e", "sh", "-c", command], cwd=context.home)
+        wait_until(lambda: context.read("ready") is not None, "the terminal")
 
-    def evaluate(self, stage: Stage) -> Grade:
-        found = stage.text("kept.txt")
-        return Grade(float(found == f"{stage.parameters['word']}\n"), f"it has {found!r}", {"found": found})
+    def evaluate(self, context: TaskContext) -> Grade:
+        found = context.text("kept.txt")
+        return Grade(float(found == f"{context.parameters['word']}\n"), f"it has {found!r}", {"found": found})
 
-    def oracle(self, stage: Stage) -> None:
-        type_text(stage.desktop, f"{stage.parameters['word']}\n")
-        press(stage.desktop, "ctrl+d")
+    def oracle(self, context: TaskContext) -> None:
+        type_text(context.desktop, f"{context.parameters['word']}\n")
+        press(context.desktop, "ctrl+d")
 
 
 class Colourful(Copy):
@@ -69,8 +69,8 @@ class Clumsy(Copy):
 
     name = "clumsy"
 
-    def oracle(self, stage: Stage) -> None:
-        type_text(stage.desktop, stage.parameters["word"].encode("ascii", "ignore").decode() + "\n")
+    def oracle(self, context: TaskContext) -> None:
+        type_text(context.desktop, context.parameters["word"].encode("ascii", "ignore").decode() + "\n")
 
 
 class Given(Copy):
@@ -78,8 +78,8 @@ class Given(Copy):
 
     name = "given"
 
-    def evaluate(self, stage: Stage) -> Grade:
-        return Grade(float(stage.read("ready") is not None))
+    def evaluate(self, context: TaskContext) -> Grade:
+        return Grade(float(context.read("ready") is not None))
 
 
 class Moody(Copy):
@@ -88,9 +88,9 @@ class Moody(Copy):
     name = "moody"
     looks: ClassVar[list[int]] = []
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         self.looks.append(1)
-        grade = super().evaluate(stage)
+        grade = super().evaluate(context)
         return Grade(grade.score, grade.reason, {"looks": len(self.looks)})
 
 

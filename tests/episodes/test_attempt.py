@@ -33,7 +33,7 @@ from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.play.supervision import Stop
 from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.recorder import Recorder
-from deskhand.episodes.tasks.task import Grade, Limits
+from deskhand.episodes.tasks.task import Grade, TaskLimits
 from episodes.plays import ANY_KEY, KEY, QUICK, Kept, Places, Press, backend_of, clicks_on, memory_desktop
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from deskhand import Desktop
     from deskhand.backends.memory import MemoryBackend
     from deskhand.episodes.play.episode import Episode
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"deskhand.episodes.play.attempt.{name}", QUICK)
 
 
-SOON = Limits(steps=5, seconds=0.3)
+SOON = TaskLimits(steps=5, seconds=0.3)
 LONG = 60.0
 
 
@@ -95,7 +95,7 @@ def test_the_same_seed_is_the_same_instance() -> None:
 
 def test_the_random_agent_does_the_same_again_and_uses_its_steps() -> None:
     class Wild(Press):
-        limits = Limits(steps=3, seconds=LONG)
+        limits = TaskLimits(steps=3, seconds=LONG)
 
     records = Kept(), Kept()
     results = [tried("random", Wild(), record) for record in records]
@@ -118,13 +118,13 @@ class Broken(Press):
     def instruction(self, parameters: Any) -> Any:
         return self._what() if self._part == "instruction" else super().instruction(parameters)
 
-    def setup(self, stage: Stage) -> None:
-        super().setup(stage)
+    def setup(self, context: TaskContext) -> None:
+        super().setup(context)
         if self._part == "setup":
             self._what()
 
-    def evaluate(self, stage: Stage) -> Any:
-        return self._what() if self._part == "evaluate" else super().evaluate(stage)
+    def evaluate(self, context: TaskContext) -> Any:
+        return self._what() if self._part == "evaluate" else super().evaluate(context)
 
 
 def raising(error: BaseException) -> Callable[[], Any]:
@@ -354,10 +354,10 @@ def test_a_thread_of_an_agents_own_that_takes_every_error_for_one_of_the_desktop
         threading.Thread(target=loop, args=(episode.desktop,), daemon=True).start()
 
     class Waits(Press):
-        def evaluate(self, stage: Stage) -> Grade | bool | float:
+        def evaluate(self, context: TaskContext) -> Grade | bool | float:
             go_on.set()
             assert over.wait(LONG)
-            return super().evaluate(stage)
+            return super().evaluate(context)
 
     with FrameStore(tmp_path / "frames") as frames:
         result = attempt(Waits(), KEY, Places(), agent, Recorder(tmp_path / "attempt-1", frames))
@@ -402,7 +402,7 @@ def test_a_flood_of_looks_and_notes_is_bounded() -> None:
             episode.desktop.screenshot()
 
     record = Kept()
-    result = tried(agent, record=record, limits=Limits(steps=1, seconds=LONG))
+    result = tried(agent, record=record, limits=TaskLimits(steps=1, seconds=LONG))
     assert (result["cause"], result["looks"]) == (Cause.AGENT_BUDGET, 1050)
     notes = [fields["text"] for kind, fields in record.events if kind == "note"]
     assert sum(map(len, notes)) <= (1 << 20) + 100
@@ -494,8 +494,8 @@ def test_a_desktop_that_dies_between_setup_and_agent_is_lost() -> None:
         backend.release = release  # type: ignore[method-assign]
 
     class Holds(Press):
-        def setup(self, stage: Stage) -> None:
-            stage.desktop.perform(LeftMouseDown(), settle=QUICK)
+        def setup(self, context: TaskContext) -> None:
+            context.desktop.perform(LeftMouseDown(), settle=QUICK)
 
     result = tried("oracle", Holds(), places=Places(dying))
     assert (result["cause"], result["valid"], result["score"]) == (Cause.DESKTOP_LOST, False, None)

@@ -12,7 +12,7 @@ import pytest
 from deskhand import Pool
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.play.attempt import attempt
-from deskhand.episodes.tasks.task import Limits
+from deskhand.episodes.tasks.task import TaskLimits
 from episodes.plays import Kept
 from episodes.plays_here import Number
 from faults.helpers import marked, server_pid, until
@@ -50,9 +50,9 @@ def test_a_server_that_is_killed_is_a_desktop_that_is_lost(pool: Pool) -> None:
 
 def test_a_server_that_is_killed_during_setup_is_one_too(pool: Pool) -> None:
     class Fragile(Number):
-        def setup(self, stage: Any) -> None:
-            os.kill(server_pid(stage.desktop.display), signal.SIGKILL)
-            super().setup(stage)
+        def setup(self, context: Any) -> None:
+            os.kill(server_pid(context.desktop.display), signal.SIGKILL)
+            super().setup(context)
 
     result = attempt(Fragile(), KEY, pool, "oracle", Kept())
     assert (result["cause"], result["valid"]) == ("desktop_lost", False)
@@ -82,7 +82,7 @@ def test_a_call_that_hangs_is_ended_with_the_agents_time(pool: Pool) -> None:
         episode.desktop.start("sleep 1000", timeout=1000)
 
     for agent in (commands, programs):
-        result = tried(pool, agent, limits=Limits(steps=5, seconds=1.0))
+        result = tried(pool, agent, limits=TaskLimits(steps=5, seconds=1.0))
         assert (result["cause"], result["detail"]) == ("agent_budget", "all 1 s were used up")
         assert result["times"]["agent"] < 30
 

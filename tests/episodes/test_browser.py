@@ -11,7 +11,7 @@ import deskhand
 from conftest import need
 from deskhand import BackendError, KeyPress, LeftClick, Type
 from deskhand.episodes.tasks.browser import ADDRESS, Page, received, start_browser
-from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.context import TaskContext
 from integration.apps import until
 
 if TYPE_CHECKING:
@@ -33,21 +33,21 @@ _SECOND = "<!doctype html><title>Second page</title><p>2"
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+def context() -> Iterator[TaskContext]:
     for program in ("chromium", "perl"):
         need(program, program)
     with deskhand.launch(home=True) as desktop:
         assert desktop.host.home is not None
-        stage = Stage(desktop, {}, desktop.host.home)
-        start_browser(stage, {"": _FIRST, "second.html": _SECOND})
-        yield stage
+        context = TaskContext(desktop, {}, desktop.host.home)
+        start_browser(context, {"": _FIRST, "second.html": _SECOND})
+        yield context
 
 
 @pytest.fixture
-def page(stage: Stage) -> Iterator[Page]:
+def page(context: TaskContext) -> Iterator[Page]:
     """The first page, whatever a test before has shown."""
-    with Page(stage) as page:
-        stage.desktop.perform(KeyPress(["ctrl", "l"]), Type("localhost"), KeyPress(["Delete"]), KeyPress(["Return"]))
+    with Page(context) as page:
+        context.desktop.perform(KeyPress(["ctrl", "l"]), Type("localhost"), KeyPress(["Delete"]), KeyPress(["Return"]))
         page.until("document.title === 'Erste Seite' && document.readyState === 'complete' && pushed === 0")
         yield page
 
@@ -76,8 +76,8 @@ def test_what_a_page_raises_is_told(page: Page) -> None:
         page.until("pushed === 9", timeout=0.2)
 
 
-def test_elements_are_where_a_click_finds_them(stage: Stage, page: Page) -> None:
-    stage.desktop.perform(LeftClick(page.centre("#push")), LeftClick(page.centre("#field")), Type("hé ☕"))
+def test_elements_are_where_a_click_finds_them(context: TaskContext, page: Page) -> None:
+    context.desktop.perform(LeftClick(page.centre("#push")), LeftClick(page.centre("#field")), Type("hé ☕"))
     assert page.until("pushed === 1 && field.value") == "hé ☕"
     assert page.evaluate(f"{page.element('#host >>> .deep')}.textContent") == "deep"
     assert page.box(".deep")[2] > 0
@@ -86,24 +86,24 @@ def test_elements_are_where_a_click_finds_them(stage: Stage, page: Page) -> None
             page.centre(selector)
 
 
-def test_what_a_page_posts_is_kept(stage: Stage, page: Page) -> None:
+def test_what_a_page_posts_is_kept(context: TaskContext, page: Page) -> None:
     for times in (1, 2):
-        stage.desktop.perform(LeftClick(page.centre("#push")))
+        context.desktop.perform(LeftClick(page.centre("#push")))
         wanted = {"times": times, "text": "größer ☕"}
-        assert until(lambda wanted=wanted: received(stage, "pushed") == wanted), received(stage, "pushed")
-    assert received(stage, "never") is None
-    stage.write(".site/received/broken", "{")
-    assert received(stage, "broken") is None
+        assert until(lambda wanted=wanted: received(context, "pushed") == wanted), received(context, "pushed")
+    assert received(context, "never") is None
+    context.write(".site/received/broken", "{")
+    assert received(context, "broken") is None
 
 
-def test_the_page_that_is_shown_is_asked(stage: Stage, page: Page) -> None:
-    stage.desktop.perform(LeftClick(page.centre("#on")))
+def test_the_page_that_is_shown_is_asked(context: TaskContext, page: Page) -> None:
+    context.desktop.perform(LeftClick(page.centre("#on")))
     page.until("document.title === 'Second page'")
     assert (page.url, page.title) == (f"{ADDRESS}second.html", "Second page")
-    stage.desktop.perform(KeyPress(["ctrl", "t"]), Type("localhost"), KeyPress(["Delete"]), KeyPress(["Return"]))
+    context.desktop.perform(KeyPress(["ctrl", "t"]), Type("localhost"), KeyPress(["Delete"]), KeyPress(["Return"]))
     page.until("document.title === 'Erste Seite'")
     assert len(page.tabs()) == 2
-    stage.desktop.perform(KeyPress(["ctrl", "w"]))
+    context.desktop.perform(KeyPress(["ctrl", "w"]))
     page.until("document.title === 'Second page'")
 
 
@@ -115,7 +115,7 @@ def test_nothing_outside_is_reached(page: Page) -> None:
     assert page.evaluate(asked) == "opaque"
 
 
-def test_nobody_hears_of_what_is_asked(stage: Stage, page: Page) -> None:
+def test_nobody_hears_of_what_is_asked(context: TaskContext, page: Page) -> None:
     heard = []
 
     class Hears:
@@ -125,7 +125,7 @@ def test_nobody_hears_of_what_is_asked(stage: Stage, page: Page) -> None:
         def after(self, operation: Operation, token: object, outcome: object) -> None:
             del operation, token, outcome
 
-    with Page(replace(stage, desktop=stage.desktop.also(Hears()))) as other:
+    with Page(replace(context, desktop=context.desktop.also(Hears()))) as other:
         assert other.title == page.title
     assert heard == []
 
@@ -133,12 +133,12 @@ def test_nobody_hears_of_what_is_asked(stage: Stage, page: Page) -> None:
 def test_a_browser_that_is_not_there() -> None:
     with deskhand.launch(home=True, size=(640, 480)) as desktop:
         assert desktop.host.home is not None
-        stage = Stage(desktop, {}, desktop.host.home)
-        with Page(stage) as page:
+        context = TaskContext(desktop, {}, desktop.host.home)
+        with Page(context) as page:
             assert page.tabs() == []
             assert not page.is_open
             with pytest.raises(BackendError, match="the browser shows no page"):
                 page.evaluate("1")
             # What a browser that has ended leaves.
-            stage.write(".browser/DevToolsActivePort", "1\n/devtools/browser/x")
+            context.write(".browser/DevToolsActivePort", "1\n/devtools/browser/x")
             assert not page.is_open

@@ -15,9 +15,9 @@ from deskhand.backends.memory import MemoryBackend
 from deskhand.cli.group import commands
 from deskhand.episodes.tasks import catalogue
 from deskhand.episodes.tasks.catalogue import built_in, check_parts, digest, find_tasks, instance
-from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.folders import load_folder
-from deskhand.episodes.tasks.task import Grade, Limits, Resources, Task
+from deskhand.episodes.tasks.task import Grade, Resources, Task, TaskLimits
 from deskhand.errors import TaskError
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ class Greeting(Task):
     def instruction(self, parameters: Mapping[str, Any]) -> str:
         return f"Greet {parameters['who']}."
 
-    def setup(self, stage: Stage) -> None:
-        del stage
+    def setup(self, context: TaskContext) -> None:
+        del context
 
-    def evaluate(self, stage: Stage) -> Grade:
-        return Grade(float(stage.answer == f"Hello {stage.parameters['who']}"))
+    def evaluate(self, context: TaskContext) -> Grade:
+        return Grade(float(context.answer == f"Hello {context.parameters['who']}"))
 
-    def oracle(self, stage: Stage) -> str:
-        return f"Hello {stage.parameters['who']}"
+    def oracle(self, context: TaskContext) -> str:
+        return f"Hello {context.parameters['who']}"
 
 
 TOML = """
@@ -73,14 +73,14 @@ CODE = """
 def parameters(random):
     return {"secret": random.randint(1, 10**9)}
 
-def setup(stage):
-    stage.write("a/word.txt", stage.parameters["who"])
+def setup(context):
+    context.write("a/word.txt", context.parameters["who"])
 
-def evaluate(stage):
-    return stage.text("a/word.txt") == stage.parameters["who"] * stage.parameters["times"]
+def evaluate(context):
+    return context.text("a/word.txt") == context.parameters["who"] * context.parameters["times"]
 
-def oracle(stage):
-    stage.write("a/word.txt", stage.parameters["who"] * stage.parameters["times"])
+def oracle(context):
+    context.write("a/word.txt", context.parameters["who"] * context.parameters["times"])
     return "done"
 """
 
@@ -130,7 +130,7 @@ def test_a_folder_says_what_a_task_is(tmp_path: Path) -> None:
     (task,) = find_tasks([folder(tmp_path / "own")])
     assert (task.level, task.tags, task.network, task.screen) == (2, ("text", "terminal"), ("example.org",), (800, 600))
     assert task.masks == ((700, 0, 100, 24),)
-    assert task.limits == Limits(steps=5)
+    assert task.limits == TaskLimits(steps=5)
     assert task.resources == Resources(memory=256 << 20)
     seen = [instance(task, seed)[1] for seed in range(60)]
     assert {each["who"] for each in seen} == {"Ada", "Zoë", "孔"}
@@ -143,11 +143,11 @@ def test_a_folder_says_what_a_task_is(tmp_path: Path) -> None:
 
 def test_the_code_of_a_folder_sets_up_evaluates_and_acts(tmp_path: Path, desktop: Desktop) -> None:
     (task,) = find_tasks([folder(tmp_path / "own")])
-    stage = Stage(desktop, instance(task, 0)[1], str(tmp_path))
-    task.setup(stage)
-    assert task.evaluate(stage) is False
-    assert task.oracle(stage) == "done"
-    assert task.evaluate(stage) is True
+    context = TaskContext(desktop, instance(task, 0)[1], str(tmp_path))
+    task.setup(context)
+    assert task.evaluate(context) is False
+    assert task.oracle(context) == "done"
+    assert task.evaluate(context) is True
 
 
 def test_a_folder_of_folders_has_all_their_tasks(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_who_is_unknown_is_named_with_those_that_are_near(wanted: str, message: 
         (("instruction", "# instruction"), r"instruction: it is None.*write instruction"),
         (("{times} times", "{time} times"), r"instruction: there is no parameter 'time'.*who, times, place, secret"),
         (("{times} times", "{times times"), r"instruction: .*cannot be filled in.*\{\{ \}\}"),
-        (("steps = 5", "steps = 0"), r"limits: it is Limits\(steps=0.*above 0"),
+        (("steps = 5", "steps = 0"), r"limits: it is TaskLimits\(steps=0.*above 0"),
         (("steps = 5", "moves = 5"), r"limits: it is .*moves.*steps, seconds"),
         (('"256M"', '"256 potatoes"'), r"resources: it is .*potatoes"),
         (('"256M"', '"20G"'), r"resources: .*none is more than the most"),
@@ -262,8 +262,12 @@ def test_a_wrong_part_of_a_folder_is_named_with_what_it_must_be(
     ("toml", "code", "message"),
     [
         (None, CODE, r"has a task\.toml"),
-        (TOML, None, r"task greet-somebody: it has no task\.py.*setup\(stage\), evaluate\(stage\), oracle\(stage\)"),
-        (TOML, "def setup(stage): pass", r"task\.py lacks evaluate\(stage\), oracle\(stage\).*def evaluate"),
+        (
+            TOML,
+            None,
+            r"task greet-somebody: it has no task\.py.*setup\(context\), evaluate\(context\), oracle\(context\)",
+        ),
+        (TOML, "def setup(context): pass", r"task\.py lacks evaluate\(context\), oracle\(context\).*def evaluate"),
         (TOML, "x = 1\nimport no_such_thing\n", r"task\.py raises ModuleNotFoundError.*task\.py, line 2\)"),
         (
             TOML,
@@ -271,7 +275,7 @@ def test_a_wrong_part_of_a_folder_is_named_with_what_it_must_be(
             r"task\.py raises SystemExit: none of that \(.*task\.py, line 2\)",
         ),
         (TOML, "raise SystemExit\n", r"task\.py raises SystemExit \(.*task\.py, line 1\)"),
-        (TOML, "def setup(stage:\n", r"task\.py raises SyntaxError.*task\.py, line 1\)"),
+        (TOML, "def setup(context:\n", r"task\.py raises SyntaxError.*task\.py, line 1\)"),
         (
             TOML,
             CODE.replace('{"secret"', '1 / 0, {"secret"'),
@@ -347,14 +351,14 @@ def test_a_further_file_of_a_folder_that_cannot_be_read_is_named(tmp_path: Path)
 def test_an_error_of_a_folders_code_has_its_place_and_one_of_the_desktop_stays_what_it_is(
     tmp_path: Path, desktop: Desktop
 ) -> None:
-    code = CODE.replace("def setup(stage):", "def setup(stage):\n    stage.desktop.windows.list()")
-    code = code.replace("def oracle(stage):", "def oracle(stage):\n    return [].pop()")
+    code = CODE.replace("def setup(context):", "def setup(context):\n    context.desktop.windows.list()")
+    code = code.replace("def oracle(context):", "def oracle(context):\n    return [].pop()")
     (task,) = find_tasks([folder(tmp_path / "own", TOML, code)])
-    stage = Stage(desktop, instance(task, 0)[1], str(tmp_path))
+    context = TaskContext(desktop, instance(task, 0)[1], str(tmp_path))
     with pytest.raises(TaskError, match=r"oracle\(\) raises IndexError: pop from empty list \(.*task\.py, line 13\)"):
-        task.oracle(stage)
+        task.oracle(context)
     with pytest.raises(UnsupportedAction, match="windows"):
-        task.setup(stage)
+        task.setup(context)
 
 
 def test_a_class_that_lacks_a_part_is_told_which(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,7 +368,7 @@ def test_a_class_that_lacks_a_part_is_told_which(monkeypatch: pytest.MonkeyPatch
         def instruction(self, parameters: Mapping[str, Any]) -> str:
             return str(parameters)
 
-        def setup(self, stage: Stage) -> None:
+        def setup(self, context: TaskContext) -> None:
             pass
 
     class Wrong(Greeting):

@@ -19,14 +19,14 @@ from deskhand import Desktop, LeftClick, Pool
 from deskhand.episodes.environments.gym import ACTS, DesktopEnv, DesktopVectorEnv
 from deskhand.episodes.environments.gym_actions import action_of, action_space
 from deskhand.episodes.outcome import RULES, Cause
-from deskhand.episodes.tasks.task import Grade, Limits, instance_seed
+from deskhand.episodes.tasks.task import Grade, TaskLimits, instance_seed
 from deskhand.errors import ActionError, BackendError, DesktopLost, OutOfBounds, TaskError
 from episodes.dots import SIZE, Dots, Painted, Ticking, painted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_the_limit_of_steps_truncates_and_what_is_there_is_graded(env: DesktopEn
 
 def test_the_limit_of_time_truncates() -> None:
     clock = Ticking()
-    env = DesktopEnv(Dots(), backend=painted, limits=Limits(steps=100, seconds=50.0), clock=clock)
+    env = DesktopEnv(Dots(), backend=painted, limits=TaskLimits(steps=100, seconds=50.0), clock=clock)
     env.reset(seed=5)
     assert env.step(env.nothing())[3] is False
     clock.now += 60.0
@@ -143,8 +143,8 @@ def test_a_lost_desktop_ends_the_episode_and_the_next_one_has_another() -> None:
 
 def test_an_evaluation_that_fails_is_no_score() -> None:
     class Broken(Dots):
-        def evaluate(self, stage: Stage) -> Grade:
-            raise KeyError(f"no file in {stage.home!r}")
+        def evaluate(self, context: TaskContext) -> Grade:
+            raise KeyError(f"no file in {context.home!r}")
 
     env = DesktopEnv(Broken(), backend=painted)
     env.reset(seed=5)
@@ -158,8 +158,8 @@ def test_a_setup_that_fails_is_tried_again_on_a_fresh_desktop() -> None:
     class Shaky(Dots):
         failures = 0
 
-        def setup(self, stage: Stage) -> None:
-            super().setup(stage)
+        def setup(self, context: TaskContext) -> None:
+            super().setup(context)
             self.failures -= 1
             if self.failures >= 0:
                 raise BackendError("not yet")
@@ -186,10 +186,10 @@ class TestManyAtOnce:
         together = threading.Barrier(3, timeout=60)
 
         class Meeting(Dots):
-            def evaluate(self, stage: Stage) -> Grade:
+            def evaluate(self, context: TaskContext) -> Grade:
                 # Passed only when all three are evaluated at once.
                 together.wait()
-                return super().evaluate(stage)
+                return super().evaluate(context)
 
         with Pool(painted, size=3) as pool:
             envs = DesktopVectorEnv(3, task=Meeting(), pool=pool)
@@ -224,8 +224,8 @@ class TestManyAtOnce:
         doomed = Dots().parameters(random.Random(instance_seed(0, "dots", "", 1)))
 
         class Half(Dots):
-            def setup(self, stage: Stage) -> None:
-                if stage.parameters == doomed:
+            def setup(self, context: TaskContext) -> None:
+                if context.parameters == doomed:
                     # One that has not begun would not be waited for.
                     begun.wait(60)
                     failures.append("once more")
@@ -236,7 +236,7 @@ class TestManyAtOnce:
                 failed.wait(60)
                 # Long enough for who would not wait.
                 others.append(out.wait(0.5))
-                super().setup(stage)
+                super().setup(context)
 
         with Pool(painted, size=2) as pool:
             envs = DesktopVectorEnv(2, task=Half(), pool=pool)

@@ -20,7 +20,7 @@ from deskhand.episodes.outcome import Cause
 from deskhand.episodes.play.agents import LOOPS, find_agent
 from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.play.failures import blame
-from deskhand.episodes.tasks.task import Limits
+from deskhand.episodes.tasks.task import TaskLimits
 from deskhand.errors import DesktopLost, EpisodeError
 from episodes.plays import KEY, QUICK, Kept, Places, Press
 from providers import anthropic_helpers, bedrock_helpers, openai_helpers
@@ -37,7 +37,7 @@ class Wide(Press):
     """At a place that every SDK can name: Google's grid is 1000 wide."""
 
     screen = (1000, 1000)
-    limits = Limits(steps=4, seconds=60.0)
+    limits = TaskLimits(steps=4, seconds=60.0)
 
     def parameters(self, random: Any) -> Any:
         del random

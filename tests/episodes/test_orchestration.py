@@ -20,8 +20,8 @@ from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.run import worker as worker_module
 from deskhand.episodes.run.plan import News, Plan
 from deskhand.episodes.run.worker import Worker
-from deskhand.episodes.tasks.task import Limits
-from episodes.plays import KEY, QUICK, Fleet, Kept, Places, Press, backend_of
+from deskhand.episodes.tasks.task import TaskLimits
+from episodes.plays import KEY, QUICK, DesktopPools, Kept, Places, Press, backend_of
 from episodes.scale import DESKTOPS_AT_ONCE
 from faults.scale import PATIENCE
 
@@ -89,7 +89,7 @@ def test_nothing_grows_with_the_number_of_episodes(tmp_path: Path) -> None:
         def append(self, _: Any) -> None:
             pass
 
-    with Worker(plan, ledger=ledger, fleet=Fleet(Forgetful()), tell=tell) as worker:
+    with Worker(plan, ledger=ledger, pools=DesktopPools(Forgetful()), tell=tell) as worker:
         asyncio.run(worker.run())
     # The frames' names are kept at hand, as far as there is room for them.
     assert blocks[late] - blocks[early] < 30 * (late - early), blocks
@@ -110,7 +110,7 @@ def test_f37_what_an_agent_holds_is_released_whatever_it_does(how: str) -> None:
         free.wait(_LONG)
 
     places = Places()
-    result = attempt(Press(), KEY, places, agent, Kept(), limits=Limits(steps=5, seconds=0.3))
+    result = attempt(Press(), KEY, places, agent, Kept(), limits=TaskLimits(steps=5, seconds=0.3))
     free.set()
     events = backend_of(places.given[0]).events
     down = [event.keysym for event in events if isinstance(event, KeyDown)]
@@ -152,9 +152,9 @@ def test_f37_one_that_blocks_holds_up_nobody(tmp_path: Path, monkeypatch: pytest
             done.append(news.result)
 
     monkeypatch.setattr(worker_module, "find_agent", lambda _, **_more: agent)
-    monkeypatch.setattr(Press, "limits", Limits(steps=5, seconds=_LONG))
+    monkeypatch.setattr(Press, "limits", TaskLimits(steps=5, seconds=_LONG))
     monkeypatch.setattr(mine, "renew", renews)
-    with Worker(plan, ledger=mine, fleet=Fleet(), tell=tell) as worker:
+    with Worker(plan, ledger=mine, pools=DesktopPools(), tell=tell) as worker:
         asyncio.run(worker.run())
     assert [result["answer"] for result in done] == [None] * 5 + ["seen"]
     assert [row.attempt for row in ledger.rows()] == [1] * 6

@@ -11,14 +11,14 @@ import pytest
 from deskhand import Desktop, PolicyDenied, Secret
 from deskhand._core.geometry import Size, Viewport
 from deskhand.backends.memory import MemoryBackend
-from deskhand.episodes.play.budget import Gate
+from deskhand.episodes.play.budget import StepBudget
 from deskhand.episodes.play.replay_agent import repeating
 from deskhand.episodes.record.atif import _calls
 from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.osworld_format import _action
 from deskhand.episodes.record.recorder import Recorder
 from deskhand.episodes.record.transcript_turns import turns
-from deskhand.episodes.tasks.task import Limits
+from deskhand.episodes.tasks.task import TaskLimits
 from deskhand.errors import EpisodeError
 from deskhand.policy.guard import Guard
 from deskhand.providers.editors import TextEditor, carry_out_edit
@@ -47,15 +47,15 @@ def a_desktop(machine: Machine) -> Desktop:
     return Desktop(MemoryBackend(), inside=machine)  # type: ignore[arg-type] # only files are asked for
 
 
-def recorded(tmp_path: Path, *, secret: str = "") -> tuple[Machine, Path, Gate]:
+def recorded(tmp_path: Path, *, secret: str = "") -> tuple[Machine, Path, StepBudget]:
     """An attempt in which a file is made, read and changed by an editor, and two others are written."""
     machine = Machine()
     directory = tmp_path / "attempt-1"
     with a_desktop(machine) as desktop, FrameStore(tmp_path / "frames") as store:
         recorder = Recorder(directory, store, secrets=[Secret(secret)] if secret else ())
         recorder.attach(desktop)
-        gate = Gate(Limits(), recorder)
-        acting = desktop.also(gate)
+        budget = StepBudget(TaskLimits(), recorder)
+        acting = desktop.also(budget)
         editor = TextEditor(acting)
         for call in (
             EditCall(command="create", path="/home/user/notes", text=f"one{secret}\n"),
@@ -67,7 +67,7 @@ def recorded(tmp_path: Path, *, secret: str = "") -> tuple[Machine, Path, Gate]:
         with pytest.raises(PolicyDenied):
             acting.also(Guard()).machine.write_file("/tmp/denied", "no")
         recorder.close()
-    return machine, directory, gate
+    return machine, directory, budget
 
 
 def events(directory: Path) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def events(directory: Path) -> list[dict[str, Any]]:
 
 
 def test_files_are_written_down_with_what_was_written(tmp_path: Path) -> None:
-    _, directory, gate = recorded(tmp_path)
+    _, directory, budget = recorded(tmp_path)
     named = ("kind", "path", "size", "text", "base64")
     told = [{name: event[name] for name in named if name in event} for event in events(directory)]
     notes = "/home/user/notes"
@@ -88,7 +88,7 @@ def test_files_are_written_down_with_what_was_written(tmp_path: Path) -> None:
         {"kind": "write_file", "path": "/tmp/denied", "size": 2, "text": "no"},
     ]
     assert events(directory)[-1]["error"]["type"] == "PolicyDenied"
-    assert (gate.steps, gate.looks) == (4, 2)
+    assert (budget.steps, budget.looks) == (4, 2)
     assert [turn.kind for turn in turns(events(directory))] == [each["kind"] for each in told]
 
 

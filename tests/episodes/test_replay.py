@@ -14,7 +14,7 @@ from deskhand import LeftClick, OutOfBounds, Type
 from deskhand._core.events import ButtonDown
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.play.attempt import attempt
-from deskhand.episodes.play.pools import Fleet
+from deskhand.episodes.play.pools import DesktopPools
 from deskhand.episodes.play.replay import compare, replay, tasks_of
 from deskhand.episodes.record.frame_diff import difference, extent, is_caret
 from deskhand.episodes.record.frame_store import FrameStore
@@ -267,11 +267,11 @@ def make_edits(run: Path, seeds: int) -> None:
     run.mkdir()
     data = manifest(tasks={task.name: digest(task)}, select=[EDIT], seeds=seeds, backend="local", image=None)
     (run / "manifest.json").write_text(json.dumps(data))
-    with FrameStore(run / "frames") as frames, Fleet([task], backend="local", desktops=1) as fleet:
+    with FrameStore(run / "frames") as frames, DesktopPools([task], backend="local", desktops=1) as pools:
         for seed in range(seeds):
             key = Key(task.name, "", seed, 0)
             recorder = Recorder(run / "ep" / str(key) / "attempt-1", frames)
-            result = attempt(task, key, fleet.places(task), "oracle", recorder)
+            result = attempt(task, key, pools.places(task), "oracle", recorder)
             assert result["success"], result
 
 

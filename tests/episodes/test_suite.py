@@ -22,7 +22,7 @@ from deskhand import Desktop
 from deskhand.backends.memory import MemoryBackend
 from deskhand.episodes.play.admission import admit
 from deskhand.episodes.tasks.catalogue import built_in, find_tasks, instance
-from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.suite import files, spreadsheet, terminal, text
 from deskhand.episodes.tasks.suite._acting import wait_until
 from deskhand.episodes.tasks.suite._ods import cell_name, read_sheets, write_sheets
@@ -71,17 +71,17 @@ class Played:
         self.home = home
         self.desktop = desktop
         self.seen_twice = False
-        task.setup(self.stage())
+        task.setup(self.context())
 
-    def stage(self, answer: str | None = None) -> Stage:
-        return Stage(self.desktop, self.parameters, str(self.home), answer)
+    def context(self, answer: str | None = None) -> TaskContext:
+        return TaskContext(self.desktop, self.parameters, str(self.home), answer)
 
     def grade(self, answer: str | None = None) -> Grade:
-        grade = self.task.evaluate(self.stage(answer))
+        grade = self.task.evaluate(self.context(answer))
         assert isinstance(grade, Grade)
         assert grade.reason
         # Twice is seen once for each: most of the time goes into the commands that look.
-        assert self.seen_twice or grade == self.task.evaluate(self.stage(answer))
+        assert self.seen_twice or grade == self.task.evaluate(self.context(answer))
         self.seen_twice = True
         return grade
 
@@ -334,10 +334,10 @@ def test_the_stuck_worker_has_ended_and_no_other(play: Callable[..., Played], mo
     # The workers are started by the terminal, which is not there: they are started here, once it would be.
     started: dict[str, subprocess.Popen[bytes]] = {}
 
-    def open_terminal(stage: Stage) -> None:
-        for queue in stage.parameters["state"]:
-            command = [f"{stage.home}/bin/worker", queue]
-            started[queue] = subprocess.Popen(command, env={**os.environ, "HOME": stage.home})
+    def open_terminal(context: TaskContext) -> None:
+        for queue in context.parameters["state"]:
+            command = [f"{context.home}/bin/worker", queue]
+            started[queue] = subprocess.Popen(command, env={**os.environ, "HOME": context.home})
 
     monkeypatch.setattr(terminal, "open_terminal", open_terminal)
     try:
@@ -512,10 +512,10 @@ def test_what_an_agent_packs_is_unpacked_within_bounds() -> None:
     header = tarfile.TarInfo("./PaxHeaders/x")
     header.type, header.size = tarfile.XHDTYPE, 256 << 20
     data = gzip.compress(header.tobuf(tarfile.USTAR_FORMAT) + bytes(header.size))
-    stage: Any = SimpleNamespace(parameters={"archive": "x"}, read=lambda _: data)
+    context: Any = SimpleNamespace(parameters={"archive": "x"}, read=lambda _: data)
     tracemalloc.start()
     try:
-        assert terminal.LogReport()._packed(stage) == {}
+        assert terminal.LogReport()._packed(context) == {}
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
         tracemalloc.stop()

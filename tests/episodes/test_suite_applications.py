@@ -11,7 +11,7 @@ import deskhand
 from conftest import need
 from deskhand.episodes.tasks.browser import Page
 from deskhand.episodes.tasks.catalogue import find_tasks
-from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.suite._papers import pdf
 from deskhand.episodes.tasks.suite.drawing import DrawingLine, DrawingShapes
 from deskhand.episodes.tasks.task import Grade
@@ -40,13 +40,13 @@ def painted() -> Iterator[Callable[[Task, Mapping[str, Any], str], Grade]]:
     for program in ("chromium", "perl"):
         need(program, program)
     with contextlib.ExitStack() as stack:
-        stages: dict[str, Stage] = {}
+        stages: dict[str, TaskContext] = {}
 
         def paint(task: Task, parameters: Mapping[str, Any], script: str) -> Grade:
             if task.name not in stages:
                 desktop = stack.enter_context(deskhand.launch(home=True))
                 assert desktop.host.home is not None
-                stages[task.name] = Stage(desktop, parameters, desktop.host.home)
+                stages[task.name] = TaskContext(desktop, parameters, desktop.host.home)
                 task.setup(stages[task.name])
             with Page(stages[task.name]) as page:
                 page.evaluate(f"(() => {{ clear_.onclick(); {script} }})()")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from deskhand.episodes.play.supervision import Ended, Work
+from deskhand.episodes.play.supervision import Ended, SupervisedThread
 
 LIMIT = 60.0
 
@@ -12,14 +12,14 @@ LIMIT = 60.0
 def test_what_has_ended_meanwhile_takes_nobody_along() -> None:
     """The kernel gives a thread the number of one that has ended: it must not hear what was meant for that one."""
     for _ in range(100):
-        work = Work(lambda: None, "short")
-        work._thread.join(LIMIT)
+        thread = SupervisedThread(lambda: None, "short")
+        thread._thread.join(LIMIT)
         go_on, heard = threading.Event(), list[BaseException]()
         other = threading.Thread(target=_waits, args=(go_on, heard), daemon=True)
         other.start()
-        same = other.ident == work._thread.ident
+        same = other.ident == thread._thread.ident
         if same:
-            work._raise_inside()
+            thread._raise_inside()
         go_on.set()
         other.join(LIMIT)
         assert heard == []
@@ -41,7 +41,7 @@ def _waits(go_on: threading.Event, heard: list[BaseException]) -> None:
 def test_a_part_that_hears_it_at_its_very_end_is_over() -> None:
     """`Ended` may come when all is done but for saying so, and again while that is being said."""
 
-    class Late(Work):
+    class Late(SupervisedThread):
         asked = 0
 
         def _end(self) -> None:
@@ -50,6 +50,6 @@ def test_a_part_that_hears_it_at_its_very_end_is_over() -> None:
                 raise Ended
             super()._end()
 
-    work = Late(lambda: 7, "late")
-    work._thread.join(LIMIT)
-    assert (work.over, work.value) == (True, 7)
+    thread = Late(lambda: 7, "late")
+    thread._thread.join(LIMIT)
+    assert (thread.over, thread.value) == (True, 7)

@@ -21,7 +21,7 @@ from deskhand.episodes.run.plan import News, Plan
 from deskhand.episodes.run.worker import Worker
 from deskhand.episodes.run.worker_name import abandon_dead, worker_name
 from deskhand.errors import EpisodeError, LedgerError
-from episodes.plays import QUICK, Fleet, Kept, Places
+from episodes.plays import QUICK, DesktopPools, Kept, Places
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,9 @@ def queued(plan: Plan, count: int) -> Ledger:
 
 def played(plan: Plan, *, stop: Stop | None = None, **options: Any) -> list[News]:
     news: list[News] = []
-    with Worker(plan, stop=stop, tell=news.append, fleet=options.pop("fleet", None) or Fleet(), **options) as worker:
+    with Worker(
+        plan, stop=stop, tell=news.append, pools=options.pop("pools", None) or DesktopPools(), **options
+    ) as worker:
         asyncio.run(asyncio.wait_for(worker.run(), LIMIT))
     return news
 
@@ -109,7 +111,7 @@ def test_what_is_to_be_repeated_is_so_often_and_not_more(plan: Plan, error: Exce
     ledger = queued(plan, 1)
     places = Places()
     places.failures += [error] * 100
-    news = played(plan, fleet=Fleet(places))
+    news = played(plan, pools=DesktopPools(places))
     most = RULES[cause].retries
     assert Counter(each.kind for each in news) == {"begun": most + 1, "retried": most, "done": 1}
     (row,) = ledger.rows()
@@ -123,7 +125,7 @@ def test_an_attempt_that_failed_is_kept_beside_the_one_that_counts(plan: Plan, t
     ledger = queued(plan, 1)
     places = Places()
     places.failures.append(DesktopLost("oom", "it was killed"))
-    played(plan, fleet=Fleet(places))
+    played(plan, pools=DesktopPools(places))
     (row,) = ledger.rows()
     assert row.result is not None
     assert (row.result["success"], row.result["attempt"], row.result["failures"]) == (True, 2, {"desktop_lost": 1})
@@ -138,7 +140,7 @@ def test_a_second_try_waits_longer_where_the_rule_says_so(plan: Plan) -> None:
     ledger.retry = lambda lease, cause, *, delay=0.0: (delays.append(delay), retry(lease, cause))[1]  # type: ignore[method-assign]
     places = Places()
     places.failures += [LaunchFailed("x", 1.0)] * 3 + [DesktopLost("oom", "x")]
-    played(plan, ledger=ledger, fleet=Fleet(places))
+    played(plan, ledger=ledger, pools=DesktopPools(places))
     assert delays == [0.01, 0.02, 0.04, 0.0]
 
 
@@ -169,15 +171,15 @@ def test_a_stop_gives_back_what_is_under_way(plan: Plan, tmp_path: Path) -> None
 
     thread = threading.Thread(target=operator)
     thread.start()
-    fleet = Fleet()
+    pools = DesktopPools()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("deskhand.episodes.run.worker.find_agent", lambda _, **_more: agent)
-        news = played(plan, stop=stop, fleet=fleet)
+        news = played(plan, stop=stop, pools=pools)
     thread.join()
     assert Counter(each.kind for each in news) == {"begun": 3, "released": 3}
     assert ledger.counts() == {"queued": 9, "leased": 0, "done": 0}
-    assert fleet.closed
-    assert all(desktop._core.successor is not None or desktop.closed for desktop in fleet.all.given)
+    assert pools.closed
+    assert all(desktop._core.successor is not None or desktop.closed for desktop in pools.all.given)
     assert not list(tmp_path.rglob("result.json"))
     assert Counter(each.kind for each in played(plan)) == {"begun": 9, "done": 9}
 
@@ -266,7 +268,7 @@ def test_heartbeats_keep_a_lease_and_tell_when_it_is_gone(tmp_path: Path) -> Non
             if each.kind == "lost":
                 stop("seen")
 
-        with Worker(plan, stop=stop, tell=tell, fleet=Fleet()) as worker:
+        with Worker(plan, stop=stop, tell=tell, pools=DesktopPools()) as worker:
             asyncio.run(asyncio.wait_for(worker.run(), LIMIT))
     assert [each.kind for each in news][:2] == ["begun", "lost"]
     # The heartbeat has ended it, and not the limit of its task.
@@ -301,10 +303,10 @@ def test_a_ledger_that_stays_broken_ends_the_run_and_says_why(plan: Plan, monkey
         raise LedgerError("its disk is full")
 
     monkeypatch.setattr(ledger, "finish", broken)
-    fleet = Fleet()
+    pools = DesktopPools()
     with pytest.raises(LedgerError, match="its disk is full"):
-        played(plan, ledger=ledger, fleet=fleet)
-    assert fleet.closed
+        played(plan, ledger=ledger, pools=pools)
+    assert pools.closed
 
 
 def test_a_record_that_cannot_be_begun_is_contained(plan: Plan) -> None:

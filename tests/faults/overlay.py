@@ -35,11 +35,11 @@ def screen_saver(window: Any) -> Any:
     screen = window.get_screen()
     cover.set_default_size(screen.get_width(), screen.get_height())
     cover.override_background_color(Gtk.StateFlags.NORMAL, Gdk.RGBA(0, 0, 0, 1))
-    seat = Gdk.Display.get_default().get_default_seat()
+    model_session = Gdk.Display.get_default().get_default_seat()
 
     def grab(*_: object) -> bool:
         # Refused as long as the press of the click has the pointer.
-        status = seat.grab(cover.get_window(), Gdk.SeatCapabilities.ALL, True, None, None, None, None)  # noqa: FBT003 # GDK takes no names
+        status = model_session.grab(cover.get_window(), Gdk.SeatCapabilities.ALL, True, None, None, None, None)  # noqa: FBT003 # GDK takes no names
         return bool(status != Gdk.GrabStatus.SUCCESS)
 
     cover.connect("map-event", lambda *_: GLib.timeout_add(10, grab))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import deskhand
-from deskhand import Call, Desktop, Operation, Program, Window
+from deskhand import CallContext, Desktop, Operation, Program, Window
 from deskhand.desktop.clipboard import Clipboard
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.window_list import Windows
@@ -197,7 +197,7 @@ class Arguments:
 
     def __init__(self, desktop: Desktop, window: Window | int = 1) -> None:
         self._values: dict[str, object] = {
-            "call": Call(),
+            "call": CallContext(),
             "command": "true",
             "data": b"",
             "height": 100,

@@ -39,7 +39,7 @@ RIGHT: dict[str, object] = {
 MADE = [
     *(kind for kind in _PUBLIC if isinstance(kind, type) and issubclass(kind, Action) and kind is not Action),
     deskhand.AuditLog,
-    deskhand.Call,
+    deskhand.CallContext,
     deskhand.ClassPolicy,
     deskhand.Fit,
     deskhand.Guard,

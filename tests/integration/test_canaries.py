@@ -34,7 +34,7 @@ from deskhand import (
     AsyncDesktop,
     AuditLog,
     BackendError,
-    Call,
+    CallContext,
     Desktop,
     DesktopLost,
     Guard,
@@ -67,7 +67,7 @@ UNTYPABLE = ("\x01", "\ufe52", "\ud800")
 
 
 def _for_openai(desktop: Desktop, secret: Secret) -> object:
-    with calling(Call("openai", "c")):
+    with calling(CallContext("openai", "c")):
         return desktop.perform(Type(secret))
 
 
@@ -366,7 +366,7 @@ def _typed(desktop: Desktop, canaries: Canaries, traces: Traces, path: Path, mor
     async def typed_async(secret: Secret) -> None:
         traces.note(await AsyncDesktop(desktop).perform(Type(secret), settle=False))
         judged = AsyncDesktop(desktop.also(Guard(audit=log, ask=lambda *_: True, limits=None)))
-        with calling(Call("openai")):
+        with calling(CallContext("openai")):
             traces.note(await judged.perform(Type(secret), settle=False))
 
     with AuditLog(path) as log, CommandLines() as lines:
@@ -374,7 +374,7 @@ def _typed(desktop: Desktop, canaries: Canaries, traces: Traces, path: Path, mor
         for number in range(COUNT):
             secret = canaries.make(more if number % 10 == 0 else "")
             traces.note(desktop.perform(Type(secret), settle=False))
-            with calling(Call("openai")):
+            with calling(CallContext("openai")):
                 traces.note(judged.perform(Type(secret), settle=False))
             asyncio.run(typed_async(secret))
             traces.note((desktop, desktop.status, desktop.pressed, judged))

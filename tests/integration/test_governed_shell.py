@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import AsyncDesktop, Decision, Guard, Operation, PolicyDenied
-from deskhand.providers.session import AsyncSeat
+from deskhand.providers.session import AsyncModelSession
 from faults.helpers import MARK, marked, until, within
 
 if TYPE_CHECKING:
@@ -112,11 +112,11 @@ def _within_code_of_ones_own(judged: AsyncDesktop, command: str, env: dict[str, 
     return judged.run(lambda inner: inner.host.run(command, env=env))
 
 
-def _of_a_seat(judged: AsyncDesktop, command: str, env: dict[str, str]) -> Awaitable[object]:
-    return AsyncSeat(judged).run(lambda seat: seat.desktop.host.run(command, env=env))
+def _of_a_session(judged: AsyncDesktop, command: str, env: dict[str, str]) -> Awaitable[object]:
+    return AsyncModelSession(judged).run(lambda model_session: model_session.desktop.host.run(command, env=env))
 
 
-@pytest.mark.parametrize("call", [_of_a_desktop, _within_code_of_ones_own, _of_a_seat])
+@pytest.mark.parametrize("call", [_of_a_desktop, _within_code_of_ones_own, _of_a_session])
 def test_a_cancelled_call_ends_its_command_and_no_other(
     call: Callable[[AsyncDesktop, str, dict[str, str]], Awaitable[object]],
     desktop: deskhand.Desktop,

@@ -28,7 +28,7 @@ from deskhand.providers import (
     osworld,
 )
 from deskhand.providers.bedrock import agentcore, agents
-from deskhand.providers.values import Call, Picture, Result
+from deskhand.providers.values import Picture, ProviderCall, Result
 from providers.strategies import EXAMPLES
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ _RESULTS = 300
 class Provider(NamedTuple):
     """How its payloads are made and read; `batch` is what it may send at once, where that is more than one action."""
 
-    encode_call: Callable[[Call], Any]
-    decode: Callable[[Any, Viewport], Call]
+    encode_call: Callable[[ProviderCall], Any]
+    decode: Callable[[Any, Viewport], ProviderCall]
     encode: Callable[[Result], Any]
     name: str | None = None
     batch: Sequence[a.Action] = ()
@@ -120,8 +120,8 @@ def payloads(provider: Provider) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _call(provider: Provider, *steps: a.Action) -> Call:
-    return Call(steps=steps, viewport=picture_screen(), id="call_1", name=provider.name)
+def _call(provider: Provider, *steps: a.Action) -> ProviderCall:
+    return ProviderCall(steps=steps, viewport=picture_screen(), id="call_1", name=provider.name)
 
 
 def whole(provider: Provider) -> Any:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from deskhand import actions as a
 from deskhand._core.geometry import Point, Size, Viewport
 from deskhand.providers.google import wire
-from deskhand.providers.values import Browse, Call, Result, SafetyCheck
+from deskhand.providers.values import Browse, ProviderCall, Result, SafetyCheck
 
 from .strategies import checks, ids, pictures, texts
 
@@ -190,10 +190,10 @@ _extra = st.fixed_dictionaries(
 
 
 @st.composite
-def calls(draw: st.DrawFn) -> Call:
+def calls(draw: st.DrawFn) -> ProviderCall:
     """Calls that Google has words for, on a screen as fine as its grid."""
     name, steps = draw(said)
-    return Call(
+    return ProviderCall(
         steps=steps,
         viewport=GRID,
         id=draw(st.none() | ids),

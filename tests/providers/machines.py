@@ -8,7 +8,7 @@ from deskhand import AsyncDesktop, AsyncShell, Desktop
 from deskhand.backends.memory import MemoryBackend
 from deskhand.machine.host_session import HostSession, host_environment
 from deskhand.policy.guard import Guard
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,11 +48,11 @@ KINDS: dict[str, Callable[[Desktop], Any]] = {
     "governed session": lambda desktop: _governed(desktop).machine.open_shell(),
     "async governed session": lambda desktop: AsyncShell(_governed(desktop).machine.open_shell()),
     "desktop": lambda desktop: desktop,
-    "seat": Seat,
+    "model session": ModelSession,
     "async desktop": AsyncDesktop,
-    "async seat": AsyncSeat,
+    "async model session": AsyncModelSession,
     "judged": _governed,
     "async judged": lambda desktop: AsyncDesktop(_governed(desktop)),
-    "governed seat": lambda desktop: Seat(_governed(desktop)),
+    "governed model session": lambda desktop: ModelSession(_governed(desktop)),
 }
 """What a provider is given that runs commands, by what it is."""

@@ -12,7 +12,7 @@ from deskhand import actions as a
 from deskhand.errors import UnsupportedAction
 from deskhand.providers import agent_framework, anthropic, bedrock, cua, google, inspect_ai, mcp, openai, osworld
 from deskhand.providers.bedrock import agentcore
-from deskhand.providers.values import Call
+from deskhand.providers.values import ProviderCall
 from providers import ended
 from providers.strategies import EXAMPLES, VIEWPORT
 
@@ -60,7 +60,9 @@ def _names_of_pyautogui(source: str) -> str:
 
 
 # How a provider's payload is made, read, and what of it names the action.
-COLUMNS: Mapping[str, tuple[Callable[[Call], Any], Callable[..., Call], Callable[[Any], str], str | None]] = {
+COLUMNS: Mapping[
+    str, tuple[Callable[[ProviderCall], Any], Callable[..., ProviderCall], Callable[[Any], str], str | None]
+] = {
     "OpenAI": (openai.encode_call, openai.decode, lambda payload: payload["actions"][0]["type"], None),
     "Anthropic": (anthropic.encode_call, anthropic.decode, lambda payload: payload["name"], None),
     "Google": (google.encode_call, google.decode, lambda payload: payload["name"], None),
@@ -97,7 +99,7 @@ def cell(title: str, column: str) -> str:
 
 def _said(action: Action, column: str) -> str | None:
     encode, decode, word, name = COLUMNS[column]
-    call = Call(steps=(action,), viewport=VIEWPORT, id="call_1", name=name)
+    call = ProviderCall(steps=(action,), viewport=VIEWPORT, id="call_1", name=name)
     try:
         payload = encode(call)
     except UnsupportedAction:

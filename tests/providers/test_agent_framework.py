@@ -26,7 +26,7 @@ from deskhand.errors import ActionError, DesktopLost
 from deskhand.policy.guard import Guard
 from deskhand.providers import agent_framework as af
 from deskhand.providers.payload import picture_of_url
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 from providers.agent_framework_helpers import Scripted
 from providers.helpers import Bash, load_example
 from providers.openai_helpers import ACTIONS
@@ -126,17 +126,17 @@ def test_what_cannot_be_done_is_told_beside_the_screen(watched: tuple[Desktop, O
 
 def test_a_smaller_picture_is_pointed_into(watched: tuple[Desktop, Observer]) -> None:
     desktop, observer = watched
-    seat = Seat(desktop, size=(640, 400))
-    tool = af.declare(seat)
+    model_session = ModelSession(desktop, size=(640, 400))
+    tool = af.declare(model_session)
     assert (tool.display_width, tool.display_height, tool.environment) == (640, 400, "linux")
     at_rest(desktop, observer)
-    result = asyncio.run(af.run_async(AsyncSeat(seat), call("click", coordinate=(100, 50))))
+    result = asyncio.run(af.run_async(AsyncModelSession(model_session), call("click", coordinate=(100, 50))))
     assert told(observer) == ["+1@201,101", "-1@201,101"], "the middle of the model's pixel"
     assert result.screenshot is not None
     assert Image.open(io.BytesIO(result.screenshot.data)).size == (640, 400)
 
 
-@pytest.mark.parametrize("kind", [AsyncDesktop, Seat, AsyncSeat])
+@pytest.mark.parametrize("kind", [AsyncDesktop, ModelSession, AsyncModelSession])
 def test_whatever_sits_at_a_desktop_is_taken(watched: tuple[Desktop, Observer], kind: Any) -> None:
     result = asyncio.run(af.run_async(kind(watched[0]), call("screenshot")))
     assert result.error is None
@@ -218,12 +218,12 @@ def test_a_workflow_takes_the_checks_that_somebody_has_confirmed(watched: tuple[
     at_rest(desktop, observer)
     questions: list[Any] = []
 
-    def ask(deed: Any, _: Any) -> bool:
-        questions.append(deed)
+    def ask(action: Any, _: Any) -> bool:
+        questions.append(action)
         return True
 
-    seat = AsyncSeat(desktop, ask=ask)
-    events, client = asyncio.run(_in_workflow(lambda data: af.run_content_async(seat, data), "s1", "s2"))
+    model_session = AsyncModelSession(desktop, ask=ask)
+    events, client = asyncio.run(_in_workflow(lambda data: af.run_content_async(model_session, data), "s1", "s2"))
     assert "All done." in str(events.get_outputs()[-1].text)
     assert [check["id"] for check in result_of(client).acknowledged_safety_checks or []] == ["s1", "s2"]
     assert told(observer) == ["+1@10,20", "-1@10,20"]
@@ -239,7 +239,7 @@ def test_nothing_is_acknowledged_that_nobody_confirmed(watched: tuple[Desktop, O
     given: list[Content] = []
 
     async def answer(data: Content) -> Content:
-        given.append(await af.run_content_async(AsyncSeat(desktop, ask=ask), data))
+        given.append(await af.run_content_async(AsyncModelSession(desktop, ask=ask), data))
         return given[0]
 
     with pytest.raises(AgentInvalidResponseException, match="exactly the pending"):
@@ -310,7 +310,7 @@ def test_a_session_is_started_anew(bash: Bash) -> None:
     assert (restarts, result.outcome, result.exit_code) == ([1], af.ShellOutcome.SUCCESS, None)
 
 
-@pytest.mark.parametrize("kind", [Desktop, AsyncDesktop, Seat, AsyncSeat, Guard])
+@pytest.mark.parametrize("kind", [Desktop, AsyncDesktop, ModelSession, AsyncModelSession, Guard])
 def test_a_desktops_machine_runs_commands_and_its_policy_is_asked(bash: Bash, kind: Any) -> None:
     with Desktop(MemoryBackend(), inside=bash) as desktop:  # type: ignore[arg-type] # no files are asked for
         there = desktop if kind is Desktop else desktop.also(Guard()) if kind is Guard else kind(desktop)
@@ -318,7 +318,7 @@ def test_a_desktops_machine_runs_commands_and_its_policy_is_asked(bash: Bash, ki
         if kind is Guard:
             assert (bash.ran, result.outcome, result.additional_properties["denied"]) == ([], "error", True)
             asks: list[Any] = []
-            there = Seat(desktop, ask=lambda _, context: not asks.append((context.provider, context.call_id)))
+            there = ModelSession(desktop, ask=lambda _, context: not asks.append((context.provider, context.call_id)))
             result = af.run_shell(there, commands("echo hi"))
             assert asks == [("agent_framework", "s1")]
         assert result.stdout == af.TextContent("hi\n")

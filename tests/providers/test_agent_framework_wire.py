@@ -25,7 +25,7 @@ from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers import agent_framework as af
 from deskhand.providers import anthropic, google
 from deskhand.providers.agent_framework.fields import DEFAULT_SIZE
-from deskhand.providers.values import Browse, Call, Finish, Picture, Result, SafetyCheck, ShellAnswer, ShellCall
+from deskhand.providers.values import Browse, Finish, Picture, ProviderCall, Result, SafetyCheck, ShellAnswer, ShellCall
 from faults.scale import MUTATED_PAYLOADS
 from providers.google_helpers import CURRENT, LEGACY
 from providers.sayable import LATEST, SAYABLE, THIRD, TOOLSET
@@ -145,7 +145,7 @@ steps = st.one_of(
 )
 mine = st.dictionaries(st.sampled_from(["mine", "ours", "x"]), texts | st.integers(), max_size=2)
 calls = st.builds(
-    lambda done, **fields: Call(viewport=VIEWPORT, steps=tuple(done), **fields),
+    lambda done, **fields: ProviderCall(viewport=VIEWPORT, steps=tuple(done), **fields),
     st.lists(steps, min_size=1, max_size=3),
     id=ids,
     safety=st.lists(checks, max_size=2, unique=True).map(tuple),
@@ -154,7 +154,7 @@ calls = st.builds(
 
 
 @given(calls)
-def test_calls_come_back(call: Call) -> None:
+def test_calls_come_back(call: ProviderCall) -> None:
     contents = af.encode_calls(call)
     assert af.decode(contents, VIEWPORT) == call
     assert af.decode(json.loads(json.dumps([each.to_dict() for each in contents])), VIEWPORT) == call
@@ -174,7 +174,7 @@ outcomes = st.fixed_dictionaries(
 
 
 @given(calls, outcomes)
-def test_results_come_back(call: Call, outcome: dict[str, Any]) -> None:
+def test_results_come_back(call: ProviderCall, outcome: dict[str, Any]) -> None:
     result = Result(call=call, acknowledged=call.safety[:1], **outcome)
     assert af.decode_result(af.encode(result), call) == result
     assert af.decode_result(json.loads(json.dumps(af.encode(result).to_dict())), call) == result
@@ -236,9 +236,9 @@ def test_what_makes_no_sense_is_refused(made: Any, reason: str) -> None:
 @pytest.mark.parametrize("steps", [(Finish(),), (a.Type(Secret("s")),), ()], ids=["the end", "a secret", "nothing"])
 def test_what_contents_cannot_say(steps: Any) -> None:
     with pytest.raises(ActionError):
-        af.encode_calls(Call(steps=steps, viewport=VIEWPORT, id="c"))
+        af.encode_calls(ProviderCall(steps=steps, viewport=VIEWPORT, id="c"))
     with pytest.raises(UnsupportedAction, match="encode_calls"):
-        af.encode_call(Call(steps=(a.Wait(), a.Wait()), viewport=VIEWPORT, id="c"))
+        af.encode_call(ProviderCall(steps=(a.Wait(), a.Wait()), viewport=VIEWPORT, id="c"))
 
 
 def test_every_form_of_a_safety_question_is_one() -> None:
@@ -248,7 +248,7 @@ def test_every_form_of_a_safety_question_is_one() -> None:
         (check,) = af.decode(content("wait", pending_safety_review=review), VIEWPORT).safety
         assert check.message in (None, "sure?")
     assert af.decode(content("wait", pending_safety_review=None), VIEWPORT).safety == ()
-    call = Call(steps=(a.Wait(), a.Move((1, 1))), viewport=VIEWPORT, id="c", safety=(SafetyCheck("s"),))
+    call = ProviderCall(steps=(a.Wait(), a.Move((1, 1))), viewport=VIEWPORT, id="c", safety=(SafetyCheck("s"),))
     assert all(af.decode(each, VIEWPORT).safety for each in af.encode_calls(call)), (
         "each content alone has to be confirmed"
     )
@@ -284,7 +284,7 @@ def test_anthropics_calls_come_back(said: tuple[str, a.Action], number: str) -> 
     duration = getattr(step, "duration", None) or 0
     assume(round(duration * 1000) / 1000 == duration)  # a content's is in whole milliseconds
     payload = anthropic.encode_call(
-        Call(steps=(step,), viewport=VIEWPORT, id=number, name=version, extra={"caller": {"type": "direct"}})
+        ProviderCall(steps=(step,), viewport=VIEWPORT, id=number, name=version, extra={"caller": {"type": "direct"}})
     )
     contents = af.calls_from("anthropic", payload, VIEWPORT, version=version)
     plain = json.loads(json.dumps([each.to_dict() for each in contents]))
@@ -466,7 +466,9 @@ def test_the_packages_call_is_openais_in_a_content() -> None:
     pictures,
     st.sampled_from([0, 9]),
 )
-def test_the_packages_results_come_back_with_all_checks_or_none(call: Call, picture: Picture, confirmed: int) -> None:
+def test_the_packages_results_come_back_with_all_checks_or_none(
+    call: ProviderCall, picture: Picture, confirmed: int
+) -> None:
     call = replace(call, steps=(a.Wait(),), name="computer", extra={})
     result = Result(call=call, picture=picture, acknowledged=call.safety[:confirmed], text="t")
     made = Content.from_dict(af.encode_content(result))

@@ -12,7 +12,7 @@ import pytest
 from deskhand import MissingExtra, Move, Size, Viewport
 from deskhand._core.extras import load
 from deskhand.providers import google
-from deskhand.providers.values import Call
+from deskhand.providers.values import ProviderCall
 from providers.table import COLUMNS
 
 SDKS = (
@@ -48,7 +48,7 @@ def _written_as(column: str, point: tuple[int, int], size: Size) -> Any:
     """A payload in which a provider points at this pixel of its picture."""
     encode, _, _, name = COLUMNS[column]
     same = Viewport(size, size)
-    return encode(Call(steps=(Move(point),), viewport=same, id="call_1", name=name))
+    return encode(ProviderCall(steps=(Move(point),), viewport=same, id="call_1", name=name))
 
 
 @pytest.mark.parametrize("column", [column for column in COLUMNS if column != "Google"])

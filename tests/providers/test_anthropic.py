@@ -25,7 +25,7 @@ from deskhand.aio.desktop import AsyncDesktop
 from deskhand.errors import ActionError, DesktopLost
 from deskhand.providers import anthropic
 from deskhand.providers.anthropic import LATEST, NOT_EXECUTED, TOOLSET
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 from faults.helpers import server_pid
 from providers.anthropic_helpers import Api, accepted, flat, member, tool_use
 from providers.helpers import LocalSession
@@ -142,7 +142,7 @@ def test_member_by_the_sdk_and_by_our_own_loop(
     assert answered(lambda call: anthropic.run(desktop, call)) == by_sdk
 
 
-def _conversation(api: Api, desktop: deskhand.Desktop | Seat, **options: Any) -> list[list[dict[str, Any]]]:
+def _conversation(api: Api, desktop: deskhand.Desktop | ModelSession, **options: Any) -> list[list[dict[str, Any]]]:
     toolset = anthropic.toolset(desktop, **{"confirm": _yes, **options})
     runner = api.client().beta.messages.tool_runner(
         model="claude-opus-5-5", max_tokens=100, tools=[toolset], messages=[{"role": "user", "content": "Do it."}]
@@ -205,7 +205,7 @@ def test_coroutines(desktop: deskhand.Desktop, observer: Observer) -> None:
                 messages=[{"role": "user", "content": "Do it."}],
             )
             await runner.until_done()
-        answer = await anthropic.run_async(AsyncSeat(beside), member("key", text="Tab"))
+        answer = await anthropic.run_async(AsyncModelSession(beside), member("key", text="Tab"))
         assert _text(answer) == "Pressed Tab."
         (turn,) = await anthropic.respond_async(beside, [member("key", text="a")])
         assert _text(turn) == "Pressed a."
@@ -323,7 +323,7 @@ def test_a_closed_desktop_is_told() -> None:
 
 def test_pictures_are_as_large_as_the_models_take_them() -> None:
     with deskhand.launch(size=(2560, 1600)) as large:
-        standard = Seat(large, size="anthropic")
+        standard = ModelSession(large, size="anthropic")
         seen = anthropic.run(standard, member("screenshot"))
         width, height = _picture(seen).size
         assert max(width, height) <= 1568

@@ -18,7 +18,7 @@ from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction
 from deskhand.machine.interface import CommandResult
 from deskhand.providers import anthropic
 from deskhand.providers.anthropic import LATEST, TOOLSET, VERSIONS
-from deskhand.providers.values import Browse, Call, Finish, Result, ShellAnswer, Step
+from deskhand.providers.values import Browse, Finish, ProviderCall, Result, ShellAnswer, Step
 from faults.scale import MUTATED_PAYLOADS
 from providers.anthropic_helpers import accepted, flat, member
 from providers.sayable import FIRST, SAYABLE, SECOND, THIRD
@@ -36,14 +36,14 @@ def _extras(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def calls(draw: st.DrawFn) -> Call:
+def calls(draw: st.DrawFn) -> ProviderCall:
     version = draw(st.sampled_from(list(VERSIONS)))
     action = draw(SAYABLE[version])
-    return Call(steps=(action,), viewport=VIEWPORT, id=draw(ids), name=version, extra=draw(_extras()))
+    return ProviderCall(steps=(action,), viewport=VIEWPORT, id=draw(ids), name=version, extra=draw(_extras()))
 
 
 @given(calls())
-def test_calls_come_back(call: Call) -> None:
+def test_calls_come_back(call: ProviderCall) -> None:
     payload = json.loads(json.dumps(anthropic.encode_call(call)))
     assert anthropic.decode(payload, VIEWPORT, version=None if call.name == TOOLSET else call.name) == call
 
@@ -70,7 +70,7 @@ def test_results_come_back(result: Result) -> None:
 
 @pytest.mark.parametrize("action", EXAMPLES, ids=lambda action: action.type)
 def test_the_normalized_actions(action: a.Action) -> None:
-    call = Call(steps=(action,), viewport=VIEWPORT, id="toolu_1", name=TOOLSET)
+    call = ProviderCall(steps=(action,), viewport=VIEWPORT, id="toolu_1", name=TOOLSET)
     if action.type in {"left_mouse_down", "left_mouse_up", "back_click", "forward_click"}:
         with pytest.raises(UnsupportedAction, match=rf"{TOOLSET} does not support the action '{action.type}'"):
             anthropic.encode_call(call)
@@ -102,7 +102,7 @@ def test_the_normalized_actions(action: a.Action) -> None:
 )
 def test_what_the_toolset_cannot_say(steps: tuple[Step, ...]) -> None:
     with pytest.raises(UnsupportedAction):
-        anthropic.encode_call(Call(steps=steps, viewport=VIEWPORT, id="1", name=TOOLSET))
+        anthropic.encode_call(ProviderCall(steps=steps, viewport=VIEWPORT, id="1", name=TOOLSET))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_the_toolset_cannot_say(steps: tuple[Step, ...]) -> None:
     ],
 )
 def test_scrolls_are_said_in_wheel_clicks(scroll: a.Scroll, direction: str, amount: int) -> None:
-    payload = anthropic.encode_call(Call(steps=(scroll,), viewport=VIEWPORT, id="1"))
+    payload = anthropic.encode_call(ProviderCall(steps=(scroll,), viewport=VIEWPORT, id="1"))
     assert payload["input"] == {"scroll_direction": direction, "scroll_amount": amount}
 
 
@@ -155,7 +155,7 @@ def test_damaged_blocks_are_calls_or_errors() -> None:
 
 
 def test_damaged_results_are_results_or_errors() -> None:
-    call = Call(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="toolu_1", name=TOOLSET)
+    call = ProviderCall(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="toolu_1", name=TOOLSET)
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     whole = {
         "type": "tool_result",
@@ -255,7 +255,7 @@ def test_key_names_are_xdotools_in_any_case(text: str) -> None:
     (step,) = anthropic.decode(member("key", text=text), VIEWPORT).steps
     assert isinstance(step, a.KeyPress)
     assert a.KeyPress([text]).keys
-    assert anthropic.encode_call(Call(steps=(step,), viewport=VIEWPORT, id="1"))["input"]["text"] == text
+    assert anthropic.encode_call(ProviderCall(steps=(step,), viewport=VIEWPORT, id="1"))["input"]["text"] == text
 
 
 def test_seconds_of_the_single_tools_may_be_fractions() -> None:
@@ -290,7 +290,7 @@ def test_points_land_within_half_a_model_pixel(
     for at, where, here, there in zip(step.xy, model, viewport.screen, viewport.model, strict=True):
         assert abs((at + 0.5) * there / here - (where + 0.5)) <= 0.5
         assert 0 <= at < here
-    back = anthropic.encode_call(Call(steps=(step,), viewport=viewport, id="1"))
+    back = anthropic.encode_call(ProviderCall(steps=(step,), viewport=viewport, id="1"))
     assert back["input"]["coordinate"] == list(model)
 
 

@@ -18,7 +18,7 @@ from deskhand.errors import ActionError
 from deskhand.providers import bedrock
 from deskhand.providers.anthropic import NOT_EXECUTED
 from deskhand.providers.bedrock import agents
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 from providers.bedrock_helpers import Service, control, converse_answer, events, function, tool_use
 from providers.helpers import LocalSession
 from providers.screen import SIZE, at_rest, observed, told
@@ -228,14 +228,14 @@ def test_what_an_agent_wants_confirmed_is_asked_about_in_its_loop(
         invoke, state = service.client.invoke_agent, "sessionState"
     asked: list[str] = []
 
-    def ask(_deed: Any, context: Any) -> bool:
+    def ask(_action: Any, context: Any) -> bool:
         asked.append(f"{context.provider} {context.safety_check.id}")
         return agreed
 
-    seat = bedrock_seat(desktop, ask)
+    model_session = bedrock_session(desktop, ask)
     (event,) = invoke(inputText="Do it.", **options)["completion"]
     while "returnControl" in event:
-        (event,) = invoke(**options, **{state: bedrock.respond(seat, event)})["completion"]
+        (event,) = invoke(**options, **{state: bedrock.respond(model_session, event)})["completion"]
     first, second, third = (
         body[state]["returnControlInvocationResults"][0]["functionResult"] for body in service.bodies[1:]
     )
@@ -248,14 +248,14 @@ def test_what_an_agent_wants_confirmed_is_asked_about_in_its_loop(
     assert told(observer) == [*(_click(1, "200,210") if agreed else []), "+y", "-y"]
 
 
-def bedrock_seat(desktop: deskhand.Desktop, ask: Any) -> Seat:
+def bedrock_session(desktop: deskhand.Desktop, ask: Any) -> ModelSession:
     class Free:
         """Whatever is asked for but what Amazon wants confirmed."""
 
         def before(self, _action: object, context: Any) -> str:
             return "ask" if context.safety_check is not None else "allow"
 
-    return Seat(desktop, size="anthropic", provider="bedrock", policy=Free(), ask=ask)
+    return ModelSession(desktop, size="anthropic", provider="bedrock", policy=Free(), ask=ask)
 
 
 # Each action of AgentCore's browser, and what arrives at the desktop.
@@ -344,6 +344,6 @@ def test_coroutines_and_seats(desktop: deskhand.Desktop, observer: Observer) -> 
     answer = asyncio.run(work())["toolResult"]
     assert _size(answer["content"][-1]["image"]["source"]["bytes"]) == (640, 400)
     assert told(observer) == _click(1, "21,21")
-    seat = Seat(desktop, size=0.5)
-    assert bedrock.declare(seat)["additionalModelRequestFields"]["tools"][0]["display_width_px"] == 640
-    assert agents.declaration(seat.viewport.model) == bedrock.declare_agent(seat)
+    model_session = ModelSession(desktop, size=0.5)
+    assert bedrock.declare(model_session)["additionalModelRequestFields"]["tools"][0]["display_width_px"] == 640
+    assert agents.declaration(model_session.viewport.model) == bedrock.declare_agent(model_session)

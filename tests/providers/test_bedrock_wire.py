@@ -16,7 +16,7 @@ from deskhand.errors import ActionError, UnsupportedAction
 from deskhand.machine.interface import CommandResult
 from deskhand.providers import bedrock
 from deskhand.providers.bedrock import agentcore, agents
-from deskhand.providers.values import Call, Picture, Result, SafetyCheck, ShellAnswer
+from deskhand.providers.values import Picture, ProviderCall, Result, SafetyCheck, ShellAnswer
 from faults.scale import MUTATED_PAYLOADS
 from providers.bedrock_helpers import Service, control, events, function, tool_use
 from providers.sayable import FIRST, LATEST, SAYABLE, SECOND
@@ -49,22 +49,22 @@ _unknown = st.dictionaries(st.sampled_from(["reason", "zz"]), st.none() | st.int
 
 
 @st.composite
-def converse_calls(draw: st.DrawFn) -> Call:
+def converse_calls(draw: st.DrawFn) -> ProviderCall:
     version = draw(st.sampled_from(VERSIONS))
     inner = draw(_unknown)
     extra = {**({"input": inner} if inner else {}), **draw(st.sampled_from([{}, {"type": "x"}]))}
-    return Call(steps=(draw(SAYABLE[version]),), viewport=VIEWPORT, id=draw(ids), name=version, extra=extra)
+    return ProviderCall(steps=(draw(SAYABLE[version]),), viewport=VIEWPORT, id=draw(ids), name=version, extra=extra)
 
 
 @given(converse_calls())
-def test_calls_of_converse_come_back(call: Call) -> None:
+def test_calls_of_converse_come_back(call: ProviderCall) -> None:
     payload = bedrock.encode_call(call)
     assert bedrock.decode(payload, VIEWPORT, version=call.name) == call
     assert bedrock.decode(payload["toolUse"], VIEWPORT, version=call.name) == call
 
 
 @given(converse_calls(), st.data())
-def test_results_of_converse_come_back(runtime: Service, call: Call, data: st.DataObject) -> None:
+def test_results_of_converse_come_back(runtime: Service, call: ProviderCall, data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         result = Result(call=call, error=data.draw(texts))
     else:
@@ -79,7 +79,7 @@ def test_results_of_converse_come_back(runtime: Service, call: Call, data: st.Da
 
 
 def test_a_picture_is_bytes_which_botocore_would_not_notice(runtime: Service) -> None:
-    call = Call(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="1", name=SECOND)
+    call = ProviderCall(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="1", name=SECOND)
     payload = bedrock.encode(Result(call=call, picture=Picture(b"\x89PNG")))
     (block,) = payload["toolResult"]["content"]
     assert block == {"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}}
@@ -91,7 +91,7 @@ def test_a_picture_is_bytes_which_botocore_would_not_notice(runtime: Service) ->
 
 def test_a_format_botocore_would_let_pass_is_refused(runtime: Service) -> None:
     runtime.check("Converse", "messages.content.toolResult.content.image", {"format": "jpg", "source": {"bytes": b"x"}})
-    call = Call(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="1", name=SECOND)
+    call = ProviderCall(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="1", name=SECOND)
     with pytest.raises(ActionError, match="image/jpg"):
         bedrock.encode(Result(call=call, picture=Picture(b"x", "image/jpg")))
 
@@ -142,7 +142,7 @@ def test_a_stream_becomes_a_message() -> None:
 
 
 @st.composite
-def agent_calls(draw: st.DrawFn) -> Call:
+def agent_calls(draw: st.DrawFn) -> ProviderCall:
     version = draw(st.sampled_from(VERSIONS))
     extra: dict[str, Any] = {"actionGroup": draw(ids)}
     extra |= draw(st.sampled_from([{}, {"agentId": "AGENT12345", "collaboratorName": "c"}]))
@@ -153,11 +153,11 @@ def agent_calls(draw: st.DrawFn) -> Call:
     if kind is not None:
         extra["actionInvocationType"] = kind
         safety = (SafetyCheck(kind, kind),) if kind != "RESULT" else ()
-    return Call(steps=(draw(SAYABLE[version]),), viewport=VIEWPORT, name=version, safety=safety, extra=extra)
+    return ProviderCall(steps=(draw(SAYABLE[version]),), viewport=VIEWPORT, name=version, safety=safety, extra=extra)
 
 
 @given(agent_calls())
-def test_calls_of_agents_come_back(call: Call) -> None:
+def test_calls_of_agents_come_back(call: ProviderCall) -> None:
     payload = json.loads(json.dumps(agents.encode_call(call)))
     for parameter in payload["functionInvocationInput"]["parameters"]:
         assert {type(value) for value in parameter.values()} == {str}
@@ -165,7 +165,7 @@ def test_calls_of_agents_come_back(call: Call) -> None:
 
 
 @given(agent_calls(), st.data())
-def test_results_of_agents_come_back(agent: Service, call: Call, data: st.DataObject) -> None:
+def test_results_of_agents_come_back(agent: Service, call: ProviderCall, data: st.DataObject) -> None:
     said = call.safety if data.draw(st.booleans()) else ()
     if call.safety and not said:
         result = Result(call=call, error=data.draw(texts), denied=True)
@@ -298,19 +298,19 @@ _browser_steps: st.SearchStrategy[tuple[a.Action, ...]] = st.one_of(
 
 
 @st.composite
-def browser_calls(draw: st.DrawFn) -> Call:
+def browser_calls(draw: st.DrawFn) -> ProviderCall:
     steps = draw(_browser_steps)
     number = draw(st.none() | st.text("abc123", min_size=1, max_size=40))
     extra: dict[str, Any] = {} if number is None else {"browserIdentifier": "aws.browser.v1"}
     if unknown := draw(st.dictionaries(st.sampled_from(["reason", "zz"]), texts, max_size=1)):
         extra["arguments"] = unknown
-    call = Call(steps=steps, viewport=VIEWPORT, id=number, extra=extra)
+    call = ProviderCall(steps=steps, viewport=VIEWPORT, id=number, extra=extra)
     kind = agentcore.kind_of(agentcore.encode_call(call))
-    return Call(steps=steps, viewport=VIEWPORT, id=number, name=kind, extra=extra)
+    return ProviderCall(steps=steps, viewport=VIEWPORT, id=number, name=kind, extra=extra)
 
 
 @given(browser_calls())
-def test_calls_of_agentcore_come_back(core: Service, call: Call) -> None:
+def test_calls_of_agentcore_come_back(core: Service, call: ProviderCall) -> None:
     payload = agentcore.encode_call(call)
     assert agentcore.decode(json.loads(json.dumps(payload)), VIEWPORT) == call
     if call.id is not None and "arguments" not in call.extra:
@@ -319,7 +319,7 @@ def test_calls_of_agentcore_come_back(core: Service, call: Call) -> None:
 
 
 @given(browser_calls(), st.data())
-def test_results_of_agentcore_come_back(core: Service, call: Call, data: st.DataObject) -> None:
+def test_results_of_agentcore_come_back(core: Service, call: ProviderCall, data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         result = Result(call=call, error=data.draw(texts))
     else:
@@ -347,7 +347,7 @@ def test_down_is_negative() -> None:
     ],
 )
 def test_notches_become_pixels(scroll: a.Scroll, deltas: tuple[int, int]) -> None:
-    payload = agentcore.encode_call(Call(steps=(scroll,), viewport=VIEWPORT))
+    payload = agentcore.encode_call(ProviderCall(steps=(scroll,), viewport=VIEWPORT))
     assert (payload["mouseScroll"]["deltaX"], payload["mouseScroll"]["deltaY"]) == deltas
 
 
@@ -404,7 +404,7 @@ def test_refused_of_agentcore(action: dict[str, Any], message: str) -> None:
 )
 def test_what_agentcore_cannot_say(steps: tuple[a.Action, ...]) -> None:
     with pytest.raises(UnsupportedAction, match="InvokeBrowser"):
-        agentcore.encode_call(Call(steps=steps, viewport=VIEWPORT))
+        agentcore.encode_call(ProviderCall(steps=steps, viewport=VIEWPORT))
 
 
 # --- what cannot be read ---

@@ -20,8 +20,8 @@ from deskhand import actions as a
 from deskhand.providers import cua
 from deskhand.providers.cua import messages
 from deskhand.providers.payload import picture_of_base64, picture_of_url
-from deskhand.providers.session import Seat
-from deskhand.providers.values import Call, Finish, Picture, Result
+from deskhand.providers.session import ModelSession
+from deskhand.providers.values import Finish, Picture, ProviderCall, Result
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import HALVED, VIEWPORT, checks, damaged, ids, keys, pictures, points, texts
 
@@ -91,15 +91,15 @@ def test_every_action_is_done_and_answered_with_the_screen(
 
 
 def test_a_smaller_picture_is_pointed_into(shared: deskhand.Desktop, observer: Observer) -> None:
-    seat = Seat(shared, size=(640, 400))
+    model_session = ModelSession(shared, size=(640, 400))
     observer.events()
-    output = cua.run(seat, call_of({"type": "click", "x": 100, "y": 50}))
+    output = cua.run(model_session, call_of({"type": "click", "x": 100, "y": 50}))
     assert downs(observer) == [(1, [201, 101])], "the middle of the model's pixel"
     assert Image.open(io.BytesIO(picture_of_url(output["output"]["image_url"]).data)).size == (640, 400)
-    cua.run(seat, call_of({"type": "scroll", "x": 1, "y": 1, "scroll_x": 0, "scroll_y": -100}))
+    cua.run(model_session, call_of({"type": "scroll", "x": 1, "y": 1, "scroll_x": 0, "scroll_y": -100}))
     assert [button for button, _ in downs(observer)] == [4, 4], "100 of its pixels are 200 of the screen's"
     assert cua.run(
-        seat, call_of({"type": "scroll", "x": 1, "y": 1, "scroll_x": 0, "scroll_y": 3}), scroll_unit="notches"
+        model_session, call_of({"type": "scroll", "x": 1, "y": 1, "scroll_x": 0, "scroll_y": 3}), scroll_unit="notches"
     )
     assert [button for button, _ in downs(observer)] == [5, 5, 5]
 
@@ -166,7 +166,7 @@ EXTRAS = st.dictionaries(st.sampled_from(["cost", "seen", "tag"]), st.integers()
 def test_a_call_comes_back_as_it_was(
     step: a.Action | Finish, call_id: str, safety: list[Any], extra: dict[str, Any], inner: dict[str, Any]
 ) -> None:
-    payload = cua.encode_call(Call(steps=(step,), viewport=VIEWPORT, id=call_id, safety=tuple(safety)))
+    payload = cua.encode_call(ProviderCall(steps=(step,), viewport=VIEWPORT, id=call_id, safety=tuple(safety)))
     payload |= extra
     payload["action"] |= inner
     call = cua.decode(payload, VIEWPORT)
@@ -176,7 +176,7 @@ def test_a_call_comes_back_as_it_was(
 
 @given(pictures, st.none() | texts.filter(bool), st.lists(checks, max_size=2))
 def test_a_result_comes_back_as_it_was(picture: Picture, error: str | None, acknowledged: list[Any]) -> None:
-    call = Call(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="c1")
+    call = ProviderCall(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="c1")
     result = (
         Result(call=call, error=error)
         if error
@@ -214,13 +214,13 @@ def test_a_point_lands_within_half_a_pixel_of_the_model(
 )
 def test_what_the_messages_cannot_say_is_refused_by_name(step: a.Action) -> None:
     with pytest.raises(UnsupportedAction, match=step.type):
-        cua.encode_call(Call(steps=(step,), viewport=VIEWPORT))
+        cua.encode_call(ProviderCall(steps=(step,), viewport=VIEWPORT))
 
 
 def test_a_scroll_by_notches_is_said_in_either_unit() -> None:
     said = {}
     for unit in ("pixels", "notches"):
-        call = Call(steps=(a.Scroll((2, 2), direction="up", magnitude=2),), viewport=HALVED)
+        call = ProviderCall(steps=(a.Scroll((2, 2), direction="up", magnitude=2),), viewport=HALVED)
         said[unit] = cua.encode_call(call, scroll_unit=unit)["action"]["scroll_y"]  # type: ignore[call-arg] # one of two
     assert said == {"pixels": -200, "notches": -2}
 

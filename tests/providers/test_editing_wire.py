@@ -16,7 +16,7 @@ from deskhand.providers import anthropic, bedrock
 from deskhand.providers.anthropic.editing import SCHEMA, WITH_UNDO, WITHOUT_UNDO, edit_of
 from deskhand.providers.editors import COMMANDS, TextEditor, carry_out_edit
 from deskhand.providers.edits import Text, inserted, listed, numbered, replaced, text_of
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 from deskhand.providers.values import EditAnswer, EditCall
 from faults.scale import MUTATED_PAYLOADS
 from providers.anthropic_helpers import accepted
@@ -161,7 +161,7 @@ def a_desktop(machine: Machine | None) -> Desktop:
 def test_a_lost_desktop_ends_it_and_a_slow_one_is_told() -> None:
     machine = Machine(gone=DesktopLost("closed", "it was closed"), slow=DeskhandTimeout("no answer for 20 s"))
     with a_desktop(machine) as desktop:
-        editor = TextEditor(Seat(desktop))
+        editor = TextEditor(ModelSession(desktop))
         with pytest.raises(DesktopLost):
             carry_out_edit(editor, EditCall(command="view", path="/gone"), provider="x")
         answer = carry_out_edit(editor, EditCall(command="view", path="/slow"), provider="x")

@@ -15,7 +15,7 @@ from deskhand._core.geometry import Rect, Size, Viewport
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction
 from deskhand.providers.google import wire
 from deskhand.providers.google.wire import decode, decode_result, encode, encode_call
-from deskhand.providers.values import Browse, Call, Finish, Result, SafetyCheck
+from deskhand.providers.values import Browse, Finish, ProviderCall, Result, SafetyCheck
 from faults.scale import MUTATED_PAYLOADS
 
 from . import strategies
@@ -302,7 +302,7 @@ def test_a_call_of_every_function_comes_back(payload: dict[str, Any], viewport: 
 
 
 @given(calls())
-def test_whatever_google_has_words_for_comes_back(call: Call) -> None:
+def test_whatever_google_has_words_for_comes_back(call: ProviderCall) -> None:
     assert decode(encode_call(call), call.viewport) == call
 
 
@@ -391,7 +391,7 @@ SAYABLE = {
 
 @pytest.mark.parametrize("action", strategies.EXAMPLES, ids=lambda action: action.type)
 def test_of_the_seventeen_actions_what_has_a_function_is_called_by_it(action: a.Action) -> None:
-    call = Call(steps=(action,), viewport=strategies.VIEWPORT)
+    call = ProviderCall(steps=(action,), viewport=strategies.VIEWPORT)
     if action.type in SAYABLE:
         assert encode_call(call)["name"] == SAYABLE[action.type]
     else:
@@ -427,7 +427,7 @@ def test_of_the_seventeen_actions_what_has_a_function_is_called_by_it(action: a.
 )
 def test_what_has_no_function_is_refused_by_name(unsaid: tuple[Any, ...]) -> None:
     with pytest.raises(UnsupportedAction, match="Google"):
-        encode_call(Call(steps=unsaid, viewport=GRID))
+        encode_call(ProviderCall(steps=unsaid, viewport=GRID))
 
 
 @pytest.mark.parametrize("name", sorted(wire.FUNCTIONS))
@@ -436,7 +436,7 @@ def test_no_function_is_made_to_say_something_else(name: str) -> None:
     for other in wire.FUNCTIONS:
         meant = decode({"name": other, "args": {**CURRENT, **LEGACY}[other]}, GRID).steps
         try:
-            said = encode_call(Call(steps=meant, viewport=GRID, name=name))
+            said = encode_call(ProviderCall(steps=meant, viewport=GRID, name=name))
         except UnsupportedAction:
             continue
         assert said["name"] == name
@@ -447,12 +447,12 @@ def test_no_function_is_made_to_say_something_else(name: str) -> None:
 def test_two_safety_checks_are_more_than_a_call_has() -> None:
     checks = (SafetyCheck("1"), SafetyCheck("2"))
     with pytest.raises(UnsupportedAction, match="2 safety checks"):
-        encode_call(Call(steps=(a.Wait(1),), viewport=GRID, safety=checks))
+        encode_call(ProviderCall(steps=(a.Wait(1),), viewport=GRID, safety=checks))
 
 
 def test_a_check_of_another_provider_never_becomes_one_that_allows() -> None:
     for code in (None, "", "regular", "Allowed", "blocked", "malicious_instructions"):
-        call = Call(steps=(a.Wait(1),), viewport=GRID, safety=(SafetyCheck("sc_1", code, "why"),))
+        call = ProviderCall(steps=(a.Wait(1),), viewport=GRID, safety=(SafetyCheck("sc_1", code, "why"),))
         assert decode(encode_call(call), GRID).safety
 
 

@@ -24,10 +24,10 @@ from PIL import Image
 
 import deskhand
 from deskhand import AsyncDesktop
-from deskhand.policy.rules import ActionClass, ClassPolicy, Context, Decision, Deed, Operation
+from deskhand.policy.rules import ActionClass, ClassPolicy, Context, Decision, JudgedAction, Operation
 from deskhand.providers import browsing, google
 from deskhand.providers.google import wire
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 from deskhand.providers.values import Picture
 from integration.apps import environment_of
 from integration.observer import Observer
@@ -125,16 +125,16 @@ def picture_of(answer: dict[str, Any]) -> Image.Image:
     return Image.open(io.BytesIO(data))
 
 
-def converse(gemini: Gemini, seat: Seat, **options: Any) -> list[types.Content]:
+def converse(gemini: Gemini, model_session: ModelSession, **options: Any) -> list[types.Content]:
     """A loop as users write it, until the model calls nothing any more."""
     contents = [types.Content(role="user", parts=[types.Part(text="go")])]
-    config = types.GenerateContentConfig(tools=[google.declare(seat)])
+    config = types.GenerateContentConfig(tools=[google.declare(model_session)])
     while True:
         turn = gemini.client.models.generate_content(model="gemini-3.5-flash", contents=contents, config=config)
         assert turn.candidates
         assert turn.candidates[0].content
         contents.append(turn.candidates[0].content)
-        answer = google.respond(seat, turn, **options)
+        answer = google.respond(model_session, turn, **options)
         if answer is None:
             return contents
         contents.append(answer)
@@ -143,10 +143,10 @@ def converse(gemini: Gemini, seat: Seat, **options: Any) -> list[types.Content]:
 def test_every_function_arrives_through_the_client(
     desktop: deskhand.Desktop, watched: Observer, gemini: Gemini
 ) -> None:
-    seat = Seat(desktop, settle=False)
+    model_session = ModelSession(desktop, settle=False)
     for name, args, expected in [*PERFORMED, LONG_PRESS]:
         gemini.plan([call(name, args, "7")])
-        converse(gemini, seat)
+        converse(gemini, model_session)
         (answer,) = gemini.answers()
         assert told(watched) == expected, name
         assert (answer["name"], answer["id"], answer["response"]) == (name, "7", {"url": ""})
@@ -156,7 +156,7 @@ def test_every_function_arrives_through_the_client(
 
 def test_what_is_sent_is_what_google_knows(desktop: deskhand.Desktop, watched: Observer, gemini: Gemini) -> None:
     gemini.plan([call("move", {"x": 5, "y": 5})], [{"text": "thinking"}, call("wait", {"seconds": 0})])
-    contents = converse(gemini, Seat(desktop), url=lambda: "https://example.org/now")
+    contents = converse(gemini, ModelSession(desktop), url=lambda: "https://example.org/now")
     first, second, third = gemini.requests
     assert first["tools"] == [{"computerUse": {"environment": "ENVIRONMENT_DESKTOP"}}]
     # What the model thought goes back to it with what it called.
@@ -176,7 +176,7 @@ def test_parallel_calls_are_answered_one_by_one_and_stop_at_the_first_failure(
         call("type", {"text": "not to be typed"}, "3"),
     ]
     gemini.plan(turn)
-    converse(gemini, Seat(desktop))
+    converse(gemini, ModelSession(desktop))
     answers = gemini.answers()
     assert [(a["id"], a["name"], "error" in a["response"]) for a in answers] == [
         ("1", "click", False),
@@ -207,7 +207,7 @@ def test_what_cannot_be_done_is_answered_and_not_raised(
     desktop: deskhand.Desktop, watched: Observer, gemini: Gemini, asked: dict[str, Any], reason: str
 ) -> None:
     gemini.plan([asked])
-    converse(gemini, Seat(desktop), excluded={"mouse_up"})
+    converse(gemini, ModelSession(desktop), excluded={"mouse_up"})
     (answer,) = gemini.answers()
     assert reason in answer["response"]["error"]
     assert (answer["name"], answer["id"]) == (asked["functionCall"]["name"], "9")
@@ -220,7 +220,7 @@ def test_what_google_wants_confirmed_is_refused_without_anybody_who_confirms(
 ) -> None:
     turn = [call("click", {"x": 1, "y": 1, "safety_decision": SAFETY}), call("press_key", {"key": "enter"})]
     gemini.plan(turn)
-    converse(gemini, Seat(desktop))
+    converse(gemini, ModelSession(desktop))
     denied, unexecuted = (answer["response"] for answer in gemini.answers())
     assert denied["denied"] == "true"
     assert "confirmed" in denied["error"]
@@ -235,16 +235,16 @@ def test_what_somebody_confirms_is_done_and_acknowledged(
 ) -> None:
     asked: list[str] = []
 
-    def ask(deed: Deed, context: Context) -> bool:
+    def ask(action: JudgedAction, context: Context) -> bool:
         assert context.action_class is ActionClass.SAFETY_CHECK
-        asked.append(str(deed))
+        asked.append(str(action))
         return "CAPTCHA" in asked[-1]
 
-    seat = Seat(desktop, ask=ask, provider=google.PROVIDER)
+    model_session = ModelSession(desktop, ask=ask, provider=google.PROVIDER)
     yes = call("click", {"x": 1, "y": 1, "safety_decision": SAFETY})
     no = call("click", {"x": 2, "y": 2, "safety_decision": {"decision": "require_confirmation", "explanation": "pay"}})
     gemini.plan([yes, no])
-    converse(gemini, seat)
+    converse(gemini, model_session)
     confirmed, denied = (answer["response"] for answer in gemini.answers())
     assert confirmed == {"url": "", "safety_acknowledgement": "true"}
     assert denied["denied"] == "true"
@@ -257,29 +257,29 @@ def test_a_policy_judges_where_a_browser_is_sent(desktop: deskhand.Desktop, watc
     judged: list[tuple[str, str]] = []
 
     class Witness(ClassPolicy):
-        def before(self, action: Deed, context: Context) -> Decision:
+        def before(self, action: JudgedAction, context: Context) -> Decision:
             if isinstance(action, Operation):
                 judged.append((action.type, action.target))
             return super().before(action, context)
 
-    seat = Seat(desktop, policy=Witness(deny=[ActionClass.NAVIGATE]), provider=google.PROVIDER)
+    model_session = ModelSession(desktop, policy=Witness(deny=[ActionClass.NAVIGATE]), provider=google.PROVIDER)
     for url in ("example.org/a", "file:///etc/passwd"):
-        assert "error" in google.run(seat, {"name": "navigate", "args": {"url": url}})["response"]
+        assert "error" in google.run(model_session, {"name": "navigate", "args": {"url": url}})["response"]
     # What is none to open is refused before anybody is asked.
-    assert [deed for deed in judged if deed[0] == "navigate"] == [("navigate", "https://example.org/a")]
+    assert [action for action in judged if action[0] == "navigate"] == [("navigate", "https://example.org/a")]
     assert told(watched) == []
 
 
 def test_pictures_of_any_size_have_the_same_grid(desktop: deskhand.Desktop, watched: Observer, gemini: Gemini) -> None:
     gemini.plan([call("click", {"x": 999, "y": 500})])
-    converse(gemini, Seat(desktop, size=(640, 400)))
+    converse(gemini, ModelSession(desktop, size=(640, 400)))
     assert picture_of(gemini.answers()[0]).size == (640, 400)
     assert told(watched) == clicks(1, "999,500")
 
 
 def test_only_the_last_pictures_are_sent_again(desktop: deskhand.Desktop, watched: Observer, gemini: Gemini) -> None:
     gemini.plan(*[[call("wait", {"seconds": 0})] for _ in range(5)])
-    contents = converse(gemini, Seat(desktop, settle=False))
+    contents = converse(gemini, ModelSession(desktop, settle=False))
     google.thin(contents)
     responses = [p.function_response for c in contents for p in c.parts or [] if p.function_response]
     assert [bool(response.parts) for response in responses] == [False, False, True, True, True]
@@ -296,13 +296,13 @@ def test_the_interactions_api(desktop: deskhand.Desktop, watched: Observer, gemi
         return {"type": "function_call", "id": call_id, "name": name, "arguments": args}
 
     thought = {"type": "thought", "signature": "c2lnbmVk"}
-    seat = Seat(desktop)
+    model_session = ModelSession(desktop)
     turn = [thought, step("click", {"x": 30, "y": 40, "intent": "x"}, "1"), step("hotkey", {"keys": ["nokey"]}, "2")]
     gemini.plan(turn)
-    tools = [google.declare(seat, interactions=True, excluded=["navigate"])]
+    tools = [google.declare(model_session, interactions=True, excluded=["navigate"])]
     first = gemini.client.interactions.create(model="gemini-3.5-flash", input="go", tools=tools)
     calls = [found for found in first.steps if found.type == "function_call"]
-    answers = google.run_calls(seat, calls)
+    answers = google.run_calls(model_session, calls)
     gemini.client.interactions.create(
         model="gemini-3.5-flash", input=answers, tools=tools, previous_interaction_id=first.id
     )
@@ -329,12 +329,12 @@ def test_everything_that_is_a_desktop_will_do(desktop: deskhand.Desktop, watched
 
     async def both() -> list[dict[str, Any]]:
         wrapped = AsyncDesktop(desktop)
-        seats: list[Any] = [desktop, wrapped, Seat(desktop), AsyncSeat(desktop)]
-        answers = [await google.run_async(seat, payload) for seat in seats]
+        model_sessions: list[Any] = [desktop, wrapped, ModelSession(desktop), AsyncModelSession(desktop)]
+        answers = [await google.run_async(model_session, payload) for model_session in model_sessions]
         wrapped.detach()
         return answers
 
-    answers = [google.run(desktop, payload), google.run(Seat(desktop), payload), *asyncio.run(both())]
+    answers = [google.run(desktop, payload), google.run(ModelSession(desktop), payload), *asyncio.run(both())]
     for answer in answers:
         assert answer["response"] == {"url": ""}
         assert types.FunctionResponse.model_validate(answer).parts
@@ -343,15 +343,17 @@ def test_everything_that_is_a_desktop_will_do(desktop: deskhand.Desktop, watched
 
 def test_a_wait_can_be_cancelled(desktop: deskhand.Desktop) -> None:
     async def cancelled() -> None:
-        seat = AsyncSeat(desktop)
-        task = asyncio.create_task(google.run_async(seat, {"name": "wait_5_seconds"}))
+        model_session = AsyncModelSession(desktop)
+        task = asyncio.create_task(google.run_async(model_session, {"name": "wait_5_seconds"}))
         # About the passing of time: it is still waiting when this is over.
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(task), 0.2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert (await google.run_async(seat, {"name": "wait", "args": {"seconds": 0}}))["response"] == {"url": ""}
+        assert (await google.run_async(model_session, {"name": "wait", "args": {"seconds": 0}}))["response"] == {
+            "url": ""
+        }
 
     asyncio.run(cancelled())
 
@@ -390,7 +392,7 @@ def test_a_browser_is_driven_by_what_a_model_calls(tmp_path: Path, monkeypatch: 
     site = web.Web()
     monkeypatch.setattr(browsing, "SEARCH_PAGE", f"{site.root}/search")
     with web.desktop_with(folder, tmp_path / "home") as desktop:
-        seat = Seat(desktop)
+        model_session = ModelSession(desktop)
         asked: list[tuple[str, dict[str, Any], str]] = [
             ("open_web_browser", {}, ""),
             ("navigate", {"url": f"{site.root}/page"}, "/page"),
@@ -399,7 +401,7 @@ def test_a_browser_is_driven_by_what_a_model_calls(tmp_path: Path, monkeypatch: 
             ("go_forward", {}, "/search"),
         ]
         for name, args, title in asked:
-            assert google.run(seat, {"name": name, "args": args})["response"] == {"url": ""}
+            assert google.run(model_session, {"name": name, "args": args})["response"] == {"url": ""}
             assert web.title(desktop, title).startswith(title)
     site.close()
 

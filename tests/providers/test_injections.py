@@ -13,7 +13,7 @@ from openai.types.responses.response_computer_tool_call import PendingSafetyChec
 
 from deskhand.providers import google, openai
 from deskhand.providers.browsing import browse
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 from deskhand.providers.values import Browse
 from integration.apps import until
 
@@ -67,12 +67,12 @@ def google_call(number: int) -> types.Content:
     return types.Content(role="model", parts=[types.Part(text=text), part])
 
 
-def openai_answer(seat: Seat, number: int) -> Any:
-    return openai.respond(seat, openai_call(number))
+def openai_answer(model_session: ModelSession, number: int) -> Any:
+    return openai.respond(model_session, openai_call(number))
 
 
-def google_answer(seat: Seat, number: int) -> Any:
-    return google.respond(seat, google_call(number)).model_dump(mode="json", exclude_none=True)
+def google_answer(model_session: ModelSession, number: int) -> Any:
+    return google.respond(model_session, google_call(number)).model_dump(mode="json", exclude_none=True)
 
 
 def test_no_page_has_a_check_acknowledged(desktop: deskhand.Desktop, site: web.Web) -> None:
@@ -92,12 +92,12 @@ def test_no_page_has_a_check_acknowledged(desktop: deskhand.Desktop, site: web.W
             # Nobody is there; somebody who says no, or says what is no answer.
             provider = give.__name__.removesuffix("_answer")
             asks = [None, *(answer(said) for said in (False, None, "yes", 1))]
-            seats = [Seat(desktop, provider=provider, ask=ask) for ask in asks]
-            for seat in seats:
-                told = json.dumps(give(seat, number))
+            model_sessions = [ModelSession(desktop, provider=provider, ask=ask) for ask in asks]
+            for model_session in model_sessions:
+                told = json.dumps(give(model_session, number))
                 assert not [word for word in SAID_YES if word in told], told
             # Each was forwarded to whoever could be asked, as the provider's and not as the page's own.
-            assert len(asked) == len(seats) - 1
+            assert len(asked) == len(model_sessions) - 1
             for context in asked:
                 check = context.safety_check
                 assert check is not None
@@ -113,7 +113,7 @@ def test_no_page_has_a_check_acknowledged(desktop: deskhand.Desktop, site: web.W
     assert "/touched" not in site.asked
     for give in (openai_answer, google_answer):
         site.asked.clear()
-        told = json.dumps(give(Seat(desktop, ask=answer(yes=True)), 0))
+        told = json.dumps(give(ModelSession(desktop, ask=answer(yes=True)), 0))
         assert [word for word in SAID_YES if word in told], told
         assert until(lambda: "/touched" in site.asked, 20)
         assert {context.safety_check.code for context in asked if context.safety_check} <= {

@@ -29,8 +29,8 @@ from deskhand._core.geometry import Point
 from deskhand.errors import ActionError, UnsupportedAction
 from deskhand.providers import inspect_ai
 from deskhand.providers.payload import picture_of_url
-from deskhand.providers.session import Seat
-from deskhand.providers.values import Browse, Call, Finish, Picture, Result
+from deskhand.providers.session import ModelSession
+from deskhand.providers.values import Browse, Finish, Picture, ProviderCall, Result
 from faults.scale import MUTATED_PAYLOADS
 from providers.helpers import load_example
 from providers.sayable import SAYABLE, TOOLSET
@@ -206,9 +206,9 @@ def test_a_policy_is_asked(watched: tuple[Desktop, Observer], tmp_path: Path) ->
 
 def test_points_are_those_of_the_picture_that_inspect_promises(watched: tuple[Desktop, Observer]) -> None:
     desktop, observer = watched
-    seat = Seat(desktop, size=(683, 384))
+    model_session = ModelSession(desktop, size=(683, 384))
     at_rest(desktop, observer)
-    asyncio.run(inspect_ai.run_async(seat, {"action": "left_click", "coordinate": [100, 50]}))
+    asyncio.run(inspect_ai.run_async(model_session, {"action": "left_click", "coordinate": [100, 50]}))
     assert told(observer) == ["+1@201,101", "-1@201,101"]
     assert inspect_ai.SIZE == (1366, 768), "as in inspect's anthropic and google providers"
 
@@ -219,7 +219,7 @@ members = SAYABLE[TOOLSET].filter(lambda step: not isinstance(step, a.KeyHold | 
 sides = st.one_of(*(st.builds(kind, st.none() | points, modifiers=modifiers) for kind in (a.BackClick, a.ForwardClick)))
 browsing = st.sampled_from([Browse("open"), Browse("search"), Browse("navigate", "https://example.org")])
 calls = st.builds(
-    lambda done, **fields: Call(viewport=VIEWPORT, steps=tuple(done), name="computer", **fields),
+    lambda done, **fields: ProviderCall(viewport=VIEWPORT, steps=tuple(done), name="computer", **fields),
     st.lists(st.one_of(members, sides, browsing), min_size=1, max_size=3),
     id=ids,
     extra=st.dictionaries(st.sampled_from(["mine", "new"]), texts, max_size=1),
@@ -227,7 +227,7 @@ calls = st.builds(
 
 
 @given(calls, st.none() | pictures, st.none() | texts.filter(lambda text: text != "OK" and not text.startswith("X=")))
-def test_calls_and_results_come_back(call: Call, picture: Picture | None, text: str | None) -> None:
+def test_calls_and_results_come_back(call: ProviderCall, picture: Picture | None, text: str | None) -> None:
     assert inspect_ai.decode(inspect_ai.encode_call(call), VIEWPORT, id=call.id) == call
     cursor = Point(3, 4) if isinstance(call.steps[-1], a.CursorPosition) else None
     result = Result(call=call, picture=picture, text=text, cursor=cursor)
@@ -247,7 +247,7 @@ def test_a_plus_is_a_key_too() -> None:
 def test_what_the_arguments_cannot_say() -> None:
     for steps in ((Finish(),), (a.MouseDown("right"),), (Browse("back"),), ()):
         with pytest.raises(UnsupportedAction):
-            inspect_ai.encode_call(Call(steps=steps, viewport=VIEWPORT))
+            inspect_ai.encode_call(ProviderCall(steps=steps, viewport=VIEWPORT))
 
 
 def test_damaged_arguments_are_refused_or_read() -> None:

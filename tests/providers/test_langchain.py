@@ -30,7 +30,7 @@ from deskhand.aio.desktop import AsyncDesktop
 from deskhand.errors import ActionError, DesktopLost
 from deskhand.providers import langchain
 from deskhand.providers.action_tools import encode_plain
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 from providers import anthropic_helpers, openai_helpers
 from providers.helpers import load_example
 from providers.seen import SEEN
@@ -185,12 +185,12 @@ def test_a_history_goes_through_json(shared: deskhand.Desktop) -> None:
 def test_a_lost_desktop_ends_the_run() -> None:
     with deskhand.launch(size=(320, 200)) as desktop:
         tool = named(desktop)["move"]
-        seat = Seat(desktop)
+        model_session = ModelSession(desktop)
         desktop.close()
     with pytest.raises((DesktopLost, deskhand.BackendError)):
         tool.invoke(asks("move", xy=[1, 1]))
     with pytest.raises((DesktopLost, deskhand.BackendError)):
-        langchain.respond(seat, AIMessage("", tool_calls=[asks("computer", action="screenshot")]))
+        langchain.respond(model_session, AIMessage("", tool_calls=[asks("computer", action="screenshot")]))
 
 
 def test_the_example_with_langchains_scripted_model() -> None:
@@ -242,9 +242,9 @@ def test_every_action_of_openai_through_chatopenai() -> None:
     batch = openai_helpers.call(*openai_helpers.EVERY)
     service = Service(openai_helpers.response(batch), openai_helpers.response(openai_helpers.said("Done"), id="resp_2"))
     with openai_helpers.watched() as watched:
-        seat = Seat(watched.desktop, size="openai")
-        model = service.chat().bind_tools(langchain.declare(seat, provider="openai"))
-        messages = converse(model, seat, [HumanMessage("Do all")])
+        model_session = ModelSession(watched.desktop, size="openai")
+        model = service.chat().bind_tools(langchain.declare(model_session, provider="openai"))
+        messages = converse(model, model_session, [HumanMessage("Do all")])
         assert watched.events() == openai_helpers.SEEN
     first, second = service.requests
     assert first["tools"] == [{"type": "computer"}]
@@ -379,11 +379,11 @@ def test_anthropics_single_tools_through_chatanthropic(
             anthropic_helpers.flat("type", "t4", text="never"),
         ],
     )
-    seat = Seat(shared, size="anthropic")
-    tools = langchain.declare(seat, provider="anthropic", version=version)
+    model_session = ModelSession(shared, size="anthropic")
+    tools = langchain.declare(model_session, provider="anthropic", version=version)
     observer.events()
     model = chat_anthropic(api, output_version=output).bind_tools(tools)
-    messages = converse(model, seat, [HumanMessage("Go")], version=version)
+    messages = converse(model, model_session, [HumanMessage("Go")], version=version)
     assert downs(observer) == ["Control_L", (1, [40, 50]), "h", "i"], "nothing of a turn is done after a failure"
     assert api.requests[0]["tools"] == tools
     assert all(f"computer-use-{version[9:13]}-{version[13:15]}-{version[15:]}" in beta for beta in api.betas)
@@ -393,7 +393,7 @@ def test_anthropics_single_tools_through_chatanthropic(
     assert [answer["is_error"] for answer in (first, second, third, fourth)] == [False, False, True, True]
     assert "outside" in third["content"][0]["text"]
     assert [message.name for message in messages if isinstance(message, ToolMessage)] == ["computer"] * 4
-    assert image_of(messages[2]).size == seat.viewport.model
+    assert image_of(messages[2]).size == model_session.viewport.model
 
 
 def test_anthropics_toolset_through_chatanthropic(shared: deskhand.Desktop) -> None:
@@ -403,9 +403,9 @@ def test_anthropics_toolset_through_chatanthropic(shared: deskhand.Desktop) -> N
             anthropic_helpers.member("screenshot", "t2"),
         ]
     )
-    seat = Seat(shared, size="anthropic")
-    tools = langchain.declare(seat, provider="anthropic", version="computer_toolset_20260801")
-    converse(chat_anthropic(api).bind_tools(tools), seat, [HumanMessage("Go")])
+    model_session = ModelSession(shared, size="anthropic")
+    tools = langchain.declare(model_session, provider="anthropic", version="computer_toolset_20260801")
+    converse(chat_anthropic(api).bind_tools(tools), model_session, [HumanMessage("Go")])
     assert shared.pointer == (33, 44)
     ((moved, seen),) = api.results
     assert (moved["toolset_name"], seen["toolset_name"]) == ("computer", "computer")
@@ -456,10 +456,10 @@ def test_a_streamed_run_of_chatopenai_does_the_same(version: str) -> None:
         openai_helpers.response(batch), openai_helpers.response(openai_helpers.said("Done it is"), id="resp_2")
     )
     with openai_helpers.watched() as watched:
-        seat = Seat(watched.desktop, size="openai")
-        tools = langchain.declare(seat, provider="openai")
+        model_session = ModelSession(watched.desktop, size="openai")
+        tools = langchain.declare(model_session, provider="openai")
         model = service.chat(output_version=version, use_responses_api=True).bind_tools(tools)
-        messages = converse(streamed(model), seat, [HumanMessage("Do all")])
+        messages = converse(streamed(model), model_session, [HumanMessage("Do all")])
         assert watched.events() == openai_helpers.SEEN
     assert [request["stream"] for request in service.requests] == [True, True]
     *_, call, output = service.requests[1]["input"]
@@ -486,11 +486,11 @@ def test_a_streamed_run_of_chatanthropic_does_the_same(
             make("type", "t4", text="never"),
         ],
     )
-    seat = Seat(shared, size="anthropic")
-    tools = langchain.declare(seat, provider="anthropic", version=version)
+    model_session = ModelSession(shared, size="anthropic")
+    tools = langchain.declare(model_session, provider="anthropic", version=version)
     observer.events()
     model = chat_anthropic(api, output_version=output).bind_tools(tools)
-    messages = converse(streamed(model), seat, [HumanMessage("Go")], version=version)
+    messages = converse(streamed(model), model_session, [HumanMessage("Go")], version=version)
     assert downs(observer) == ["Control_L", (1, [40, 50]), "h", "i"]
     assert [request["stream"] for request in api.requests] == [True] * 3
     (first,), (second, third, fourth) = api.results

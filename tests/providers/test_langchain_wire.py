@@ -17,7 +17,7 @@ from deskhand import actions as a
 from deskhand._core.geometry import Size, Viewport
 from deskhand.providers import anthropic, langchain, openai
 from deskhand.providers.langchain import wire
-from deskhand.providers.values import Call, Finish, Picture, Result
+from deskhand.providers.values import Finish, Picture, ProviderCall, Result
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import EXAMPLES, HALVED, VIEWPORT, damaged, ids, pictures, points, texts
 from providers.test_plain import actions
@@ -25,7 +25,7 @@ from providers.test_plain import actions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LOOK = Call(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="call_1", name="screenshot")
+LOOK = ProviderCall(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="call_1", name="screenshot")
 OPENAI_CALL = {"type": "computer_call", "id": "cu_1", "call_id": "call_1", "actions": [], "status": "completed"}
 MEMBER = {
     "type": "tool_use",
@@ -45,7 +45,7 @@ OTHER = {"type": "tool_use", "id": "t3", "name": "weather", "input": {}}
     st.dictionaries(st.just("extras"), st.dictionaries(texts, texts)),
 )
 def test_a_call_comes_back_as_it_was(action: a.Action, tool: str | None, id: str | None, extra: dict[str, Any]) -> None:
-    call = Call(steps=(action,), viewport=VIEWPORT, name=tool or action.type, id=id, extra=extra)
+    call = ProviderCall(steps=(action,), viewport=VIEWPORT, name=tool or action.type, id=id, extra=extra)
     payload = langchain.encode_call(call)
     assert AIMessage("", tool_calls=[payload]).tool_calls[0]["args"] == payload["args"]  # type: ignore[list-item]
     assert langchain.decode(payload, VIEWPORT) == call
@@ -59,7 +59,7 @@ def test_a_result_comes_back_as_it_was(
     picture: Picture, error: str | None, cursor: tuple[int, int] | None, text: str | None, id: str | None
 ) -> None:
     asked: a.Action = a.TakeScreenshot() if cursor is None else a.CursorPosition()
-    call = Call(steps=(asked,), viewport=VIEWPORT, id=id, name=asked.type)
+    call = ProviderCall(steps=(asked,), viewport=VIEWPORT, id=id, name=asked.type)
     if error is not None:
         result = Result(call=call, error=error)
     elif cursor is not None:
@@ -73,17 +73,17 @@ def test_a_result_comes_back_as_it_was(
 
 def test_damaged_calls_are_read_or_refused() -> None:
     whole = [
-        langchain.encode_call(Call(steps=(action,), viewport=HALVED, id="call_1", name=name))
+        langchain.encode_call(ProviderCall(steps=(action,), viewport=HALVED, id="call_1", name=name))
         for action in EXAMPLES
         for name in (None, "computer")
     ]
     for seed in range(MUTATED_PAYLOADS):
         with contextlib.suppress(ActionError):
-            assert isinstance(langchain.decode(damaged(whole[seed % len(whole)], seed), HALVED), Call)
+            assert isinstance(langchain.decode(damaged(whole[seed % len(whole)], seed), HALVED), ProviderCall)
 
 
 def test_damaged_results_are_read_or_refused() -> None:
-    where = Call(steps=(a.CursorPosition(),), viewport=VIEWPORT, id="call_1")
+    where = ProviderCall(steps=(a.CursorPosition(),), viewport=VIEWPORT, id="call_1")
     whole = [
         (where, langchain.encode(Result(call=where, cursor=deskhand.Point(1, 2), text="x"))),
         (LOOK, langchain.encode(Result(call=LOOK, picture=Picture(b"png")))),
@@ -142,7 +142,7 @@ def test_an_answer_is_of_its_call() -> None:
 @pytest.mark.parametrize("steps", [(), (a.Wait(), a.Wait()), (Finish(),)])
 def test_what_one_tool_cannot_do_is_refused(steps: tuple[Any, ...]) -> None:
     with pytest.raises(UnsupportedAction, match="LangChain"):
-        langchain.encode_call(Call(steps=steps, viewport=VIEWPORT))
+        langchain.encode_call(ProviderCall(steps=steps, viewport=VIEWPORT))
 
 
 sides = st.integers(1, 4000)

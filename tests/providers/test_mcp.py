@@ -28,8 +28,8 @@ from deskhand import ActionError, UnsupportedAction
 from deskhand import actions as a
 from deskhand.providers import mcp
 from deskhand.providers.action_tools import encode_plain
-from deskhand.providers.session import Seat
-from deskhand.providers.values import Call, Finish, Picture, Result
+from deskhand.providers.session import ModelSession
+from deskhand.providers.values import Finish, Picture, ProviderCall, Result
 from faults.scale import MUTATED_PAYLOADS
 from providers.helpers import load_example
 from providers.seen import SEEN
@@ -98,7 +98,7 @@ def test_the_list_of_tools(shared: deskhand.Desktop) -> None:
 
 
 def test_what_changed_is_told(shared: deskhand.Desktop) -> None:
-    seat = Seat(shared, size=(640, 400))
+    model_session = ModelSession(shared, size=(640, 400))
 
     async def work(client: Any) -> None:
         first = await client.call_tool("move", {"xy": [3, 4]})
@@ -106,7 +106,7 @@ def test_what_changed_is_told(shared: deskhand.Desktop) -> None:
         assert shared.pointer == (7, 9)
         assert image_of(first).size == (640, 400)
 
-    with_client(mcp.server(seat), work)
+    with_client(mcp.server(model_session), work)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_what_clients_ask_for_is_judged(tmp_path: Any, short: Any) -> None:
 
 @given(actions, st.sampled_from([None, "computer"]), st.dictionaries(st.just("_meta"), st.dictionaries(texts, texts)))
 def test_a_call_comes_back_as_it_was(action: a.Action, tool: str | None, extra: dict[str, Any]) -> None:
-    call = Call(steps=(action,), viewport=VIEWPORT, name=tool or action.type, extra=extra)
+    call = ProviderCall(steps=(action,), viewport=VIEWPORT, name=tool or action.type, extra=extra)
     payload = mcp.encode_call(call)
     types.CallToolRequestParams.model_validate(payload)
     assert mcp.decode(payload, VIEWPORT) == call
@@ -264,7 +264,7 @@ def test_a_call_comes_back_as_it_was(action: a.Action, tool: str | None, extra: 
 @given(pictures, st.none() | texts, st.none() | points)
 def test_a_result_comes_back_as_it_was(picture: Picture, error: str | None, cursor: tuple[int, int] | None) -> None:
     asked: a.Action = a.TakeScreenshot() if cursor is None else a.CursorPosition()
-    call = Call(steps=(asked,), viewport=VIEWPORT)
+    call = ProviderCall(steps=(asked,), viewport=VIEWPORT)
     if error is not None:
         result = Result(call=call, error=error)
     elif cursor is not None:
@@ -277,18 +277,18 @@ def test_a_result_comes_back_as_it_was(picture: Picture, error: str | None, curs
 
 
 def test_damaged_calls_are_read_or_refused() -> None:
-    whole = [mcp.encode_call(Call(steps=(action,), viewport=VIEWPORT)) for action in EXAMPLES]
-    whole += [mcp.encode_call(Call(steps=(action,), viewport=VIEWPORT, name="computer")) for action in EXAMPLES]
+    whole = [mcp.encode_call(ProviderCall(steps=(action,), viewport=VIEWPORT)) for action in EXAMPLES]
+    whole += [mcp.encode_call(ProviderCall(steps=(action,), viewport=VIEWPORT, name="computer")) for action in EXAMPLES]
     for seed in range(MUTATED_PAYLOADS):
         with contextlib.suppress(ActionError):
-            assert isinstance(mcp.decode(damaged(whole[seed % len(whole)], seed), HALVED), Call)
+            assert isinstance(mcp.decode(damaged(whole[seed % len(whole)], seed), HALVED), ProviderCall)
 
 
 def test_damaged_results_are_read_or_refused() -> None:
-    call = Call(steps=(a.CursorPosition(),), viewport=VIEWPORT)
+    call = ProviderCall(steps=(a.CursorPosition(),), viewport=VIEWPORT)
     whole = [
         mcp.encode(Result(call=call, cursor=deskhand.Point(1, 2))),
-        mcp.encode(Result(call=Call(steps=(a.TakeScreenshot(),), viewport=VIEWPORT), picture=Picture(b"png"))),
+        mcp.encode(Result(call=ProviderCall(steps=(a.TakeScreenshot(),), viewport=VIEWPORT), picture=Picture(b"png"))),
     ]
     for seed in range(MUTATED_PAYLOADS):
         with contextlib.suppress(ActionError):
@@ -298,4 +298,4 @@ def test_damaged_results_are_read_or_refused() -> None:
 @pytest.mark.parametrize("steps", [(), (a.Wait(), a.Wait()), (Finish(),)])
 def test_what_one_tool_cannot_do_is_refused(steps: tuple[Any, ...]) -> None:
     with pytest.raises(UnsupportedAction, match="MCP"):
-        mcp.encode_call(Call(steps=steps, viewport=VIEWPORT))
+        mcp.encode_call(ProviderCall(steps=steps, viewport=VIEWPORT))

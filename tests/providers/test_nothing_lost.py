@@ -26,7 +26,7 @@ from deskhand.providers import (
 )
 from deskhand.providers.bedrock import agentcore, agents
 from deskhand.providers.cua.commands import Commands
-from deskhand.providers.values import Call, Picture, Result
+from deskhand.providers.values import Picture, ProviderCall, Result
 from providers.strategies import VIEWPORT
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _same(given: Any) -> Any:
     return given
 
 
-Read = tuple["Callable[..., Call]", "Callable[[Any], Any]"]
+Read = tuple["Callable[..., ProviderCall]", "Callable[[Any], Any]"]
 OPENAI: Read = (openai.decode, _openai)
 CUA: Read = (cua.decode, _cua)
 TOOLSET: Read = (anthropic.decode, _member)
@@ -131,7 +131,7 @@ def test_a_button_and_keys_that_are_held_count(read: Read, given: Any, meant: a.
     assert decode(around(given), VIEWPORT).steps == (meant,)
 
 
-ENCODERS: dict[str, tuple[Callable[[Call], Any], Callable[..., Call], str | None]] = {
+ENCODERS: dict[str, tuple[Callable[[ProviderCall], Any], Callable[..., ProviderCall], str | None]] = {
     "openai": (openai.encode_call, openai.decode, None),
     "anthropic": (anthropic.encode_call, anthropic.decode, None),
     "converse": (bedrock.encode_call, bedrock.decode, None),
@@ -152,7 +152,7 @@ SAYS_IT = {"agentcore", "contents", "cua", "mcp", "langchain", "computer_13", "p
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_double_click_of_another_button_is_said_or_refused(name: str) -> None:
     encode, decode, kind = ENCODERS[name]
-    call = Call(steps=(DOUBLE,), viewport=VIEWPORT, id="call_1", name=kind)
+    call = ProviderCall(steps=(DOUBLE,), viewport=VIEWPORT, id="call_1", name=kind)
     if name in SAYS_IT:
         assert decode(encode(call), VIEWPORT).steps == call.steps
     else:
@@ -301,7 +301,7 @@ def test_parameters_of_cuas_server_are_not_dropped() -> None:
         Commands(desktop).answer("move_cursor", [5, 6])
 
 
-RESULT = Result(call=Call(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="c"), picture=Picture(b"png"))
+RESULT = Result(call=ProviderCall(steps=(a.TakeScreenshot(),), viewport=VIEWPORT, id="c"), picture=Picture(b"png"))
 
 
 def _twice(payload: Any, *path: Any) -> Any:

@@ -25,7 +25,7 @@ from deskhand.errors import ActionError, DesktopLost
 from deskhand.policy.guard import Guard
 from deskhand.policy.rules import ClassPolicy
 from deskhand.providers import openai
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 from faults.helpers import server_pid
 from providers.openai_helpers import CLICK, EVERY, OUTSIDE, SEEN, SIZE, Service, Watched, call, response, said, watched
 
@@ -50,10 +50,10 @@ def stage() -> Iterator[Watched]:
 
 
 @pytest.fixture
-def seat(stage: Watched) -> Seat:
-    """A seat where nothing is waited for: what arrives is told by the observer."""
+def model_session(stage: Watched) -> ModelSession:
+    """A session where nothing is waited for: what arrives is told by the observer."""
     stage.events()
-    return Seat(stage.desktop, settle=False)
+    return ModelSession(stage.desktop, settle=False)
 
 
 def converse(
@@ -79,16 +79,18 @@ def size_of(output: ToolCallOutputItem) -> tuple[int, int]:
     return Image.open(io.BytesIO(base64.b64decode(data, validate=True))).size
 
 
-def test_every_action_arrives_and_is_answered_once(stage: Watched, seat: Seat) -> None:
-    result, _ = converse(openai.tool(seat), [call(*EVERY)])
+def test_every_action_arrives_and_is_answered_once(stage: Watched, model_session: ModelSession) -> None:
+    result, _ = converse(openai.tool(model_session), [call(*EVERY)])
     assert stage.events() == SEEN
     (output,) = outputs(result)
     assert size_of(output) == SIZE
     assert output.custom_data is None
 
 
-def test_a_sync_computer_does_the_same(stage: Watched, seat: Seat, caplog: pytest.LogCaptureFixture) -> None:
-    computer = openai.sync_computer(seat)
+def test_a_sync_computer_does_the_same(
+    stage: Watched, model_session: ModelSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    computer = openai.sync_computer(model_session)
     converse(ComputerTool(computer=computer), [call(*EVERY[:-1])], [call(CLICK, id="call_2", preview=True)])
     assert stage.events() == [*SEEN, *CLICKED]
     # No modifier was dropped by the SDK, which warns when a method does not take them.
@@ -110,8 +112,8 @@ def test_an_async_desktop_and_the_tools_of_the_preview(stage: Watched) -> None:
     assert stage.events() == ["+1@101,121", "-1@101,121"]
 
 
-def test_what_fails_ends_its_call_and_the_run_goes_on(stage: Watched, seat: Seat) -> None:
-    tool = openai.tool(seat)
+def test_what_fails_ends_its_call_and_the_run_goes_on(stage: Watched, model_session: ModelSession) -> None:
+    tool = openai.tool(model_session)
     result, model = converse(
         tool,
         # A screenshot in the middle does not make the rest of the call right.
@@ -143,8 +145,8 @@ def test_what_fails_ends_its_call_and_the_run_goes_on(stage: Watched, seat: Seat
         }
 
 
-def test_a_computer_without_our_tool_tells_the_same(stage: Watched, seat: Seat) -> None:
-    computer = openai.computer(seat)
+def test_a_computer_without_our_tool_tells_the_same(stage: Watched, model_session: ModelSession) -> None:
+    computer = openai.computer(model_session)
     _, model = converse(
         ComputerTool(computer=computer),
         [call(OUTSIDE, CLICK)],
@@ -172,18 +174,18 @@ def test_what_the_policy_denies_is_told_as_well(stage: Watched, make: Any) -> No
     assert "denies screenshot" in str(model.calls[-1].input[-1])
 
 
-def test_points_are_those_of_the_picture_that_the_model_had(seat: Seat, stage: Watched) -> None:
-    computer = openai.sync_computer(seat)
-    smaller: Size = seat.desktop.size
+def test_points_are_those_of_the_picture_that_the_model_had(model_session: ModelSession, stage: Watched) -> None:
+    computer = openai.sync_computer(model_session)
+    smaller: Size = model_session.desktop.size
     computer.screenshot()
-    seat.size = 0.5
+    model_session.size = 0.5
     # Whatever is looked at meanwhile, the model has not seen it.
-    seat.look()
+    model_session.look()
     computer.click(900, 600, "left")
     computer.screenshot()
     computer.click(smaller.width // 2 - 1, 0, "left")
     assert stage.events() == ["+1@900,600", "-1@900,600", "+1@999,1", "-1@999,1"]
-    seat.size = None
+    model_session.size = None
 
 
 # --- safety checks ---
@@ -201,8 +203,8 @@ def test_what_somebody_confirmed_is_acknowledged_and_done(stage: Watched) -> Non
     stage.events()
     asked: list[Any] = []
 
-    def ask(deed: Any, context: Any) -> bool:
-        asked.append((deed.type, context.provider, context.call_id, context.agent, context.safety_check.message))
+    def ask(action: Any, context: Any) -> bool:
+        asked.append((action.type, context.provider, context.call_id, context.agent, context.safety_check.message))
         return True
 
     for tool in (
@@ -253,13 +255,13 @@ def test_a_tool_without_a_handler_carries_out_nothing_that_wants_one(
 # --- the ends ---
 
 
-def test_an_incomplete_response_is_refused_by_the_sdk(stage: Watched, seat: Seat) -> None:
+def test_an_incomplete_response_is_refused_by_the_sdk(stage: Watched, model_session: ModelSession) -> None:
     service = Service(response(call(CLICK), status="incomplete"))
 
     async def use() -> None:
         async with service.async_client() as client:
             model = OpenAIResponsesModel("computer-model", client)
-            agent = Agent(name="desk", model=model, tools=[openai.tool(seat)])
+            agent = Agent(name="desk", model=model, tools=[openai.tool(model_session)])
             await Runner.run(agent, "go", run_config=RunConfig(tracing_disabled=True))
 
     with pytest.raises(ModelBehaviorError, match="incomplete"):
@@ -267,9 +269,9 @@ def test_an_incomplete_response_is_refused_by_the_sdk(stage: Watched, seat: Seat
     assert stage.events() == []
 
 
-def test_what_the_filter_adds_goes_over_the_wire(seat: Seat) -> None:
+def test_what_the_filter_adds_goes_over_the_wire(model_session: ModelSession) -> None:
     service = Service(response(call(OUTSIDE)), response(said("done"), id="resp_2"))
-    tool = openai.tool(seat)
+    tool = openai.tool(model_session)
 
     async def use() -> None:
         async with service.async_client() as client:
@@ -284,8 +286,8 @@ def test_what_the_filter_adds_goes_over_the_wire(seat: Seat) -> None:
     assert "outside of 1000x700" in message["content"][0]["text"]
 
 
-def test_a_streamed_run_does_the_same(stage: Watched, seat: Seat) -> None:
-    tool = openai.tool(seat)
+def test_a_streamed_run_does_the_same(stage: Watched, model_session: ModelSession) -> None:
+    tool = openai.tool(model_session)
     turns = (Response.model_validate(response(call(CLICK, OUTSIDE))), Response.model_validate(response(said("done"))))
     model = ScriptedModel(
         ModelStep.stream([ResponseCompletedEvent(type="response.completed", response=turn, sequence_number=0)])

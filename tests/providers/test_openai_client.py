@@ -20,13 +20,13 @@ from deskhand.errors import ActionError, BackendError
 from deskhand.policy.guard import Guard
 from deskhand.policy.rules import ClassPolicy
 from deskhand.providers import openai
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 from providers.openai_helpers import CLICK, EVERY, OUTSIDE, SEEN, SIZE, Service, Watched, call, response, said, watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deskhand.providers.values import Call, Result
+    from deskhand.providers.values import ProviderCall, Result
 
 EXAMPLE = Path(__file__).parents[2] / "examples/openai_agent.py"
 WARNED = PendingSafetyCheck(id="sc_1", code="malicious_instructions", message="Look at this")
@@ -39,10 +39,10 @@ def stage() -> Iterator[Watched]:
 
 
 @pytest.fixture
-def seat(stage: Watched) -> Seat:
-    """A seat where nothing is waited for: what arrives is told by the observer."""
+def model_session(stage: Watched) -> ModelSession:
+    """A session where nothing is waited for: what arrives is told by the observer."""
     stage.events()
-    return Seat(stage.desktop, settle=False)
+    return ModelSession(stage.desktop, settle=False)
 
 
 def image_of(payload: dict[str, Any]) -> Image.Image:
@@ -60,14 +60,14 @@ def text_of(message: dict[str, Any]) -> str:
     return text
 
 
-def test_every_action_arrives_and_is_answered_once(stage: Watched, seat: Seat) -> None:
+def test_every_action_arrives_and_is_answered_once(stage: Watched, model_session: ModelSession) -> None:
     service = Service(response(call(*EVERY)), response(said("done")))
-    tools: Any = [openai.declare(seat)]
+    tools: Any = [openai.declare(model_session)]
     with service.client() as client:
         first = client.responses.create(model="m", input="go", tools=tools)
-        items: Any = openai.respond(seat, first)
+        items: Any = openai.respond(model_session, first)
         last = client.responses.create(model="m", input=items, tools=tools, previous_response_id=first.id)
-        assert openai.respond(seat, last) == []
+        assert openai.respond(model_session, last) == []
         assert last.output_text == "done"
     assert stage.events() == SEEN
     assert service.requests[0]["tools"] == [{"type": "computer"}]
@@ -77,7 +77,7 @@ def test_every_action_arrives_and_is_answered_once(stage: Watched, seat: Seat) -
     assert image_of(sent).size == SIZE
 
 
-def test_the_preview_asks_for_one_action_after_the_other(stage: Watched, seat: Seat) -> None:
+def test_the_preview_asks_for_one_action_after_the_other(stage: Watched, model_session: ModelSession) -> None:
     turns = EVERY[:-1]
     service = Service(
         *(
@@ -86,13 +86,13 @@ def test_the_preview_asks_for_one_action_after_the_other(stage: Watched, seat: S
         ),
         response(said("done")),
     )
-    tools: Any = [openai.declare(seat, preview=True)]
+    tools: Any = [openai.declare(model_session, preview=True)]
     assert tools == [
         {"type": "computer_use_preview", "display_width": 1000, "display_height": 700, "environment": "linux"}
     ]
     with service.client() as client:
         answer = client.responses.create(model="m", input="go", tools=tools)
-        while items := openai.respond(seat, answer):
+        while items := openai.respond(model_session, answer):
             sent: Any = items
             answer = client.responses.create(model="m", input=sent, tools=tools, previous_response_id=answer.id)
     assert stage.events() == SEEN
@@ -101,16 +101,16 @@ def test_the_preview_asks_for_one_action_after_the_other(stage: Watched, seat: S
     ]
 
 
-def test_coroutines_do_the_same(stage: Watched, seat: Seat) -> None:
+def test_coroutines_do_the_same(stage: Watched, model_session: ModelSession) -> None:
     service = Service(response(call(*EVERY[:-1], id="call_a"), call(CLICK, id="call_b")), response(said("done")))
 
     async def converse() -> None:
         async with service.async_client() as client:
             first = await client.responses.create(model="m", input="go", tools=[{"type": "computer"}])
-            items: Any = await openai.respond_async(seat, first)
+            items: Any = await openai.respond_async(model_session, first)
             last = await client.responses.create(model="m", input=items, previous_response_id=first.id)
-            assert await openai.respond_async(seat, last) == []
-        assert (await openai.run_async(seat, call(CLICK)))["call_id"] == "call_1"
+            assert await openai.respond_async(model_session, last) == []
+        assert (await openai.run_async(model_session, call(CLICK)))["call_id"] == "call_1"
 
     asyncio.run(converse())
     assert stage.events() == [*SEEN, *["+1@100,120", "-1@100,120"] * 2]
@@ -119,7 +119,7 @@ def test_coroutines_do_the_same(stage: Watched, seat: Seat) -> None:
 
 def test_points_are_those_of_the_picture_that_was_sent(stage: Watched) -> None:
     stage.events()
-    half = Seat(stage.desktop, size=0.5, settle=False)
+    half = ModelSession(stage.desktop, size=0.5, settle=False)
     assert openai.declare(half, preview=True)["display_width"] == 500
     payload = openai.run(half, call(CLICK))
     assert image_of(payload).size == (500, 350)
@@ -127,47 +127,54 @@ def test_points_are_those_of_the_picture_that_was_sent(stage: Watched) -> None:
 
 
 def test_all_calls_of_a_response_point_into_the_picture_before_it(stage: Watched) -> None:
-    class Shrinking(Seat):
-        def carry_out(self, call: Call) -> Result:
+    class Shrinking(ModelSession):
+        def carry_out(self, call: ProviderCall) -> Result:
             self.size = 0.5
             return super().carry_out(call)
 
     whole = response(call(CLICK), call(CLICK, id="call_2"))
-    for respond in (openai.respond, lambda seat, items: asyncio.run(openai.respond_async(seat, items))):
+    for respond in (
+        openai.respond,
+        lambda model_session, items: asyncio.run(openai.respond_async(model_session, items)),
+    ):
         stage.events()
         last = respond(Shrinking(stage.desktop, settle=False), whole)[-1]
         assert image_of(last).size == (500, 350)
         assert stage.events() == ["+1@100,120", "-1@100,120"] * 2
 
 
-def test_what_cannot_be_done_is_shown_and_said(stage: Watched, seat: Seat) -> None:
+def test_what_cannot_be_done_is_shown_and_said(stage: Watched, model_session: ModelSession) -> None:
     # The whole call is looked at before anything of it is done.
-    output, message = openai.respond(seat, response(call(CLICK, OUTSIDE, CLICK)))
+    output, message = openai.respond(model_session, response(call(CLICK, OUTSIDE, CLICK)))
     assert image_of(output).size == SIZE
     assert "outside of 1000x700" in text_of(message)
     assert stage.events() == []
     # Not only what is decoded may be wrong: this is found when it is to be typed.
     untypable = call().model_copy(update={"actions": [{"type": "type", "text": "x\ufe50"}]})
-    output, message = openai.respond(seat, [untypable.model_dump(warnings=False)])
+    output, message = openai.respond(model_session, [untypable.model_dump(warnings=False)])
     assert "U+FE50" in text_of(message)
     assert stage.events() == []
-    assert openai.run(seat, call(OUTSIDE))["call_id"] == "call_1"
+    assert openai.run(model_session, call(OUTSIDE))["call_id"] == "call_1"
 
 
-def test_an_incomplete_call_or_response_is_not_carried_out(stage: Watched, seat: Seat) -> None:
+def test_an_incomplete_call_or_response_is_not_carried_out(stage: Watched, model_session: ModelSession) -> None:
     for whole in (
         response(call(CLICK, status="incomplete")),
         response(call(CLICK, status="in_progress")),
         response(call(CLICK), status="incomplete"),
     ):
-        output, message = openai.respond(seat, whole)
+        output, message = openai.respond(model_session, whole)
         assert image_of(output).size == SIZE
         assert "so nothing" in text_of(message) or "nothing of it was done" in text_of(message)
     assert stage.events() == []
 
 
-def test_a_safety_check_that_nobody_confirmed_is_not_acknowledged(stage: Watched, seat: Seat) -> None:
-    for at in (seat, Seat(stage.desktop, ask=lambda *_: False), Seat(stage.desktop, policy=ClassPolicy())):
+def test_a_safety_check_that_nobody_confirmed_is_not_acknowledged(stage: Watched, model_session: ModelSession) -> None:
+    for at in (
+        model_session,
+        ModelSession(stage.desktop, ask=lambda *_: False),
+        ModelSession(stage.desktop, policy=ClassPolicy()),
+    ):
         output, message = openai.respond(at, response(call(CLICK, checks=(WARNED,))))
         assert "acknowledged_safety_checks" not in output
         assert image_of(output).size == SIZE
@@ -205,19 +212,19 @@ def test_where_nobody_may_look_the_picture_is_black(stage: Watched) -> None:
     assert stage.events() == []
 
 
-def test_what_has_no_id_cannot_be_answered(seat: Seat) -> None:
+def test_what_has_no_id_cannot_be_answered(model_session: ModelSession) -> None:
     with pytest.raises(ActionError, match="call_id"):
-        openai.run(seat, {"type": "computer_call", "actions": []})
+        openai.run(model_session, {"type": "computer_call", "actions": []})
     with pytest.raises(ActionError, match="computer_call is an object"):
-        openai.run(seat, None)
+        openai.run(model_session, None)
 
 
 def test_a_desktop_that_is_gone_ends_the_conversation() -> None:
     with deskhand.launch(size=(320, 200)) as desktop:
-        seat = Seat(desktop)
-        openai.run(seat, call(EVERY[-2]))
+        model_session = ModelSession(desktop)
+        openai.run(model_session, call(EVERY[-2]))
     with pytest.raises(BackendError):
-        openai.run(seat, call(CLICK))
+        openai.run(model_session, call(CLICK))
 
 
 def test_the_example_is_a_whole_agent() -> None:

@@ -21,7 +21,7 @@ from deskhand.backends.memory import MemoryBackend
 from deskhand.errors import DeskhandError, DesktopLost, ShellError
 from deskhand.machine.shell import Shell
 from deskhand.providers import openai
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 from providers.machines import KINDS, Machine, a_desktop
 from providers.openai_helpers import Service, response, said
 
@@ -42,8 +42,8 @@ def desktop(machine: Machine) -> Iterator[Desktop]:
 
 
 @pytest.fixture
-def seat(desktop: Desktop) -> Seat:
-    return Seat(desktop)
+def model_session(desktop: Desktop) -> ModelSession:
+    return ModelSession(desktop)
 
 
 @pytest.fixture(params=list(KINDS))
@@ -83,12 +83,12 @@ def use(tool: Any, *calls: Any) -> list[ToolCallOutputItem]:
     return [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
 
 
-def test_commands_run_in_order_and_are_answered(shell: Any, machine: Machine, seat: Seat) -> None:
+def test_commands_run_in_order_and_are_answered(shell: Any, machine: Machine, model_session: ModelSession) -> None:
     service = Service(response(shell_call("echo héllo; echo bad >&2; (exit 3)", "pwd")), response(said("done")))
     tools: Any = [openai.declare_shell()]
     with service.client() as client:
         first = client.responses.create(model="m", input="go", tools=tools)
-        items: Any = openai.respond(seat, first, shell=shell)
+        items: Any = openai.respond(model_session, first, shell=shell)
         client.responses.create(model="m", input=items, previous_response_id=first.id)
     assert service.requests[0]["tools"] == [{"type": "shell", "environment": {"type": "local"}}]
     (sent,) = service.requests[1]["input"]
@@ -103,8 +103,8 @@ def test_commands_run_in_order_and_are_answered(shell: Any, machine: Machine, se
     }
 
 
-def test_coroutines_do_the_same(shell: Any, seat: Seat) -> None:
-    (sent,) = asyncio.run(openai.respond_async(seat, [shell_call("echo x")], shell=shell))
+def test_coroutines_do_the_same(shell: Any, model_session: ModelSession) -> None:
+    (sent,) = asyncio.run(openai.respond_async(model_session, [shell_call("echo x")], shell=shell))
     assert sent["output"][0]["stdout"] == "x\n"
 
 
@@ -173,10 +173,12 @@ def test_what_cannot_be_read_is_answered_and_not_run(
     assert machine.files == []
 
 
-def test_a_call_of_an_incomplete_response_is_answered_and_not_run(machine: Machine, seat: Seat) -> None:
+def test_a_call_of_an_incomplete_response_is_answered_and_not_run(
+    machine: Machine, model_session: ModelSession
+) -> None:
     for run in (
-        lambda whole: openai.respond(seat, whole, shell=seat),
-        lambda whole: asyncio.run(openai.respond_async(seat, whole, shell=seat)),
+        lambda whole: openai.respond(model_session, whole, shell=model_session),
+        lambda whole: asyncio.run(openai.respond_async(model_session, whole, shell=model_session)),
     ):
         shell, local = run(response(shell_call("touch x"), local_call("touch", "y"), status="incomplete"))
         assert "nothing of it was done" in shell["output"][0]["stderr"]
@@ -184,8 +186,8 @@ def test_a_call_of_an_incomplete_response_is_answered_and_not_run(machine: Machi
     assert machine.files == []
 
 
-def test_without_a_shell_commands_are_refused(seat: Seat) -> None:
-    (sent,) = openai.respond(seat, response(shell_call("echo x")))
+def test_without_a_shell_commands_are_refused(model_session: ModelSession) -> None:
+    (sent,) = openai.respond(model_session, response(shell_call("echo x")))
     assert "does not support the action 'shell'" in sent["output"][0]["stderr"]
     # A desktop without a machine of its own has none either.
     with Desktop(MemoryBackend()) as bare:
@@ -213,11 +215,11 @@ def test_a_cancelled_call_ends_its_command_and_runs_no_other(kind: str, desktop:
 def test_what_the_policy_denies_is_told_and_not_run(desktop: Desktop, machine: Machine) -> None:
     asked: list[Any] = []
 
-    def ask(deed: Any, context: Any) -> bool:
-        asked.append((deed.target, context.provider, context.call_id))
+    def ask(action: Any, context: Any) -> bool:
+        asked.append((action.target, context.provider, context.call_id))
         return False
 
-    (entry,) = openai.run_shell(Seat(desktop, ask=ask), shell_call("rm -r /"))["output"]
+    (entry,) = openai.run_shell(ModelSession(desktop, ask=ask), shell_call("rm -r /"))["output"]
     assert "denies shell" in entry["stderr"]
     assert asked == [("rm -r /", "openai", "call_1")]
     assert machine.files == []

@@ -26,7 +26,7 @@ from deskhand.machine.interface import CommandResult
 from deskhand.providers import openai
 from deskhand.providers.openai.loop import plain
 from deskhand.providers.openai.wire import PREVIEW
-from deskhand.providers.values import Browse, Call, Finish, Picture, Result, SafetyCheck, ShellAnswer, ShellCall
+from deskhand.providers.values import Browse, Finish, Picture, ProviderCall, Result, SafetyCheck, ShellAnswer, ShellCall
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import HALVED, VIEWPORT, checks, damaged, ids, keys, modifiers, pictures, points, texts
 
@@ -106,13 +106,16 @@ anything = st.recursive(
 )
 unknown = st.dictionaries(st.sampled_from(["id", "created_by", "new", "x_ray", ""]), anything, max_size=3)
 calls = st.builds(
-    lambda done, **fields: Call(viewport=VIEWPORT, steps=sum(done, ()), name="computer", **fields),
+    lambda done, **fields: ProviderCall(viewport=VIEWPORT, steps=sum(done, ()), name="computer", **fields),
     st.lists(groups, max_size=4),
     id=ids,
     safety=st.lists(checks, max_size=2).map(tuple),
     extra=unknown,
 ) | st.builds(
-    lambda done, **fields: Call(viewport=VIEWPORT, steps=done, name=PREVIEW, **fields), groups, id=ids, extra=unknown
+    lambda done, **fields: ProviderCall(viewport=VIEWPORT, steps=done, name=PREVIEW, **fields),
+    groups,
+    id=ids,
+    extra=unknown,
 )
 outputs = st.builds(
     lambda stdout, stderr, code: CommandResult(
@@ -165,7 +168,7 @@ def test_what_is_encoded_is_what_the_sdk_accepts() -> None:
 
 @settings(max_examples=200)
 @given(calls)
-def test_a_call_survives_the_wire(call: Call) -> None:
+def test_a_call_survives_the_wire(call: ProviderCall) -> None:
     payload = openai.encode_call(call)
     assert openai.decode(payload, VIEWPORT) == call
     ResponseComputerToolCall.model_validate(payload | {"id": "cu_1"})
@@ -239,7 +242,7 @@ def test_damaged_calls_are_refused_or_understood(payload: dict[str, Any]) -> Non
         # As it is, and as the SDK's client makes objects of it, which checks nothing.
         for form in (broken, plain(construct_type(type_=ResponseComputerToolCall, value=broken))):
             try:
-                understood += isinstance(openai.decode(form, HALVED), Call)
+                understood += isinstance(openai.decode(form, HALVED), ProviderCall)
             except ActionError as error:
                 longest = max(longest, len(str(error)))
     assert longest < 1000
@@ -348,7 +351,7 @@ def test_what_is_wrong_with_a_shell_call_is_said(payload: dict[str, Any], change
 )
 def test_what_openai_cannot_say_is_refused_by_name(step: Any) -> None:
     with pytest.raises(UnsupportedAction) as caught:
-        openai.encode_call(Call(steps=(step,), viewport=VIEWPORT, id="call_1"))
+        openai.encode_call(ProviderCall(steps=(step,), viewport=VIEWPORT, id="call_1"))
     assert caught.value.where == "OpenAI's computer tool"
     assert caught.value.action == getattr(step, "type", type(step).__name__)
 
@@ -378,7 +381,7 @@ def test_trap_any_key_may_be_held() -> None:
         (a.PressKeys(["a"]), a.Wait(), a.ReleaseKeys(["a"])),
     ):
         with pytest.raises(UnsupportedAction, match="key_down"):
-            openai.encode_call(Call(steps=steps, viewport=VIEWPORT))
+            openai.encode_call(ProviderCall(steps=steps, viewport=VIEWPORT))
 
 
 def test_trap_the_middle_button_is_the_wheel() -> None:
@@ -390,7 +393,7 @@ def test_trap_the_middle_button_is_the_wheel() -> None:
 
 def test_trap_scrolling_is_in_pixels_down() -> None:
     payload = openai.encode_call(
-        Call(
+        ProviderCall(
             steps=(a.Scroll((1, 1), direction="up", magnitude=3), a.Scroll((1, 1), direction="right")),
             viewport=VIEWPORT,
         )
@@ -419,7 +422,7 @@ def test_trap_the_preview_asks_for_one_action(action: dict[str, Any]) -> None:
     assert call.name == PREVIEW
     assert openai.encode_call(call)["action"] == action
     with pytest.raises(UnsupportedAction, match="0 actions at once"):
-        openai.encode_call(Call(steps=(), viewport=VIEWPORT, id="x", name=PREVIEW))
+        openai.encode_call(ProviderCall(steps=(), viewport=VIEWPORT, id="x", name=PREVIEW))
 
 
 @pytest.mark.parametrize("status", ["incomplete", "in_progress", "failed", 3])
@@ -459,7 +462,7 @@ def test_trap_nothing_is_acknowledged_on_its_own() -> None:
 
 def test_an_answer_needs_an_id() -> None:
     with pytest.raises(ActionError, match="the call's id"):
-        openai.encode(Result(call=Call(steps=(), viewport=VIEWPORT), picture=Picture(b"x")))
+        openai.encode(Result(call=ProviderCall(steps=(), viewport=VIEWPORT), picture=Picture(b"x")))
 
 
 def test_an_answer_without_a_picture_is_black() -> None:
@@ -502,7 +505,7 @@ def test_points_land_within_half_a_pixel_of_the_model(
     for at, asked, side, shown in zip(click.xy, (x, y), screen, model, strict=True):
         assert 0 <= at < side
         assert abs((at + 0.5) * shown / side - (asked + 0.5)) <= 0.5
-    again = openai.encode_call(Call(steps=(click,), viewport=viewport))
+    again = openai.encode_call(ProviderCall(steps=(click,), viewport=viewport))
     assert (again["actions"][0]["x"], again["actions"][0]["y"]) == (x, y)
 
 

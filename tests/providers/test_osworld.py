@@ -16,8 +16,8 @@ import deskhand
 from deskhand import ActionError, OutOfBounds, Point, Size, UnsupportedAction, Viewport
 from deskhand import actions as a
 from deskhand.providers import osworld
-from deskhand.providers.session import Seat
-from deskhand.providers.values import Call, Finish, Picture, Result
+from deskhand.providers.session import ModelSession
+from deskhand.providers.values import Finish, Picture, ProviderCall, Result
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import HALVED, VIEWPORT, damaged, keys, modifiers, pictures, points, texts
 from providers.test_cua import downs
@@ -180,11 +180,11 @@ def test_a_relative_movement_needs_to_know_where_the_pointer_is() -> None:
 
 
 def test_a_smaller_picture_is_pointed_into(shared: deskhand.Desktop) -> None:
-    seat = Seat(shared, size=(640, 400))
-    seen = osworld.run(seat, "pyautogui.moveTo(100, 50)")
+    model_session = ModelSession(shared, size=(640, 400))
+    seen = osworld.run(model_session, "pyautogui.moveTo(100, 50)")
     assert shared.pointer == (201, 101)
     assert Image.open(io.BytesIO(seen["screenshot"])).size == (640, 400)
-    osworld.run(seat, "pyautogui.moveRel(1, 1)")
+    osworld.run(model_session, "pyautogui.moveRel(1, 1)")
     assert shared.pointer == (203, 103)
 
 
@@ -249,20 +249,20 @@ EXTRA = st.dictionaries(st.sampled_from(["thought", "id"]), texts, max_size=1)
 
 @given(said_by_computer_13, EXTRA)
 def test_an_action_comes_back_as_it_was(step: a.Action | Finish, extra: dict[str, Any]) -> None:
-    call = Call(steps=(step,), viewport=VIEWPORT, name="computer_13", extra=extra)
+    call = ProviderCall(steps=(step,), viewport=VIEWPORT, name="computer_13", extra=extra)
     assert osworld.decode(osworld.encode_call(call), VIEWPORT) == call
 
 
 @given(st.lists(said_by_source, max_size=4))
 def test_source_comes_back_as_it_was(steps: list[a.Action]) -> None:
-    call = Call(steps=tuple(steps), viewport=VIEWPORT, name="pyautogui")
+    call = ProviderCall(steps=tuple(steps), viewport=VIEWPORT, name="pyautogui")
     assert osworld.decode(osworld.encode_call(call), VIEWPORT) == call
 
 
 @given(points, st.lists(points, min_size=2, max_size=4), modifiers, keys)
 def test_source_says_what_needs_several_calls(point: Any, path: list[Any], held: list[str], chord: list[str]) -> None:
     def back(step: a.Action) -> tuple[Any, ...]:
-        call = Call(steps=(step,), viewport=VIEWPORT, name="pyautogui")
+        call = ProviderCall(steps=(step,), viewport=VIEWPORT, name="pyautogui")
         return osworld.decode(osworld.encode_call(call), VIEWPORT).steps
 
     steps = back(a.LeftClick(point, modifiers=held))
@@ -289,12 +289,12 @@ def test_source_says_what_needs_several_calls(point: Any, path: list[Any], held:
 )
 def test_what_a_space_cannot_say_is_refused_by_name(name: str, step: a.Action) -> None:
     with pytest.raises(UnsupportedAction, match=step.type):
-        osworld.encode_call(Call(steps=(step,), viewport=VIEWPORT, name=name))
+        osworld.encode_call(ProviderCall(steps=(step,), viewport=VIEWPORT, name=name))
 
 
 @given(st.none() | pictures, st.none() | texts)
 def test_a_result_comes_back_as_it_was(picture: Picture | None, error: str | None) -> None:
-    result = Result(call=Call(steps=(), viewport=VIEWPORT), picture=picture, error=error)
+    result = Result(call=ProviderCall(steps=(), viewport=VIEWPORT), picture=picture, error=error)
     assert osworld.decode_result(osworld.encode(result), result.call) == result
 
 
@@ -302,10 +302,10 @@ def test_damaged_actions_are_read_or_refused() -> None:
     whole = [action for action, _ in SEEN]
     for seed in range(MUTATED_PAYLOADS):
         with contextlib.suppress(ActionError):
-            assert isinstance(osworld.decode(damaged(whole[seed % len(whole)], seed), HALVED), Call)
+            assert isinstance(osworld.decode(damaged(whole[seed % len(whole)], seed), HALVED), ProviderCall)
     for wrong in ({"screenshot": "x"}, {"error": 5}, 5):
         with pytest.raises(ActionError):
-            osworld.decode_result(wrong, Call(steps=(), viewport=VIEWPORT))
+            osworld.decode_result(wrong, ProviderCall(steps=(), viewport=VIEWPORT))
 
 
 @given(st.integers(1, 3000), st.integers(1, 3000), st.floats(0.2, 1.0), st.data())

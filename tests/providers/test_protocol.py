@@ -98,7 +98,7 @@ def _same_shape(function: Callable[..., Any], asked: Callable[..., Any]) -> None
     ]
     rest = given[len(positional) :]
     if len(positional) < len(expected):
-        assert rest.pop() == expected[-1], "options: those of a seat"
+        assert rest.pop() == expected[-1], "options: those of a session"
     assert all(each.kind is _KINDS.KEYWORD_ONLY and each.default is not _EMPTY for each in rest), rest
     for mine, its in zip(given, positional, strict=False):
         # A shell executor may take a function that opens a session, too.

@@ -11,7 +11,7 @@ import pytest
 
 from deskhand import AuditLog, Desktop, Guard
 from deskhand.providers import agent_framework, anthropic, bedrock, openai
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 from faults.helpers import MARK, marked, until, within
 from providers.machines import KINDS, Machine, a_desktop
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GONE = 2.0
 # Which there are is one thing, and tried whole with OpenAI's calls; that every provider takes them is another.
-SOME = ("session", "async governed session", "async desktop", "governed seat")
+SOME = ("session", "async governed session", "async desktop", "governed model session")
 
 
 class Provider(NamedTuple):
@@ -140,7 +140,7 @@ def test_the_policy_and_its_log_are_told_whose_command_it_is(tmp_path: Path, des
     for name in ("openai", "anthropic", "bedrock", "agent_framework"):
         provider = PROVIDERS[name]
         for shell in (judged, judged.machine.open_shell()):
-            told = provider.told(provider.run(Seat(judged), shell, provider.ask("touch done")))  # type: ignore[arg-type]
+            told = provider.told(provider.run(ModelSession(judged), shell, provider.ask("touch done")))  # type: ignore[arg-type]
             assert "denies shell" in told
     noted = [
         line for line in map(json.loads, log.read_text().splitlines()) if line.get("action", {}).get("type") == "shell"

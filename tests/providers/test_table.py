@@ -11,7 +11,7 @@ from deskhand.execution.tool_calls import computer_use_action
 from deskhand.providers import agent_framework, bedrock, langchain, mcp, openai
 from deskhand.providers.bedrock import agents
 from deskhand.providers.openai.wire import PREVIEW
-from deskhand.providers.values import Call
+from deskhand.providers.values import ProviderCall
 from providers.strategies import EXAMPLES, VIEWPORT
 from providers.table import COLUMNS, ROWS, printed, table
 
@@ -25,9 +25,9 @@ def test_the_page_has_the_table() -> None:
     assert printed() == table(), "write it anew: PYTHONPATH=tests python -m providers"
 
 
-def _said(encode: Callable[[Call], Any], action: Action, name: str | None = None) -> Any:
+def _said(encode: Callable[[ProviderCall], Any], action: Action, name: str | None = None) -> Any:
     try:
-        return encode(Call(steps=(action,), viewport=VIEWPORT, id="call_1", name=name))
+        return encode(ProviderCall(steps=(action,), viewport=VIEWPORT, id="call_1", name=name))
     except UnsupportedAction:
         return None
 

@@ -36,8 +36,8 @@ from deskhand.providers import (
 )
 from deskhand.providers.bedrock import agentcore, agents
 from deskhand.providers.cua.commands import Commands
-from deskhand.providers.session import Seat
-from deskhand.providers.values import Call, Picture, Result, SafetyCheck, ShellAnswer
+from deskhand.providers.session import ModelSession
+from deskhand.providers.values import Picture, ProviderCall, Result, SafetyCheck, ShellAnswer
 from providers.bedrock_helpers import Service
 
 if TYPE_CHECKING:
@@ -90,14 +90,14 @@ def of_agentcore(**action: Any) -> dict[str, Any]:
     return {"sessionId": "s", "action": action}
 
 
-def one(decode: Callable[..., Call], payload: object, viewport: Viewport = FULL) -> Any:
+def one(decode: Callable[..., ProviderCall], payload: object, viewport: Viewport = FULL) -> Any:
     """The one action that a payload asks for."""
     (step,) = decode(payload, viewport).steps
     return step
 
 
-def asking(*steps: a.Action, name: str | None = None, safety: tuple[SafetyCheck, ...] = ()) -> Call:
-    return Call(steps=steps, viewport=FULL, id="call_1", name=name, safety=safety)
+def asking(*steps: a.Action, name: str | None = None, safety: tuple[SafetyCheck, ...] = ()) -> ProviderCall:
+    return ProviderCall(steps=steps, viewport=FULL, id="call_1", name=name, safety=safety)
 
 
 # --- 1 ---
@@ -260,13 +260,13 @@ def test_trap_points_are_of_the_picture_or_of_a_grid() -> None:
 
 
 def test_trap_a_picture_is_scaled_once_and_its_factor_remembered(desktop: Desktop, backend: MemoryBackend) -> None:
-    seat = Seat(desktop, size=(640, 400))
-    picture = seat.look()
+    model_session = ModelSession(desktop, size=(640, 400))
+    picture = model_session.look()
     assert picture.data[16:24] == (640).to_bytes(4, "big") + (400).to_bytes(4, "big")
-    zoomed = anthropic.run(seat, of_anthropic("zoom", region=[0, 0, 20, 10]))
+    zoomed = anthropic.run(model_session, of_anthropic("zoom", region=[0, 0, 20, 10]))
     assert zoomed["content"][0]["type"] == "image"
     # What was zoomed into is not pointed into.
-    anthropic.run(seat, of_anthropic("left_click", coordinate=[639, 399]))
+    anthropic.run(model_session, of_anthropic("left_click", coordinate=[639, 399]))
     assert (backend.screen.pointer[0], backend.screen.pointer[1]) == (1279, 799)
 
 
@@ -274,32 +274,32 @@ def test_trap_a_picture_is_scaled_once_and_its_factor_remembered(desktop: Deskto
 
 
 def test_trap_a_batch_is_answered_once_or_for_each(desktop: Desktop) -> None:
-    seat = Seat(desktop)
+    model_session = ModelSession(desktop)
     shot = {"type": "screenshot"}
-    (answer,) = openai.respond(seat, {"output": [of_openai(shot, shot, shot)]})
+    (answer,) = openai.respond(model_session, {"output": [of_openai(shot, shot, shot)]})
     assert answer["call_id"] == "call_1"
     turn = [of_anthropic("cursor_position", id=f"t{n}") for n in range(3)]
-    assert [result["tool_use_id"] for result in anthropic.respond(seat, turn)] == ["t0", "t1", "t2"]
+    assert [result["tool_use_id"] for result in anthropic.respond(model_session, turn)] == ["t0", "t1", "t2"]
     calls = [{"function_call": {**of_google("take_screenshot"), "id": f"f{n}"}} for n in range(3)]
-    answers = google.respond(seat, types.Content.model_validate({"role": "model", "parts": calls}))
+    answers = google.respond(model_session, types.Content.model_validate({"role": "model", "parts": calls}))
     assert [part.function_response.id for part in answers.parts] == ["f0", "f1", "f2"]
     message = {"content": [of_converse(f"t{n}", action="cursor_position") for n in range(3)]}
-    assert len(bedrock.respond(seat, message)["content"]) == 3
+    assert len(bedrock.respond(model_session, message)["content"]) == 3
     inputs = [of_agents(action="cursor_position") for _ in range(6)]
     control = {"returnControl": {"invocationId": "i", "invocationInputs": inputs[:5]}}
-    assert len(bedrock.respond(seat, control)["returnControlInvocationResults"]) == 5
+    assert len(bedrock.respond(model_session, control)["returnControlInvocationResults"]) == 5
     with pytest.raises(ActionError, match="5"):
-        bedrock.respond(seat, {"returnControl": {"invocationId": "i", "invocationInputs": inputs}})
+        bedrock.respond(model_session, {"returnControl": {"invocationId": "i", "invocationInputs": inputs}})
     with pytest.raises(UnsupportedAction):
         cua.encode_call(asking(a.Wait(1), a.Wait(1)))
     contents = [{"type": "computer_call", "call_id": "c", "action": "screenshot"}] * 2
-    assert agent_framework.run(seat, contents).call_id == "c"
+    assert agent_framework.run(model_session, contents).call_id == "c"
 
 
 def test_trap_after_a_failure_in_a_batch_the_rest_is_not_done(desktop: Desktop, backend: MemoryBackend) -> None:
-    seat = Seat(desktop)
+    model_session = ModelSession(desktop)
     turn = [of_anthropic("left_click", id="a", coordinate=[9999, 0]), of_anthropic("left_click", id="b")]
-    first, second = anthropic.respond(seat, turn)
+    first, second = anthropic.respond(model_session, turn)
     assert first["is_error"]
     assert second == {
         "type": "tool_result", "tool_use_id": "b", "toolset_name": "computer", "is_error": True,
@@ -312,30 +312,33 @@ def test_trap_after_a_failure_in_a_batch_the_rest_is_not_done(desktop: Desktop, 
 
 
 def test_trap_errors_go_where_each_provider_has_a_place(desktop: Desktop) -> None:
-    seat = Seat(desktop)
-    output, said = openai.respond(seat, {"output": [of_openai({"type": "move", "x": 9999, "y": 0})]})
+    model_session = ModelSession(desktop)
+    output, said = openai.respond(model_session, {"output": [of_openai({"type": "move", "x": 9999, "y": 0})]})
     assert "9999" not in json.dumps(output)
     assert "9999" in said["content"][0]["text"]
-    result = anthropic.run(seat, of_anthropic("mouse_move", coordinate=[9999, 0]))
+    result = anthropic.run(model_session, of_anthropic("mouse_move", coordinate=[9999, 0]))
     assert result["is_error"] is True
     assert [block["type"] for block in result["content"]] == ["text"]
-    assert "error" in google.run(seat, of_google("move", x=9999, y=0))["response"]
-    assert bedrock.run(seat, of_converse(action="mouse_move", coordinate=[9999, 0]))["toolResult"]["status"] == "error"
-    agent = bedrock.run(seat, of_agents(action="mouse_move", coordinate="[9999, 0]"))["functionResult"]
+    assert "error" in google.run(model_session, of_google("move", x=9999, y=0))["response"]
+    assert (
+        bedrock.run(model_session, of_converse(action="mouse_move", coordinate=[9999, 0]))["toolResult"]["status"]
+        == "error"
+    )
+    agent = bedrock.run(model_session, of_agents(action="mouse_move", coordinate="[9999, 0]"))["functionResult"]
     assert agent["responseState"] == "REPROMPT"
-    core = bedrock.run(seat, of_agentcore(mouseMove={"x": 9999, "y": 0}))["result"]["mouseMove"]
+    core = bedrock.run(model_session, of_agentcore(mouseMove={"x": 9999, "y": 0}))["result"]["mouseMove"]
     assert core["status"] == "FAILED"
-    assert mcp.run(seat, {"name": "move", "arguments": {"xy": [9999, 0]}})["isError"] is True
-    told = cua.run(seat, of_cua(type="move", x=9999, y=0))
+    assert mcp.run(model_session, {"name": "move", "arguments": {"xy": [9999, 0]}})["isError"] is True
+    told = cua.run(model_session, of_cua(type="move", x=9999, y=0))
     assert told["type"] == "function_call_output"
     assert "9999" in told["output"]
     content = agent_framework.run(
-        seat, {"type": "computer_call", "call_id": "c", "action": "move", "coordinate": [9999, 0]}
+        model_session, {"type": "computer_call", "call_id": "c", "action": "move", "coordinate": [9999, 0]}
     )
     assert "9999" in (content.error or "")
     with pytest.raises(ActionError, match="9999"):
-        inspect_ai.run(seat, {"action": "mouse_move", "coordinate": [9999, 0]})
-    (message,) = [langchain.encode(seat.unreadable(ActionError("9999"), id="c"))]
+        inspect_ai.run(model_session, {"action": "mouse_move", "coordinate": [9999, 0]})
+    (message,) = [langchain.encode(model_session.unreadable(ActionError("9999"), id="c"))]
     assert message["status"] == "error"
 
 

@@ -17,7 +17,7 @@ from agent_framework_tools.shell import ShellExecutor, ShellResult
 
 from deskhand.providers import agent_framework as af
 from deskhand.providers.agent_framework import sdk
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 from providers.machines import Machine, a_desktop
 from providers.openai_helpers import ACTIONS, EVERY, SEEN, Service, call, response, said, watched
 
@@ -88,12 +88,12 @@ def test_the_connectors_computer_is_a_desktop(*, batch: bool) -> None:
     service = Service(*answers, response(said("Done"), id="last"))
 
     async def use(desktop: Desktop) -> str:
-        seat = Seat(desktop, size="openai")
+        model_session = ModelSession(desktop, size="openai")
         client = OpenAIChatClient(model="m", async_client=service.async_client())
         agent = Agent(client=client, tools=[OpenAIChatClient.get_computer_tool()])
         session = agent.create_session()
         there = await agent.run("Do all", session=session)
-        while messages := await af.respond_async(seat, there):
+        while messages := await af.respond_async(model_session, there):
             there = await agent.run(messages, session=session)
         return str(there.text)
 

@@ -31,14 +31,14 @@ from deskhand import (
     Viewport,
     Window,
 )
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 from deskhand.providers import bedrock, cua, osworld
-from deskhand.providers.values import Call
+from deskhand.providers.values import ProviderCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
     from deskhand.providers.protocol import Declares, Provider, Responds
 
 
@@ -87,7 +87,7 @@ async def in_asyncio(pool: Pool) -> None:
 
 
 def with_a_model(desktop: Desktop) -> None:
-    assert_type(bedrock.decode({"toolUse": {}}, desktop.screenshot().viewport), Call)
+    assert_type(bedrock.decode({"toolUse": {}}, desktop.screenshot().viewport), ProviderCall)
     assert_type(bedrock.run(desktop, {"toolUse": {}}), dict[str, Any])
     bedrock.run("desktop", {})  # type: ignore[arg-type]
     providers: list[Provider] = [bedrock, cua, osworld]
@@ -99,16 +99,16 @@ def with_a_model(desktop: Desktop) -> None:
 
 class Note(Task):
     name = "text-note"
-    limits = Limits(steps=10)
+    limits = TaskLimits(steps=10)
 
     def instruction(self, parameters: Mapping[str, Any]) -> str:
         return str(parameters)
 
-    def setup(self, stage: Stage) -> None:
-        stage.desktop.start("mousepad")
+    def setup(self, context: TaskContext) -> None:
+        context.desktop.start("mousepad")
 
-    def evaluate(self, stage: Stage) -> Grade:
-        return Grade(1.0 if stage.desktop.windows.list() else 0.0)
+    def evaluate(self, context: TaskContext) -> Grade:
+        return Grade(1.0 if context.desktop.windows.list() else 0.0)
 
-    def oracle(self, stage: Stage) -> None:
-        stage.desktop.perform(Type("note"))
+    def oracle(self, context: TaskContext) -> None:
+        context.desktop.perform(Type("note"))

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from deskhand import (
     ActionError,
     AuditLog,
-    Call,
+    CallContext,
     ClassPolicy,
     Desktop,
     Drag,
@@ -79,7 +79,9 @@ def filled(path: Path, count: int = 6) -> list[bytes]:
 def test_what_is_written(desktop: Desktop, path: Path) -> None:
     with AuditLog(path, clock=lambda: NOW) as log:
         judged = desktop.also(Guard(audit=log, ask=lambda *_: True))
-        call = Call("openai", "c1", agent="a", turn="3", safety_checks=[SafetyCheck("s", "code", "look\x1b out")])
+        call = CallContext(
+            "openai", "c1", agent="a", turn="3", safety_checks=[SafetyCheck("s", "code", "look\x1b out")]
+        )
         with calling(call):
             first = judged.perform(LeftClick((5, 6)))
         second = judged.perform(Type(Secret("hunter2")), KeyPress(["Return"]))
@@ -157,7 +159,7 @@ def test_registered_secrets(desktop: Desktop, path: Path) -> None:
     """A model that has seen a secret may put it anywhere."""
     with AuditLog(path, secrets=[Secret("hunter2"), Secret("")]) as log:
         judged = desktop.also(Guard(audit=log))
-        with calling(Call("hunter2")):
+        with calling(CallContext("hunter2")):
             judged.perform(Type("my hunter2!"))
         with pytest.raises(PolicyDenied):
             judged.host.run("login -p hunter2")

@@ -40,7 +40,7 @@ from deskhand.execution import (
     Turn,
     estimate_tokens,
 )
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -519,7 +519,7 @@ def test_a_summary_may_take_its_time() -> None:
 def test_a_desktops_picture_is_in_the_conversation() -> None:
     with Desktop(MemoryBackend()) as desktop:
         script = Script(says("I look", ("c1", "screenshot", {})), says("Done"))
-        talk = Conversation(script, Executor([], desktops=Seat(desktop, settle=False)), messages=[TASK])
+        talk = Conversation(script, Executor([], desktops=ModelSession(desktop, settle=False)), messages=[TASK])
         asyncio.run(talk.respond())
     history: list[Any] = list(script.asked[1].messages)
     assert history[2] == {"role": "tool", "tool_call_id": "c1", "content": "done"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from deskhand.desktop.cleanup import Ending
+from deskhand.desktop.cleanup import CleanupStack
 
 
 def test_steps_are_taken_once_the_last_one_first() -> None:
     taken: list[int] = []
-    ending = Ending()
+    ending = CleanupStack()
     for number in range(3):
         ending.add(lambda number=number: taken.append(number))
     ending.close()
@@ -29,7 +29,7 @@ def test_an_interrupted_step_is_taken_again_and_a_failed_one_is_not() -> None:
         taken.append("failing")
         raise OSError("no")
 
-    ending = Ending()
+    ending = CleanupStack()
     for step in (lambda: taken.append("first"), failing, interrupted):
         ending.add(step)
     # The error comes later, and does not hide that somebody wants it to stop.
@@ -42,7 +42,7 @@ def test_an_interrupted_step_is_taken_again_and_a_failed_one_is_not() -> None:
 
 def test_an_error_is_told_when_all_else_is_done() -> None:
     taken: list[int] = []
-    ending = Ending()
+    ending = CleanupStack()
     ending.add(lambda: taken.append(1))
     ending.add(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -52,7 +52,7 @@ def test_an_error_is_told_when_all_else_is_done() -> None:
 
 def test_what_is_somebody_elses_is_not_done() -> None:
     taken: list[int] = []
-    ending = Ending()
+    ending = CleanupStack()
     ending.add(lambda: taken.append(1))
     ending.forget()
     ending.close()

@@ -34,7 +34,7 @@ from deskhand.execution import (
     request_of,
 )
 from deskhand.execution.call_queue import Turns, turns_of
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 from deskhand.providers.values import Result
 
 if TYPE_CHECKING:
@@ -94,7 +94,13 @@ def test_a_desktops_actions_are_functions(desktop: Desktop, backend: MemoryBacke
 
 
 def test_every_form_of_a_desktop_will_do(desktop: Desktop, backend: MemoryBackend) -> None:
-    forms = [desktop, AsyncDesktop(desktop), Seat(desktop), AsyncSeat(desktop), desktop.also(Guard(policy=Allowing()))]
+    forms = [
+        desktop,
+        AsyncDesktop(desktop),
+        ModelSession(desktop),
+        AsyncModelSession(desktop),
+        desktop.also(Guard(policy=Allowing())),
+    ]
     for number, form in enumerate(forms):
         executor = Executor(desktops={"screen": form})
         assert executor.names == ("screen",), "by name, only as a whole"

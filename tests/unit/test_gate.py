@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deskhand import AsyncDesktop, Call, Desktop, LeftClick, Operation, PolicyDenied, Secret, Type, calling
+from deskhand import AsyncDesktop, CallContext, Desktop, LeftClick, Operation, PolicyDenied, Secret, Type, calling
 from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.desktop import hand_over, keep
@@ -54,7 +54,7 @@ def desktop(backend: MemoryBackend) -> Iterator[Desktop]:
 def test_operations_are_seen_with_what_came_of_them(desktop: Desktop) -> None:
     heard = Heard()
     view = desktop.also(heard)
-    call = Call("openai", "call_1")
+    call = CallContext("openai", "call_1")
     with calling(call):
         seen = view.perform(LeftClick((5, 5)), settle=False)
     picture = view.screenshot()

@@ -48,7 +48,7 @@ def test_all_that_is_public_is_there() -> None:
     assert set(deskhand.__all__) <= set(dir(deskhand))
     for name in deskhand.__all__:
         assert getattr(deskhand, name) is not None
-    assert not hasattr(deskhand, "Roster")
+    assert not hasattr(deskhand, "PoolScheduler")
 
 
 def test_every_command_is_listed_with_its_module() -> None:

@@ -19,7 +19,7 @@ from deskhand import (
     ActionClass,
     ActionError,
     AsyncDesktop,
-    Call,
+    CallContext,
     ClassPolicy,
     Context,
     CursorPosition,
@@ -55,7 +55,7 @@ from faults.scale import EVIDENCE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deskhand.policy.rules import Deed
+    from deskhand.policy.rules import JudgedAction
 
 SOON = 0.02
 LONG = 60.0
@@ -160,7 +160,7 @@ def ruling(answer: object) -> Any:
     """A policy that always says this."""
 
     class Always:
-        def before(self, _action: Deed, _context: Context) -> object:
+        def before(self, _action: JudgedAction, _context: Context) -> object:
             return answer() if callable(answer) else answer
 
     return Always()
@@ -235,7 +235,7 @@ def test_each_operation_is_judged_by_its_class(
         act(desktop.also(Guard(policy=ClassPolicy(allow=set(ActionClass) - {kind, ActionClass.SAFETY_CHECK}))))
     asked: list[Context] = []
 
-    def yes(_deed: Deed, context: Context) -> bool:
+    def yes(_action: JudgedAction, context: Context) -> bool:
         asked.append(context)
         return True
 
@@ -381,7 +381,7 @@ def test_a_policy_that_hangs_allows_nothing(desktop: Desktop, backend: MemoryBac
 
 @pytest.mark.parametrize("how", ["raises", "exits", "raises in a loop", "a truthy object", "None", "nothing", "list"])
 def test_a_question_without_a_yes_is_a_no(desktop: Desktop, backend: MemoryBackend, inside: Inside, how: str) -> None:
-    def ask(_deed: Deed, _context: Context) -> Any:
+    def ask(_action: JudgedAction, _context: Context) -> Any:
         answer = DOWN[how]
         return answer() if callable(answer) and not isinstance(answer, type) and inspect.isfunction(answer) else answer
 
@@ -400,7 +400,7 @@ def test_only_true_is_a_yes(desktop: Desktop, inside: Inside) -> None:
 def test_a_late_yes_is_not_heard(desktop: Desktop, inside: Inside) -> None:
     late, answered = threading.Event(), threading.Event()
 
-    def ask(_deed: Deed, _context: Context) -> bool:
+    def ask(_action: JudgedAction, _context: Context) -> bool:
         late.wait(LONG)
         answered.set()
         return True
@@ -427,7 +427,7 @@ def test_no_question_is_for_ever(desktop: Desktop, seconds: float) -> None:
 
 def test_nothing_of_a_batch_is_done_when_one_is_denied(desktop: Desktop, backend: MemoryBackend) -> None:
     class NoReturn:
-        def before(self, action: Deed, _context: Context) -> str:
+        def before(self, action: JudgedAction, _context: Context) -> str:
             return "deny" if isinstance(action, KeyPress) else "allow"
 
     with pytest.raises(PolicyDenied) as caught:
@@ -441,14 +441,14 @@ def test_nothing_of_a_batch_is_done_when_one_is_denied(desktop: Desktop, backend
 
 
 def test_what_the_policy_is_told(desktop: Desktop) -> None:
-    told: list[tuple[Deed, Context]] = []
+    told: list[tuple[JudgedAction, Context]] = []
 
     class Listening:
-        async def before(self, action: Deed, context: Context) -> Decision:
+        async def before(self, action: JudgedAction, context: Context) -> Decision:
             told.append((action, context))
             return Decision("allow")
 
-    call = Call("openai", "call\x1b[31m_1", agent="a" * 400, turn="7\n")
+    call = CallContext("openai", "call\x1b[31m_1", agent="a" * 400, turn="7\n")
     with calling(call):
         desktop.also(Guard(policy=Listening())).perform(Move((1, 1)), Type(Secret("hunter2")))
     (move, first), (typed, second) = told
@@ -473,9 +473,9 @@ def test_what_is_done_is_what_was_judged(desktop: Desktop, inside: Inside) -> No
     seen: list[dict[str, str]] = []
     inside.shell = lambda _command, *, env, **_: seen.append(env)  # type: ignore[assignment,func-returns-value,misc]
 
-    def ask(deed: Deed, _context: Context) -> bool:
-        if isinstance(deed, Operation) and deed.type == "shell":
-            assert deed.env == (("A", "1"),)
+    def ask(action: JudgedAction, _context: Context) -> bool:
+        if isinstance(action, Operation) and action.type == "shell":
+            assert action.env == (("A", "1"),)
         env["A"] = data[:] = b"evil"  # type: ignore[assignment]
         return True
 
@@ -502,7 +502,7 @@ def test_who_is_asked_may_look(desktop: Desktop, inside: Inside) -> None:
     """A question holds no lock: a person wants to see the screen before saying yes."""
     judged: Desktop
 
-    def ask(_deed: Deed, _context: Context) -> bool:
+    def ask(_action: JudgedAction, _context: Context) -> bool:
         return judged.screenshot().size == (320, 200)
 
     judged = desktop.also(Guard(ask=ask, ask_timeout=5))
@@ -514,7 +514,7 @@ def test_who_is_asked_may_do_nothing_else(desktop: Desktop, inside: Inside) -> N
     judged: Desktop
     errors: list[str] = []
 
-    def ask(_deed: Deed, _context: Context) -> bool:
+    def ask(_action: JudgedAction, _context: Context) -> bool:
         for act in (lambda: judged.perform(LeftClick((1, 1))), lambda: judged.machine.run("ls")):
             with pytest.raises(ActionError, match="who is asked about an action may look") as caught:
                 act()
@@ -558,11 +558,11 @@ def test_a_part_of_what_was_allowed_is_not_judged_again(desktop: Desktop, backen
 
 def test_safety_checks_are_never_acknowledged_on_their_own(desktop: Desktop, backend: MemoryBackend) -> None:
     class Everything:
-        def before(self, _action: Deed, _context: Context) -> str:
+        def before(self, _action: JudgedAction, _context: Context) -> str:
             return "allow"
 
     for policy in (None, Everything(), ClassPolicy(allow=set(ActionClass) - {ActionClass.SAFETY_CHECK})):
-        call = Call("openai", "c", safety_checks=CHECKS)
+        call = CallContext("openai", "c", safety_checks=CHECKS)
         for act in (
             lambda g, _: g.perform(LeftClick((1, 1))),
             review,
@@ -577,17 +577,17 @@ def test_safety_checks_are_never_acknowledged_on_their_own(desktop: Desktop, bac
 def test_safety_checks_are_acknowledged_one_by_one(desktop: Desktop, backend: MemoryBackend) -> None:
     asked: list[SafetyCheck | None] = []
 
-    def only(*ids: str) -> Callable[[Deed, Context], bool]:
-        def ask(deed: Deed, context: Context) -> bool:
+    def only(*ids: str) -> Callable[[JudgedAction, Context], bool]:
+        def ask(action: JudgedAction, context: Context) -> bool:
             asked.append(context.safety_check)
             assert context.safety_checks == CHECKS
-            assert isinstance(deed, Operation)
-            assert deed.type == "safety_check"
+            assert isinstance(action, Operation)
+            assert action.type == "safety_check"
             return context.safety_check is not None and context.safety_check.id in ids
 
         return ask
 
-    call = Call("openai", "c", safety_checks=CHECKS)
+    call = CallContext("openai", "c", safety_checks=CHECKS)
     with calling(call), pytest.raises(PolicyDenied):
         desktop.also(Guard(ask=only("a"))).perform(LeftClick((1, 1)))
     assert (call.acknowledged, asked, backend.events) == (CHECKS[:1], list(CHECKS), [])
@@ -605,7 +605,7 @@ def test_safety_checks_are_acknowledged_one_by_one(desktop: Desktop, backend: Me
 
 
 def test_a_policy_may_refuse_a_safety_check(desktop: Desktop) -> None:
-    call = Call(safety_checks=CHECKS)
+    call = CallContext(safety_checks=CHECKS)
     with pytest.raises(PolicyDenied, match="all of class safety_check is denied"):
         review(desktop.also(Guard(policy=ClassPolicy(deny=["safety_check"]), ask=lambda *_: True)), call)
     assert call.acknowledged == ()
@@ -614,9 +614,11 @@ def test_a_policy_may_refuse_a_safety_check(desktop: Desktop) -> None:
 @given(st.lists(st.sampled_from("abcdef"), unique=True), st.sets(st.sampled_from("abcdef")))
 def test_exactly_the_confirmed_ones_are_acknowledged(ids: list[str], confirmed: set[str]) -> None:
     with Desktop(MemoryBackend((10, 10))) as desktop:
-        call = Call(safety_checks=[SafetyCheck(each) for each in ids])
+        call = CallContext(safety_checks=[SafetyCheck(each) for each in ids])
         judged = desktop.also(
-            Guard(ask=lambda _deed, context: context.safety_check is not None and context.safety_check.id in confirmed)
+            Guard(
+                ask=lambda _action, context: context.safety_check is not None and context.safety_check.id in confirmed
+            )
         )
         try:
             assert review(judged, call) == call.safety_checks
@@ -682,8 +684,8 @@ def test_most_actions(desktop: Desktop, backend: MemoryBackend) -> None:
 
 def test_limits_come_before_questions(desktop: Desktop) -> None:
     """A model that tries again and again must not flood a person."""
-    asked: list[Deed] = []
-    judged = desktop.also(Guard(ask=lambda deed, _: asked.append(deed) is not None, clock=Clock()))
+    asked: list[JudgedAction] = []
+    judged = desktop.also(Guard(ask=lambda action, _: asked.append(action) is not None, clock=Clock()))
     for _ in range(100):
         with pytest.raises(PolicyDenied):
             judged.machine.run("ls")
@@ -734,7 +736,7 @@ def test_coroutines_run_in_the_callers_loop(desktop: Desktop, inside: Inside) ->
     async def run() -> None:
         loop = asyncio.get_running_loop()
 
-        async def ask(_deed: Deed, _context: Context) -> bool:
+        async def ask(_action: JudgedAction, _context: Context) -> bool:
             assert asyncio.get_running_loop() is loop
             # Who is asked may look, meanwhile and through the same object.
             return (await judged.screenshot()).size == (320, 200)
@@ -766,7 +768,7 @@ def test_a_cancelled_question_is_a_no(desktop: Desktop, backend: MemoryBackend) 
     async def run() -> None:
         asked, cancelled = asyncio.Event(), asyncio.Event()
 
-        async def ask(_deed: Deed, _context: Context) -> bool:
+        async def ask(_action: JudgedAction, _context: Context) -> bool:
             asked.set()
             try:
                 await asyncio.sleep(LONG)
@@ -827,7 +829,7 @@ def test_stopped_once_stopped_for_ever(desktop: Desktop, backend: MemoryBackend,
     for act in (
         lambda: judged.machine.run("ls"),
         judged.screenshot,
-        lambda: review(judged, Call(safety_checks=CHECKS)),
+        lambda: review(judged, CallContext(safety_checks=CHECKS)),
     ):
         with pytest.raises(PolicyDenied, match="enough"):
             act()

@@ -11,12 +11,12 @@ from deskhand.pool.scheduler import (
     Check,
     End,
     Order,
+    PoolScheduler,
     Refuse,
     Reset,
-    Roster,
     Serve,
+    SlotState,
     Start,
-    State,
 )
 
 PERIOD = 1.0
@@ -29,7 +29,7 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.now = 100.0
         self.size, self.warm, self.parallel = 3, 1, 2
-        self.roster = Roster(self.size, self.warm, parallel=self.parallel, period=PERIOD)
+        self.scheduler = PoolScheduler(self.size, self.warm, parallel=self.parallel, period=PERIOD)
         self.last_ticket = 0
         # What a reader of the rules would keep: who waits in which order, who has which desktop, what is under way.
         self.waiting: list[int] = []
@@ -42,7 +42,7 @@ class Life(RuleBasedStateMachine):
         self.plan()
 
     def plan(self) -> None:
-        for order in self.roster.plan(self.now):
+        for order in self.scheduler.plan(self.now):
             match order:
                 case Serve(ticket, slot):
                     assert ticket == self.waiting.pop(0), "not first come, first served"
@@ -63,14 +63,14 @@ class Life(RuleBasedStateMachine):
                     self.under_way[order.slot] = type(order)
         starting = [slot for slot, what in self.under_way.items() if what is Start]
         assert len(starting) <= self.parallel
-        assert self.roster.plan(self.now) == [], "an order was given twice"
+        assert self.scheduler.plan(self.now) == [], "an order was given twice"
 
     @precondition(lambda self: not self.closed)
     @rule()
     def ask(self) -> None:
         self.last_ticket += 1
         self.waiting.append(self.last_ticket)
-        self.roster.ask(self.last_ticket)
+        self.scheduler.ask(self.last_ticket)
         self.plan()
 
     @precondition(lambda self: self.waiting)
@@ -78,8 +78,8 @@ class Life(RuleBasedStateMachine):
     def lose_patience(self, data: st.DataObject) -> None:
         ticket = data.draw(st.sampled_from(self.waiting))
         self.waiting.remove(ticket)
-        assert self.roster.withdraw(ticket)
-        assert not self.roster.withdraw(ticket)
+        assert self.scheduler.withdraw(ticket)
+        assert not self.scheduler.withdraw(ticket)
         self.plan()
 
     @precondition(lambda self: self.users)
@@ -87,8 +87,8 @@ class Life(RuleBasedStateMachine):
     def give_back(self, data: st.DataObject, *, reset: bool) -> None:
         ticket = data.draw(st.sampled_from(sorted(self.users)))
         slot = self.users.pop(ticket)
-        self.roster.give_back(slot, reset=reset)
-        self.roster.give_back(slot, reset=reset)
+        self.scheduler.give_back(slot, reset=reset)
+        self.scheduler.give_back(slot, reset=reset)
         self.plan()
 
     @precondition(lambda self: self.users and not self.closed)
@@ -97,8 +97,8 @@ class Life(RuleBasedStateMachine):
         ticket = data.draw(st.sampled_from(sorted(self.users)))
         slot = self.users.pop(ticket)
         self.waiting.insert(0, ticket)
-        self.roster.end(slot)
-        self.roster.ask(ticket, again=True)
+        self.scheduler.end(slot)
+        self.scheduler.ask(ticket, again=True)
         self.plan()
 
     @precondition(lambda self: self.under_way)
@@ -107,19 +107,19 @@ class Life(RuleBasedStateMachine):
         slot = data.draw(st.sampled_from(sorted(self.under_way)))
         what = self.under_way.pop(slot)
         if what is End:
-            self.roster.ended(slot)
+            self.scheduler.ended(slot)
         elif what is Check:
-            self.roster.checked(slot, self.now, alive=well)
+            self.scheduler.checked(slot, self.now, alive=well)
         elif well:
             self.failed_in_a_row = 0
-            self.roster.started(slot, self.now)
+            self.scheduler.started(slot, self.now)
         elif what is Start:
             self.failed_in_a_row += 1
             self.failed_at = self.now
-            self.roster.failed(slot, self.now)
+            self.scheduler.failed(slot, self.now)
         else:
             assert what is Reset
-            self.roster.end(slot)
+            self.scheduler.end(slot)
         if well and what is not End and not self.closed:
             self.idle.add(slot)
         self.plan()
@@ -134,14 +134,14 @@ class Life(RuleBasedStateMachine):
     def close(self) -> None:
         self.closed = True
         self.users.clear()
-        assert self.roster.close() == self.waiting
+        assert self.scheduler.close() == self.waiting
         self.waiting.clear()
         self.plan()
 
     @invariant()
     def never_more_than_the_size(self) -> None:
         living = len(self.idle) + len(self.users) + len(self.under_way)
-        assert living == len(self.roster.states) <= self.size
+        assert living == len(self.scheduler.states) <= self.size
 
     @invariant()
     def nobody_waits_beside_a_ready_one(self) -> None:
@@ -150,19 +150,19 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def something_is_tried_for_whoever_waits(self) -> None:
         if self.waiting:
-            pause = self.roster.pause(self.now)
+            pause = self.scheduler.pause(self.now)
             assert self.under_way or len(self.users) == self.size or (pause is not None and pause <= LONGEST_PAUSE)
 
     @invariant()
     def spare_ones_are_kept(self) -> None:
-        if not self.closed and not self.failed_in_a_row and len(self.roster.states) < self.size:
+        if not self.closed and not self.failed_in_a_row and len(self.scheduler.states) < self.size:
             to_come = len(self.idle) + sum(what is not End for what in self.under_way.values())
             assert to_come >= min(self.warm, self.size - len(self.users)) or Start in self.under_way.values()
 
     @invariant()
     def idle_ones_are_checked_in_time(self) -> None:
-        assert self.roster.count(State.READY) == len(self.idle)
-        pause = self.roster.pause(self.now)
+        assert self.scheduler.count(SlotState.READY) == len(self.idle)
+        pause = self.scheduler.pause(self.now)
         if self.idle:
             assert pause is not None
             assert 0 < pause <= PERIOD
@@ -174,85 +174,87 @@ class Life(RuleBasedStateMachine):
         while self.under_way:
             slot, what = self.under_way.popitem()
             if what is End:
-                self.roster.ended(slot)
+                self.scheduler.ended(slot)
             elif what is Check:
-                self.roster.checked(slot, self.now, alive=True)
+                self.scheduler.checked(slot, self.now, alive=True)
             else:
-                self.roster.started(slot, self.now)
+                self.scheduler.started(slot, self.now)
             self.plan()
-        assert self.roster.over
+        assert self.scheduler.over
 
 
 TestLife = Life.TestCase
 
 
-def _run(roster: Roster, now: float) -> list[Order]:
+def _run(scheduler: PoolScheduler, now: float) -> list[Order]:
     """Carry out everything but launches at once."""
-    return [order for order in roster.plan(now) if isinstance(order, Start | Refuse | Serve)]
+    return [order for order in scheduler.plan(now) if isinstance(order, Start | Refuse | Serve)]
 
 
 def test_those_who_wait_are_started_for_together_and_spare_ones_singly() -> None:
-    roster = Roster(8, 3, parallel=4, period=PERIOD)
-    assert _run(roster, 0.0) == [Start(1)]
+    scheduler = PoolScheduler(8, 3, parallel=4, period=PERIOD)
+    assert _run(scheduler, 0.0) == [Start(1)]
     for ticket in range(1, 7):
-        roster.ask(ticket)
-    assert _run(roster, 0.0) == [Start(2), Start(3), Start(4)]
-    roster.started(2, 0.1)
-    assert _run(roster, 0.1) == [Serve(1, 2), Start(5)]
+        scheduler.ask(ticket)
+    assert _run(scheduler, 0.0) == [Start(2), Start(3), Start(4)]
+    scheduler.started(2, 0.1)
+    assert _run(scheduler, 0.1) == [Serve(1, 2), Start(5)]
 
 
 def test_launches_that_fail_are_tried_again_later_and_later_and_the_third_is_told() -> None:
-    roster = Roster(1, 0, parallel=2, period=PERIOD)
-    roster.ask(1)
+    scheduler = PoolScheduler(1, 0, parallel=2, period=PERIOD)
+    scheduler.ask(1)
     now = 0.0
     pauses = []
     for slot in (1, 2, 3):
-        assert _run(roster, now) == [Start(slot)]
-        roster.failed(slot, now)
-        pause = roster.pause(now)
+        assert _run(scheduler, now) == [Start(slot)]
+        scheduler.failed(slot, now)
+        pause = scheduler.pause(now)
         assert pause is not None
         pauses.append(round(pause, 3))
         if slot < 3:
-            assert _run(roster, now) == []
+            assert _run(scheduler, now) == []
         now += pause
     assert pauses == [0.1, 0.2, 0.4]
-    assert _run(roster, now - 0.01) == [Refuse(1)]
-    roster.ask(2)
-    assert _run(roster, now) == [Start(4)], "who comes later is not told of others' failures without a try of his own"
-    roster.failed(4, now)
-    assert _run(roster, now) == [Refuse(2)]
+    assert _run(scheduler, now - 0.01) == [Refuse(1)]
+    scheduler.ask(2)
+    assert _run(scheduler, now) == [Start(4)], (
+        "who comes later is not told of others' failures without a try of his own"
+    )
+    scheduler.failed(4, now)
+    assert _run(scheduler, now) == [Refuse(2)]
 
 
 def test_a_failure_while_others_use_theirs_is_waited_out() -> None:
-    roster = Roster(2, 0, parallel=2, period=PERIOD)
-    roster.ask(1)
-    assert _run(roster, 0.0) == [Start(1)]
-    roster.started(1, 0.0)
-    assert _run(roster, 0.0) == [Serve(1, 1)]
-    roster.ask(2)
+    scheduler = PoolScheduler(2, 0, parallel=2, period=PERIOD)
+    scheduler.ask(1)
+    assert _run(scheduler, 0.0) == [Start(1)]
+    scheduler.started(1, 0.0)
+    assert _run(scheduler, 0.0) == [Serve(1, 1)]
+    scheduler.ask(2)
     now = 0.0
     for slot in range(2, 12):
-        assert _run(roster, now) == [Start(slot)]
-        roster.failed(slot, now)
-        now += roster.pause(now) or 0.0
+        assert _run(scheduler, now) == [Start(slot)]
+        scheduler.failed(slot, now)
+        now += scheduler.pause(now) or 0.0
     assert now > 4 * LONGEST_PAUSE
-    roster.give_back(1, reset=True)
-    assert roster.plan(now - 0.01) == [Reset(1)]
-    roster.started(1, now)
-    assert roster.plan(now) == [Serve(2, 1)]
+    scheduler.give_back(1, reset=True)
+    assert scheduler.plan(now - 0.01) == [Reset(1)]
+    scheduler.started(1, now)
+    assert scheduler.plan(now) == [Serve(2, 1)]
 
 
 def test_who_was_given_a_dead_one_keeps_his_place() -> None:
-    roster = Roster(1, 0, parallel=2, period=PERIOD)
-    roster.ask(1)
-    roster.ask(2)
-    assert _run(roster, 0.0) == [Start(1)]
-    roster.started(1, 0.0)
-    assert _run(roster, 0.0) == [Serve(1, 1)]
-    roster.end(1)
-    roster.ask(1, again=True)
-    assert roster.plan(0.0) == [End(1)]
-    roster.ended(1)
-    assert _run(roster, 0.0) == [Start(2)]
-    roster.started(2, 0.0)
-    assert _run(roster, 0.0) == [Serve(1, 2)]
+    scheduler = PoolScheduler(1, 0, parallel=2, period=PERIOD)
+    scheduler.ask(1)
+    scheduler.ask(2)
+    assert _run(scheduler, 0.0) == [Start(1)]
+    scheduler.started(1, 0.0)
+    assert _run(scheduler, 0.0) == [Serve(1, 1)]
+    scheduler.end(1)
+    scheduler.ask(1, again=True)
+    assert scheduler.plan(0.0) == [End(1)]
+    scheduler.ended(1)
+    assert _run(scheduler, 0.0) == [Start(2)]
+    scheduler.started(2, 0.0)
+    assert _run(scheduler, 0.0) == [Serve(1, 2)]

@@ -21,42 +21,42 @@ def machine(*, can_probe: bool = False, ambient: tuple[Rect, ...] = (), settings
 
 
 def reason(m: Machine, now: float) -> Reason | None:
-    verdict = m.verdict(now)
-    return verdict.reason if verdict else None
+    result = m.result(now)
+    return result.reason if result else None
 
 
 def test_nothing_happens() -> None:
     m = machine()
     assert m.wait(0.0) == pytest.approx(0.1)
-    assert m.verdict(0.0999) is None
-    verdict = m.verdict(0.1)
-    assert verdict is not None
-    assert (verdict.settled, verdict.reason, verdict.first_change) == (True, Reason.UNCHANGED, None)
+    assert m.result(0.0999) is None
+    result = m.result(0.1)
+    assert result is not None
+    assert (result.settled, result.reason, result.first_change) == (True, Reason.UNCHANGED, None)
 
 
 def test_quiet_counts_from_the_last_change() -> None:
     m = machine()
     m.changed(0.01, [WORD])
     m.changed(0.04, [WORD])
-    assert m.verdict(0.0899) is None
-    verdict = m.verdict(0.0901)
-    assert verdict is not None
-    assert (verdict.reason, verdict.first_change, verdict.last_change) == (Reason.QUIET, 0.01, 0.04)
+    assert m.result(0.0899) is None
+    result = m.result(0.0901)
+    assert result is not None
+    assert (result.reason, result.first_change, result.last_change) == (Reason.QUIET, 0.01, 0.04)
 
 
 def test_a_late_change_within_the_reaction_time_is_waited_out() -> None:
     m = machine()
     m.changed(0.095, [WORD])
-    assert m.verdict(0.1) is None
+    assert m.result(0.1) is None
     assert reason(m, 0.146) is Reason.QUIET
 
 
 def test_a_window_that_does_not_answer_is_waited_for() -> None:
     m = machine(can_probe=True)
     m.probed(0.0)
-    assert m.verdict(0.8) is None
+    assert m.result(0.8) is None
     m.answered(0.8)
-    assert m.verdict(0.8) is None, "what it makes of its input is still to be drawn"
+    assert m.result(0.8) is None, "what it makes of its input is still to be drawn"
     m.changed(0.81, [WORD])
     assert m.wants_probe(0.861)
     m.probed(0.861)
@@ -69,11 +69,11 @@ def test_a_probe_sent_before_the_last_change_proves_nothing() -> None:
     m.probed(0.0)
     m.answered(0.001)
     m.changed(0.02, [WORD])
-    assert m.verdict(0.08) is None
+    assert m.result(0.08) is None
     assert m.wants_probe(0.08)
     m.probed(0.08)
     assert not m.wants_probe(0.09)
-    assert m.verdict(0.09) is None
+    assert m.result(0.09) is None
     m.answered(0.09)
     assert reason(m, 0.09) is Reason.QUIET
 
@@ -82,7 +82,7 @@ def test_an_answer_given_at_once_does_not_prove_that_nothing_comes() -> None:
     m = machine(can_probe=True)
     m.probed(0.0)
     m.answered(0.001)
-    assert m.verdict(0.1) is None
+    assert m.result(0.1) is None
     assert m.wants_probe(0.1)
     m.probed(0.1)
     m.answered(0.101)
@@ -100,12 +100,12 @@ def test_no_probe_is_sent_before_it_can_decide() -> None:
 def test_a_computing_application_is_looked_at_again_every_half_quiet() -> None:
     m = machine()
     m.looked(0.1, Activity.COMPUTING)
-    assert m.verdict(0.12) is None
+    assert m.result(0.12) is None
     assert m.wait(0.1) == pytest.approx(0.025)
     m.looked(0.126, Activity.COMPUTING)
-    assert m.verdict(0.15) is None
+    assert m.result(0.15) is None
     m.changed(0.14, [WORD])
-    assert m.verdict(0.189) is None
+    assert m.result(0.189) is None
     assert reason(m, 0.191) is Reason.QUIET
 
 
@@ -114,11 +114,11 @@ def test_an_animation_that_moves_no_pixel_is_waited_for() -> None:
     m.changed(0.07, [WORD])
     m.changed(0.09, [WORD])
     m.looked(0.14, Activity.TICKING)
-    assert m.verdict(0.16) is None
+    assert m.result(0.16) is None
     assert m.wants_look(0.166)
     m.looked(0.166, Activity.TICKING)
     m.changed(0.18, [WORD])
-    assert m.verdict(0.229) is None
+    assert m.result(0.229) is None
     m.looked(0.231, Activity.RESTING)
     assert reason(m, 0.231) is Reason.QUIET
 
@@ -132,7 +132,7 @@ def test_a_lone_change_by_an_application_that_rests_needs_less_silence() -> None
     assert not m.wants_look(0.044)
     assert m.wants_look(0.046)
     m.looked(0.046, Activity.RESTING)
-    assert m.verdict(0.046) is None, "the answer was sent before the change"
+    assert m.result(0.046) is None, "the answer was sent before the change"
     assert m.wants_probe(0.046)
     m.probed(0.046)
     m.answered(0.047)
@@ -145,7 +145,7 @@ def test_nothing_is_spared_where_an_application_is_not_known_to_rest(activity: A
     m.changed(0.01, [WORD])
     m.looked(0.046, activity)
     assert m.wait(0.046) == pytest.approx(0.014)
-    assert m.verdict(0.059) is None
+    assert m.result(0.059) is None
     assert m.wants_look(0.061)
     m.looked(0.061, Activity.RESTING)
     assert reason(m, 0.061) is Reason.QUIET
@@ -157,7 +157,7 @@ def test_nothing_is_spared_after_a_second_change() -> None:
     m.changed(0.03, [WORD])
     assert not m.wants_look(0.079)
     m.looked(0.066, Activity.RESTING)
-    assert m.verdict(0.066) is None
+    assert m.result(0.066) is None
     assert reason(m, 0.081) is Reason.QUIET
 
 
@@ -192,24 +192,24 @@ def test_a_command_that_sleeps_is_waited_for_a_while_and_named() -> None:
     for at in (0.06, 0.2, 0.3):
         assert m.wants_look(at)
         m.looked(at, Activity.SLEEPING)
-        assert m.verdict(at) is None
+        assert m.result(at) is None
     m.changed(0.31, [WORD])
     m.looked(0.59, Activity.SLEEPING)
-    assert m.verdict(0.59) is None
+    assert m.result(0.59) is None
     m.looked(0.62, Activity.SLEEPING)
-    verdict = m.verdict(0.62)
-    assert verdict is not None
-    assert (verdict.settled, verdict.reason, verdict.may_change) == (True, Reason.QUIET, True)
+    result = m.result(0.62)
+    assert result is not None
+    assert (result.settled, result.reason, result.may_change) == (True, Reason.QUIET, True)
 
 
 def test_a_command_that_has_ended_is_not_named() -> None:
     m = machine()
     m.looked(0.1, Activity.SLEEPING)
-    assert m.verdict(0.1) is None
+    assert m.result(0.1) is None
     m.looked(0.13, Activity.RESTING)
-    verdict = m.verdict(0.13)
-    assert verdict is not None
-    assert (verdict.reason, verdict.may_change) == (Reason.UNCHANGED, False)
+    result = m.result(0.13)
+    assert result is not None
+    assert (result.reason, result.may_change) == (Reason.UNCHANGED, False)
 
 
 def test_what_ticks_for_ever_is_not_waited_for() -> None:
@@ -242,9 +242,9 @@ def test_the_application_is_looked_at_once_for_each_silence() -> None:
 def test_an_application_that_computes_to_the_end_is_named_busy() -> None:
     m = machine()
     m.looked(2.99, Activity.COMPUTING)
-    verdict = m.verdict(3.0)
-    assert verdict is not None
-    assert (verdict.settled, verdict.reason) == (False, Reason.WINDOW_BUSY)
+    result = m.result(3.0)
+    assert result is not None
+    assert (result.settled, result.reason) == (False, Reason.WINDOW_BUSY)
 
 
 def test_a_window_that_closed_needs_no_answer() -> None:
@@ -263,18 +263,18 @@ def test_the_timeout_says_why(last_change: float | None, expected: Reason) -> No
     m.probed(0.0)
     if last_change is not None:
         m.changed(last_change, [WORD])
-    assert m.verdict(2.999) is None
-    verdict = m.verdict(3.0)
-    assert verdict is not None
-    assert (verdict.settled, verdict.reason) == (False, expected)
+    assert m.result(2.999) is None
+    result = m.result(3.0)
+    assert result is not None
+    assert (result.settled, result.reason) == (False, expected)
 
 
 def test_a_busy_region_does_not_hold_up_and_is_named() -> None:
     m = machine(ambient=(CARET,))
     assert not m.changed(0.05, [CARET])
-    verdict = m.verdict(0.1)
-    assert verdict is not None
-    assert (verdict.reason, verdict.busy) == (Reason.UNCHANGED, (CARET,))
+    result = m.result(0.1)
+    assert result is not None
+    assert (result.reason, result.busy) == (Reason.UNCHANGED, (CARET,))
 
 
 def test_typing_beside_a_caret_is_no_caret() -> None:
@@ -286,7 +286,7 @@ def test_typing_beside_a_caret_is_no_caret() -> None:
 def test_every_wait_ends_and_never_before_it_is_quiet(times: list[float], quiet: float, reaction: float) -> None:
     m = machine(settings=Settle(quiet=quiet, reaction=reaction))
     now, todo = 0.0, sorted(times)
-    while (verdict := m.verdict(now)) is None:
+    while (result := m.result(now)) is None:
         wait = m.wait(now)
         assert wait > 0
         upcoming = [at for at in todo if at <= now + wait]
@@ -294,8 +294,8 @@ def test_every_wait_ends_and_never_before_it_is_quiet(times: list[float], quiet:
         if upcoming:
             m.changed(todo.pop(0), [WORD])
     assert now <= 3.0 + 1e-6
-    if verdict.settled and verdict.last_change is not None:
-        assert now - verdict.last_change >= quiet - 1e-6
+    if result.settled and result.last_change is not None:
+        assert now - result.last_change >= quiet - 1e-6
 
 
 @pytest.mark.parametrize("field", ["quiet", "reaction", "timeout"])
@@ -384,7 +384,7 @@ def test_behind_a_slow_link_the_proof_is_asked_for_early() -> None:
     assert m.wait(0.1) == pytest.approx(0.02)
     assert m.wants_probe(0.121)
     m.probed(0.121)
-    assert m.verdict(0.3) is None
+    assert m.result(0.3) is None
     m.answered(0.321)
     assert reason(m, 0.321) is Reason.UNCHANGED
 
@@ -484,9 +484,9 @@ def test_on_a_line_that_stopped_probes_do_not_pile_up() -> None:
             m.probed(step / 1000)
             sent += 1
     assert 10 <= sent <= 32
-    verdict = m.verdict(3.0)
-    assert verdict is not None
-    assert (verdict.settled, verdict.reason) == (False, Reason.SERVER_SILENT)
+    result = m.result(3.0)
+    assert result is not None
+    assert (result.settled, result.reason) == (False, Reason.SERVER_SILENT)
 
 
 def test_input_that_the_line_held_up_is_given_its_time() -> None:

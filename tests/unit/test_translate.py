@@ -18,7 +18,7 @@ from deskhand._core.geometry import Point, Size
 from deskhand._core.keys import keysym
 from deskhand.actions import ACTIONS, Action
 from deskhand.desktop import translate as module
-from deskhand.desktop.translate import CLICK_GAP, Ledger, held, release, translate
+from deskhand.desktop.translate import CLICK_GAP, PressedKeys, held, release, translate
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction, Untypable
 
 SIZE = Size(1280, 800)
@@ -286,21 +286,21 @@ def test_nothing_stays_held_after_any_list(actions: list[Action]) -> None:
 
 @given(st.lists(balanced_actions() | open_actions(), max_size=6))
 def test_release_frees_whatever_is_held(actions: list[Action]) -> None:
-    ledger = Ledger()
+    keys = PressedKeys()
     for event in (event for action in actions for event in run(action)):
-        ledger.note(event)
-    for event in ledger.release_events():
-        ledger.note(event)
-    assert ledger.pressed == ()
+        keys.note(event)
+    for event in keys.release_events():
+        keys.note(event)
+    assert keys.pressed == ()
 
 
 @given(balanced_actions() | open_actions(), st.data())
 def test_a_failure_anywhere_can_be_cleaned_up(action: Action, data: st.DataObject) -> None:
     sent = run(action)
     cut = data.draw(st.integers(0, len(sent)))
-    ledger = Ledger()
-    ledger.expect(sent)
-    assert set(held(sent[:cut])) <= set(ledger.pressed)
+    keys = PressedKeys()
+    keys.expect(sent)
+    assert set(held(sent[:cut])) <= set(keys.pressed)
 
 
 @given(balanced_actions() | open_actions())
@@ -342,19 +342,19 @@ def test_typing_is_one_tap_a_character(text: str) -> None:
         assert up == KeyUp(down.keysym)
 
 
-# --- the ledger -------------------------------------------------------------------------------------------------
+# --- pressed keys -------------------------------------------------------------------------------------------------
 
 
 def test_the_ledger_keeps_the_order_of_presses() -> None:
-    ledger = Ledger()
+    keys = PressedKeys()
     for event in events("+ctrl +1 @5,6 +shift -1 +ctrl ~1 -9 -a"):
-        ledger.note(event)
-    assert ledger.pressed == (KeyDown(keysym("ctrl")), KeyDown(keysym("shift")))
-    assert ledger.release_events() == events("-shift -ctrl")
-    assert ledger.pressed
-    ledger.clear()
-    assert not ledger.pressed
-    assert ledger.release_events() == []
+        keys.note(event)
+    assert keys.pressed == (KeyDown(keysym("ctrl")), KeyDown(keysym("shift")))
+    assert keys.release_events() == events("-shift -ctrl")
+    assert keys.pressed
+    keys.clear()
+    assert not keys.pressed
+    assert keys.release_events() == []
 
 
 def test_held_and_release() -> None:

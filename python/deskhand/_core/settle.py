@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Rect
 
-__all__ = ["Activity", "Lag", "Reason", "Settle", "Verdict"]
+__all__ = ["Activity", "Lag", "Reason", "Settle", "SettleResult"]
 
 _LONGEST_TIMEOUT = 3600.0
 
@@ -123,7 +123,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SettleResult:
     """The end of a wait.
 
     Attributes:

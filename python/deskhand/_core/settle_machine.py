@@ -6,7 +6,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING
 
-from deskhand._core.settle import Activity, Lag, Reason, Settle, Verdict, inside_any
+from deskhand._core.settle import Activity, Lag, Reason, Settle, SettleResult, inside_any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ class Machine:
         start: When it began.
 
     The caller repeats: report what happened (`changed`, `answered`), look what the application does when `wants_look` says so
-    (and report it with `looked`), ask `verdict`; if there is none, send a probe when `wants_probe` says so (and
+    (and report it with `looked`), ask `result`; if there is none, send a probe when `wants_probe` says so (and
     report it with `probed`), and wait for at most `wait` seconds. The look comes before the probe: answering is work too.
     """
 
@@ -216,7 +216,7 @@ class Machine:
         until = next((at for at in (self._probe_due(), due) if now < at), self._deadline())
         return max(0.0, min(until, self._deadline()) - now)
 
-    def verdict(self, now: float) -> Verdict | None:
+    def result(self, now: float) -> SettleResult | None:
         """The verdict, if there is one."""
         due = self._due()
         if self._resting < due:
@@ -232,10 +232,10 @@ class Machine:
             return self._end(Reason.SERVER_SILENT if self._lag.frame > 0 and silent else Reason.WINDOW_BUSY)
         return None
 
-    def silent(self) -> Verdict:
+    def silent(self) -> SettleResult:
         """The verdict where the other side does not even answer what it is asked."""
         return self._end(Reason.SERVER_SILENT)
 
-    def _end(self, reason: Reason) -> Verdict:
+    def _end(self, reason: Reason) -> SettleResult:
         settled = reason in {Reason.QUIET, Reason.UNCHANGED}
-        return Verdict(settled, reason, self._first, self._last, self._ambient, may_change=self._sleeps)
+        return SettleResult(settled, reason, self._first, self._last, self._ambient, may_change=self._sleeps)

@@ -26,7 +26,7 @@ from deskhand.policy.rules import ActionClass, ClassPolicy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deskhand.policy.rules import Ask, Context, Deed, Policy
+    from deskhand.policy.rules import Ask, Context, JudgedAction, Policy
 
 __all__ = ["guard_options", "guarded", "served_key"]
 
@@ -106,15 +106,21 @@ def _ask(given: str) -> Ask:
     words = shlex.split(given)
     if not words:
         raise ActionError("--ask: the command is empty; say `terminal` to be asked yourself")
-    return lambda deed, context: _ask_program(words, deed, context)
+    return lambda action, context: _ask_program(words, action, context)
 
 
-def _question(deed: Deed, context: Context) -> dict[str, Any]:
+def _question(action: JudgedAction, context: Context) -> dict[str, Any]:
     """What is asked about, complete: also the names and values of a command's environment."""
-    if isinstance(deed, Action):
-        what = deed.to_dict()
+    if isinstance(action, Action):
+        what = action.to_dict()
     else:
-        what = {"type": deed.type, "target": deed.target, "size": deed.size, "cwd": deed.cwd, "env": dict(deed.env)}
+        what = {
+            "type": action.type,
+            "target": action.target,
+            "size": action.size,
+            "cwd": action.cwd,
+            "env": dict(action.env),
+        }
     about = {name: getattr(context, name) for name in ("desktop", "provider", "call_id", "agent", "window")}
     check = context.safety_check
     return {
@@ -125,8 +131,8 @@ def _question(deed: Deed, context: Context) -> dict[str, Any]:
     }
 
 
-def _ask_program(words: list[str], deed: Deed, context: Context) -> bool:
-    question = json.dumps(_question(deed, context))
+def _ask_program(words: list[str], action: JudgedAction, context: Context) -> bool:
+    question = json.dumps(_question(action, context))
     done = subprocess.run(words, input=question, text=True, check=False, timeout=ASK_TIMEOUT, stdout=subprocess.DEVNULL)
     return done.returncode == 0
 
@@ -148,11 +154,11 @@ class _Terminal:
                 f"--ask terminal: this command has no terminal ({error.strerror}); name a program"
             ) from None
 
-    def __call__(self, deed: Deed, context: Context) -> bool:
+    def __call__(self, action: JudgedAction, context: Context) -> bool:
         with self._turn, open(_TERMINAL, "r+b", buffering=0) as terminal:  # noqa: PTH123 # a device
             # What was typed before the question is no answer to it.
             termios.tcflush(terminal, termios.TCIFLUSH)
-            terminal.write(_shown_question(deed, context).encode())
+            terminal.write(_shown_question(action, context).encode())
             ready = select.poll()
             ready.register(terminal, select.POLLIN)
             if not ready.poll(ASK_TIMEOUT * 1000):
@@ -161,11 +167,11 @@ class _Terminal:
             return terminal.readline().strip().lower() in {b"y", b"yes"}
 
 
-def _shown_question(deed: Deed, context: Context) -> str:
+def _shown_question(action: JudgedAction, context: Context) -> str:
     lines = [
         f"\r\n{context.provider or 'A client'} wants, on {context.desktop or 'the desktop'} ({context.action_class}):"
     ]
-    asked = _question(deed, context)
+    asked = _question(action, context)
     for name, value in asked["action"].items():
         if name == "env":
             lines += [f"  env {_clean(key)}={_clean(each)}" for key, each in value.items()]

@@ -30,7 +30,7 @@ from deskhand.cli.common import (
 )
 from deskhand.errors import ActionError, BackendError, LaunchFailed, MissingExtra
 from deskhand.launchers import registry
-from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE, Berth
+from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE, DisplaySlot
 from deskhand.launchers.local.launch import launch_local, leave_running
 from deskhand.launchers.targets import connect
 
@@ -203,7 +203,7 @@ def _glance_remote(entry: registry.Entry) -> tuple[Size, str | None] | None:
     except (LaunchFailed, MissingExtra):
         return None
     try:
-        size = glance_remote(Container(engine, entry.container, entry.name, Berth(None)), _SILENCE_LIMIT)
+        size = glance_remote(Container(engine, entry.container, entry.name, DisplaySlot(None)), _SILENCE_LIMIT)
     except BackendError:
         return None
     finally:

@@ -50,7 +50,7 @@ def replay_run(
             "containers, or, if you trust the run, --backend local --host for this machine, with your rights"
         )
     # They load a good part of the package, which other commands need not wait for.
-    from deskhand.episodes.play.pools import Fleet  # noqa: PLC0415
+    from deskhand.episodes.play.pools import DesktopPools  # noqa: PLC0415
     from deskhand.episodes.play.replay import replay, tasks_of  # noqa: PLC0415
     from deskhand.episodes.record.reader import open_run  # noqa: PLC0415
 
@@ -65,11 +65,11 @@ def replay_run(
         recorded = run.manifest.get("image")
         if recorded is not None and image is None and backend != "local":
             _say_beside(f"it was recorded with the image {shown(recorded)}, which --image would use again")
-        fleet = held.enter_context(Fleet(played, backend=backend, desktops=desktops, image=image))
+        pools = held.enter_context(DesktopPools(played, backend=backend, desktops=desktops, image=image))
         found = replay(
             run,
             target,
-            fleet.places,
+            pools.places,
             played,
             episodes=episodes,
             desktops=desktops,

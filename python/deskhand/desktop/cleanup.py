@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Ending"]
+__all__ = ["CleanupStack"]
 
 
-class Ending:
+class CleanupStack:
     """Steps, of which the last one added is taken first. Each may be taken again after it was interrupted, and must allow it.
 
     A `contextlib.ExitStack` forgets a step when it begins: after a Ctrl-C in it, nobody would wait for the rest of it.

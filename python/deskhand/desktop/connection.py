@@ -20,11 +20,11 @@ from deskhand._core.attempts import CALLER, InTurn
 from deskhand._core.forks import Owner
 from deskhand._core.health import Expected, Health
 from deskhand._native import Interrupted
-from deskhand.desktop.cleanup import Ending
+from deskhand.desktop.cleanup import CleanupStack
 from deskhand.desktop.clicks import Clicks
 from deskhand.desktop.health import examine
 from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, check_alive, loss_behind, losses_told, raise_told
-from deskhand.desktop.translate import Ledger
+from deskhand.desktop.translate import PressedKeys
 from deskhand.desktop.watcher import Watch
 from deskhand.errors import (
     BackendError,
@@ -70,7 +70,7 @@ class Core:
     Attributes:
         owner: The process that has it.
         lock: Who has it acts on the desktop.
-        ledger: What is held pressed.
+        pressed_keys: What is held pressed.
         watch: What has been seen.
         interceptors: Those of the desktop's owner. They stay when the desktop is handed over or made as new.
         attempts: Calls that are under way, with the thread of each.
@@ -110,7 +110,7 @@ class Core:
         self.clock = clock
         self.lock: threading.RLock = threading.RLock()
         self._in_turn = InTurn()
-        self.ledger: Ledger = Ledger()
+        self.pressed_keys: PressedKeys = PressedKeys()
         self.clicks: Clicks = Clicks()
         self.watch: Watch = Watch(backend, clock)
         self.interceptors: tuple[Interceptor, ...] = ()
@@ -122,13 +122,13 @@ class Core:
         self.left_pointer: tuple[int, int] | None = None
         self._make_guard = guard
         self._view_only = view_only
-        self._ending = Ending()
+        self._ending = CleanupStack()
         if owns_processes:
             # Nothing needs to be released on a display that ends, and one that is stopped would be waited for.
             self._ending.add(backend.close)
         for step in reversed(on_close):
             self._ending.add(step)
-        self._programs = Ending()
+        self._programs = CleanupStack()
         self._ending.add(self._programs.close)
         if not owns_processes:
             self._ending.add(backend.close)
@@ -229,7 +229,7 @@ class Core:
                 self._expected,
                 limit=timeout,
                 refused="it was opened to look only" if self._view_only else "",
-                held=bool(self.ledger.pressed),
+                held=bool(self.pressed_keys.pressed),
                 placed=self.left_pointer is not None,
             )
         except DesktopLost as lost:
@@ -362,7 +362,7 @@ class Core:
 
     def forget_input(self) -> None:
         """After a reconnection nothing is held, and the pointer is anywhere."""
-        self.ledger.clear()
+        self.pressed_keys.clear()
         self.left_pointer = None
 
     def release_after(self, error: BaseException) -> None:
@@ -379,7 +379,7 @@ class Core:
 
     def release_strays(self) -> None:
         """Release what is held, and give back the clipboard that a text was pasted from."""
-        if self.ledger.pressed:
+        if self.pressed_keys.pressed:
             self._forget_stop()
             self.release()
         if self.clipboard_lent:
@@ -389,8 +389,8 @@ class Core:
 
     def release(self) -> None:
         """Release every key and button that is held."""
-        self.backend.release(self.ledger.release_events())
-        self.ledger.clear()
+        self.backend.release(self.pressed_keys.release_events())
+        self.pressed_keys.clear()
 
     def give_clipboard_back(self) -> None:
         """Put on the clipboard what was there before a text was pasted."""
@@ -482,7 +482,7 @@ class Core:
             return
         with self._last_turn("close"):
             self.closed = True
-            self.ledger.clear()
+            self.pressed_keys.clear()
             try:
                 self._close_shells()
             finally:
@@ -518,7 +518,7 @@ class Core:
             if self.closed:
                 raise Closed(self._end_told)
             self.closed = True
-            self.ledger.clear()
+            self.pressed_keys.clear()
             try:
                 with losses_told(self):
                     self._forget_stop()
@@ -544,10 +544,10 @@ class Core:
                 check_alive(self.backend)
                 self._close_shells()
             other = copy.copy(self)
-            # A list of pressed keys, a memory of what was seen and a lock of its own; the rest is the desktop's.
+            # Pressed keys, a memory of what was seen and a lock of its own; the rest is the desktop's.
             vars(other).update(
                 lock=threading.RLock(),
-                ledger=Ledger(),
+                pressed_keys=PressedKeys(),
                 watch=Watch(self.backend, self.clock),
                 attempts={},
                 _closing=False,
@@ -560,7 +560,7 @@ class Core:
                 _commands={},
             )
             self.closed = True
-            self._ending = Ending()
+            self._ending = CleanupStack()
             self.successor = other
             return other
 

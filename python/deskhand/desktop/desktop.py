@@ -27,7 +27,7 @@ from deskhand._core.sizes import picture_size
 from deskhand.desktop.clipboard import Clipboard
 from deskhand.desktop.connection import NO_MACHINE, Core
 from deskhand.desktop.machine_view import Host, Machine
-from deskhand.desktop.operations import Call, Operation, calling
+from deskhand.desktop.operations import CallContext, Operation, calling
 from deskhand.desktop.performing import Performance, plain_actions, settings_of
 from deskhand.desktop.programs import start_program
 from deskhand.desktop.view import View
@@ -326,7 +326,7 @@ class Desktop:
     def pressed(self) -> tuple[ButtonDown | KeyDown, ...]:
         """What this driver holds pressed, oldest first."""
         self._core.owner.refuse_if_parent("this desktop")
-        return self._core.ledger.pressed
+        return self._core.pressed_keys.pressed
 
     # --- programs, the screen ---
 
@@ -535,7 +535,7 @@ def keep(desktop: _D, *interceptors: Interceptor) -> _D:
     return desktop
 
 
-def review(desktop: Desktop, call: Call) -> tuple[SafetyCheck, ...]:
+def review(desktop: Desktop, call: CallContext) -> tuple[SafetyCheck, ...]:
     """Ask about the call's safety checks that nobody was asked about yet.
 
     Only the `ask` of a `Guard` can say yes, for each check alone, whatever the policy allows; the policy may say no.
@@ -547,7 +547,7 @@ def review(desktop: Desktop, call: Call) -> tuple[SafetyCheck, ...]:
     Raises:
         PolicyDenied: One of them was not, or nobody is there to be asked.
     """
-    expect("review: call", call, Call)
+    expect("review: call", call, CallContext)
     with calling(call):
         desktop.operate(Operation("safety_check"), lambda: None)
     if len(call.acknowledged) < len(call.safety_checks):

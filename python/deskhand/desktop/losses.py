@@ -31,7 +31,7 @@ MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, DeskhandTimeout)
 _ALIVE_LIMIT = 1.0
 
 
-class Mortal(Protocol):
+class Losable(Protocol):
     """What can be lost: a desktop's core."""
 
     inside: Inside | None
@@ -43,7 +43,7 @@ class Mortal(Protocol):
 
 
 @contextlib.contextmanager
-def losses_told(core: Mortal) -> Iterator[None]:
+def losses_told(core: Losable) -> Iterator[None]:
     """Around what is done on a desktop or its machine.
 
     Raises:
@@ -55,7 +55,7 @@ def losses_told(core: Mortal) -> Iterator[None]:
         raise_told(core, error)
 
 
-def raise_told(core: Mortal, error: Exception) -> NoReturn:
+def raise_told(core: Losable, error: Exception) -> NoReturn:
     """Raise the loss that this error is about, or the error."""
     lost = None if isinstance(error, Reconnected | ServerSilent) else loss_behind(core, error)
     if lost is None or lost is error:
@@ -63,7 +63,7 @@ def raise_told(core: Mortal, error: Exception) -> NoReturn:
     raise lost from error
 
 
-def loss_behind(core: Mortal, error: Exception) -> DesktopLost | None:
+def loss_behind(core: Losable, error: Exception) -> DesktopLost | None:
     """The loss that an error is about, as far as that is known; None where nothing is lost."""
     found = error if isinstance(error, DesktopLost) else None
     if core.inside is not None:

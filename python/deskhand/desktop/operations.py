@@ -1,4 +1,4 @@
-"""What is done on a desktop, as values: `Operation`, whose call it is (`Call`), and who hears of it (`Interceptor`).
+"""What is done on a desktop, as values: `Operation`, whose call it is (`CallContext`), and who hears of it (`Interceptor`).
 
 This module is pure. It knows no desktop, no policy and no provider.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deskhand.actions import Action
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["Call", "Interceptor", "Operation", "SafetyCheck", "calling", "current_call"]
+__all__ = ["CallContext", "Interceptor", "Operation", "SafetyCheck", "calling", "current_call"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class SafetyCheck:
                 expect_text(f"SafetyCheck.{name}", value)
 
 
-class Call:
+class CallContext:
     """One call of a provider's tool: who asks for what is done.
 
     Attributes:
@@ -74,18 +74,18 @@ class Call:
         Raises:
             ActionError: One is of another type.
         """
-        self.provider: str = expect_text("Call.provider", provider)
-        self.call_id: str = expect_text("Call.call_id", call_id)
-        self.agent: str = expect_text("Call.agent", agent)
-        self.turn: str = expect_text("Call.turn", turn)
+        self.provider: str = expect_text("CallContext.provider", provider)
+        self.call_id: str = expect_text("CallContext.call_id", call_id)
+        self.agent: str = expect_text("CallContext.agent", agent)
+        self.turn: str = expect_text("CallContext.turn", turn)
         self.safety_checks: tuple[SafetyCheck, ...] = tuple(
-            expect("each of Call.safety_checks", check, SafetyCheck)
-            for check in expect_several("Call.safety_checks", safety_checks)
+            expect("each of CallContext.safety_checks", check, SafetyCheck)
+            for check in expect_several("CallContext.safety_checks", safety_checks)
         )
         self._acknowledged: tuple[SafetyCheck, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Call({self.provider!r}, {self.call_id!r}, agent={self.agent!r}, turn={self.turn!r})"
+        return f"CallContext({self.provider!r}, {self.call_id!r}, agent={self.agent!r}, turn={self.turn!r})"
 
     @property
     def acknowledged(self) -> tuple[SafetyCheck, ...]:
@@ -107,26 +107,26 @@ class Call:
         self._acknowledged = tuple(each for each in self.safety_checks if each in said)
 
 
-_CALL: ContextVar[Call | None] = ContextVar("deskhand_call", default=None)
+_CALL: ContextVar[CallContext | None] = ContextVar("deskhand_call", default=None)
 
 
-def current_call() -> Call:
+def current_call() -> CallContext:
     """The call that this context works for; an empty one where nobody said."""
-    return _CALL.get() or Call()
+    return _CALL.get() or CallContext()
 
 
-def calling(call: Call) -> contextlib.AbstractContextManager[Call]:
+def calling(call: CallContext) -> contextlib.AbstractContextManager[CallContext]:
     """Everything that is done on desktops in this block, in this thread or task, is done for `call`.
 
     Example:
-        >>> with deskhand.calling(Call("openai", "call_1")):
+        >>> with deskhand.calling(CallContext("openai", "call_1")):
         ...     desktop.perform(LeftClick((400, 300)))
     """
-    return _calling(expect("calling: call", call, Call))
+    return _calling(expect("calling: call", call, CallContext))
 
 
 @contextlib.contextmanager
-def _calling(call: Call) -> Iterator[Call]:
+def _calling(call: CallContext) -> Iterator[CallContext]:
     token = _CALL.set(call)
     try:
         yield call
@@ -160,14 +160,14 @@ class Operation:
     env: tuple[tuple[str, str], ...] = ()
     actions: tuple[Action, ...] = ()
     data: bytes | None = field(default=None, repr=False)
-    call: Call = field(default_factory=Call, compare=False, repr=False)
+    call: CallContext = field(default_factory=CallContext, compare=False, repr=False)
     desktop: Desktop | None = field(default=None, compare=False, repr=False)
     attempt: Attempt = field(default_factory=Attempt, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         expect_text("Operation.type", self.type)
         expect_text("Operation.target", self.target)
-        expect("Operation.call", self.call, Call)
+        expect("Operation.call", self.call, CallContext)
 
 
 class Interceptor(Protocol):

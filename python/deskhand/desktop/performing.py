@@ -14,7 +14,7 @@ from deskhand._core.geometry import Point, Rect, check_point
 from deskhand._core.keys import char_keysym
 from deskhand._core.observation import Elapsed, Observation
 from deskhand._core.redaction import Secret, conceal
-from deskhand._core.settle import Reason, Settle, Verdict
+from deskhand._core.settle import Reason, Settle, SettleResult
 from deskhand._native import Interrupted
 from deskhand.actions import (
     CursorPosition,
@@ -96,9 +96,28 @@ class Performance:
     """One `Desktop.perform`, from its actions to the observation."""
 
     __slots__ = (
-        "_actions", "_answered", "_backend", "_clock", "_core", "_drops", "_format", "_held_up", "_index", "_ledger",
-        "_limit", "_lost", "_missed", "_patience", "_planned_size", "_pointer_moved", "_quality", "_settings", "_size",
-        "_stirred", "_unanswered", "_watch",
+        "_actions",
+        "_answered",
+        "_backend",
+        "_clock",
+        "_core",
+        "_drops",
+        "_format",
+        "_held_up",
+        "_index",
+        "_limit",
+        "_lost",
+        "_missed",
+        "_patience",
+        "_planned_size",
+        "_pointer_moved",
+        "_pressed",
+        "_quality",
+        "_settings",
+        "_size",
+        "_stirred",
+        "_unanswered",
+        "_watch",
     )  # fmt: skip
 
     def __init__(
@@ -115,7 +134,7 @@ class Performance:
         self._core = core
         self._backend = core.backend
         self._watch = core.watch
-        self._ledger = core.ledger
+        self._pressed = core.pressed_keys
         self._clock = core.clock
         self._actions = actions
         self._settings = settings
@@ -197,46 +216,46 @@ class Performance:
             self._index, self._stirred, self._held_up = index, False, False
             pasted |= self._send_action(action, events)
             if index < len(planned) - 1 and (index in self._drops or not isinstance(action, _NO_WAIT_AFTER)):
-                verdict = self._settle(at_pointer=not isinstance(action, _TO_FOCUS))
-                self._note_answer(action, events, verdict)
-                self._end_paste(verdict)
+                result = self._settle(at_pointer=not isinstance(action, _TO_FOCUS))
+                self._note_answer(action, events, result)
+                self._end_paste(result)
                 if not self._backend.lag.frame:
                     self._backend.allow(self._limit)
                     self._backend.look()
                 # Where to look would take a round trip, the other side tells of the pointer by itself.
                 self._notice_pointer()
         sent = self._clock()
-        verdict = self._settle(at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS))
+        result = self._settle(at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS))
         if planned:
-            self._note_answer(*planned[-1], verdict)
-        verdict = self._end_paste(verdict)
+            self._note_answer(*planned[-1], result)
+        result = self._end_paste(result)
         settled = self._clock()
         try:
             left = None if self._limit is None else max(0.0, sent + self._limit - settled)
             self._backend.allow(None if left is None else max(left, GRACE))
             self._backend.look(left)
         except ServerSilent:
-            verdict = replace(verdict, settled=False, reason=Reason.SERVER_SILENT)
+            result = replace(result, settled=False, reason=Reason.SERVER_SILENT)
         self._notice_pointer()
         changes = self._watch.changes()
         self._refuse_blocked(changes)
         captured = self._clock()
-        reason = Reason.QUIET if verdict.reason is Reason.UNCHANGED and self._stirred else verdict.reason
+        reason = Reason.QUIET if result.reason is Reason.UNCHANGED and self._stirred else result.reason
         zooms = [action.region for action, _ in planned if isinstance(action, Zoom)]
         zoom = zooms[-1] if zooms else None
         shot = self._watch.picture(self._size, zoom, cursor=True, format=self._format, quality=self._quality)
         encoded = self._clock()
         # A region is wider than what was seen to change in it, and the screen may have become smaller since.
         on_screen = Rect(0, 0, *shot.viewport.screen)
-        busy = tuple(part for region in verdict.busy if not (part := region.intersect(on_screen)).empty)
-        reaction = max(0.0, verdict.first_change - sent) if verdict.first_change is not None else 0.0
+        busy = tuple(part for region in result.busy if not (part := region.intersect(on_screen)).empty)
+        reaction = max(0.0, result.first_change - sent) if result.first_change is not None else 0.0
         return Observation(
             data=shot.data,
             format=shot.format,
             viewport=shot.viewport,
             cursor=shot.cursor,
             generation=shot.generation,
-            settled=verdict.settled,
+            settled=result.settled,
             reason=reason,
             rects=tuple(rect for rect in changes if not any(rect.within(region) for region in busy)),
             busy=busy,
@@ -251,7 +270,7 @@ class Performance:
             clipboard_lost=tuple(self._lost),
             pointer_moved=self._pointer_moved,
             unanswered=self._unanswered,
-            may_change=verdict.may_change,
+            may_change=result.may_change,
         )
 
     def _send_action(self, action: Action, events: Sequence[Step]) -> bool:
@@ -275,7 +294,7 @@ class Performance:
         clicks.note(events, pointer, self._clock())
         return pasted
 
-    def _settle(self, *, at_pointer: bool) -> Verdict:
+    def _settle(self, *, at_pointer: bool) -> SettleResult:
         settings = self._settings
         if self._held_up and settings is not None:
             # The window was given all of that time before its keys were sent.
@@ -286,7 +305,7 @@ class Performance:
         """Translate everything before anything is sent; where the pointer is is asked for `limit` seconds at most."""
         planned: list[tuple[Action, Sequence[Step]]] = []
         pointer: Point | None = None
-        held = {press for press in self._ledger.pressed if isinstance(press, ButtonDown)}
+        held = {press for press in self._pressed.pressed if isinstance(press, ButtonDown)}
         dragged = bool(held)
         size = self._planned_size = self._core.size
         for index, given in enumerate(self._actions):
@@ -406,11 +425,11 @@ class Performance:
         self._send(SecretEvents(rest) if secret and parts else rest)
         self._refuse_unfocused()
 
-    def _note_answer(self, action: Action, events: Sequence[Step], verdict: Verdict) -> None:
+    def _note_answer(self, action: Action, events: Sequence[Step], result: SettleResult) -> None:
         """Note that a text appeared, or that it changed nothing where nobody tells who has the keyboard."""
         if isinstance(action, Type) and events and not self._backend.tells_focus:
-            self._unanswered |= verdict.reason is Reason.UNCHANGED
-            if verdict.first_change is not None and not self._unanswered:
+            self._unanswered |= result.reason is Reason.UNCHANGED
+            if result.first_change is not None and not self._unanswered:
                 self._backend.taken()
 
     def _refuse_stale(self, events: Sequence[Step]) -> None:
@@ -430,9 +449,9 @@ class Performance:
         settings = replace(_ANSWER, timeout=_ANSWER.timeout + lag.frame + 2 * lag.trip)
         while True:
             begun = self._clock()
-            verdict = self._watch.settle(settings, at_pointer=True, whole=False)
-            self._stirred |= verdict.first_change is not None
-            if verdict.reason is not Reason.WINDOW_BUSY or verdict.first_change is not None:
+            result = self._watch.settle(settings, at_pointer=True, whole=False)
+            self._stirred |= result.first_change is not None
+            if result.reason is not Reason.WINDOW_BUSY or result.first_change is not None:
                 return
             self._patience -= self._clock() - begun
             if self._patience <= 0:
@@ -444,8 +463,8 @@ class Performance:
             return
         self._watch.check_stop()
         self._refuse_stale(batch)
-        self._ledger.expect(batch)
-        if self._ledger.pressed:
+        self._pressed.expect(batch)
+        if self._pressed.pressed:
             self._core.watch_over()
         self._backend.allow(self._limit)
         missed = self._backend.send(batch)
@@ -454,7 +473,7 @@ class Performance:
         elif missed is not None:
             self._missed = missed, self._index or 0
         for event in batch:
-            self._ledger.note(event)
+            self._pressed.note(event)
             if isinstance(event, PointerMove):
                 self._core.left_pointer = event.x, event.y
 
@@ -494,14 +513,14 @@ class Performance:
         self._backend.wait_pasted(_PASTE_LIMIT)
         self._answered = self._backend.clipboard_answered(_CLIPBOARD_LIMIT)
 
-    def _end_paste(self, verdict: Verdict) -> Verdict:
+    def _end_paste(self, result: SettleResult) -> SettleResult:
         """Give the clipboard back if a text was pasted from it, once that is seen; how the wait for the screen ended.
 
         Chromium asks for a text twice, and inserts what it gets the second time. While it waits for us it is at rest.
         """
         if not self._core.clipboard_lent:
-            return verdict
-        seen = verdict
+            return result
+        seen = result
         deadline = self._clock() + _PASTE_SHOWN
         while True:
             before, self._answered = self._answered, self._backend.clipboard_answered(_CLIPBOARD_LIMIT)
@@ -510,7 +529,7 @@ class Performance:
                 break
             seen = self._watch.settle(self._settings or Settle())
         self._core.give_clipboard_back()
-        return verdict if self._settings is None else seen
+        return result if self._settings is None else seen
 
     def _paste_chord(self) -> str:
         if not self._backend.has_windows:

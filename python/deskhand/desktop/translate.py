@@ -1,6 +1,6 @@
 """From an action to the events that carry it out: click, drag, chord, scroll and typing exist once, here.
 
-This module owns what an action means in presses and releases, and the ledger of what is pressed. It is pure:
+This module owns what an action means in presses and releases, and what is pressed. It is pure:
 pauses are events that a backend obeys. What must never appear here: a backend, a sleep, a provider's unit, and
 a silent correction; what cannot be done as asked raises before any event exists.
 
@@ -43,7 +43,7 @@ __all__ = [
     "DEFAULT_WAIT",
     "MAX_NOTCHES",
     "PIXELS_PER_NOTCH",
-    "Ledger",
+    "PressedKeys",
     "SecretEvents",
     "held",
     "release",
@@ -297,7 +297,7 @@ class SecretEvents(list[Event]):
         return MASK
 
 
-class Ledger:
+class PressedKeys:
     """What is pressed, in the order in which it was pressed.
 
     Whoever sends a list of events calls `expect` with it before, and `note` for each event after it has been
@@ -345,10 +345,10 @@ class Ledger:
 
 def held(events: Iterable[Step]) -> list[Press]:
     """What is still pressed after these events, oldest first, when nothing was before."""
-    ledger = Ledger()
+    keys = PressedKeys()
     for event in events:
-        ledger.note(event)
-    return list(ledger.pressed)
+        keys.note(event)
+    return list(keys.pressed)
 
 
 def release(pressed: Iterable[Press]) -> list[Event]:

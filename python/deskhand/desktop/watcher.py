@@ -14,7 +14,7 @@ from deskhand._core.ambient import Ambient
 from deskhand._core.formats import encode
 from deskhand._core.geometry import Point, Rect, Size, Viewport, check_region
 from deskhand._core.observation import Screenshot
-from deskhand._core.settle import Reason, Settle, Verdict
+from deskhand._core.settle import Reason, Settle, SettleResult
 from deskhand._core.settle_machine import Machine
 from deskhand._core.sizes import picture_size
 from deskhand._native import Interrupted
@@ -145,7 +145,7 @@ class Watch:
         at_pointer: bool = False,
         window: int | None = None,
         whole: bool = True,
-    ) -> Verdict:
+    ) -> SettleResult:
         """Wait until the screen has answered the input that has just been sent.
 
         Args:
@@ -155,23 +155,23 @@ class Watch:
             whole: The input is the whole of an action: what keeps changing after it is the desktop's own from here.
         """
         if settings is None:
-            return Verdict(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
+            return SettleResult(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
         now = self.clock()
         ambient = self._ambient.regions(now)
         machine = Machine(settings, now=now, ambient=ambient, can_probe=True, lag=self._backend.lag)
         self._backend.allow(settings.timeout + GRACE)
         relevant: list[tuple[float, list[Rect]]] = []
         try:
-            verdict = self._run(machine, relevant, at_pointer=at_pointer, window=window)
+            result = self._run(machine, relevant, at_pointer=at_pointer, window=window)
         except ServerSilent:
-            verdict = machine.silent()
+            result = machine.silent()
         finally:
             self._backend.allow(None)
-        if verdict.reason is Reason.STILL_CHANGING and whole:
+        if result.reason is Reason.STILL_CHANGING and whole:
             # What this action set going (a video, a spinner) goes on by itself from here.
             for at, rects in relevant:
                 self._ambient.feed(at, rects)
-        return verdict
+        return result
 
     def _run(
         self,
@@ -180,7 +180,7 @@ class Watch:
         *,
         at_pointer: bool,
         window: int | None,
-    ) -> Verdict:
+    ) -> SettleResult:
         """Ask, look and wait until the machine, which has just begun, has its verdict; `relevant` is what changed."""
         probe = self._backend.probe(at_pointer=at_pointer, window=window)
         if probe is None:
@@ -200,9 +200,9 @@ class Watch:
                 machine.answered(now)
             if machine.wants_look(now):
                 machine.looked(now, self._backend.activity())
-            verdict = machine.verdict(now)
-            if verdict is not None:
-                return verdict
+            result = machine.result(now)
+            if result is not None:
+                return result
             if machine.wants_probe(now):
                 probe = self._backend.probe(at_pointer=at_pointer, window=window)
                 machine.probed(now)

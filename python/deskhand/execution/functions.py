@@ -24,8 +24,8 @@ from deskhand.execution.call_queue import Turns, turns_of
 from deskhand.execution.schedule import Lane
 from deskhand.execution.types import ExecutionResult, ExecutionStatus
 from deskhand.providers.action_tools import decode_tool, is_read_only, schema
-from deskhand.providers.session import AsyncSeat, Seat
-from deskhand.providers.values import Call, Result
+from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.values import ProviderCall, Result
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["AnyDesktop", "Function", "Functions", "desktop_functions", "functions_of"]
 
 if TYPE_CHECKING:
-    AnyDesktop: TypeAlias = Desktop | AsyncDesktop | Seat | AsyncSeat
+    AnyDesktop: TypeAlias = Desktop | AsyncDesktop | ModelSession | AsyncModelSession
     """A desktop in any of the forms that can act."""
 
 _T = TypeVar("_T")
@@ -89,15 +89,15 @@ class Function:
         self._is_coroutine = _is_coroutine(call)
         self._repeatable = looks if repeatable is None else repeatable
         self._looks = looks
-        self._seat: AsyncSeat | None = None
+        self._model_session: AsyncModelSession | None = None
         self.turns: Turns | None = None
         if desktop is not None:
             if self._is_coroutine:
                 raise ActionError(
                     f"{found} acts on a desktop, and must be a plain function for that: it runs in its thread"
                 )
-            self._seat = AsyncSeat.of(desktop)
-            self.turns = turns_of(self._seat.seat.desktop)
+            self._model_session = AsyncModelSession.of(desktop)
+            self.turns = turns_of(self._model_session.session.desktop)
         self._signature = _signature(call, skip=desktop is not None)
 
     def is_repeatable(self, arguments: Mapping[str, Any]) -> bool:
@@ -112,9 +112,9 @@ class Function:
 
     def lane(self, arguments: Mapping[str, Any]) -> Lane | None:
         """What a call with these arguments needs for itself."""
-        if self._seat is None:
+        if self._model_session is None:
             return None
-        return Lane(id(core_of(self._seat.seat.desktop)), looks=self.only_looks(arguments))
+        return Lane(id(core_of(self._model_session.session.desktop)), looks=self.only_looks(arguments))
 
     def only_looks(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call with these arguments leaves the desktop as it is."""
@@ -124,7 +124,7 @@ class Function:
     @property
     def stops(self) -> str:
         """What becomes of it when it is stopped, for people."""
-        if self._seat is not None:
+        if self._model_session is not None:
             return "it was interrupted and holds nothing any more; what it had done stays done: look before going on"
         if self._is_coroutine:
             return "it was cancelled"
@@ -156,8 +156,8 @@ class Function:
 
     async def run(self, arguments: Mapping[str, Any]) -> Any:
         """Call it."""
-        if self._seat is not None:
-            return await self._seat.run(lambda seat: self._call(seat.desktop, **arguments))
+        if self._model_session is not None:
+            return await self._model_session.run(lambda model_session: self._call(model_session.desktop, **arguments))
         if self._is_coroutine:
             return await self._call(**arguments)
         returned = await _in_thread(lambda: self._call(**arguments))
@@ -175,19 +175,19 @@ class _Computer(Function):
     last.
     """
 
-    def __init__(self, name: str, seat: AsyncSeat, action: str | None = None) -> None:
+    def __init__(self, name: str, model_session: AsyncModelSession, action: str | None = None) -> None:
         """Declare it.
 
         Args:
             name: What calls name it by.
-            seat: The desktop.
+            model_session: The desktop.
             action: Which action it is; None for what its argument `action` says.
         """
         super().__init__(self._carry_out, name)
-        self._seat = seat
+        self._model_session = model_session
         self._action = action
         self._signature = None
-        self.turns = turns_of(seat.seat.desktop)
+        self.turns = turns_of(model_session.session.desktop)
 
     def _split(self, arguments: Mapping[str, Any]) -> tuple[object, dict[str, Any]]:
         if self._action is not None:
@@ -211,13 +211,13 @@ class _Computer(Function):
         return list(plain["properties"]), list(plain["required"]), False
 
     async def run(self, arguments: Mapping[str, Any]) -> ExecutionResult:
-        assert self._seat is not None  # noqa: S101 # set above
-        return await self._seat.run(lambda seat: self._carry_out(seat, arguments))
+        assert self._model_session is not None  # noqa: S101 # set above
+        return await self._model_session.run(lambda model_session: self._carry_out(model_session, arguments))
 
-    def _carry_out(self, seat: Seat, arguments: Mapping[str, Any]) -> ExecutionResult:
+    def _carry_out(self, model_session: ModelSession, arguments: Mapping[str, Any]) -> ExecutionResult:
         name, fields = self._split(arguments)
-        action = decode_tool(self.name, name, fields, seat.viewport)
-        result = seat.carry_out(Call(steps=(action,), viewport=seat.viewport, name=self.name))
+        action = decode_tool(self.name, name, fields, model_session.viewport)
+        result = model_session.carry_out(ProviderCall(steps=(action,), viewport=model_session.viewport, name=self.name))
         status = ExecutionStatus.SUCCESS if result.error is None else ExecutionStatus.FAILURE
         return ExecutionResult(status, result, result.error)
 
@@ -230,9 +230,9 @@ def desktop_functions(desktops: AnyDesktop | Mapping[str, AnyDesktop]) -> list[F
     (`left_mouse_click`...).
     """
     if isinstance(desktops, Mapping):
-        return [_Computer(name, AsyncSeat.of(desktop)) for name, desktop in desktops.items()]
-    seat = AsyncSeat.of(desktops)
-    return [_Computer("computer", seat), *(_Computer(name, seat, name) for name in ACTIONS)]
+        return [_Computer(name, AsyncModelSession.of(desktop)) for name, desktop in desktops.items()]
+    model_session = AsyncModelSession.of(desktops)
+    return [_Computer("computer", model_session), *(_Computer(name, model_session, name) for name in ACTIONS)]
 
 
 def functions_of(functions: Functions) -> list[Function]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from deskhand.providers.cua.messages import AgentMessage
-from deskhand.providers.payload import a_mapping
+from deskhand.providers.payload import expect_object
 
 __all__ = [
     "Message",
@@ -55,7 +55,7 @@ def plain_of(message: object) -> Mapping[str, Any]:
         ActionError: It is neither.
     """
     dump = getattr(message, "model_dump", None)
-    return a_mapping(dump(exclude_none=True) if callable(dump) else message, "a message")
+    return expect_object("a message", dump(exclude_none=True) if callable(dump) else message)
 
 
 # --- calls and outputs ---

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
-    from deskhand.policy.rules import Deed
+    from deskhand.policy.rules import JudgedAction
 
 __all__ = ["AuditLog", "Texts", "Verification", "verify"]
 
@@ -260,18 +260,18 @@ class AuditLog:
         more = len(value) - longest
         return value if more <= 0 else f"{value[:longest]}... and {more} characters more"
 
-    def describe(self, deed: Deed) -> dict[str, Any]:
+    def describe(self, action: JudgedAction) -> dict[str, Any]:
         """An action or operation as a record has it: plain data, without texts that it should not have."""
-        if isinstance(deed, Action):
-            plain = deed.to_dict()
+        if isinstance(action, Action):
+            plain = action.to_dict()
             if isinstance(plain.get("text"), str) and not plain.get("secret"):
                 plain["text"] = self._text(plain["text"])
             return plain
-        hidden = deed.type in _COPIED or (self._texts == "none" and deed.type in _COMMANDS)
-        target: object = self._text(deed.target) if hidden else deed.target
-        env = {name: self._text(value) for name, value in deed.env}
-        more = {"size": deed.size, "cwd": deed.cwd, "env": env or None}
-        return {"type": deed.type, "target": target, **{name: it for name, it in more.items() if it is not None}}
+        hidden = action.type in _COPIED or (self._texts == "none" and action.type in _COMMANDS)
+        target: object = self._text(action.target) if hidden else action.target
+        env = {name: self._text(value) for name, value in action.env}
+        more = {"size": action.size, "cwd": action.cwd, "env": env or None}
+        return {"type": action.type, "target": target, **{name: it for name, it in more.items() if it is not None}}
 
     def _text(self, text: str) -> object:
         if self._texts == "full":

@@ -22,7 +22,7 @@ from deskhand._core.observation import Screenshot
 from deskhand._core.redaction import one_line
 from deskhand.desktop.connection import Core
 from deskhand.desktop.desktop import core_of
-from deskhand.desktop.operations import Call, Operation, SafetyCheck
+from deskhand.desktop.operations import CallContext, Operation, SafetyCheck
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
 from deskhand.machine.interface import CommandResult
 from deskhand.policy.asking import answer
@@ -33,7 +33,7 @@ from deskhand.policy.rules import (
     ClassPolicy,
     Context,
     Decision,
-    Deed,
+    JudgedAction,
     Verdict,
     changes_what_runs,
     check_deed,
@@ -71,7 +71,7 @@ _ASKING: ContextVar[frozenset[_Place]] = ContextVar("deskhand_asking", default=f
 class _Passed:
     """What `before` hands to `after`."""
 
-    deeds: tuple[Deed, ...]
+    deeds: tuple[JudgedAction, ...]
     token: Token[frozenset[_Place]]
 
 
@@ -88,7 +88,7 @@ class Guard:
         >>> def ask(action, context):
         ...     return input(f"{context.provider}: {action}? ") == "yes"
         >>> desktop = deskhand.launch("docker", ask=ask, audit=AuditLog("audit.jsonl"))
-        >>> with deskhand.calling(Call("openai", "call_2")):
+        >>> with deskhand.calling(CallContext("openai", "call_2")):
         ...     desktop.host.run("rm -r build")        # asks
         >>> stricter = desktop.also(Guard(policy=ClassPolicy(allow=["observe"])))
     """
@@ -154,9 +154,9 @@ class Guard:
         place = self._place(operation)
         if place in _PASSED.get():
             return None
-        deeds: tuple[Deed, ...] = operation.actions or (_LOOK if operation.type == "perform" else operation,)
+        deeds: tuple[JudgedAction, ...] = operation.actions or (_LOOK if operation.type == "perform" else operation,)
         if place in _ASKING.get():
-            if all(classify(deed) is ActionClass.OBSERVE for deed in deeds):
+            if all(classify(action) is ActionClass.OBSERVE for action in deeds):
                 return None
             raise ActionError(f"{operation.type}: who is asked about an action may look, and do nothing else")
         self._approve(operation, deeds)
@@ -189,15 +189,15 @@ class Guard:
             return {"bytes": len(result.stdout) + len(result.stderr), "exit_code": result.exit_code}
         return {"bytes": len(result)} if isinstance(result, str | bytes) else {}
 
-    def _note(self, call: Call, deeds: tuple[Deed, ...], **fields: object) -> None:
+    def _note(self, call: CallContext, deeds: tuple[JudgedAction, ...], **fields: object) -> None:
         """Write down what cannot be refused any more. A log that failed here fails for the next action, and refuses that."""
         if self._audit is not None:
             with contextlib.suppress(OSError):
-                self._audit.write("outcome", **_who(call), actions=[deed.type for deed in deeds], **fields)
+                self._audit.write("outcome", **_who(call), actions=[action.type for action in deeds], **fields)
 
-    def _approve(self, operation: Operation, deeds: tuple[Deed, ...]) -> None:
-        for index, deed in enumerate(deeds):
-            check_deed(deed, index)
+    def _approve(self, operation: Operation, deeds: tuple[JudgedAction, ...]) -> None:
+        for index, action in enumerate(deeds):
+            check_deed(action, index)
         if self._buckets is not None:
             with self._counting:
                 short = self._buckets.take(deeds, self._clock())
@@ -210,15 +210,15 @@ class Guard:
         self._review(operation)
         if operation.type == "safety_check":
             return
-        for index, deed in enumerate(deeds):
-            context = _context(operation, deed, index, len(deeds))
-            context, decision, by = self._judge(operation, deed, context)
-            self._settle(operation, deed, context, decision, by=by)
+        for index, action in enumerate(deeds):
+            context = _context(operation, action, index, len(deeds))
+            context, decision, by = self._judge(operation, action, context)
+            self._settle(operation, action, context, decision, by=by)
 
     def _settle(
         self,
         operation: Operation,
-        deed: Deed,
+        action: JudgedAction,
         context: Context,
         decision: Decision,
         *,
@@ -230,15 +230,15 @@ class Guard:
             decision, by = Decision("deny", stopped), "stop"
         try:
             if self._audit is not None:
-                self._record(self._audit, deed, context, decision, by)
+                self._record(self._audit, action, context, decision, by)
         except OSError as error:
             why = error.strerror or type(error).__name__
             decision = Decision("deny", f"the audit log cannot be written ({why}), and nothing is done without it")
         if decision.verdict != "allow":
-            denied = PolicyDenied(deed.type, one_line(decision.reason, _LONGEST_TEXT), retry_after=retry_after)
-            raise denied.note_progress(context.index, deed.type, 0)
+            denied = PolicyDenied(action.type, one_line(decision.reason, _LONGEST_TEXT), retry_after=retry_after)
+            raise denied.note_progress(context.index, action.type, 0)
 
-    def _record(self, audit: AuditLog, deed: Deed, context: Context, decision: Decision, by: str) -> None:
+    def _record(self, audit: AuditLog, action: JudgedAction, context: Context, decision: Decision, by: str) -> None:
         audit.write(
             "decision",
             **_who(context),
@@ -246,7 +246,7 @@ class Guard:
             index=context.index,
             count=context.count,
             **{"class": str(context.action_class)},
-            action=audit.describe(deed),
+            action=audit.describe(action),
             check=None if context.safety_check is None else context.safety_check.id,
             window=context.window,
             decision=decision.verdict,
@@ -260,23 +260,23 @@ class Guard:
         for check in call.safety_checks:
             if check in call.acknowledged:
                 continue
-            deed = Operation("safety_check", one_line(check.message or check.code or check.id, _LONGEST_TEXT))
-            context = replace(_context(operation, deed, 0, 1), safety_check=_cleaned(check))
-            context, decision, by = self._judge(operation, deed, context)
-            self._settle(operation, deed, context, decision, by=by)
+            action = Operation("safety_check", one_line(check.message or check.code or check.id, _LONGEST_TEXT))
+            context = replace(_context(operation, action, 0, 1), safety_check=_cleaned(check))
+            context, decision, by = self._judge(operation, action, context)
+            self._settle(operation, action, context, decision, by=by)
             call.acknowledge(check)
 
-    def _judge(self, operation: Operation, deed: Deed, context: Context) -> tuple[Context, Decision, str]:
+    def _judge(self, operation: Operation, action: JudgedAction, context: Context) -> tuple[Context, Decision, str]:
         """What is known by then, a verdict that is `allow` or `deny`, and who gave it."""
-        if (names := self._unnamed(deed)) and context.safety_check is None:
+        if (names := self._unnamed(action)) and context.safety_check is None:
             reason = f"{names} in its environment changes what runs, and the policy does not name it (environment=)"
             return context, Decision("deny", reason), "environment"
         if type(self._policy) is ClassPolicy:
             # It can neither fail nor wait, and needs no window.
-            decision = self._policy.before(deed, context)
+            decision = self._policy.before(action, context)
         else:
-            context = _with_window(operation, deed, context)
-            decision = self._ruling(operation, deed, context)
+            context = _with_window(operation, action, context)
+            decision = self._ruling(operation, action, context)
         if decision.verdict == "allow" and context.safety_check is not None:
             decision = Decision("ask", "a policy cannot answer for a person")
         if decision.verdict != "ask":
@@ -285,9 +285,9 @@ class Guard:
             reason = f"{decision.reason or 'it is asked about'}, and nobody is there to be asked"
             return context, Decision("deny", reason), "policy"
         if context.window is None:
-            context = _with_window(operation, deed, context)
+            context = _with_window(operation, action, context)
         try:
-            said = self._answer(self._ask, operation, deed, context, self._ask_timeout)
+            said = self._answer(self._ask, operation, action, context, self._ask_timeout)
         except NoAnswer as none:
             return context, Decision("deny", f"it was asked about: {none}"), "ask"
         # Only the one value: a truthy object, such as a coroutine or a mock, is no yes.
@@ -295,18 +295,18 @@ class Guard:
             return context, Decision("allow", "it was asked about: yes"), "ask"
         return context, Decision("deny", "it was asked about: no"), "ask"
 
-    def _unnamed(self, deed: Deed) -> str:
+    def _unnamed(self, action: JudgedAction) -> str:
         """The variables of a command that change what runs and that the policy does not name."""
-        if not isinstance(deed, Operation) or not deed.env:
+        if not isinstance(action, Operation) or not action.env:
             return ""
         named = getattr(self._policy, "environment", ())
         return ", ".join(
-            one_line(name, _LONGEST_TEXT) for name, _ in deed.env if changes_what_runs(name) and name not in named
+            one_line(name, _LONGEST_TEXT) for name, _ in action.env if changes_what_runs(name) and name not in named
         )
 
-    def _ruling(self, operation: Operation, deed: Deed, context: Context) -> Decision:
+    def _ruling(self, operation: Operation, action: JudgedAction, context: Context) -> Decision:
         try:
-            said = self._answer(self._policy.before, operation, deed, context, self._timeout)
+            said = self._answer(self._policy.before, operation, action, context, self._timeout)
         except NoAnswer as none:
             return Decision("deny", f"the policy was asked, but {none}")
         verdict, reason = (said.verdict, said.reason) if isinstance(said, Decision) else (said, "")
@@ -315,20 +315,25 @@ class Guard:
         return Decision("deny", f"the policy answered with a {type(said).__name__}, not allow, deny or ask")
 
     def _answer(
-        self, function: Callable[..., object], operation: Operation, deed: Deed, context: Context, timeout: float
+        self,
+        function: Callable[..., object],
+        operation: Operation,
+        action: JudgedAction,
+        context: Context,
+        timeout: float,
     ) -> object:
         token = _ASKING.set(_ASKING.get() | {self._place(operation)})
         try:
-            return answer(function, deed, context, timeout=timeout, attempt=operation.attempt)
+            return answer(function, action, context, timeout=timeout, attempt=operation.attempt)
         finally:
             _ASKING.reset(token)
 
 
-def _context(operation: Operation, deed: Deed, index: int, count: int) -> Context:
+def _context(operation: Operation, action: JudgedAction, index: int, count: int) -> Context:
     call, desktop = operation.call, operation.desktop
     name = "" if desktop is None else desktop.name or desktop.display or ""
     return Context(
-        action_class=classify(deed),
+        action_class=classify(action),
         desktop=one_line(name, _LONGEST_TEXT),
         provider=one_line(call.provider, _LONGEST_TEXT),
         call_id=one_line(call.call_id, _LONGEST_TEXT),
@@ -340,7 +345,7 @@ def _context(operation: Operation, deed: Deed, index: int, count: int) -> Contex
     )
 
 
-def _with_window(operation: Operation, deed: Deed, context: Context) -> Context:
+def _with_window(operation: Operation, action: JudgedAction, context: Context) -> Context:
     if context.action_class not in _TO_WINDOWS or operation.desktop is None:
         return context
     try:
@@ -348,7 +353,7 @@ def _with_window(operation: Operation, deed: Deed, context: Context) -> Context:
     except DeskhandError:
         # Not every backend knows windows; and what is wrong with the desktop, the action itself will say.
         return context
-    xy = getattr(deed, "xy", None)
+    xy = getattr(action, "xy", None)
     under = [w for w in windows if (w.rect.contains(xy) if xy else w.active)]
     return replace(context, window=one_line(under[-1].title, _LONGEST_TEXT)) if under else context
 
@@ -357,7 +362,7 @@ def _stopped(operation: Operation) -> str | None:
     return None if operation.desktop is None else core_of(operation.desktop).stopped
 
 
-def _who(of: Call | Context) -> dict[str, object]:
+def _who(of: CallContext | Context) -> dict[str, object]:
     """The texts as a log may have them; what is empty is left out."""
     names = ("provider", "call_id", "agent", "turn")
     return {name: one_line(getattr(of, name), _LONGEST_TEXT) or None for name in names}

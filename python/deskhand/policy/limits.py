@@ -12,7 +12,7 @@ from deskhand.desktop.operations import Operation
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from deskhand.policy.rules import Deed
+    from deskhand.policy.rules import JudgedAction
 
 __all__ = ["Buckets", "RateLimits"]
 
@@ -64,7 +64,7 @@ class Buckets:
         self._left = limits.max_actions
         self._at = now
 
-    def take(self, deeds: Iterable[Deed], now: float) -> tuple[str, float | None] | None:
+    def take(self, deeds: Iterable[JudgedAction], now: float) -> tuple[str, float | None] | None:
         """Take what these cost, all of it or nothing.
 
         Returns:
@@ -91,21 +91,21 @@ class Buckets:
         return worst
 
 
-def _costs(deeds: tuple[Deed, ...]) -> dict[str, float]:
-    looks = all(_looks(deed) for deed in deeds)
+def _costs(deeds: tuple[JudgedAction, ...]) -> dict[str, float]:
+    looks = all(_looks(action) for action in deeds)
     return {
-        "actions": sum(not _looks(deed) for deed in deeds),
+        "actions": sum(not _looks(action) for action in deeds),
         "keys": sum(map(_keys, deeds)),
         "screenshots": int(looks),
     }
 
 
-def _looks(deed: Deed) -> bool:
-    return isinstance(deed, _LOOKING) or (isinstance(deed, Operation) and deed.type == "screenshot")
+def _looks(action: JudgedAction) -> bool:
+    return isinstance(action, _LOOKING) or (isinstance(action, Operation) and action.type == "screenshot")
 
 
-def _keys(deed: Deed) -> int:
-    match deed:
+def _keys(action: JudgedAction) -> int:
+    match action:
         case act.Type(text=text, paste=False):
             return len(text)
         case act.KeyPress(keys=keys, repeat=repeat):

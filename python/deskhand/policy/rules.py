@@ -24,7 +24,7 @@ __all__ = [
     "ClassPolicy",
     "Context",
     "Decision",
-    "Deed",
+    "JudgedAction",
     "NoPolicyWarning",
     "Policy",
     "Ruling",
@@ -62,12 +62,12 @@ class ActionClass(StrEnum):
     NAVIGATE = "navigate"
     """Going to an address that the model names."""
     SAFETY_CHECK = "safety_check"
-    """A check that the provider wants a person to have seen; see `Call.safety_checks`."""
+    """A check that the provider wants a person to have seen; see `CallContext.safety_checks`."""
     OTHER = "other"
     """What this version does not know."""
 
 
-Deed = act.Action | Operation
+JudgedAction = act.Action | Operation
 """Whatever is judged."""
 
 _OBSERVING = (act.TakeScreenshot, act.Zoom, act.CursorPosition, act.Wait)
@@ -118,26 +118,26 @@ def changes_what_runs(name: str) -> bool:
     return name in _CODE_NAMES or name.startswith(_CODE_PREFIXES)
 
 
-def classify(deed: Deed) -> ActionClass:
+def classify(action: JudgedAction) -> ActionClass:
     """The class of an action or operation; what is not known is `OTHER`."""
-    if isinstance(deed, Operation):
-        return _OPERATIONS.get(deed.type, ActionClass.OTHER)
-    if isinstance(deed, _OBSERVING):
+    if isinstance(action, Operation):
+        return _OPERATIONS.get(action.type, ActionClass.OTHER)
+    if isinstance(action, _OBSERVING):
         return ActionClass.OBSERVE
-    if isinstance(deed, act.Type) and isinstance(deed.text, Secret):
+    if isinstance(action, act.Type) and isinstance(action.text, Secret):
         return ActionClass.CREDENTIAL
-    return ActionClass.INPUT if act.ACTIONS.get(deed.type) is type(deed) else ActionClass.OTHER
+    return ActionClass.INPUT if act.ACTIONS.get(action.type) is type(action) else ActionClass.OTHER
 
 
-def check_deed(deed: object, index: int) -> None:
+def check_deed(action: object, index: int) -> None:
     """Refuse what is no action, as `Desktop.perform` does.
 
     Raises:
         ActionError: It is none.
     """
-    if not isinstance(deed, act.Action | Operation):
-        kind = type(deed).__name__
-        raise ActionError(f"perform takes actions, not {shown(deed)}").note_progress(index, kind, 0)
+    if not isinstance(action, act.Action | Operation):
+        kind = type(action).__name__
+        raise ActionError(f"perform takes actions, not {shown(action)}").note_progress(index, kind, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ class Context:
     Attributes:
         action_class: What kind of thing it is.
         desktop: The desktop's name, display or address.
-        provider: Who made the call; see `Call`, also for the following three.
+        provider: Who made the call; see `CallContext`, also for the following three.
         call_id: The provider's id of the call.
         agent: Which agent.
         turn: Which turn.
@@ -184,7 +184,7 @@ class Decision:
 Ruling = Verdict | Decision
 """What a policy returns."""
 
-Ask = Callable[[Deed, Context], bool | Awaitable[bool]]
+Ask = Callable[[JudgedAction, Context], bool | Awaitable[bool]]
 """Asks a person: True is yes, and nothing else is. May be a coroutine function."""
 
 
@@ -196,7 +196,7 @@ class Policy(Protocol):
     before the policy is asked, unless the policy has an attribute `environment` that names the variable.
     """
 
-    def before(self, action: Deed, context: Context) -> Ruling | Awaitable[Ruling]:
+    def before(self, action: JudgedAction, context: Context) -> Ruling | Awaitable[Ruling]:
         """Judge one action before it is done; may be a coroutine function.
 
         Args:
@@ -253,7 +253,7 @@ class ClassPolicy:
         self._verdicts = verdicts
         self.environment: frozenset[str] = frozenset(expect_texts("ClassPolicy: environment", environment))
 
-    def before(self, action: Deed, context: Context) -> Decision:
+    def before(self, action: JudgedAction, context: Context) -> Decision:
         """See `Policy.before`."""
         kind = context.action_class
         if (decision := self._verdicts.get(kind)) is not None:

@@ -28,8 +28,8 @@ class AsyncLease:
 
     _ticket: Ticket | None = None
 
-    def __init__(self, keeper: PoolWorker, timeout: float | None) -> None:
-        self._keeper = keeper
+    def __init__(self, worker: PoolWorker, timeout: float | None) -> None:
+        self._worker = worker
         self._timeout = timeout
         self._desktop: AsyncDesktop | None = None
 
@@ -68,24 +68,24 @@ class AsyncLease:
             self._desktop = None
         if self._ticket is not None:
             # In this order: interrupted in between, it is told twice, which is harmless.
-            self._keeper.leave(self._ticket)
+            self._worker.leave(self._ticket)
             self._ticket = None
 
     async def _obtain(self, ticket: Ticket, told: asyncio.Queue[Desktop | BaseException]) -> Desktop:
         begun = time.monotonic()
-        self._keeper.ask(ticket)
+        self._worker.ask(ticket)
         while True:
             left = None if self._timeout is None else max(0.0, begun + self._timeout - time.monotonic())
             try:
                 async with asyncio.timeout(left):
                     what = await told.get()
             except TimeoutError:
-                raise self._keeper.exhausted(time.monotonic() - begun) from self._keeper.failure
+                raise self._worker.exhausted(time.monotonic() - begun) from self._worker.failure
             if isinstance(what, BaseException):
                 raise what
-            if await asyncio.to_thread(self._keeper.is_fit, what):
+            if await asyncio.to_thread(self._worker.is_fit, what):
                 return what
-            self._keeper.ask_again(ticket)
+            self._worker.ask_again(ticket)
 
 
 class AsyncPool:
@@ -145,7 +145,7 @@ class AsyncPool:
 
     def acquire(self, timeout: float | None = 30.0) -> AsyncLease:
         """As `Pool.acquire`, for the length of an `async with` block."""
-        return AsyncLease(self.pool._keeper, checked(timeout))  # noqa: SLF001 # one module
+        return AsyncLease(self.pool._worker, checked(timeout))  # noqa: SLF001 # one module
 
     async def close(self) -> None:
         """As `Pool.close`."""

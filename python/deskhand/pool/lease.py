@@ -24,8 +24,8 @@ class Lease:
     _ticket: Ticket | None = None
     _desktop: Desktop | None = None
 
-    def __init__(self, keeper: PoolWorker, timeout: float | None) -> None:
-        self._keeper = keeper
+    def __init__(self, worker: PoolWorker, timeout: float | None) -> None:
+        self._worker = worker
         self._timeout = timeout
         # Unlike a Future or a Condition it may be interrupted at any moment.
         self._told: queue.SimpleQueue[Desktop | BaseException] = queue.SimpleQueue()
@@ -60,21 +60,21 @@ class Lease:
             self._desktop = None
         if self._ticket is not None:
             # In this order: interrupted in between, it is told twice, which is harmless.
-            self._keeper.leave(self._ticket)
+            self._worker.leave(self._ticket)
             self._ticket = None
 
     def _obtain(self, ticket: Ticket) -> Desktop:
         begun = time.monotonic()
-        self._keeper.ask(ticket)
+        self._worker.ask(ticket)
         while True:
             left = None if self._timeout is None else max(0.0, begun + self._timeout - time.monotonic())
             try:
                 told = self._told.get(timeout=left)
             except queue.Empty:
-                raise self._keeper.exhausted(time.monotonic() - begun) from self._keeper.failure
+                raise self._worker.exhausted(time.monotonic() - begun) from self._worker.failure
             if isinstance(told, BaseException):
                 raise told
-            if self._keeper.is_fit(told):
+            if self._worker.is_fit(told):
                 self._desktop = told
                 return told
-            self._keeper.ask_again(ticket)
+            self._worker.ask_again(ticket)

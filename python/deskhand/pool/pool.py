@@ -3,8 +3,8 @@
 This module owns the threads of a pool, and what is done to a desktop between two users. What must never appear here: the rules
 of who gets which desktop and when one is started (see `deskhand.pool.scheduler`), or how one is made (see `deskhand.launch`).
 
-One thread per pool, the keeper, has its roster; everybody else only puts messages into its inbox. So a Ctrl-C or a cancellation
-may come at any moment: it cannot leave the roster half changed, and what the interrupted caller was given is given back.
+One thread per pool, the worker, has its scheduler; everybody else only puts messages into its inbox. So a Ctrl-C or a cancellation
+may come at any moment: it cannot leave the scheduler half changed, and what the interrupted caller was given is given back.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from deskhand._core.arguments import (
 from deskhand.errors import ActionError, BackendError, shown
 from deskhand.launchers import targets
 from deskhand.launchers.display import LARGEST_SCREEN
-from deskhand.launchers.docker.shared import MOST, Rooms
+from deskhand.launchers.docker.shared import MOST, SharedContainers
 from deskhand.machine import runtime_directory
 from deskhand.machine.processes import Guard
 from deskhand.machine.program_arguments import program_words
 from deskhand.pool.lease import Lease
-from deskhand.pool.scheduler import Roster
+from deskhand.pool.scheduler import PoolScheduler
 from deskhand.pool.worker import PoolWorker
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ class Pool:
             guard = Guard.start(runtime_directory.private_directory())
             guard.at_end(reaper, {**os.environ, "DESKHAND_POOL": self.label})
         # Each start keeps a processor busy; more of them at once would only make all of them slow.
-        roster = Roster(size, warm, parallel=max(2, os.cpu_count() or 1), period=_CHECK_PERIOD)
-        self._keeper = PoolWorker(function, reset, roster, clock, max_waiting)
-        self._keeper.guard = guard
+        scheduler = PoolScheduler(size, warm, parallel=max(2, os.cpu_count() or 1), period=_CHECK_PERIOD)
+        self._worker = PoolWorker(function, reset, scheduler, clock, max_waiting)
+        self._worker.guard = guard
 
     @staticmethod
     def _function(
@@ -148,7 +148,7 @@ class Pool:
                     f"displays={displays} is for containers, whose homes are their own: Pool('docker', ...)"
                 )
             judges = {name: options.pop(name, None) for name in ("policy", "ask", "audit")}
-            rooms = Rooms(displays, **options)
+            rooms = SharedContainers(displays, **options)
             return lambda: targets.guarded(rooms.launch(), **judges)
         return partial(launch, **options) if callable(launch) else partial(targets.launch, launch, **options)
 
@@ -161,10 +161,10 @@ class Pool:
         self.close()
 
     def __del__(self) -> None:
-        keeper: PoolWorker | None = getattr(self, "_keeper", None)
-        if keeper is not None and not keeper.owner.is_parent and not keeper.over.is_set() and not sys.is_finalizing():
+        worker: PoolWorker | None = getattr(self, "_worker", None)
+        if worker is not None and not worker.owner.is_parent and not worker.over.is_set() and not sys.is_finalizing():
             warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=1, source=self)
-            keeper.inbox.put(keeper.on_close)
+            worker.inbox.put(worker.on_close)
 
     def __repr__(self) -> str:
         status = self.status
@@ -173,7 +173,7 @@ class Pool:
     @property
     def status(self) -> PoolStatus:
         """How many desktops are doing what, as of a moment ago."""
-        return self._keeper.status
+        return self._worker.status
 
     def acquire(self, timeout: float | None = 30.0) -> Lease:
         """A desktop for the length of a `with` block, after which nobody can do anything with that object any more.
@@ -188,7 +188,7 @@ class Pool:
             Closed: On entering: the pool is closed.
             ActionError: There is no such timeout.
         """
-        return Lease(self._keeper, checked(timeout))
+        return Lease(self._worker, checked(timeout))
 
     def close(self) -> None:
         """End all desktops, those in use too, and wait until they are gone. Again is harmless.
@@ -196,9 +196,9 @@ class Pool:
         Raises:
             BackendError: They are not, after a minute.
         """
-        if self._keeper.owner.is_parent:
+        if self._worker.owner.is_parent:
             return
-        self._keeper.inbox.put(self._keeper.on_close)
-        self._keeper.thread.join(_CLOSE_LIMIT)
-        if self._keeper.thread.is_alive():
+        self._worker.inbox.put(self._worker.on_close)
+        self._worker.thread.join(_CLOSE_LIMIT)
+        if self._worker.thread.is_alive():
             raise BackendError(f"close: after {_CLOSE_LIMIT:g} s there still is {self.status}")

@@ -1,7 +1,7 @@
 """Who gets which desktop of a pool, and when one is started, checked or ended.
 
 This module owns those rules. What must never appear here: a thread, a desktop, a clock. Callers tell what happened, with the
-time where it matters, and carry out the orders of `Roster.plan`.
+time where it matters, and carry out the orders of `PoolScheduler.plan`.
 
 Rule 1: who asked first is served first. Rule 2: there are never more desktops than the size, in whatever state, those that are
 just ending included. Rule 3: while somebody waits something is tried for him, and nothing that fails is tried in a tight loop.
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
-__all__ = ["Check", "End", "Order", "Refuse", "Reset", "Roster", "Serve", "Start", "State"]
+__all__ = ["Check", "End", "Order", "PoolScheduler", "Refuse", "Reset", "Serve", "SlotState", "Start"]
 
 FAILURES_TO_REFUSE = 3
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 
 
-class State(Enum):
+class SlotState(Enum):
     """What one desktop of a pool is just doing."""
 
     STARTING = auto()
@@ -32,7 +32,7 @@ class State(Enum):
     ENDING = auto()
 
 
-_TO_COME = (State.STARTING, State.READY, State.CHECKING, State.RESETTING)
+_TO_COME = (SlotState.STARTING, SlotState.READY, SlotState.CHECKING, SlotState.RESETTING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Refuse:
 Order: TypeAlias = Start | Check | Reset | End | Serve | Refuse
 
 
-class Roster:
+class PoolScheduler:
     """The state of one pool.
 
     Attributes:
@@ -101,7 +101,7 @@ class Roster:
         """
         self.size = size
         self.warm = warm
-        self.states: dict[int, State] = {}
+        self.states: dict[int, SlotState] = {}
         self.queue: deque[int] = deque()
         self.failures: int = 0
         self._parallel = parallel
@@ -113,7 +113,7 @@ class Roster:
         self._orders: list[Order] = []
         self._closing = False
 
-    def count(self, *states: State) -> int:
+    def count(self, *states: SlotState) -> int:
         """How many desktops are in one of these states."""
         return sum(state in states for state in self.states.values())
 
@@ -140,9 +140,9 @@ class Roster:
 
     def give_back(self, slot: int, *, reset: bool) -> None:
         """A desktop is not used any more; `reset` it for the next user, or end it."""
-        if self.states.get(slot) is State.USED:
+        if self.states.get(slot) is SlotState.USED:
             if reset and not self._closing:
-                self.states[slot] = State.RESETTING
+                self.states[slot] = SlotState.RESETTING
                 self._orders.append(Reset(slot))
             else:
                 self.end(slot)
@@ -157,7 +157,7 @@ class Roster:
         waiting = list(self.queue)
         self.queue.clear()
         for slot, state in self.states.items():
-            if state in {State.READY, State.USED}:
+            if state in {SlotState.READY, SlotState.USED}:
                 self.end(slot)
         return waiting
 
@@ -190,12 +190,12 @@ class Roster:
         if self._closing:
             self.end(slot)
         else:
-            self.states[slot] = State.READY
+            self.states[slot] = SlotState.READY
             self._idle[slot] = now
 
     def end(self, slot: int) -> None:
         """It is dead, or not wanted any more."""
-        self.states[slot] = State.ENDING
+        self.states[slot] = SlotState.ENDING
         self._idle.pop(slot, None)
         self._orders.append(End(slot))
 
@@ -209,11 +209,11 @@ class Roster:
         while self.queue and self._idle:
             slot = next(iter(self._idle))
             del self._idle[slot]
-            self.states[slot] = State.USED
+            self.states[slot] = SlotState.USED
             orders.append(Serve(self.queue.popleft(), slot))
         while self._should_start(now):
             self._slots += 1
-            self.states[self._slots] = State.STARTING
+            self.states[self._slots] = SlotState.STARTING
             orders.append(Start(self._slots))
         if self.failures >= FAILURES_TO_REFUSE and not self.states:
             orders += [Refuse(ticket) for ticket in self.queue]
@@ -221,7 +221,7 @@ class Roster:
         for slot, seen in list(self._idle.items()):
             if now - seen >= self._period:
                 del self._idle[slot]
-                self.states[slot] = State.CHECKING
+                self.states[slot] = SlotState.CHECKING
                 orders.append(Check(slot))
         return orders
 
@@ -231,7 +231,7 @@ class Roster:
             return False
         # Spare ones are not to take the processors from those in use, and after a failure one try at a time is enough.
         one_by_one = to_come >= len(self.queue) or self.failures
-        starting = self.count(State.STARTING)
+        starting = self.count(SlotState.STARTING)
         return starting < (1 if one_by_one else self._parallel) and (not self.failures or now >= self._retry_at)
 
     def pause(self, now: float) -> float | None:

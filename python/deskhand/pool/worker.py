@@ -18,7 +18,7 @@ from deskhand._core.forks import Owner
 from deskhand._native import Interrupted
 from deskhand.desktop.desktop import Desktop, bare, core_of, hand_over, latest
 from deskhand.errors import BackendError, Closed, DeskhandError, LaunchFailed, PoolExhausted
-from deskhand.pool.scheduler import Check, End, Order, Refuse, Reset, Roster, Serve, Start, State
+from deskhand.pool.scheduler import Check, End, Order, PoolScheduler, Refuse, Reset, Serve, SlotState, Start
 from deskhand.pool.status import PoolStatus, ResetBy
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _CHECK_LIMIT = 2.0
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """One caller who wants a desktop, or has one. `number` and `slot` are the keeper's."""
+    """One caller who wants a desktop, or has one. `number` and `slot` are the worker's."""
 
     tell: Callable[[Desktop | BaseException], None]
     number: int = 0
@@ -42,23 +42,23 @@ class Ticket:
 
 
 class PoolWorker:
-    """The thread that has the roster, and the threads that carry out its orders."""
+    """The thread that has the scheduler, and the threads that carry out its orders."""
 
     def __init__(
         self,
         launch: Callable[[], Desktop],
         reset: ResetBy,
-        roster: Roster,
+        scheduler: PoolScheduler,
         clock: Callable[[], float],
         most: int | None,
     ) -> None:
         self.owner: Owner = Owner()
         self.launch = launch
         self.reset = reset
-        self.roster = roster
+        self.scheduler = scheduler
         self.clock = clock
         self.most_waiting = most
-        self.status: PoolStatus = PoolStatus(roster.size)
+        self.status: PoolStatus = PoolStatus(scheduler.size)
         self.failure: BaseException | None = None
         self.over: threading.Event = threading.Event()
         self.guard: Guard | None = None
@@ -111,16 +111,16 @@ class PoolWorker:
             hint = "give desktops back earlier, wait longer, or make the pool larger"
         return PoolExhausted(waited, status.size, status.used, max(0, status.waiting - 1), hint)
 
-    # --- in the keeper's thread ---
+    # --- in the worker's thread ---
 
     def _run(self) -> None:
         checker = threading.Thread(target=self._check_all, name="deskhand-pool-check", daemon=True)
         checker.start()
         try:
-            while not self.roster.over:
-                self._carry_out(self.roster.plan(self.clock()))
+            while not self.scheduler.over:
+                self._carry_out(self.scheduler.plan(self.clock()))
                 with contextlib.suppress(queue.Empty):
-                    self.inbox.get(timeout=self.roster.pause(self.clock()))()
+                    self.inbox.get(timeout=self.scheduler.pause(self.clock()))()
         finally:
             self._carry_out(())
             self._to_check.put(None)
@@ -136,14 +136,14 @@ class PoolWorker:
                     self.inbox.get_nowait()()
 
     def _carry_out(self, orders: Sequence[Order]) -> None:
-        count = self.roster.count
+        count = self.scheduler.count
         self.status = PoolStatus(
-            self.roster.size,
-            ready=count(State.READY, State.CHECKING),
-            used=count(State.USED),
-            starting=count(State.STARTING, State.RESETTING),
-            ending=count(State.ENDING),
-            waiting=len(self.roster.queue),
+            self.scheduler.size,
+            ready=count(SlotState.READY, SlotState.CHECKING),
+            used=count(SlotState.USED),
+            starting=count(SlotState.STARTING, SlotState.RESETTING),
+            ending=count(SlotState.ENDING),
+            waiting=len(self.scheduler.queue),
             failed=self._failed,
             lost=self._lost,
             trouble=self._trouble,
@@ -178,10 +178,10 @@ class PoolWorker:
             self._threads.append(thread)
 
     def _on_ask(self, ticket: Ticket) -> None:
-        full = self.most_waiting is not None and len(self.roster.queue) >= self.most_waiting
+        full = self.most_waiting is not None and len(self.scheduler.queue) >= self.most_waiting
         if self._closing:
             ticket.tell(_closed())
-        elif full and not self.roster.count(State.READY):
+        elif full and not self.scheduler.count(SlotState.READY):
             error = self.exhausted(0.0)
             error.__cause__ = self.failure
             ticket.tell(error)
@@ -189,7 +189,7 @@ class PoolWorker:
             self._last_ticket += 1
             ticket.number = self._last_ticket
             self._tickets[ticket.number] = ticket
-            self.roster.ask(ticket.number)
+            self.scheduler.ask(ticket.number)
 
     def _on_dead(self, ticket: Ticket) -> None:
         slot, ticket.slot = ticket.slot, None
@@ -197,31 +197,31 @@ class PoolWorker:
         if self._closing or slot is None:
             ticket.tell(_closed())
         else:
-            self.roster.end(slot)
-            self.roster.ask(ticket.number, again=True)
+            self.scheduler.end(slot)
+            self.scheduler.ask(ticket.number, again=True)
 
     def _on_leave(self, ticket: Ticket) -> None:
         self._tickets.pop(ticket.number, None)
         slot, ticket.slot = ticket.slot, None
         if slot is not None:
-            self.roster.give_back(slot, reset=self.reset != "fresh")
+            self.scheduler.give_back(slot, reset=self.reset != "fresh")
         else:
-            self.roster.withdraw(ticket.number)
+            self.scheduler.withdraw(ticket.number)
 
     def _on_started(self, slot: int, desktop: Desktop) -> None:
         self._desktops[slot] = desktop
         self.failure = None
-        self.roster.started(slot, self.clock())
+        self.scheduler.started(slot, self.clock())
 
     def _on_failed(self, slot: int, error: BaseException) -> None:
         self._note(error)
         self.failure = error
-        self.roster.failed(slot, self.clock())
+        self.scheduler.failed(slot, self.clock())
 
     def _on_reset_failed(self, slot: int, desktop: Desktop, error: BaseException) -> None:
         self._note(error)
         self._desktops[slot] = desktop
-        self.roster.end(slot)
+        self.scheduler.end(slot)
 
     def _note(self, error: BaseException) -> None:
         self._failed += 1
@@ -229,13 +229,13 @@ class PoolWorker:
 
     def _on_checked(self, slot: int, alive: bool) -> None:  # noqa: FBT001 # a message
         self._lost += not alive
-        self.roster.checked(slot, self.clock(), alive=alive)
+        self.scheduler.checked(slot, self.clock(), alive=alive)
 
     def on_close(self) -> None:
         """End everything."""
         if not self._closing:
             self._closing = True
-            for number in self.roster.close():
+            for number in self.scheduler.close():
                 self._tickets.pop(number).tell(_closed())
 
     # --- in threads of their own ---
@@ -274,7 +274,7 @@ class PoolWorker:
         except Exception as error:  # noqa: BLE001 # there is no caller to tell
             warnings.warn(f"a desktop of a pool did not end in order: {error}", ResourceWarning, stacklevel=1)
         finally:
-            self.inbox.put(partial(self.roster.ended, slot))
+            self.inbox.put(partial(self.scheduler.ended, slot))
 
     def _check_all(self) -> None:
         while (item := self._to_check.get()) is not None:

@@ -1,6 +1,6 @@
 """The desktop as the computer of every agent SDK: one package for each provider, with the same names in each.
 
-    decode(payload, viewport) -> Call       what the provider asks for, as actions in screen pixels
+    decode(payload, viewport) -> call       a `ProviderCall`: what it asks for, as actions in screen pixels
     encode(result) -> payload               what it is answered
     encode_call, decode_result              the same two, the other way round
     declare(desktop) -> declaration         what a request to the provider lists as its tool

@@ -13,7 +13,7 @@ from deskhand._core.fields import MAX_REPEAT, MAX_SECONDS
 from deskhand._core.geometry import Rect
 from deskhand.actions import ACTIONS, BUTTONS, DIRECTIONS, Action, CursorPosition, TakeScreenshot, Wait, Zoom
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import a_list, a_number, an_integer
+from deskhand.providers.payload import expect_float, expect_int, expect_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,7 +119,7 @@ def decode_plain(name: object, arguments: Mapping[str, Any], viewport: Viewport)
         across, down = _numbers(given["distance_xy"], 2, "distance_xy")
         given["distance_xy"] = viewport.distance_to_screen((across, down))
     if "region" in given:
-        x, y, width, height = (an_integer(value, "region") for value in _numbers(given["region"], 4, "region"))
+        x, y, width, height = (expect_int("region", value) for value in _numbers(given["region"], 4, "region"))
         given["region"] = viewport.rect_to_screen(Rect(x, y, width, height))
     return Action.from_dict({**given, "type": name})
 
@@ -173,13 +173,13 @@ def encode_plain(action: Action, viewport: Viewport) -> tuple[str, dict[str, Any
 
 def _to_screen(value: object, viewport: Viewport, *, path: bool) -> Any:
     if path:
-        return [_to_screen(point, viewport, path=False) for point in a_list(value, "xy")]
+        return [_to_screen(point, viewport, path=False) for point in expect_list("xy", value)]
     x, y = _numbers(value, 2, "xy")
     return viewport.to_screen((x, y))
 
 
 def _numbers(value: object, count: int, what: str) -> list[float]:
-    numbers = [a_number(item, what) for item in a_list(value, what)]
+    numbers = [expect_float(what, item) for item in expect_list(what, value)]
     if len(numbers) != count:
         raise UnsupportedAction("deskhand", f"{what} of {len(numbers)} numbers", f"give {count}")
     return numbers

@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deskhand._core.arguments import expect
-from deskhand.desktop.operations import Call, calling
+from deskhand.desktop.operations import CallContext, calling
 from deskhand.errors import ActionError, DeskhandError, DesktopLost, PolicyDenied, UnsupportedAction, shown
 from deskhand.providers.edits import Text, inserted, listed, numbered, replaced, text_of
-from deskhand.providers.session import AsyncSeat
+from deskhand.providers.session import AsyncModelSession
 from deskhand.providers.values import EditAnswer, EditCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deskhand.desktop.desktop import Desktop
-    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.session import AnyDesktop, ModelSession
 
 __all__ = ["COMMANDS", "AnyEditor", "TextEditor", "carry_out_edit", "editor_of", "with_editor"]
 
@@ -68,7 +68,7 @@ class TextEditor:
         """Take a desktop.
 
         Args:
-            desktop: The desktop, or a seat at it.
+            desktop: The desktop, or a model session on it.
             max_characters: How many characters of a file are shown at once; 100,000 by default. What is left out is said.
 
         Raises:
@@ -78,7 +78,7 @@ class TextEditor:
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
             raise ActionError(f"max_characters is a number above 0, not {shown(max_characters)}")
         self.max_characters = most
-        self._there = AsyncSeat.of(desktop)
+        self._there = AsyncModelSession.of(desktop)
         # Two edits of one file at once would lose one of them.
         self._turn = threading.Lock()
         self._edits: deque[_Edit] = deque()
@@ -87,7 +87,7 @@ class TextEditor:
     @property
     def desktop(self) -> Desktop:
         """See the class."""
-        return self._there.seat.desktop
+        return self._there.session.desktop
 
     def view(self, path: str, lines: tuple[int, int] | None = None) -> str:
         """A file's lines with their numbers, or the names in a directory.
@@ -206,7 +206,7 @@ AnyEditor: TypeAlias = "TextEditor | AnyDesktop"
 
 
 def editor_of(given: AnyEditor, **options: Any) -> TextEditor:
-    """The editor itself, or a new one at a desktop."""
+    """The editor itself, or a new one on a desktop."""
     return given if isinstance(given, TextEditor) else TextEditor(given, **options)
 
 
@@ -229,7 +229,7 @@ def carry_out_edit(editor: TextEditor | None, call: EditCall, *, provider: str) 
     try:
         if editor is None:
             raise UnsupportedAction("this desktop", call.command, "it was given no text editor")
-        with calling(Call(provider, call.id or "")):
+        with calling(CallContext(provider, call.id or "")):
             said, failed = _carried_out(editor, call), False
     except DesktopLost:
         raise
@@ -253,8 +253,8 @@ def _carried_out(editor: TextEditor, call: EditCall) -> str:
     raise ActionError(f"{shown(call.command)} is none of {', '.join(COMMANDS)}, or lacks what it needs")
 
 
-async def with_editor(editor: TextEditor, function: Callable[[Seat], Any]) -> Any:
-    """Call a function in the thread of the editor's desktop; cancelling is as of `AsyncSeat.run`."""
+async def with_editor(editor: TextEditor, function: Callable[[ModelSession], Any]) -> Any:
+    """Call a function in the thread of the editor's desktop; cancelling is as of `AsyncModelSession.run`."""
     return await editor._there.run(function)  # noqa: SLF001 # of the same module
 
 

@@ -11,13 +11,13 @@ from deskhand.errors import ActionError, shown
 from deskhand.providers.values import Picture
 
 __all__ = [
-    "a_command",
-    "a_list",
-    "a_mapping",
-    "a_number",
-    "a_point",
-    "a_string",
-    "an_integer",
+    "expect_command",
+    "expect_float",
+    "expect_int",
+    "expect_list",
+    "expect_object",
+    "expect_point",
+    "expect_string",
     "length_of",
     "picture_of_base64",
     "picture_of_url",
@@ -32,7 +32,7 @@ _EXACT = 2**53
 _LONGEST = 86_400_000
 
 
-def a_mapping(value: object, what: str) -> Mapping[str, Any]:
+def expect_object(what: str, value: object) -> Mapping[str, Any]:
     """Let a mapping with names as its keys pass.
 
     Raises:
@@ -48,7 +48,7 @@ def a_mapping(value: object, what: str) -> Mapping[str, Any]:
     raise ActionError(f"{what} is an object, not {shown(value)}")
 
 
-def a_list(value: object, what: str) -> Sequence[Any]:
+def expect_list(what: str, value: object) -> Sequence[Any]:
     """Let a list pass.
 
     Raises:
@@ -61,7 +61,7 @@ def a_list(value: object, what: str) -> Sequence[Any]:
     return value
 
 
-def a_string(value: object, what: str) -> str:
+def expect_string(what: str, value: object) -> str:
     """Let a string pass.
 
     Raises:
@@ -72,7 +72,7 @@ def a_string(value: object, what: str) -> str:
     return value
 
 
-def a_number(value: object, what: str) -> float:
+def expect_float(what: str, value: object) -> float:
     """Let a finite number pass.
 
     Raises:
@@ -86,7 +86,7 @@ def a_number(value: object, what: str) -> float:
     raise ActionError(f"{what} is a finite number, not {shown(value)}")
 
 
-def an_integer(value: object, what: str) -> int:
+def expect_int(what: str, value: object) -> int:
     """Let an integer pass, or a float with an integer's value.
 
     Raises:
@@ -94,31 +94,31 @@ def an_integer(value: object, what: str) -> int:
     """
     if type(value) is int and -_EXACT < value < _EXACT:
         return value
-    number = a_number(value, what)
+    number = expect_float(what, value)
     if number != int(number):
         raise ActionError(f"{what} is an integer, not {shown(value)}")
     return int(number)
 
 
-def a_point(value: object, what: str) -> Point:
+def expect_point(what: str, value: object) -> Point:
     """Let a pair of integers pass, as a point.
 
     Raises:
         ActionError: It is none.
     """
-    numbers = [an_integer(number, what) for number in a_list(value, what)]
+    numbers = [expect_int(what, number) for number in expect_list(what, value)]
     if len(numbers) != _PAIR:
         raise ActionError(f"{what} is a pair (x, y), not {shown(value)}")
     return Point(*numbers)
 
 
-def a_command(value: object) -> str:
+def expect_command(value: object) -> str:
     """Let a text pass that a shell can be given.
 
     Raises:
         ActionError: It is none.
     """
-    text = a_string(value, "a command")
+    text = expect_string("a command", value)
     if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
         raise ActionError("a command has no NUL and no lone surrogate")
     return text
@@ -130,9 +130,9 @@ def variables_of(value: object) -> dict[str, str]:
     Raises:
         ActionError: A name or a value can be none.
     """
-    found = dict(a_mapping({} if value is None else value, "env"))
+    found = dict(expect_object("env", {} if value is None else value))
     for name, text in found.items():
-        if not name.isidentifier() or not name.isascii() or "\0" in a_string(text, "a variable's value"):
+        if not name.isidentifier() or not name.isascii() or "\0" in expect_string("a variable's value", text):
             raise ActionError(f"{shown(name)} cannot be a variable of the environment, or its value is none")
     return found
 
@@ -143,7 +143,7 @@ def timeout_of(milliseconds: object) -> float | None:
     Raises:
         ActionError: It is no time, or longer than a day: a mistake in the unit.
     """
-    number = 0 if milliseconds is None else a_number(milliseconds, "timeout_ms")
+    number = 0 if milliseconds is None else expect_float("timeout_ms", milliseconds)
     if not 0 <= number <= _LONGEST:
         raise ActionError(f"timeout_ms is 0...{_LONGEST}, not {shown(milliseconds)}")
     return number / 1000 or None
@@ -155,7 +155,7 @@ def length_of(characters: object) -> int | None:
     Raises:
         ActionError: It is no length.
     """
-    length = None if characters is None else an_integer(characters, "max_output_length")
+    length = None if characters is None else expect_int("max_output_length", characters)
     if length is not None and length < 0:
         raise ActionError(f"max_output_length is at least 0, not {shown(characters)}")
     return length
@@ -173,7 +173,7 @@ def picture_of_base64(text: object, media_type: str = "image/png") -> Picture:
         ActionError: It is no base64.
     """
     try:
-        return Picture(binascii.a2b_base64(a_string(text, "a picture"), strict_mode=True), media_type)
+        return Picture(binascii.a2b_base64(expect_string("a picture", text), strict_mode=True), media_type)
     except (binascii.Error, ValueError):
         raise ActionError("a picture is given in base64, which this is not") from None
 
@@ -184,7 +184,7 @@ def picture_of_url(url: object) -> Picture:
     Raises:
         ActionError: It is another URL, or none.
     """
-    text = a_string(url, "a picture's URL")
+    text = expect_string("a picture's URL", url)
     head, comma, body = text.partition(",")
     scheme, _, kind = head.partition(":")
     media_type, _, coding = kind.partition(";")

@@ -1,9 +1,9 @@
 """What the packages of providers have in common: the functions, their parameters and what these mean.
 
 A package has all of `Provider`. It has the rest where its provider has such a thing: no package has a function that does
-nothing. Each function may have further parameters, which are keywords with defaults. `options` are those of `Seat`, and are
-used where `desktop` is no seat. A name that ends in `_async` is a coroutine with the parameters of the name without it; it
-takes an `AsyncDesktop` too, and cancelling it stops at the desktop's next safe point.
+nothing. Each function may have further parameters, which are keywords with defaults. `options` are those of `ModelSession`, and
+are used where `desktop` is no model session. A name that ends in `_async` is a coroutine with the parameters of the name
+without it; it takes an `AsyncDesktop` too, and cancelling it stops at the desktop's next safe point.
 
 This module owns the names and the parameters. What must never appear here: a provider.
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.editors import TextEditor
-    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.session import AnyDesktop, ModelSession
     from deskhand.providers.shell_calls import AnyShell
-    from deskhand.providers.values import Call, EditAnswer, EditCall, Result, ShellAnswer, ShellCall
+    from deskhand.providers.values import EditAnswer, EditCall, ProviderCall, Result, ShellAnswer, ShellCall
 
 __all__ = [
     "Codec",
@@ -39,7 +39,7 @@ __all__ = [
 class Codec(Protocol):
     """A provider's payloads, both ways. Pure."""
 
-    def decode(self, payload: object, viewport: Viewport) -> Call:
+    def decode(self, payload: object, viewport: Viewport) -> ProviderCall:
         """What a provider's call asks for, in pixels of the screen; the viewport is of the picture that it points into."""
         ...
 
@@ -47,11 +47,11 @@ class Codec(Protocol):
         """What the provider is answered."""
         ...
 
-    def encode_call(self, call: Call) -> Any:
+    def encode_call(self, call: ProviderCall) -> Any:
         """The provider's call, the inverse of `decode`."""
         ...
 
-    def decode_result(self, payload: object, call: Call) -> Result:
+    def decode_result(self, payload: object, call: ProviderCall) -> Result:
         """What an answer says of a call, the inverse of `encode`."""
         ...
 
@@ -59,7 +59,7 @@ class Codec(Protocol):
 class Provider(Codec, Protocol):
     """What every package has."""
 
-    def run(self, desktop: Desktop | Seat, payload: object, **options: Any) -> Any:
+    def run(self, desktop: Desktop | ModelSession, payload: object, **options: Any) -> Any:
         """One call, carried out and answered as `encode` does."""
         ...
 
@@ -79,7 +79,7 @@ class Declares(Protocol):
 class Responds(Protocol):
     """A client returns a response, which may hold several calls."""
 
-    def respond(self, desktop: Desktop | Seat, response: object, **options: Any) -> Any:
+    def respond(self, desktop: Desktop | ModelSession, response: object, **options: Any) -> Any:
         """All calls of what the SDK's client returned, carried out in order, and what to go on with."""
         ...
 

@@ -1,7 +1,7 @@
-"""A model's seat at a desktop: what a provider's call asks for is done, and what came of it is told.
+"""A model's session on a desktop: what a provider's call asks for is done, and what came of it is told.
 
-This module owns the way from a `Call` to a `Result` for all providers, and which picture the model's next points refer to.
-What must never appear here: a provider's payload.
+This module owns the way from a `ProviderCall` to a `Result` for all providers, and which picture the model's next points refer
+to. What must never appear here: a provider's payload.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deskhand.errors import DeskhandError, DesktopLost, PolicyDenied, Reconnecte
 from deskhand.policy.guard import Guard
 from deskhand.policy.rules import NoPolicyWarning
 from deskhand.providers.browsing import browse, destination
-from deskhand.providers.values import Browse, Call, Picture, Result
+from deskhand.providers.values import Browse, Picture, ProviderCall, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deskhand.policy.rules import Ask, Policy
     from deskhand.providers.values import SafetyCheck
 
-__all__ = ["DESKTOPS", "AnyDesktop", "AsyncSeat", "Seat"]
+__all__ = ["DESKTOPS", "AnyDesktop", "AsyncModelSession", "ModelSession"]
 
 _T = TypeVar("_T")
 
@@ -43,7 +43,7 @@ _NO_POLICY = (
 )
 
 
-class Seat:
+class ModelSession:
     """A desktop as one conversation with a model uses it.
 
     Attributes:
@@ -62,7 +62,7 @@ class Seat:
         ask: Ask | None = None,
         provider: str = "",
     ) -> None:
-        """Take a seat.
+        """Begin a session.
 
         Args:
             desktop: The desktop. Interceptors that it has already, such as a policy, stay.
@@ -85,9 +85,9 @@ class Seat:
         self._seen: Viewport | None = None
 
     @classmethod
-    def of(cls, desktop: Desktop | Seat, **options: Any) -> Seat:
-        """The seat itself, or a new one at a desktop."""
-        return desktop if isinstance(desktop, Seat) else cls(desktop, **options)
+    def of(cls, desktop: Desktop | ModelSession, **options: Any) -> ModelSession:
+        """The session itself, or a new one on a desktop."""
+        return desktop if isinstance(desktop, ModelSession) else cls(desktop, **options)
 
     @property
     def viewport(self) -> Viewport:
@@ -102,14 +102,14 @@ class Seat:
         Raises:
             PolicyDenied: Nobody may look.
         """
-        with calling(operations.Call(self.provider)):
+        with calling(operations.CallContext(self.provider)):
             return self._shown(self.desktop.screenshot(self.size))
 
-    def carry_out(self, call: Call) -> Result:
+    def carry_out(self, call: ProviderCall) -> Result:
         """Do what a call asks for.
 
         Args:
-            call: What was asked, decoded with this seat's `viewport`.
+            call: What was asked, decoded with this session's `viewport`.
 
         Returns:
             What came of it. What cannot be done, is not allowed or failed is told in its `error`; what came before was done.
@@ -140,7 +140,9 @@ class Seat:
         except DeskhandError as error:
             return self.refused(call, error, acknowledged=judged.acknowledged)
 
-    def refused(self, call: Call, error: DeskhandError, *, acknowledged: tuple[SafetyCheck, ...] = ()) -> Result:
+    def refused(
+        self, call: ProviderCall, error: DeskhandError, *, acknowledged: tuple[SafetyCheck, ...] = ()
+    ) -> Result:
         """What a call is answered that could not be carried out, or not be read: the reason, and the screen as it is now.
 
         Raises:
@@ -157,17 +159,17 @@ class Seat:
 
     def unreadable(self, error: DeskhandError, *, id: str | None = None, name: str | None = None) -> Result:
         """As `refused`, of a payload of which no more than its id and name could be read."""
-        return self.refused(Call(steps=(), viewport=self.viewport, id=id, name=name), error)
+        return self.refused(ProviderCall(steps=(), viewport=self.viewport, id=id, name=name), error)
 
-    def _judged(self, call: Call) -> operations.Call:
+    def _judged(self, call: ProviderCall) -> operations.CallContext:
         """The call as a policy and its log have it."""
-        return operations.Call(self.provider, call.id or "", safety_checks=call.safety)
+        return operations.CallContext(self.provider, call.id or "", safety_checks=call.safety)
 
-    def _browse(self, request: Browse, judged: operations.Call) -> None:
+    def _browse(self, request: Browse, judged: operations.CallContext) -> None:
         with calling(judged):
             self.desktop.operate(Operation("navigate", destination(request)), lambda: browse(self.desktop, request))
 
-    def _perform(self, actions: tuple[Action, ...], judged: operations.Call) -> Observation:
+    def _perform(self, actions: tuple[Action, ...], judged: operations.CallContext) -> Observation:
         zoomed = any(isinstance(action, Zoom) for action in actions)
         # A zoomed picture is as sharp as the screen is. A model's limits hold for it too; a size that was meant for the whole
         # screen does not.
@@ -182,51 +184,53 @@ class Seat:
         return Picture.of(seen)
 
 
-class AsyncSeat:
-    """A `Seat` whose calls are coroutines, as cancellable as an `AsyncDesktop`'s.
+class AsyncModelSession:
+    """A `ModelSession` whose calls are coroutines, as cancellable as an `AsyncDesktop`'s.
 
     Attributes:
-        seat: The seat itself.
+        session: The session itself.
     """
 
-    def __init__(self, desktop: Desktop | AsyncDesktop | Seat, **options: Any) -> None:
-        """As `Seat`, at either kind of desktop."""
-        self.seat: Seat = Seat.of(desktop.desktop if isinstance(desktop, AsyncDesktop) else desktop, **options)
-        if isinstance(desktop, AsyncDesktop) and desktop.desktop is self.seat.desktop:
+    def __init__(self, desktop: Desktop | AsyncDesktop | ModelSession, **options: Any) -> None:
+        """As `ModelSession`, at either kind of desktop."""
+        self.session: ModelSession = ModelSession.of(
+            desktop.desktop if isinstance(desktop, AsyncDesktop) else desktop, **options
+        )
+        if isinstance(desktop, AsyncDesktop) and desktop.desktop is self.session.desktop:
             self._there = desktop
         else:
-            self._there = AsyncDesktop(self.seat.desktop)
+            self._there = AsyncDesktop(self.session.desktop)
 
     @classmethod
-    def of(cls, desktop: AnyDesktop, **options: Any) -> AsyncSeat:
-        """The seat itself, or a new one at a desktop."""
-        return desktop if isinstance(desktop, AsyncSeat) else cls(desktop, **options)
+    def of(cls, desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+        """The session itself, or a new one on a desktop."""
+        return desktop if isinstance(desktop, AsyncModelSession) else cls(desktop, **options)
 
     @property
     def viewport(self) -> Viewport:
-        """As `Seat.viewport`."""
-        return self.seat.viewport
+        """As `ModelSession.viewport`."""
+        return self.session.viewport
 
     async def look(self) -> Picture:
-        """As `Seat.look`."""
-        return await self.run(Seat.look)
+        """As `ModelSession.look`."""
+        return await self.run(ModelSession.look)
 
-    async def carry_out(self, call: Call) -> Result:
-        """As `Seat.carry_out`."""
-        return await self.run(lambda seat: seat.carry_out(call))
+    async def carry_out(self, call: ProviderCall) -> Result:
+        """As `ModelSession.carry_out`."""
+        return await self.run(lambda model_session: model_session.carry_out(call))
 
-    async def run(self, function: Callable[[Seat], _T]) -> _T:
-        """Run code with the seat in the desktop's thread; cancelling stops it at its next safe point."""
-        return await self._there.run(lambda _: function(self.seat))
+    async def run(self, function: Callable[[ModelSession], _T]) -> _T:
+        """Run code with the session in the desktop's thread; cancelling stops it at its next safe point."""
+        return await self._there.run(lambda _: function(self.session))
 
 
-AnyDesktop: TypeAlias = Desktop | AsyncDesktop | Seat | AsyncSeat
+AnyDesktop: TypeAlias = Desktop | AsyncDesktop | ModelSession | AsyncModelSession
 """Whatever a model may sit at."""
 
-DESKTOPS = (Desktop, AsyncDesktop, Seat, AsyncSeat)
+DESKTOPS = (Desktop, AsyncDesktop, ModelSession, AsyncModelSession)
 
 
-def _runs(call: Call) -> Iterator[tuple[Action, ...] | Browse]:
+def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse]:
     """The steps, actions that follow one another together; each question for the pointer ends its run."""
     run: list[Action] = []
     for step in call.steps:

@@ -11,21 +11,29 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from deskhand.aio.desktop import AsyncShell
-from deskhand.desktop.operations import Call, calling
+from deskhand.desktop.operations import CallContext, calling
 from deskhand.errors import DeskhandError, DesktopLost, PolicyDenied, UnsupportedAction
 from deskhand.machine.shell import Shell, in_subshell
 from deskhand.providers.outcomes import how_it_ended
-from deskhand.providers.session import DESKTOPS, AnyDesktop, AsyncSeat
+from deskhand.providers.session import DESKTOPS, AnyDesktop, AsyncModelSession
 from deskhand.providers.values import ShellAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deskhand.machine.interface import CommandResult
-    from deskhand.providers.session import Seat
+    from deskhand.providers.session import ModelSession
     from deskhand.providers.values import ShellCall
 
-__all__ = ["AnyShell", "ShellSession", "carry_out_shell", "in_thread", "run_command", "with_seat", "with_shell"]
+__all__ = [
+    "AnyShell",
+    "ShellSession",
+    "carry_out_shell",
+    "in_thread",
+    "run_command",
+    "with_model_session",
+    "with_shell",
+]
 
 _T = TypeVar("_T")
 _STOP_PERIOD = 0.05
@@ -66,7 +74,7 @@ def carry_out_shell(
     outputs: list[CommandResult] = []
     try:
         if call.restart:
-            with calling(Call(provider, call.id or "")):
+            with calling(CallContext(provider, call.id or "")):
                 _restart(shell)
         for command in call.commands:
             outputs.append(run_command(shell, call, command, provider=provider, timeout=timeout))
@@ -92,10 +100,10 @@ def run_command(
     options: dict[str, Any] = {} if seconds is None else {"timeout": seconds}
     if shell is None:
         raise UnsupportedAction("this desktop", "shell", "it was given no shell")
-    with calling(Call(provider, call.id or "")):
+    with calling(CallContext(provider, call.id or "")):
         if isinstance(shell, DESKTOPS):
             options |= {"cwd": call.cwd, "env": dict(call.env) or None}
-            return AsyncSeat.of(shell).seat.desktop.machine.run(command, **options)
+            return AsyncModelSession.of(shell).session.desktop.machine.run(command, **options)
         session = _blocking(shell)
         if isinstance(session, Shell):
             return session.run(command, cwd=call.cwd, env=dict(call.env), **options)
@@ -118,7 +126,7 @@ def _blocking(shell: Any) -> Any:
 
 
 async def with_shell(shell: AnyShell | None, function: Callable[[AnyShell | None], _T]) -> _T:
-    """Call a function with a shell, or a seat at the desktop, in a thread.
+    """Call a function with a shell, or a session at the desktop, in a thread.
 
     Cancelling ends the command under way, at a desktop and where the shell has an `interrupt`.
     """
@@ -128,11 +136,13 @@ async def with_shell(shell: AnyShell | None, function: Callable[[AnyShell | None
     if isinstance(shell, AsyncShell):
         return await shell.work(function)
     if isinstance(shell, DESKTOPS):
-        return await AsyncSeat.of(shell).run(function)
+        return await AsyncModelSession.of(shell).run(function)
     return await in_thread(lambda: function(shell), getattr(_blocking(shell), "interrupt", None))
 
 
-async def with_seat(there: AsyncSeat, shell: AnyShell | None, function: Callable[[Seat], _T]) -> _T:
+async def with_model_session(
+    there: AsyncModelSession, shell: AnyShell | None, function: Callable[[ModelSession], _T]
+) -> _T:
     """As `there.run(function)`, of a function that uses a shell as well: cancelling ends the command of that too."""
     interrupt = None if isinstance(shell, DESKTOPS) else getattr(_blocking(shell), "interrupt", None)
     job = asyncio.ensure_future(there.run(function))

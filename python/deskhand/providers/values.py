@@ -1,7 +1,7 @@
 """What all providers' calls and answers have in common, between their payloads and a desktop. Pure.
 
-This module owns the shapes (`Call`, `Result`, and those of the shell) and the reading of payloads that may hold anything.
-What must never appear here: a provider's spelling, a desktop.
+This module owns the shapes (`ProviderCall`, `Result`, and those of the shell) and the reading of payloads that may hold
+anything. What must never appear here: a provider's spelling, a desktop.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Browse",
-    "Call",
     "EditAnswer",
     "EditCall",
     "Finish",
     "Picture",
+    "ProviderCall",
     "Result",
     "SafetyCheck",
     "ShellAnswer",
@@ -117,7 +117,7 @@ def clicked(step: object) -> tuple[str, int] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ProviderCall:
     """What a provider asks for at once.
 
     Attributes:
@@ -180,7 +180,7 @@ class Result:
         observation: What was observed after the last action, where there was one; it does not count in a comparison.
     """
 
-    call: Call
+    call: ProviderCall
     picture: Picture | None = None
     cursor: Point | None = None
     error: str | None = None

@@ -25,7 +25,7 @@ from deskhand._core.settle import Settle
 from deskhand.actions import Action
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.tasks.catalogue import find_tasks
-from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.task import Grade, Task, instance_seed
 from deskhand.errors import ActionError, BackendError, DeskhandError, DesktopLost, MissingExtra, TaskError
 from deskhand.pool.pool import Pool
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from deskhand._core.observation import Screenshot
     from deskhand.desktop.desktop import Desktop
-    from deskhand.episodes.tasks.task import Limits
+    from deskhand.episodes.tasks.task import TaskLimits
     from deskhand.pool.status import ResetBy
 
 __all__ = ["ACTS", "KEYS", "MODIFIERS", "DesktopEnv", "DesktopVectorEnv"]
@@ -77,7 +77,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         pool: Pool | None = None,
         backend: str | Callable[..., Desktop] = "local",
         size: tuple[int, int] | None = None,
-        limits: Limits | None = None,
+        limits: TaskLimits | None = None,
         reset: ResetBy = "fresh",
         render_mode: str | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -104,7 +104,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
             raise ActionError(f"render_mode is 'rgb_array' or None, not {render_mode!r}")
         self.task: Task = task if isinstance(task, Task) else _one(task)
         self.render_mode = render_mode
-        self.limits: Limits = limits or self.task.limits
+        self.limits: TaskLimits = limits or self.task.limits
         width, height = self._size = size or self.task.screen
         self.observation_space: spaces.Box[np.uint8] = spaces.Box(0, 255, (height, width, 3), np.uint8)
         self.action_space: spaces.Space[dict[str, Any]] = cast("spaces.Space[dict[str, Any]]", action_space(self._size))
@@ -115,7 +115,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         )
         self._own: Pool | None = None
         self._held = contextlib.ExitStack()
-        self._stage: Stage | None = None
+        self._context: TaskContext | None = None
         self._instruction = ""
         self._picture: Screenshot | None = None
         self._steps = 0
@@ -173,8 +173,8 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         pool = self._given or self._own
         assert pool is not None  # noqa: S101 # just made
         desktop = self._held.enter_context(pool.acquire(120.0))
-        self._stage = Stage(desktop, parameters, commands_of(desktop).home or "")
-        self.task.setup(self._stage)
+        self._context = TaskContext(desktop, parameters, commands_of(desktop).home or "")
+        self.task.setup(self._context)
         seen = desktop.perform(settle=_STILL, size=self._size, format="raw")
         self._picture = seen
         self._steps = 0
@@ -189,13 +189,13 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         Raises:
             ActionError: There was no `reset`, or the episode is over.
         """
-        if self._stage is None or self._picture is None:
+        if self._context is None or self._picture is None:
             raise ActionError("step: reset the environment first")
         info: dict[str, Any] = {"instruction": self._instruction}
         acted = done = False
         try:
             try:
-                done = self._act(self._stage.desktop, action, info)
+                done = self._act(self._context.desktop, action, info)
             except ActionError as error:
                 info["error"] = str(error)
             acted = True
@@ -209,7 +209,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
                 raise
             return self._lost(info, Cause.EVALUATOR_FAILED, f"{type(error).__name__}: {error}")
         if done or truncated:
-            self._stage = None
+            self._context = None
         return self._array(), reward, done, truncated, info
 
     def _act(self, desktop: Desktop, action: dict[str, Any] | Action, info: dict[str, Any]) -> bool:
@@ -227,8 +227,8 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         return actions is None
 
     def _graded(self, info: dict[str, Any]) -> float:
-        assert self._stage is not None  # noqa: S101 # `step` has looked
-        found = self.task.evaluate(self._stage)
+        assert self._context is not None  # noqa: S101 # `step` has looked
+        found = self.task.evaluate(self._context)
         grade = found if isinstance(found, Grade) else Grade(float(found))
         info.update(score=grade.score, success=grade.success, why=grade.reason)
         return grade.score
@@ -236,7 +236,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
     def _lost(
         self, info: dict[str, Any], cause: Cause, detail: str
     ) -> tuple[NDArray[np.uint8], SupportsFloat, bool, bool, dict[str, Any]]:
-        self._stage = None
+        self._context = None
         return self._array(), 0.0, False, True, {**info, "invalid": cause.value, "error": detail}
 
     def _array(self) -> NDArray[np.uint8]:
@@ -249,7 +249,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         return self._array() if self.render_mode == "rgb_array" and self._picture is not None else None
 
     def _give_back(self) -> None:
-        self._stage = None
+        self._context = None
         self._held.close()
 
     def close(self) -> None:
@@ -300,7 +300,7 @@ class DesktopVectorEnv(SyncVectorEnv):
         backend: str | Callable[..., Desktop] = "local",
         reset: ResetBy = "fresh",
         size: tuple[int, int] | None = None,
-        limits: Limits | None = None,
+        limits: TaskLimits | None = None,
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **options: Any,

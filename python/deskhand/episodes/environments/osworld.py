@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.settle import Settle
 from deskhand.desktop.desktop import commands_of
 from deskhand.episodes.tasks.catalogue import find_tasks
-from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.task import Grade, Task, instance_seed
 from deskhand.errors import ActionError, TaskError, shown
 from deskhand.pool.pool import Pool
 from deskhand.providers import osworld
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 from deskhand.providers.values import Finish
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class OSWorldEnv:
         self._held = contextlib.ExitStack()
         self._task: Task | None = None
         self._seed = 0
-        self._stage: Stage | None = None
-        self._seat: Seat | None = None
+        self._context: TaskContext | None = None
+        self._model_session: ModelSession | None = None
         self._gave_up = False
 
     def __enter__(self) -> Self:
@@ -146,10 +146,10 @@ class OSWorldEnv:
         instance = instance_seed(0, task.name, "", self._seed)
         parameters = task.parameters(random.Random(instance))  # noqa: S311 # to be repeated
         desktop = self._held.enter_context(self._pool(task).acquire(120.0))
-        self._stage = Stage(desktop, parameters, commands_of(desktop).home or "")
-        task.setup(self._stage)
+        self._context = TaskContext(desktop, parameters, commands_of(desktop).home or "")
+        task.setup(self._context)
         desktop.perform(settle=_STILL, format="raw")
-        self._seat = Seat(desktop, size=self._size, provider="osworld")
+        self._model_session = ModelSession(desktop, size=self._size, provider="osworld")
         self.instruction = task.instruction(parameters)
         self.action_history.clear()
         self._gave_up = False
@@ -171,16 +171,16 @@ class OSWorldEnv:
             DesktopLost: There is no desktop any more.
         """
         del pause
-        seat, _ = self._begun("step")
+        model_session, _ = self._begun("step")
         self.action_history.append(action)
         try:
-            call = osworld.decode(action, seat.viewport, pointer=seat.desktop.pointer)
+            call = osworld.decode(action, model_session.viewport, pointer=model_session.desktop.pointer)
         except ActionError as error:
-            return osworld.encode(seat.unreadable(error), instruction=self.instruction), 0.0, False, {}
+            return osworld.encode(model_session.unreadable(error), instruction=self.instruction), 0.0, False, {}
         ends = [step.status for step in call.steps if isinstance(step, Finish)]
         self._gave_up = "failed" in ends
         info = {"fail" if self._gave_up else "done": True} if ends else {}
-        seen = osworld.encode(seat.carry_out(call), instruction=self.instruction)
+        seen = osworld.encode(model_session.carry_out(call), instruction=self.instruction)
         return seen, 0.0, bool(ends), info
 
     def evaluate(self) -> float:
@@ -189,11 +189,11 @@ class OSWorldEnv:
         Raises:
             ActionError: There was no `reset`.
         """
-        _, stage = self._begun("evaluate")
+        _, context = self._begun("evaluate")
         assert self._task is not None  # noqa: S101 # it has begun
         if self._gave_up:
             return 0.0
-        found = self._task.evaluate(stage)
+        found = self._task.evaluate(context)
         return found.score if isinstance(found, Grade) else float(found)
 
     def render(self, mode: str = "rgb_array") -> bytes:
@@ -205,18 +205,18 @@ class OSWorldEnv:
 
     def _get_obs(self) -> dict[str, Any]:
         # Runners call it by this name.
-        seat, _ = self._begun("_get_obs")
+        model_session, _ = self._begun("_get_obs")
         return {
-            "screenshot": seat.look().data,
+            "screenshot": model_session.look().data,
             "accessibility_tree": None,
             "terminal": None,
             "instruction": self.instruction,
         }
 
-    def _begun(self, what: str) -> tuple[Seat, Stage]:
-        if self._seat is None or self._stage is None:
+    def _begun(self, what: str) -> tuple[ModelSession, TaskContext]:
+        if self._model_session is None or self._context is None:
             raise ActionError(f"{what}: reset the environment first")
-        return self._seat, self._stage
+        return self._model_session, self._context
 
     def _pool(self, task: Task) -> Pool:
         if self._given is not None:
@@ -227,7 +227,7 @@ class OSWorldEnv:
         return self._own[1]
 
     def _leave(self) -> None:
-        self._seat = self._stage = None
+        self._model_session = self._context = None
         self._held.close()
 
     def _end_pool(self) -> None:

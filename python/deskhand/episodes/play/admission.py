@@ -16,7 +16,7 @@ from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.outcome import Cause
 from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.play.budget import Unrecorded
-from deskhand.episodes.play.pools import Fleet
+from deskhand.episodes.play.pools import DesktopPools
 from deskhand.episodes.play.supervision import Stop
 from deskhand.episodes.record.frame_diff import difference, extent
 from deskhand.errors import EpisodeError
@@ -156,11 +156,11 @@ def admit(
     """
     tried: list[Instance] = []
     stop, lock = Stop(), threading.Lock()
-    with Fleet(tasks, backend=backend, desktops=desktops, image=image) as fleet:
-        _need_programs(fleet)
+    with DesktopPools(tasks, backend=backend, desktops=desktops, image=image) as pools:
+        _need_programs(pools)
 
         def one(task: Task, seed: int) -> None:
-            found = _try(task, seed, fleet.places(task), run_seed, stop)
+            found = _try(task, seed, pools.places(task), run_seed, stop)
             if stop.reason is not None:
                 return
             with lock:
@@ -198,8 +198,8 @@ def _why(result: Mapping[str, Any]) -> str:
     return ": ".join(str(part) for part in parts if part) or "no reason is given"
 
 
-def _need_programs(fleet: Fleet) -> None:
-    missing = fleet.missing()
+def _need_programs(pools: DesktopPools) -> None:
+    missing = pools.missing()
     if missing:
         by_task = "; ".join(f"{task} needs {', '.join(programs)}" for task, programs in missing.items())
         raise EpisodeError(f"programs are missing: {by_task}; install them, or check these tasks with --backend docker")

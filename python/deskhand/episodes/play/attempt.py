@@ -22,11 +22,11 @@ from deskhand._core.settle import Settle
 from deskhand.desktop.desktop import bare, commands_of, core_of, hand_over, latest
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.agents import find_agent
-from deskhand.episodes.play.budget import Gate, Unrecorded
+from deskhand.episodes.play.budget import StepBudget, Unrecorded
 from deskhand.episodes.play.episode import Episode
 from deskhand.episodes.play.failures import blame, described, unwritten
-from deskhand.episodes.play.supervision import Stop, Work
-from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.play.supervision import Stop, SupervisedThread
+from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.task import Grade, instance_seed
 from deskhand.errors import BackendError, DeskhandError, DeskhandTimeout, DesktopLost, EpisodeError, shown
 from deskhand.machine.program import Program
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.ledger.ledger import Key
     from deskhand.episodes.play.budget import Record
     from deskhand.episodes.play.episode import Agent
-    from deskhand.episodes.tasks.task import Limits, Task
+    from deskhand.episodes.tasks.task import Task, TaskLimits
 
 __all__ = ["Places", "attempt"]
 
@@ -104,7 +104,7 @@ def attempt(
     run_seed: int = 0,
     worker: str = "",
     failures: Mapping[str, int] | None = None,
-    limits: Limits | None = None,
+    limits: TaskLimits | None = None,
     stop: Stop | None = None,
     clock: Callable[[], float] = time.monotonic,
     wall: Callable[[], float] = time.time,
@@ -148,7 +148,7 @@ class _Attempt:
         key: Key,
         agent: Agent | str,
         record: Record,
-        limits: Limits,
+        limits: TaskLimits,
         stop: Stop,
         clock: Callable[[], float],
     ) -> None:
@@ -169,8 +169,8 @@ class _Attempt:
         self.answer: str | None = None
         self.frames = {"first": "", "final": ""}
         self.times = dict.fromkeys(("reset", "setup", "agent", "evaluate", "total"), 0.0)
-        self.work: Work | None = None
-        self.gate = Gate(limits, record, over=self._wake, clock=clock)
+        self.thread: SupervisedThread | None = None
+        self.budget = StepBudget(limits, record, over=self._wake, clock=clock)
         self.programs: list[Program] = []
 
     # --- the order of things ---
@@ -215,7 +215,7 @@ class _Attempt:
             with self._timed("agent"):
                 desktop = self._let_act(latest(desktop))
             # What the record took is not the agent's time.
-            self.times["agent"] -= self.gate.seconds["record"]
+            self.times["agent"] -= self.budget.seconds["record"]
             if self.answer is not None:
                 self.record.event("answer", text=self.answer)
             with self._timed("evaluate"):
@@ -251,7 +251,7 @@ class _Attempt:
     def _set_up(self, desktop: Desktop) -> None:
         desktop = bare(desktop)
         noticed = desktop.also(_Started(self.programs))
-        self.task.setup(Stage(noticed, self.parameters, commands_of(desktop).home or ""))
+        self.task.setup(TaskContext(noticed, self.parameters, commands_of(desktop).home or ""))
         seen = desktop.perform(settle=_STILL, format="raw")
         if not seen.settled:
             raise BackendError(f"the screen does not come to rest: {seen.reason}")
@@ -261,10 +261,10 @@ class _Attempt:
 
     def _let_act(self, desktop: Desktop) -> Desktop:
         """The agent's part. Returns another object for the desktop: with the agent's nobody can do anything any more."""
-        gate = self.gate
+        budget = self.budget
         # It passes on to the recorder what it lets through.
-        acting = desktop.also(gate)
-        stage = Stage(acting, self.parameters, commands_of(desktop).home or "")
+        acting = desktop.also(budget)
+        context = TaskContext(acting, self.parameters, commands_of(desktop).home or "")
         seed = hashlib.sha256(f"{self.instance}|agent|{self.key.repeat}".encode()).digest()
         episode = Episode(
             self.instruction,
@@ -272,48 +272,48 @@ class _Attempt:
             seed=int.from_bytes(seed[:8], "big"),
             limits=self.limits,
             key=self.key,
-            gate=gate,
-            oracle=lambda: self.task.oracle(stage),
+            budget=budget,
+            oracle=lambda: self.task.oracle(context),
             clock=self.clock,
         )
         self.record.attach(desktop)
         try:
-            work = self.work = Work(lambda: self._agent()(episode), "deskhand-agent", self.stop)
-            abandoned = self._await_end(work, desktop)
+            thread = self.thread = SupervisedThread(lambda: self._agent()(episode), "deskhand-agent", self.stop)
+            abandoned = self._await_end(thread, desktop)
         finally:
             self.record.detach()
         latest = _handed_over(desktop)
-        gate.seal()
-        self._judge(work, abandoned=abandoned, closed=latest.closed)
+        budget.seal()
+        self._judge(thread, abandoned=abandoned, closed=latest.closed)
         return latest
 
     def _agent(self) -> Agent:
         return find_agent(self.agent) if isinstance(self.agent, str) else self.agent
 
-    def _await_end(self, work: Work, desktop: Desktop) -> bool:
+    def _await_end(self, thread: SupervisedThread, desktop: Desktop) -> bool:
         """Wait for the agent, or end its part. Returns whether it had to be left alone."""
         deadline = self.clock() + self.limits.seconds
-        while not work.wait(deadline - self.clock()):
+        while not thread.wait(deadline - self.clock()):
             if self.stop.reason is not None:
-                self.gate.close(Cause.CANCELLED, self.stop.reason)
+                self.budget.close(Cause.CANCELLED, self.stop.reason)
             elif self.clock() >= deadline:
-                self.gate.close(Cause.AGENT_BUDGET, f"all {self.limits.seconds:g} s were used up")
-            if self.gate.ended is not None:
-                return not work.end(_GRACE, desktop.interrupt)
+                self.budget.close(Cause.AGENT_BUDGET, f"all {self.limits.seconds:g} s were used up")
+            if self.budget.ended is not None:
+                return not thread.end(_GRACE, desktop.interrupt)
         return False
 
-    def _judge(self, work: Work, *, abandoned: bool, closed: bool) -> None:
+    def _judge(self, thread: SupervisedThread, *, abandoned: bool, closed: bool) -> None:
         """What the agent's part came to. An invalid one is not evaluated."""
-        error, ended = work.error, self.gate.ended
+        error, ended = thread.error, self.budget.ended
         if ended is not None:
             self._conclude(*ended)
         elif error is not None:
             self._conclude(blame(error), described(error))
             self.trace = _trace(error)
-        elif work.value is None or isinstance(work.value, str):
-            self.answer = None if work.value is None else work.value[:_ANSWER]
+        elif thread.value is None or isinstance(thread.value, str):
+            self.answer = None if thread.value is None else thread.value[:_ANSWER]
         else:
-            self._conclude(Cause.AGENT_ERROR, f"it returned {shown(work.value)}, and no text")
+            self._conclude(Cause.AGENT_ERROR, f"it returned {shown(thread.value)}, and no text")
         if abandoned:
             self.details.append("the agent did not stop: its thread was left alone, without its desktop")
         if closed:
@@ -326,8 +326,8 @@ class _Attempt:
         desktop = bare(desktop)
         desktop.perform(settle=_LAST, format="raw")
         self._keep(desktop, "final")
-        stage = Stage(desktop, self.parameters, commands_of(desktop).home or "", self.answer)
-        first, second = (_graded(self.task.evaluate(stage)) for _ in range(2))
+        context = TaskContext(desktop, self.parameters, commands_of(desktop).home or "", self.answer)
+        first, second = (_graded(self.task.evaluate(context)) for _ in range(2))
         if (first.score, _canonical(first.state)) != (second.score, _canonical(second.state)):
             raise ValueError(
                 f"two evaluations of one state differ: {first.score:g} ({first.reason}) and then "
@@ -336,7 +336,7 @@ class _Attempt:
         self.grade = first
 
     def _look_for_crashes(self, desktop: Desktop) -> None:
-        for program in (*self.programs, *self.gate.programs):
+        for program in (*self.programs, *self.budget.programs):
             with contextlib.suppress(DeskhandError):
                 status = core_of(desktop).exit_status(program.pid) or 0
                 number = -status if status < 0 else status - _SIGNALLED
@@ -360,16 +360,16 @@ class _Attempt:
         self, what: str, function: Callable[[], None], seconds: float, failed: Cause, desktop: Desktop | None = None
     ) -> None:
         """Run code of the task's, for so long at most."""
-        work = Work(function, f"deskhand-{what.rpartition(' ')[2]}", self.stop)
+        thread = SupervisedThread(function, f"deskhand-{what.rpartition(' ')[2]}", self.stop)
         deadline = self.clock() + seconds
-        while not work.wait(deadline - self.clock()):
+        while not thread.wait(deadline - self.clock()):
             if self.stop.reason is not None or self.clock() >= deadline:
-                ended = work.end(_GRACE, desktop.interrupt if desktop is not None else lambda: None)
+                ended = thread.end(_GRACE, desktop.interrupt if desktop is not None else lambda: None)
                 if self.stop.reason is not None:
                     raise _Over(Cause.CANCELLED, self.stop.reason)
                 left = "" if ended else "; its thread does not stop and was left alone"
                 raise _Over(failed, f"{what} took more than {seconds:g} s{left}")
-        error = work.error
+        error = thread.error
         if error is None:
             return
         if isinstance(error, _Over):
@@ -389,8 +389,8 @@ class _Attempt:
             self.times[phase] += self.clock() - begun
 
     def _wake(self) -> None:
-        if self.work is not None:
-            self.work.wake()
+        if self.thread is not None:
+            self.thread.wake()
 
     def _conclude(self, cause: Cause, detail: str) -> None:
         """The first cause counts, unless a later one makes the episode invalid."""
@@ -405,9 +405,9 @@ class _Attempt:
     def result(self, known: Mapping[str, Any], failures: Mapping[str, int]) -> dict[str, Any]:
         valid = self.cause is None or RULES[self.cause].graded
         grade = self.grade if valid and self.grade is not None else None
-        gate, times = self.gate, self.times
+        budget, times = self.budget, self.times
         parts = times["reset"] + times["setup"] + times["agent"] + times["evaluate"]
-        spent = {name: gate.seconds[name] for name in ("input", "settle", "observe")}
+        spent = {name: budget.seconds[name] for name in ("input", "settle", "observe")}
         overhead = max(0.0, times["total"] - parts)
         return {
             "version": VERSION,
@@ -428,12 +428,12 @@ class _Attempt:
             "reason": "" if grade is None else grade.reason,
             "state": {} if grade is None else dict(grade.state),
             "answer": self.answer,
-            "steps": gate.steps,
-            "actions": gate.actions,
-            "looks": gate.looks,
+            "steps": budget.steps,
+            "actions": budget.actions,
+            "looks": budget.looks,
             "times": {name: round(value, 6) for name, value in {**times, **spent, "overhead": overhead}.items()},
-            "tokens": dict(gate.tokens),
-            "cost": gate.cost,
+            "tokens": dict(budget.tokens),
+            "cost": budget.cost,
             "started": known["started"],
             "ended": known["ended"],
             "first_frame": self.frames["first"],

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.operations import Operation
-    from deskhand.episodes.tasks.task import Limits
+    from deskhand.episodes.tasks.task import TaskLimits
 
-__all__ = ["Gate", "Record", "Unrecorded"]
+__all__ = ["Record", "StepBudget", "Unrecorded"]
 
 _ONLY_LOOKS = (CursorPosition, TakeScreenshot, Zoom)
 # Nobody looks so often who means to act, and every look is a line of the record.
@@ -119,7 +119,7 @@ class Unrecorded:
         """Nothing."""
 
 
-class Gate:
+class StepBudget:
     """Counts what the agent does on its desktop, and raises `Ended` where there is to be no more. An `Interceptor`.
 
     Of the operations those count that are named in `COUNTED`; the others pass, as long as the agent's part has not ended.
@@ -137,7 +137,7 @@ class Gate:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: TaskLimits,
         record: Record,
         *,
         over: Callable[[], None] = lambda: None,

@@ -11,8 +11,8 @@ from deskhand.errors import ActionError, shown
 if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.episodes.ledger.ledger import Key
-    from deskhand.episodes.play.budget import Gate
-    from deskhand.episodes.tasks.task import Limits
+    from deskhand.episodes.play.budget import StepBudget
+    from deskhand.episodes.tasks.task import TaskLimits
 
 __all__ = ["Agent", "Episode"]
 
@@ -33,9 +33,9 @@ class Episode:
         desktop: Desktop,
         *,
         seed: int,
-        limits: Limits,
+        limits: TaskLimits,
         key: Key,
-        gate: Gate,
+        budget: StepBudget,
         oracle: Callable[[], str | None],
         clock: Callable[[], float],
     ) -> None:
@@ -45,14 +45,14 @@ class Episode:
         self.seed = seed
         self.limits = limits
         self._key = key
-        self._gate = gate
+        self._budget = budget
         self._oracle = oracle
         self._clock = clock
         self._begun = clock()
 
     def note(self, text: str) -> None:
         """Say something for the record, such as the model's thoughts: 64 KiB at a time, 1 MiB in all."""
-        self._gate.note(text)
+        self._budget.note(text)
 
     def spend(self, *, input: int = 0, output: int = 0, cost: float = 0.0) -> None:
         """Tell what a request to a model used.
@@ -69,12 +69,12 @@ class Episode:
             whole = isinstance(value, int) and not isinstance(value, bool)
             if not (whole or (name == "cost" and isinstance(value, float) and math.isfinite(value))) or value < 0:
                 raise ActionError(f"spend: {name} must be a number of 0 or more, not {shown(value)}")
-        self._gate.spend(input, output, float(cost))
+        self._budget.spend(input, output, float(cost))
 
     @property
     def steps_left(self) -> int:
         """How many more calls may act."""
-        return max(0, self.limits.steps - self._gate.steps)
+        return max(0, self.limits.steps - self._budget.steps)
 
     @property
     def seconds_left(self) -> float:

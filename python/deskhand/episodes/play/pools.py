@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.task import Task
 
-__all__ = ["BACKENDS", "Fleet"]
+__all__ = ["BACKENDS", "DesktopPools"]
 
 BACKENDS = ("local", "docker")
 # The same on every machine, whatever its user has set.
@@ -31,7 +31,7 @@ _CHECK_LIMIT = 120.0
 _LONGEST = 300
 
 
-class Fleet:
+class DesktopPools:
     """Pools by what tasks ask for: the size of the screen, and for containers the image, the network and the resources.
 
     Leaving a `with` block ends all desktops.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Ended", "Stop", "Work"]
+__all__ = ["Ended", "Stop", "SupervisedThread"]
 
 _ASK_AGAIN = 0.1
 
@@ -61,7 +61,7 @@ class Stop:
             self._told.remove(tell)
 
 
-class Work:
+class SupervisedThread:
     """A function, or a coroutine function, that runs in a thread of its own from the moment this is made.
 
     Attributes:

@@ -21,7 +21,7 @@ from deskhand._native import __version__
 from deskhand.episodes.ledger import ledger_name, open_ledger
 from deskhand.episodes.ledger.ledger import EVERYTHING, Key
 from deskhand.episodes.play.agents import find_agent, is_code
-from deskhand.episodes.play.pools import Fleet
+from deskhand.episodes.play.pools import DesktopPools
 from deskhand.episodes.record.reader import LONGEST_PART, read_part
 from deskhand.episodes.run.engines import ENGINES
 from deskhand.episodes.run.host import describe
@@ -361,8 +361,8 @@ def _check(settings: Mapping[str, Any], tasks: Sequence[Task], shard: tuple[int,
 
 
 def _check_programs(tasks: Sequence[Task], plan: Plan) -> None:
-    with Fleet(tasks, backend=plan.backend, desktops=1, image=plan.image) as fleet:
-        missing = fleet.missing()
+    with DesktopPools(tasks, backend=plan.backend, desktops=1, image=plan.image) as pools:
+        missing = pools.missing()
     if missing:
         by_task = "; ".join(f"{task} needs {', '.join(programs)}" for task, programs in missing.items())
         where = "on this machine" if plan.backend == "local" else "in its image"

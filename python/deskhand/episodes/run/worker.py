@@ -19,7 +19,7 @@ from deskhand.episodes.ledger.ledger import State
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.agents import find_agent
 from deskhand.episodes.play.attempt import attempt
-from deskhand.episodes.play.pools import Fleet
+from deskhand.episodes.play.pools import DesktopPools
 from deskhand.episodes.play.supervision import Stop
 from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.recorder import Recorder
@@ -70,7 +70,7 @@ class Worker:
         stop: Stop | None = None,
         tell: Tell = lambda _: None,
         ledger: Ledger | None = None,
-        fleet: _HasPlaces | None = None,
+        pools: _HasPlaces | None = None,
         record: Callable[[Path], Record] | None = None,
     ) -> None:
         """Load what is needed; no desktop is started yet.
@@ -81,7 +81,7 @@ class Worker:
             stop: Ends it: what is under way is given back.
             tell: Hears of every episode.
             ledger: Instead of the plan's, which is opened here.
-            fleet: Instead of the plan's desktops.
+            pools: Instead of the plan's desktops.
             record: Makes the record of an attempt, instead of files below the plan's directory.
 
         Raises:
@@ -99,7 +99,7 @@ class Worker:
             record = partial(Recorder, frames=self._frames)
         self._record = record
         self._ledger = ledger or open_ledger(plan.ledger)
-        self._fleet: _HasPlaces = fleet or Fleet(
+        self._pools: _HasPlaces = pools or DesktopPools(
             list(self._tasks.values()), backend=plan.backend, desktops=plan.desktops, image=plan.image
         )
         self._running: dict[tuple[Key, int], tuple[Lease, Stop]] = {}
@@ -117,7 +117,7 @@ class Worker:
             all_of_it.callback(self._ledger.close)
             if self._frames is not None:
                 all_of_it.callback(self._frames.close)
-            all_of_it.callback(self._fleet.close)
+            all_of_it.callback(self._pools.close)
 
     async def run(self) -> None:
         """Play until all episodes of the shard are done, whoever does them, or until it is stopped.
@@ -211,7 +211,7 @@ class Worker:
     def _try(self, lease: Lease, stop: Stop) -> dict[str, Any]:
         """In a thread."""
         task = self._tasks[lease.key.task]
-        places = self._fleet.places(task)
+        places = self._pools.places(task)
         if lease.failures.get(Cause.DESKTOP_LOST, 0) >= _MOST_LOSSES:
             places = _Nowhere(
                 f"it was lost {_MOST_LOSSES} times, with its desktop or its worker, and is not tried again"

@@ -1,4 +1,4 @@
-"""Chromium on a stage, and what its pages hold, asked from outside through the browser's own protocol.
+"""Chromium on a desktop, and what its pages hold, asked from outside through the browser's own protocol.
 
 This module owns how the browser is started for an episode, and how a page is asked. What must never appear here: a change of a
 page (an oracle clicks and types as everybody does), a task.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["ADDRESS", "PROFILE", "Page", "Tab", "received", "start_browser"]
 
@@ -33,7 +33,7 @@ ADDRESS = "http://localhost/"
 """Where the pages of an episode are; every other address leads there too, and finds nothing."""
 
 PROFILE = ".browser"
-"""The browser's profile, below the stage's home."""
+"""The browser's profile, below the home directory."""
 
 _SITE = ".site"
 
@@ -89,7 +89,7 @@ class Tab:
 
 
 def start_browser(
-    stage: Stage,
+    context: TaskContext,
     pages: Mapping[str, str],
     first: str = "",
     *,
@@ -100,7 +100,7 @@ def start_browser(
     """Start Chromium, and return when the page is loaded, its window is up and the screen is still.
 
     Args:
-        stage: Where. Its downloads go to `Downloads` below the home directory, without a question.
+        context: Where. Its downloads go to `Downloads` below the home directory, without a question.
         pages: Their names and what is in them; the empty name is the first page's. What a page posts to `received/NAME` is
             kept, see `received`.
         first: The name of the page that is shown, or an address.
@@ -112,9 +112,9 @@ def start_browser(
         LaunchFailed: It showed no window.
         DeskhandTimeout: The page was not loaded in a minute.
     """
-    downloads = {"default_directory": stage.path("Downloads"), "prompt_for_download": False}
+    downloads = {"default_directory": context.path("Downloads"), "prompt_for_download": False}
     chosen = {**_PREFERENCES, "download": downloads, **(preferences or {})}
-    stage.write_all(
+    context.write_all(
         {
             **{f"{_SITE}/pages/{name or _FIRST}": text for name, text in pages.items()},
             f"{_SITE}/serve.pl": (_INSIDE / "serve.pl").read_bytes(),
@@ -122,23 +122,28 @@ def start_browser(
         }
     )
     # Root's programs are not sandboxed by Chromium, and without saying so it does not start; the pages are ours.
-    unconfined = not stage.desktop.has_machine and stage.run("id -u").stdout.strip() == "0"
-    command = ["chromium", f"--user-data-dir={stage.path(PROFILE)}", *_FLAGS, *(["--no-sandbox"] if unconfined else [])]
+    unconfined = not context.desktop.has_machine and context.run("id -u").stdout.strip() == "0"
+    command = [
+        "chromium",
+        f"--user-data-dir={context.path(PROFILE)}",
+        *_FLAGS,
+        *(["--no-sandbox"] if unconfined else []),
+    ]
     command += [f"--window-position={position[0]},{position[1]}", f"--window-size={size[0]},{size[1]}"]
     command += [first if ":" in first else ADDRESS + first]
     # The server is the browser's elder brother: it tells its port, and ends with the desktop.
     script = f"exec 3< <(exec perl {_SITE}/serve.pl {_SITE}); read -r port <&3; "
     script += 'exec "$@" --host-resolver-rules="MAP * 127.0.0.1:$port"'
-    stage.desktop.start(["bash", "-c", script, "browser", *command], cwd=stage.home, timeout=_LOADED)
-    with Page(stage) as page:
+    context.desktop.start(["bash", "-c", script, "browser", *command], cwd=context.home, timeout=_LOADED)
+    with Page(context) as page:
         page.until("document.readyState === 'complete' && document.fonts.status === 'loaded'", timeout=_LOADED)
-    stage.desktop.perform(settle=_STILL)
+    context.desktop.perform(settle=_STILL)
 
 
-def received(stage: Stage, name: str) -> Any:
+def received(context: TaskContext, name: str) -> Any:
     """What a page has posted to `received/NAME` last, as JSON; None when it has not, or that was none."""
     try:
-        return json.loads(stage.text(f"{_SITE}/received/{name}") or "null")
+        return json.loads(context.text(f"{_SITE}/received/{name}") or "null")
     except json.JSONDecodeError:
         return None
 
@@ -149,16 +154,16 @@ class Page:
     It is found anew at each question: after a navigation it is the next page's answer that comes.
     """
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, context: TaskContext) -> None:
         """Nothing is asked yet.
 
         Args:
-            stage: Where the browser was started by `start_browser`.
+            context: Where the browser was started by `start_browser`.
         """
-        self._stage = stage
+        self._context = context
         # One shell for all questions: starting one costs more than ten of them.
         # What is asked of the browser from outside is nothing that is done to the desktop.
-        self._shell = commands_of(bare(stage.desktop)).open_shell(timeout=2 * _ANSWER_LIMIT, limit=_LARGEST_ANSWER)
+        self._shell = commands_of(bare(context.desktop)).open_shell(timeout=2 * _ANSWER_LIMIT, limit=_LARGEST_ANSWER)
 
     def __enter__(self) -> Self:
         return self
@@ -276,7 +281,7 @@ class Page:
     def _shown(self) -> Tab:
         tabs = self.tabs()
         if not tabs:
-            raise BackendError("the browser shows no page: it was closed, or was not started for this stage")
+            raise BackendError("the browser shows no page: it was closed, or was not started for this task")
         if len(tabs) == 1:
             return tabs[0]
         for tab in tabs:
@@ -286,7 +291,7 @@ class Page:
 
     def _ask(self, *words: str) -> str | None:
         """What the browser answers; None when there is none."""
-        file = self._stage.path(f"{PROFILE}/DevToolsActivePort")
+        file = self._context.path(f"{PROFILE}/DevToolsActivePort")
         program = (_INSIDE / "ask.pl").read_text()
         said = self._shell.run(shlex.join(["perl", "-e", program, str(_ANSWER_LIMIT), file, *words]))
         if said.exit_code == _ABSENT:

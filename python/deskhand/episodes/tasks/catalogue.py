@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.arguments import expect_texts
 from deskhand.episodes.tasks import suite
 from deskhand.episodes.tasks.folders import TASK_FILE, FolderTask, is_task_folder, load_folder, own_error
-from deskhand.episodes.tasks.task import Limits, Resources, Task, instance_seed
+from deskhand.episodes.tasks.task import Resources, Task, TaskLimits, instance_seed
 from deskhand.errors import TaskError, shown
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def _texts(value: object) -> bool:
 
 
 def _is_limits(value: object) -> bool:
-    return isinstance(value, Limits) and isinstance(value.steps, int) and _positive(value.steps, value.seconds)
+    return isinstance(value, TaskLimits) and isinstance(value.steps, int) and _positive(value.steps, value.seconds)
 
 
 def _is_resources(value: object) -> bool:
@@ -351,7 +351,7 @@ def _is_within(mask: object, screen: tuple[int, int]) -> bool:
 _RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("level", lambda value: value in _LEVELS and not isinstance(value, bool), "1, 2 or 3"),
     ("tags", _texts, 'a tuple of words, such as ("text",)'),
-    ("limits", _is_limits, "Limits with steps and seconds above 0"),
+    ("limits", _is_limits, "TaskLimits with steps and seconds above 0"),
     ("resources", _is_resources, "Resources above 0, of which none is more than the most that may be used"),
     ("network", lambda value: value == "none" or (_texts(value) and value), '"none", or a tuple of hosts'),
     ("image", lambda value: isinstance(value, str) and bool(value), "the name of a container image"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.machine.interface import CommandResult
 
-__all__ = ["Stage"]
+__all__ = ["TaskContext"]
 
 _LIMIT = 60.0
 _MOST_LISTED = 16 << 20
@@ -30,7 +30,7 @@ _NOT_THERE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class TaskContext:
     """Where an episode plays.
 
     Attributes:

@@ -2,14 +2,14 @@
 
     name = "rename-report"                     from deskhand.episodes.tasks.task import Grade
     level = 1
-    tags = ["files"]                           def setup(stage):
-    instruction = "Rename {old} to {new}."         stage.write(stage.parameters["old"], "text")
-    programs = ["pcmanfm"]                         stage.desktop.start("pcmanfm")
+    tags = ["files"]                           def setup(context):
+    instruction = "Rename {old} to {new}."         context.write(context.parameters["old"], "text")
+    programs = ["pcmanfm"]                         context.desktop.start("pcmanfm")
 
-    [parameters]                               def evaluate(stage):
-    old = "draft.txt"                              return stage.read(stage.parameters["new"]) == b"text"
+    [parameters]                               def evaluate(context):
+    old = "draft.txt"                              return context.read(context.parameters["new"]) == b"text"
     new = ["final.txt", "sent.txt"]
-    copies = { from = 2, to = 5 }              def oracle(stage): ...
+    copies = { from = 2, to = 5 }              def oracle(context): ...
 
 This module owns the form of that file. Of a parameter, a list means one of it, and a table with `from` and `to` an integer
 between them, both included; everything else is what it is. The other parts are `Task`'s, by their names: `image`,
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deskhand._core.arguments import expect_path
-from deskhand.episodes.tasks.task import Grade, Limits, Resources, Task
+from deskhand.episodes.tasks.task import Grade, Resources, Task, TaskLimits
 from deskhand.errors import DeskhandError, TaskError, shown
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["CODE_FILE", "TASK_FILE", "FolderTask", "is_task_folder", "load_folder", "own_error"]
 
@@ -89,20 +89,20 @@ class FolderTask(Task):
             hint = "write a brace that is meant as such twice: {{ }}"
             raise self._wrong(f"instruction: {shown(self.template)} cannot be filled in ({error})", hint) from error
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """As the code has it."""
-        self._call("setup", self.code.setup, stage)
+        self._call("setup", self.code.setup, context)
 
-    def evaluate(self, stage: Stage) -> Grade | bool | float:
+    def evaluate(self, context: TaskContext) -> Grade | bool | float:
         """As the code has it."""
-        found = self._call("evaluate", self.code.evaluate, stage)
+        found = self._call("evaluate", self.code.evaluate, context)
         if not isinstance(found, (Grade, bool, int, float)):
             raise self._wrong(f"evaluate() gives {shown(found)}", "return a Grade, a bool or a score from 0 to 1")
         return found
 
-    def oracle(self, stage: Stage) -> str | None:
+    def oracle(self, context: TaskContext) -> str | None:
         """As the code has it."""
-        answer = self._call("oracle", self.code.oracle, stage)
+        answer = self._call("oracle", self.code.oracle, context)
         if answer is not None and not isinstance(answer, str):
             raise self._wrong(f"oracle() gives {shown(answer)}", "return the answer in words, or nothing")
         return answer
@@ -178,7 +178,7 @@ def _load(folder: Path, _stamps: tuple[tuple[int, int], ...]) -> type[FolderTask
             attributes[key] = tuple(described[key]) if isinstance(described[key], list) else described[key]
     if "masks" in described:
         attributes["masks"] = _tuples(described["masks"])
-    for key, kind in (("limits", Limits), ("resources", Resources)):
+    for key, kind in (("limits", TaskLimits), ("resources", Resources)):
         if key in described:
             attributes[key] = _filled(kind, key, described[key], wrong)
     attributes["code"] = _code(task, folder)
@@ -250,7 +250,7 @@ def _identifier(text: str) -> str:
 def _code(task: str, folder: Path) -> ModuleType:
     path = folder / CODE_FILE
     if not path.is_file():
-        wanted = ", ".join(f"{name}(stage)" for name in _FUNCTIONS)
+        wanted = ", ".join(f"{name}(context)" for name in _FUNCTIONS)
         raise TaskError(task, f"it has no {CODE_FILE}", f"write {path} with {wanted}")
     # By its path: the code of two folders of the same name must not be taken for one another.
     spec = importlib.util.spec_from_file_location(f"deskhand_task_{_identifier(str(folder))}", path)
@@ -266,6 +266,6 @@ def _code(task: str, folder: Path) -> ModuleType:
         raise own_error(task, CODE_FILE, error, folder) from error
     missing = [name for name in _FUNCTIONS if not callable(getattr(module, name, None))]
     if missing:
-        parts = ", ".join(f"{name}(stage)" for name in missing)
-        raise TaskError(task, f"{CODE_FILE} lacks {parts}", f"write def {missing[0]}(stage): in {path}")
+        parts = ", ".join(f"{name}(context)" for name in missing)
+        raise TaskError(task, f"{CODE_FILE} lacks {parts}", f"write def {missing[0]}(context): in {path}")
     return module

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["Grade", "Level", "Limits", "Resources", "Task", "instance_seed"]
+__all__ = ["Grade", "Level", "Resources", "Task", "TaskLimits", "instance_seed"]
 
 Level: TypeAlias = Literal[1, 2, 3]
 """1 (one application, a few steps), 2, 3 (several applications, or many steps)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TaskLimits:
     """When an agent has had enough. They are part of the task: other limits are another task.
 
     Attributes:
@@ -92,7 +92,7 @@ class Task(ABC):
     name: ClassVar[str]
     level: ClassVar[Level] = 1
     tags: ClassVar[tuple[str, ...]] = ()
-    limits: ClassVar[Limits] = Limits()
+    limits: ClassVar[TaskLimits] = TaskLimits()
     resources: ClassVar[Resources] = Resources()
     network: ClassVar[Literal["none"] | tuple[str, ...]] = "none"
     image: ClassVar[str] = "deskhand/desktop"
@@ -110,15 +110,15 @@ class Task(ABC):
         """What the agent is told."""
 
     @abstractmethod
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """Make the desktop what the agent is to find. It returns when the first frame is still."""
 
     @abstractmethod
-    def evaluate(self, stage: Stage) -> Grade | bool | float:
+    def evaluate(self, context: TaskContext) -> Grade | bool | float:
         """Look from outside at what the agent left. It changes nothing: a second look finds the same."""
 
     @abstractmethod
-    def oracle(self, stage: Stage) -> str | None:
+    def oracle(self, context: TaskContext) -> str | None:
         """Do it, by the desktop's own actions as an agent would; returns the answer, for tasks that ask for one."""
 
 

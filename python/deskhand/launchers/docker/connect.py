@@ -16,7 +16,7 @@ from deskhand.desktop.desktop import Desktop
 from deskhand.desktop.health import unstarted
 from deskhand.errors import AuthFailed, ConnectFailed, DesktopLost, LaunchFailed
 from deskhand.launchers.docker.container import Container
-from deskhand.launchers.docker.display_slot import OWN, Berth
+from deskhand.launchers.docker.display_slot import OWN, DisplaySlot
 from deskhand.launchers.docker.engine import connect_engine
 from deskhand.launchers.docker.leftovers import SOCKETS
 from deskhand.launchers.docker.over_vnc import VNC_WANTED, open_remote, serves_vnc
@@ -84,9 +84,9 @@ def _connect(engine: Engine, name: str, timeout: float, *, view_only: bool, meth
         raise ConnectFailed(target, f"there is no such container{where}", "see `docker ps`, or launch one") from error
     managed = f"{NO_MANAGER}=none" not in (found["Config"]["Env"] or [])
     with contextlib.ExitStack() as private:
-        berth = _berth(found, private) if engine.is_local else Berth(None)
+        slot = _slot(found, private) if engine.is_local else DisplaySlot(None)
         shared_memory = found["HostConfig"].get("ShmSize")
-        container = Container(engine, found["Id"], found["Name"].lstrip("/"), berth, shared_memory=shared_memory)
+        container = Container(engine, found["Id"], found["Name"].lstrip("/"), slot, shared_memory=shared_memory)
         try:
             backend = _reach(container, target, timeout, managed=managed, method=method, view_only=view_only)
         except LaunchFailed as error:
@@ -94,8 +94,8 @@ def _connect(engine: Engine, name: str, timeout: float, *, view_only: bool, meth
         kept = private.pop_all()
     return Desktop(
         backend,
-        display=berth.address,
-        xauthority=berth.xauthority,
+        display=slot.address,
+        xauthority=slot.xauthority,
         name=container.name,
         guard=lambda: ContainerPrograms(container, None),
         view_only=view_only,
@@ -109,7 +109,7 @@ def _reach(
     container: Container, target: str, timeout: float, *, managed: bool, method: str | None, view_only: bool
 ) -> X11Backend | VncBackend:
     """Connect over X11 where its socket is on this machine, else over VNC."""
-    if container.berth.sockets is not None:
+    if container.slot.sockets is not None:
         return open_over_x(container, timeout, managed=managed, method=method, view_only=view_only)
     if serves_vnc(container):
         return open_over_vnc(container, timeout, managed=managed)
@@ -120,26 +120,26 @@ def _reach(
     raise ConnectFailed(target, "it is on another machine and serves no VNC", hint)
 
 
-def _berth(found: dict[str, Any], private: contextlib.ExitStack) -> Berth:
+def _slot(found: dict[str, Any], private: contextlib.ExitStack) -> DisplaySlot:
     """Where the desktop of a container is that runs already; `private` gets what ends a directory made for that."""
     mounts = {mount["Destination"]: mount for mount in found["Mounts"]}
     if SOCKETS not in mounts:
-        return Berth(None)
+        return DisplaySlot(None)
     sockets, own = Path(mounts[SOCKETS]["Source"]), mounts.get(OWN)
     numbers = str(found["Config"]["User"] or "0").split(":")
     user = (int(numbers[0]), int(numbers[-1])) if all(number.isdecimal() for number in numbers) else None
     if own is not None and not own["RW"]:
-        return Berth(sockets, own=Path(own["Source"]), user=user)
+        return DisplaySlot(sockets, own=Path(own["Source"]), user=user)
     # Somebody else has started it.
     directory = runtime_directory.private_directory()
     private.callback(remove_tree, str(directory))
     private.enter_context(runtime_directory.hold(directory))
-    return Berth(sockets, own=directory, user=user, adopted=True)
+    return DisplaySlot(sockets, own=directory, user=user, adopted=True)
 
 
 def expected_of(container: Container, *, managed: bool) -> Expected:
     """What a desktop of that container has when it has started, as far as the way to it tells."""
-    if container.berth.sockets is None:
+    if container.slot.sockets is None:
         # VNC tells nothing of windows.
         return Expected(picture=managed)
     return Expected(manager=managed, picture=managed, panel=_panel_of(container, managed=managed))
@@ -238,14 +238,14 @@ def open_over_x(
 
 def _enter(container: Container, *, view_only: bool, method: str | None) -> X11Backend | str:
     """Connect, or wait a moment and tell why not: nobody tells us when the socket is there."""
-    berth = container.berth
+    slot = container.slot
     try:
-        with berth.enter(container.id) as socket:
+        with slot.enter(container.id) as socket:
             backend = X11Backend(
-                berth.socket, xauthority=berth.xauthority, view_only=view_only, own=True, method=method, socket=socket
+                slot.socket, xauthority=slot.xauthority, view_only=view_only, own=True, method=method, socket=socket
             )
             container.doubt = socket.doubt
-            berth.keep(socket, container.id)
+            slot.keep(socket, container.id)
     except (ConnectFailed, DesktopLost, AuthFailed) as error:
         # Who drives it already is no server that is just starting, or just ending.
         if isinstance(error, ConnectFailed) and error.reason == _LEASED:

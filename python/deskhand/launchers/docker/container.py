@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
-    from deskhand.launchers.docker.display_slot import Berth
+    from deskhand.launchers.docker.display_slot import DisplaySlot
     from deskhand.launchers.docker.engine import Engine
     from deskhand.machine.interface import Listing, Session
 
@@ -107,20 +107,20 @@ class Container:
         engine: Its engine.
         id: Its id.
         name: Its name; with the display's number after a colon where it has several desktops.
-        berth: Where the desktop is in it.
+        slot: Where the desktop is in it.
         shared_memory: Bytes of `/dev/shm` for the desktop; None where that is not known.
         keeper: The command that keeps this desktop, where it is one of several; else the container itself does.
         doubt: Why it was not proved that its X server is in it; empty if it was.
     """
 
     def __init__(
-        self, engine: Engine, identifier: str, name: str, berth: Berth, *, shared_memory: int | None = None
+        self, engine: Engine, identifier: str, name: str, slot: DisplaySlot, *, shared_memory: int | None = None
     ) -> None:
         """Speak to a container; nothing is done yet."""
         self.engine = engine
         self.id = identifier
-        self.name: str = f"{name}:{berth.number}" if berth.shared else name
-        self.berth = berth
+        self.name: str = f"{name}:{slot.number}" if slot.shared else name
+        self.slot = slot
         self.shared_memory = shared_memory
         self.keeper: str | None = None
         self.doubt = ""
@@ -160,7 +160,7 @@ class Container:
         Returns:
             Exit code, output, errors.
         """
-        command = Exec(self.engine, self.id, argv, env=self.berth.environment, stdin=bool(stdin))
+        command = Exec(self.engine, self.id, argv, env=self.slot.environment, stdin=bool(stdin))
         out, errors = bytearray(), bytearray()
         try:
             source = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
@@ -198,20 +198,20 @@ class Container:
         """See `Inside.session`."""
         token = secrets.token_hex(8)
         argv = [f"{LIBRARY}/run-session", token, *(["once"] if once else [])]
-        environment = {**self.berth.environment, **(env or {})}
+        environment = {**self.slot.environment, **(env or {})}
         running = Exec(self.engine, self.id, argv, env=environment, cwd=self.where(cwd), stdin=True)
         return ContainerSession(running, functools.partial(self._end_command, token), self.raise_if_dying)
 
     def where(self, cwd: str | None) -> str | None:
         """Where a program starts: the image says so, unless the desktop is one of several."""
-        return self.berth.home if cwd is None and self.berth.shared else cwd
+        return self.slot.home if cwd is None and self.slot.shared else cwd
 
     def _end_command(self, token: str) -> None:
         """End everything that a session started, also when there is no room for one process more."""
         argv = [f"{LIBRARY}/end-command", token]
         # Its end is not waited for: the engine tells that 2 s late where a command before it has left something running.
         with contextlib.suppress(ShellError):
-            if first_line(Exec(self.engine, self.id, argv, env=self.berth.environment), _END_LIMIT) == b"ended":
+            if first_line(Exec(self.engine, self.id, argv, env=self.slot.environment), _END_LIMIT) == b"ended":
                 return
         # tini hands it on to the supervisor, which needs no process to end the groups of all commands.
         try:
@@ -222,7 +222,7 @@ class Container:
                 return
             raise BackendError(f"cannot end a command in {self.name}: {error}") from error
         with contextlib.suppress(ShellError) if self.loss(_DEATH_LIMIT) else contextlib.nullcontext():
-            first_line(Exec(self.engine, self.id, argv, env=self.berth.environment))
+            first_line(Exec(self.engine, self.id, argv, env=self.slot.environment))
 
     # --- files ---
 
@@ -287,7 +287,7 @@ class Container:
             raise ActionError(f"copy_out: the limit must be at least 1 byte, not {limit}")
         with staged(target, f"{source!r} from {self.name}") as staging:
             argv = ["bash", "-c", _SEND, "bash", directory, name, str(limit + 1)]
-            command = Exec(self.engine, self.id, argv, env=self.berth.environment, stdin=True)
+            command = Exec(self.engine, self.id, argv, env=self.slot.environment, stdin=True)
             try:
                 output = _Output(command, staging.what)
                 try:
@@ -311,17 +311,17 @@ class Container:
     @property
     def status(self) -> list[str]:
         """See `Desktop.status`."""
-        found = notes(self.berth.restarted, self.shared_memory, self._killed())
+        found = notes(self.slot.restarted, self.shared_memory, self._killed())
         return [*found, self.doubt] if self.doubt else found
 
     @property
     def home(self) -> str:
         """See `Machine.home`."""
-        return self.berth.home
+        return self.slot.home
 
     def logs(self, program: str | Program | None) -> str:
         """See `Machine.logs`."""
-        if program is None and not self.berth.shared:
+        if program is None and not self.slot.shared:
             try:
                 # The engine keeps no more of it than it was told to (see `confined`).
                 text: bytes = self.engine.api.logs(self.id, tail=_LOG_LINES)
@@ -341,7 +341,7 @@ class Container:
 
     def log_prefix(self, program: str) -> str:
         """What the logs in the container of that program begin with; its process id comes next."""
-        return f"{self.berth.runtime}/logs/{log_name(program)}"
+        return f"{self.slot.runtime}/logs/{log_name(program)}"
 
     def last_words(self) -> str:
         """Its log, as far as it is to be had."""

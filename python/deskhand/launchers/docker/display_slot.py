@@ -22,12 +22,12 @@ from deskhand._core.untrusted import PinnedSocket, read_regular
 from deskhand.errors import ConnectFailed
 from deskhand.launchers.docker.leftovers import SOCKETS, links_to
 
-__all__ = ["DEFAULT_IMAGE", "HOME", "OWN", "Berth"]
+__all__ = ["DEFAULT_IMAGE", "HOME", "OWN", "DisplaySlot"]
 
 DEFAULT_IMAGE = "deskhand/minimal"
 HOME = "/home/user"
 OWN = "/var/lib/deskhand"
-"""Where a container sees `Berth.own`, read-only."""
+"""Where a container sees `DisplaySlot.own`, read-only."""
 _RUNTIME = "/run/deskhand"
 _COOKIE_BYTES = 16
 _FAMILY_LOCAL, _FAMILY_WILD = 256, 65535
@@ -36,7 +36,7 @@ _LARGEST_COOKIE_FILE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Berth:
+class DisplaySlot:
     """One desktop's place.
 
     Attributes:

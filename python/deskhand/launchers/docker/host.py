@@ -15,7 +15,7 @@ from deskhand.errors import ActionError, BackendError, LaunchFailed
 from deskhand.launchers.docker.allow_list import parse_hosts
 from deskhand.launchers.docker.confinement import confined, create
 from deskhand.launchers.docker.container import Container
-from deskhand.launchers.docker.display_slot import HOME, OWN, Berth
+from deskhand.launchers.docker.display_slot import HOME, OWN, DisplaySlot
 from deskhand.launchers.docker.engine import Engine, connect_engine
 from deskhand.launchers.docker.leftovers import SOCKETS, own_labels, reap, settle_removal
 from deskhand.launchers.docker.mounting import check_source, engine_sockets
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from deskhand.launchers.docker.allow_list import AllowedHost
     from deskhand.launchers.docker.proxy import Enclosure
-    from deskhand.launchers.docker.spec import Mount, Order
+    from deskhand.launchers.docker.spec import ContainerSpec, Mount
 
-__all__ = ["REMOVAL_LIMIT", "House", "build_house"]
+__all__ = ["REMOVAL_LIMIT", "ContainerHost", "build_host"]
 
 
 # Seconds that a guard gives an engine which was asked for a container and has not made it yet.
@@ -43,11 +43,11 @@ _FEATURES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "
 
 
 @dataclass
-class House:
+class ContainerHost:
     """A container of ours, its guard, and the directory of this machine that both belong to."""
 
     engine: Engine
-    order: Order
+    spec: ContainerSpec
     guard: Guard
     name: str
     # Whether the engine is on another machine.
@@ -70,14 +70,14 @@ class House:
         """What it sees of this machine and cannot write; None likewise."""
         return None if self.remote else self.directory / "own"
 
-    def berth(self, number: int = 0, *, shared: bool = False) -> Berth:
+    def slot(self, number: int = 0, *, shared: bool = False) -> DisplaySlot:
         """The place of one of its desktops."""
-        return Berth(self.sockets, number, shared, self.own, self.order.numbers)
+        return DisplaySlot(self.sockets, number, shared, self.own, self.spec.numbers)
 
-    def container(self, berth: Berth, engine: Engine | None = None) -> Container:
+    def container(self, slot: DisplaySlot, engine: Engine | None = None) -> Container:
         """It, as the desktop at this place sees it, over another connection than its own if there is one."""
-        share = self.order.share.shared_memory
-        return Container(engine or self.engine, self.id, self.name, berth, shared_memory=share)
+        share = self.spec.share.shared_memory
+        return Container(engine or self.engine, self.id, self.name, slot, shared_memory=share)
 
     def end(self) -> None:
         """Remove container, guard and directory. What is interrupted, or takes too long, is the guard's to finish.
@@ -115,11 +115,11 @@ class House:
             self.end()
 
 
-def build_house(order: Order, undo: contextlib.ExitStack, *, displays: int = 0) -> House:
+def build_host(spec: ContainerSpec, undo: contextlib.ExitStack, *, displays: int = 0) -> ContainerHost:
     """Make a container, not started yet, and whatever belongs to it; `undo` gets what ends all of it.
 
     Args:
-        order: What it is like.
+        spec: What it is like.
         undo: Where its end is noted.
         displays: For how many desktops it has room; 0 for one that is started with it.
 
@@ -127,31 +127,31 @@ def build_house(order: Order, undo: contextlib.ExitStack, *, displays: int = 0) 
         LaunchFailed: See `launch_docker`.
         ActionError: See `launch_docker`.
     """
-    hosts = _check_network(order.network)
-    engine, remote = _engine_for(order, displays)
+    hosts = _check_network(spec.network)
+    engine, remote = _engine_for(spec, displays)
     guard = Guard.start(runtime_directory.private_directory())
-    house = House(engine, order, guard, order.name or f"deskhand-{secrets.token_hex(6)}", remote)
-    undo.callback(house.give_up)
-    _prepare(house)
-    labels = {**(order.labels or {}), **own_labels(house.directory)}
+    host = ContainerHost(engine, spec, guard, spec.name or f"deskhand-{secrets.token_hex(6)}", remote)
+    undo.callback(host.give_up)
+    _prepare(host)
+    labels = {**(spec.labels or {}), **own_labels(host.directory)}
     if hosts:
-        house.enclosure = enclose(
-            engine, hosts, name=house.name, user=order.numbers, directory=house.directory, labels=labels
+        host.enclosure = enclose(
+            engine, hosts, name=host.name, user=spec.numbers, directory=host.directory, labels=labels
         )
-    house.id = _create(house, labels, displays)
-    return house
+    host.id = _create(host, labels, displays)
+    return host
 
 
-def _engine_for(order: Order, displays: int) -> tuple[Engine, bool]:
+def _engine_for(spec: ContainerSpec, displays: int) -> tuple[Engine, bool]:
     """The engine, and whether it is on another machine; what it cannot do is refused, and what nobody needs there removed."""
     engine = connect_engine()
     try:
-        remote = not engine.is_local if order.remote is None else order.remote
-        sockets = engine_sockets(engine.address.url) if order.mounts else []
-        for mount in order.mounts:
+        remote = not engine.is_local if spec.remote is None else spec.remote
+        sockets = engine_sockets(engine.address.url) if spec.mounts else []
+        for mount in spec.mounts:
             _check_mount(mount, sockets, remote=remote)
         if remote:
-            _check_remote(order, displays)
+            _check_remote(spec, displays)
         _check_engine(engine)
         _clear_up(engine)
     except BaseException:
@@ -160,10 +160,10 @@ def _engine_for(order: Order, displays: int) -> tuple[Engine, bool]:
     return engine, remote
 
 
-def _check_remote(order: Order, displays: int) -> None:
+def _check_remote(spec: ContainerSpec, displays: int) -> None:
     if displays:
         raise ActionError("several desktops cannot share a container on another machine: use an engine of this one")
-    if not isinstance(order.network, str):
+    if not isinstance(spec.network, str):
         hint = "use network='none' or 'bridge', or an engine of this machine"
         raise ActionError(f"whether a list of hosts holds cannot be looked at on another machine: {hint}")
 
@@ -206,58 +206,58 @@ def _check_mount(mount: Mount, sockets: Sequence[Path], *, remote: bool) -> None
     check_source(path, sockets, remote=remote)
 
 
-def _prepare(house: House) -> None:
+def _prepare(host: ContainerHost) -> None:
     """The directory that the container sees, and who removes both should this process be killed."""
-    removal = [sys.executable, "-m", "deskhand.launchers.docker.removal", str(house.directory)]
+    removal = [sys.executable, "-m", "deskhand.launchers.docker.removal", str(host.directory)]
     # Also when another context has been chosen by then.
-    house.guard.at_end(removal, {**os.environ, **house.engine.address.variables}, limit=REMOVAL_LIMIT)
+    host.guard.at_end(removal, {**os.environ, **host.engine.address.variables}, limit=REMOVAL_LIMIT)
     begun = time.monotonic()
     # From here on `reap` of another driver knows that this container has somebody.
-    while not (house.directory / ".guard").exists():
+    while not (host.directory / ".guard").exists():
         if time.monotonic() - begun > _LEASE_LIMIT:
             raise LaunchFailed("the guard process", time.monotonic() - begun)
         time.sleep(0.001)
-    if house.sockets is None or house.own is None:
+    if host.sockets is None or host.own is None:
         # The supervisor makes them there.
         return
-    house.own.mkdir()
+    host.own.mkdir()
     # Of any user in there; the directory above lets nobody else in.
-    house.own.chmod(0o755)
-    house.sockets.mkdir(mode=0o700)
-    if house.order.numbers[0] != os.getuid():
+    host.own.chmod(0o755)
+    host.sockets.mkdir(mode=0o700)
+    if host.spec.numbers[0] != os.getuid():
         try:
-            os.chown(house.sockets, *house.order.numbers)
+            os.chown(host.sockets, *host.spec.numbers)
         except PermissionError:
             # Only root may give files away. The directory above lets nobody else in.
-            house.sockets.chmod(0o777)
+            host.sockets.chmod(0o777)
 
 
-def _create(house: House, labels: Mapping[str, str], displays: int) -> str:
-    order, engine = house.order, house.engine
-    limits, times = order.share, max(1, displays)
-    owner = f"uid={order.numbers[0]},gid={order.numbers[1]}"
+def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> str:
+    spec, engine = host.spec, host.engine
+    limits, times = spec.share, max(1, displays)
+    owner = f"uid={spec.numbers[0]},gid={spec.numbers[1]}"
     binds: dict[str, dict[str, str]] = {}
-    environment = order.environment
-    options: dict[str, Any] = {"network_mode": order.network}
-    if house.remote:
+    environment = spec.environment
+    options: dict[str, Any] = {"network_mode": spec.network}
+    if host.remote:
         # Unlike a bind, a mount whose source is absent there is an error, and not made for root.
-        options["mounts"] = [_bind(mount) for mount in order.mounts]
+        options["mounts"] = [_bind(mount) for mount in spec.mounts]
         environment = {"DESKHAND_VNC": "1", **environment}
     else:
-        binds[str(house.sockets)] = {"bind": SOCKETS, "mode": "rw"}
-        binds[str(house.own)] = {"bind": OWN, "mode": "ro"}
+        binds[str(host.sockets)] = {"bind": SOCKETS, "mode": "rw"}
+        binds[str(host.own)] = {"bind": OWN, "mode": "ro"}
         environment = {"XAUTHORITY": str(Path(OWN, "xauthority")), **environment}
-        for mount in order.mounts:
+        for mount in spec.mounts:
             binds[str(Path(mount.source).resolve())] = {"bind": mount.target, "mode": "rw" if mount.writable else "ro"}
     networking = None
-    if house.enclosure is not None:
-        binds |= house.enclosure.binds
-        environment = {**house.enclosure.environment, **environment}
-        options |= house.enclosure.host_options()
-        networking = house.enclosure.networking(engine)
+    if host.enclosure is not None:
+        binds |= host.enclosure.binds
+        environment = {**host.enclosure.environment, **environment}
+        options |= host.enclosure.host_options()
+        networking = host.enclosure.networking(engine)
     if displays:
         environment["DESKHAND_DISPLAYS"] = str(displays)
-    host = confined(
+    host_config = confined(
         engine,
         memory=limits.memory * times,
         cpus=limits.cpus * times,
@@ -274,13 +274,13 @@ def _create(house: House, labels: Mapping[str, str], displays: int) -> str:
     )
     return create(
         engine,
-        house.directory,
-        order.image,
-        house.name,
-        user=order.numbers,
+        host.directory,
+        spec.image,
+        host.name,
+        user=spec.numbers,
         labels=labels,
         environment=environment,
-        host_config=host,
+        host_config=host_config,
         networking_config=networking,
     )
 

@@ -19,9 +19,9 @@ from deskhand.desktop.desktop import Desktop
 from deskhand.launchers import registry
 from deskhand.launchers.docker.connect import expected_of, open_over_vnc, open_over_x
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
-from deskhand.launchers.docker.host import House, build_house
+from deskhand.launchers.docker.host import ContainerHost, build_host
 from deskhand.launchers.docker.programs import ContainerPrograms
-from deskhand.launchers.docker.spec import READY_LIMIT, Limits, Mount, Order
+from deskhand.launchers.docker.spec import READY_LIMIT, ContainerSpec, Limits, Mount
 from deskhand.machine import runtime_directory
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def launch_docker(
         LaunchFailed: No engine, no right to use it, no such image, no room, or the desktop did not come up.
         ActionError: An argument is impossible, the name is taken, or a mount does not exist.
     """
-    order = Order(
+    spec = ContainerSpec(
         image=image,
         size=size,
         name=name,
@@ -103,50 +103,50 @@ def launch_docker(
     )
     begun = time.monotonic()
     with contextlib.ExitStack() as undo:
-        house = build_house(order, undo)
-        container = house.container(house.berth())
-        _begin(house, container)
-        backend = _open(house, container, timeout - (time.monotonic() - begun))
+        host = build_host(spec, undo)
+        container = host.container(host.slot())
+        _begin(host, container)
+        backend = _open(host, container, timeout - (time.monotonic() - begun))
         undo.callback(backend.close)
-        if house.enclosure is not None:
-            house.enclosure.await_ready(house.engine, begun + timeout)
-        berth = container.berth
-        if berth.sockets is not None:
-            berth.publish()
-        ending: list[Callable[[], None]] = [house.end]
+        if host.enclosure is not None:
+            host.enclosure.await_ready(host.engine, begun + timeout)
+        slot = container.slot
+        if slot.sockets is not None:
+            slot.publish()
+        ending: list[Callable[[], None]] = [host.end]
         if name is not None:
-            files = (str(berth.xauthority or ""), str(house.directory))
-            where = (house.id, house.engine.address.variables)
-            entry = registry.Entry(name, berth.address or "", *files, house.guard.pid, "", time.time(), *where)
+            files = (str(slot.xauthority or ""), str(host.directory))
+            where = (host.id, host.engine.address.variables)
+            entry = registry.Entry(name, slot.address or "", *files, host.guard.pid, "", time.time(), *where)
             registry.add(entry)
             ending.append(lambda: registry.remove(entry))
             undo.callback(registry.remove, entry)
-        desktop = _desktop(house, container, backend, ending)
+        desktop = _desktop(host, container, backend, ending)
         undo.pop_all()
         return desktop
 
 
-def _begin(house: House, container: Container, *, again: bool = False) -> None:
+def _begin(host: ContainerHost, container: Container, *, again: bool = False) -> None:
     """Start it; `again`, so that all that was in it, its files too, is gone, and X reads another cookie."""
-    if container.berth.sockets is not None:
+    if container.slot.sockets is not None:
         # Elsewhere the supervisor makes it.
-        container.berth.write_cookie()
-    with house.engine.translated(f"the container {house.name}{', begun anew,' if again else ''}"):
+        container.slot.write_cookie()
+    with host.engine.translated(f"the container {host.name}{', begun anew,' if again else ''}"):
         if again:
-            house.engine.api.restart(house.id, timeout=0)
+            host.engine.api.restart(host.id, timeout=0)
         else:
-            house.engine.api.start(house.id)
+            host.engine.api.start(host.id)
 
 
-def _open(house: House, container: Container, timeout: float) -> X11Backend | VncBackend:
-    managed = house.order.window_manager is not None
-    if house.remote:
+def _open(host: ContainerHost, container: Container, timeout: float) -> X11Backend | VncBackend:
+    managed = host.spec.window_manager is not None
+    if host.remote:
         return open_over_vnc(container, timeout, managed=managed)
-    return open_over_x(container, timeout, managed=managed, method=house.order.method)
+    return open_over_x(container, timeout, managed=managed, method=host.spec.method)
 
 
 def _desktop(
-    house: House,
+    host: ContainerHost,
     container: Container,
     backend: X11Backend | VncBackend,
     ending: Sequence[Callable[[], None]],
@@ -155,19 +155,19 @@ def _desktop(
 
     def renew() -> Desktop:
         """Start the container again."""
-        house.engine.revive()
-        _begin(house, container, again=True)
-        return _desktop(house, container, _open(house, container, house.order.timeout), ending)
+        host.engine.revive()
+        _begin(host, container, again=True)
+        return _desktop(host, container, _open(host, container, host.spec.timeout), ending)
 
     return Desktop(
         backend,
-        display=container.berth.address,
-        xauthority=container.berth.xauthority,
-        name=house.name,
-        guard=lambda: ContainerPrograms(container, house.guard),
+        display=container.slot.address,
+        xauthority=container.slot.xauthority,
+        name=host.name,
+        guard=lambda: ContainerPrograms(container, host.guard),
         owns_processes=True,
         inside=container,
         on_close=ending,
         renew=renew,
-        expected=expected_of(container, managed=house.order.window_manager is not None),
+        expected=expected_of(container, managed=host.spec.window_manager is not None),
     )

@@ -46,7 +46,7 @@ class ContainerPrograms:
         """Start a program; see `Guard.spawn`. Its process id is the container's own."""
         where = self._container.where(None if cwd is None else str(cwd))
         log = self._container.log_prefix(argv[0])
-        environment = {**self._container.berth.environment, **env}
+        environment = {**self._container.slot.environment, **env}
         command = Exec(
             self._container.engine,
             self._container.id,

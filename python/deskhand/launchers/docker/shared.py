@@ -1,4 +1,4 @@
-"""Containers with several desktops each, for dense use: `Rooms` launches one desktop after the other, so many to a container.
+"""Containers with several desktops each, for dense use. `SharedContainers` launches the desktops, so many to a container.
 
 This module owns who is in which container, and its end after that of its last desktop. What must never appear here: how a
 container is made (see `deskhand.launchers.docker.launch`), a choice of who gets a desktop (see `deskhand.pool.scheduler`).
@@ -21,9 +21,9 @@ from deskhand.errors import ActionError, DeskhandError, LaunchFailed
 from deskhand.launchers.docker.connect import expected_of, open_over_x
 from deskhand.launchers.docker.container import LIBRARY, Container
 from deskhand.launchers.docker.engine import connect_engine
-from deskhand.launchers.docker.host import House, build_house
+from deskhand.launchers.docker.host import ContainerHost, build_host
 from deskhand.launchers.docker.programs import ContainerPrograms
-from deskhand.launchers.docker.spec import Order
+from deskhand.launchers.docker.spec import ContainerSpec
 from deskhand.machine import runtime_directory
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from deskhand.backends.x11.backend import X11Backend
 
-__all__ = ["MOST", "Rooms"]
+__all__ = ["MOST", "SharedContainers"]
 
 MOST = 32
 """Desktops of one container."""
@@ -41,7 +41,7 @@ LABEL_DISPLAYS = "org.deskhand.displays"
 _SESSION_ENDED = 20.0
 
 
-class Rooms:
+class SharedContainers:
     """Launches desktops, so many to a container."""
 
     def __init__(self, displays: int, **options: Any) -> None:
@@ -59,9 +59,9 @@ class Rooms:
         if "name" in options:
             raise ActionError("several desktops cannot all have one name: leave `name` out")
         self._displays = displays
-        self._order = Order(**options)
+        self._spec = ContainerSpec(**options)
         self._lock = threading.Lock()
-        self._rooms: list[_Room] = []
+        self._containers: list[_SharedContainer] = []
 
     @runtime_directory.needs_room()
     def launch(self) -> Desktop:
@@ -71,19 +71,19 @@ class Rooms:
             LaunchFailed: See `launch_docker`.
         """
         with self._lock:
-            room = next((room for room in self._rooms if room.free and not room.spoilt), None)
+            room = next((room for room in self._containers if room.free and not room.spoilt), None)
             if room is None:
-                room = _Room(self._order, self._displays)
-                self._rooms.append(room)
+                room = _SharedContainer(self._spec, self._displays)
+                self._containers.append(room)
             number = room.free.pop()
-        stay = _Stay(number)
+        stay = _Place(number)
         try:
             return room.start(number, lambda: self._leave(room, stay))
         except BaseException:
             self._leave(room, stay)
             raise
 
-    def _leave(self, room: _Room, stay: _Stay) -> None:
+    def _leave(self, room: _SharedContainer, stay: _Place) -> None:
         """A desktop has ended, or did not come up. Again, after it was interrupted, goes on with it."""
         with self._lock:
             if not stay.over:
@@ -93,58 +93,58 @@ class Rooms:
             last = len(room.free) == self._displays
             if last or room.spoilt:
                 # Nobody moves in any more.
-                self._rooms = [other for other in self._rooms if other is not room]
+                self._containers = [other for other in self._containers if other is not room]
         if last:
             room.end()
 
 
 @dataclass(slots=True)
-class _Stay:
-    """Of one desktop in a room."""
+class _Place:
+    """One desktop in a shared container."""
 
     number: int
     over: bool = False
 
 
-class _Room:
-    """One container, made when the first desktop is to move in."""
+class _SharedContainer:
+    """A container of several desktops, made with the first of them."""
 
-    def __init__(self, order: Order, displays: int) -> None:
+    def __init__(self, spec: ContainerSpec, displays: int) -> None:
         self.free = set(range(displays))
         # Something in it could not be ended, or it has died.
         self.spoilt = False
-        self._order = order
+        self._spec = spec
         self._displays = displays
         self._making = threading.Lock()
-        self._house: House | None = None
+        self._host: ContainerHost | None = None
 
     def start(self, number: int, leave: Callable[[], None]) -> Desktop:
         """A desktop with this number; `leave` is called after its end."""
         begun = time.monotonic()
         with self._making:
-            if self._house is None:
-                self._house = self._make(begun)
-        house = self._house
-        berth = house.berth(number, shared=True)
+            if self._host is None:
+                self._host = self._make(begun)
+        host = self._host
+        slot = host.slot(number, shared=True)
         with contextlib.ExitStack() as undo:
             # Each has a connection of its own to the engine.
-            engine = connect_engine(environment=house.engine.address.variables)
+            engine = connect_engine(environment=host.engine.address.variables)
             undo.callback(engine.close)
             # It is the same one, and slow to tell.
-            engine.info = house.engine.info
-            container = house.container(berth, engine)
+            engine.info = host.engine.info
+            container = host.container(slot, engine)
             undo.callback(self._end_session, container)
-            backend = self._begin_session(container, self._order.timeout - (time.monotonic() - begun))
+            backend = self._begin_session(container, self._spec.timeout - (time.monotonic() - begun))
             undo.callback(backend.close)
-            berth.publish()
+            slot.publish()
             desktop = self._desktop(container, backend, leave)
             undo.pop_all()
             return desktop
 
     def _desktop(self, container: Container, backend: X11Backend, leave: Callable[[], None]) -> Desktop:
-        berth = container.berth
-        assert self._house is not None  # noqa: S101 # it has a desktop
-        guard = self._house.guard
+        slot = container.slot
+        assert self._host is not None  # noqa: S101 # it has a desktop
+        guard = self._host.guard
 
         def end() -> None:
             try:
@@ -155,50 +155,50 @@ class _Room:
         def renew() -> Desktop:
             """End it, and start another in its place."""
             self._end_session(container)
-            again = self._begin_session(container, self._order.timeout)
-            berth.publish()
+            again = self._begin_session(container, self._spec.timeout)
+            slot.publish()
             return self._desktop(container, again, leave)
 
         return Desktop(
             backend,
-            display=berth.address,
-            xauthority=berth.xauthority,
+            display=slot.address,
+            xauthority=slot.xauthority,
             name=container.name,
             guard=lambda: ContainerPrograms(container, guard),
             owns_processes=True,
             inside=container,
             on_close=[end, leave],
             renew=renew,
-            expected=expected_of(container, managed=self._order.window_manager is not None),
+            expected=expected_of(container, managed=self._spec.window_manager is not None),
         )
 
-    def _make(self, begun: float) -> House:
+    def _make(self, begun: float) -> ContainerHost:
         with contextlib.ExitStack() as undo:
-            house = build_house(self._order, undo, displays=self._displays)
-            with house.engine.translated(f"the container {house.name}"):
-                labels = house.engine.api.inspect_container(house.id)["Config"]["Labels"] or {}
+            host = build_host(self._spec, undo, displays=self._displays)
+            with host.engine.translated(f"the container {host.name}"):
+                labels = host.engine.api.inspect_container(host.id)["Config"]["Labels"] or {}
                 if not labels.get(LABEL_DISPLAYS):
                     hint = "it was built for one desktop only: build it again, `deskhand image build`"
-                    raise LaunchFailed(f"the image {self._order.image}", 0.0, "", hint)
-                house.engine.api.start(house.id)
-            if house.enclosure is not None:
-                house.enclosure.await_ready(house.engine, begun + self._order.timeout)
+                    raise LaunchFailed(f"the image {self._spec.image}", 0.0, "", hint)
+                host.engine.api.start(host.id)
+            if host.enclosure is not None:
+                host.enclosure.await_ready(host.engine, begun + self._spec.timeout)
             undo.pop_all()
-            return house
+            return host
 
     def _begin_session(self, container: Container, timeout: float) -> X11Backend:
         """Start a supervisor of its own, and wait for what that starts."""
-        container.berth.write_cookie()
+        container.slot.write_cookie()
         api = container.engine.api
         try:
             with container.engine.translated(f"a desktop in {container.name}"):
-                environment = container.berth.environment
+                environment = container.slot.environment
                 container.keeper = api.exec_create(container.id, [f"{LIBRARY}/supervisor"], environment=environment)[
                     "Id"
                 ]
                 api.exec_start(container.keeper, detach=True)
-            managed = self._order.window_manager is not None
-            return open_over_x(container, timeout, managed=managed, method=self._order.method)
+            managed = self._spec.window_manager is not None
+            return open_over_x(container, timeout, managed=managed, method=self._spec.method)
         except LaunchFailed:
             self.spoilt = True
             raise
@@ -212,9 +212,9 @@ class _Room:
             pass
         finally:
             self.spoilt |= not ended
-            container.berth.clear()
+            container.slot.clear()
 
     def end(self) -> None:
         """Remove it."""
-        if self._house is not None:
-            self._house.end()
+        if self._host is not None:
+            self._host.end()

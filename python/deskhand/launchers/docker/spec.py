@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-__all__ = ["READY_LIMIT", "Limits", "Mount", "Order"]
+__all__ = ["READY_LIMIT", "ContainerSpec", "Limits", "Mount"]
 
 
 READY_LIMIT = 30.0
@@ -89,7 +89,7 @@ class Mount:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class ContainerSpec:
     """What is wanted of a container: the arguments of `launch_docker`, checked."""
 
     image: str = DEFAULT_IMAGE

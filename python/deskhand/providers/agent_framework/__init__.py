@@ -5,11 +5,11 @@ return what a model asks of a computer, to be answered by the next messages:
 
     from deskhand.providers import agent_framework as deskhand_agent_framework
 
-    seat = Seat(desktop, size="openai")
+    computer = ModelSession(desktop, size="openai")
     agent = Agent(client=OpenAIChatClient(), tools=[OpenAIChatClient.get_computer_tool()])
     session = agent.create_session()
     response = await agent.run(task, session=session)
-    while messages := await deskhand_agent_framework.respond_async(seat, response):
+    while messages := await deskhand_agent_framework.respond_async(computer, response):
         response = await agent.run(messages, session=session)
 
 In a workflow, a request's `data` is answered by `run_content`. `shell_executor` is for `get_shell_tool(func=...)`, and
@@ -100,7 +100,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.agent_framework.sdk import ShellExecutor
-    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.session import AnyDesktop, ModelSession
     from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
@@ -168,12 +168,12 @@ def _sdk() -> Any:
 
 
 def run_content(
-    desktop: Desktop | Seat, payload: Content, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | ModelSession, payload: Content, *, detail: str | None = "original", **options: Any
 ) -> Content:
     """Carry out a `computer_tool_call` of the package's.
 
     Args:
-        desktop: The desktop, or a seat at it; see `run`.
+        desktop: The desktop, or a model session on it; see `run`.
         payload: The content, such as the `data` of a workflow's request.
         detail: How the model is shown the picture; see `deskhand.providers.openai.encode`.
         options: As of `run`.
@@ -201,7 +201,7 @@ async def run_content_async(
 
 
 def respond(
-    desktop: Desktop | Seat, response: object, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | ModelSession, response: object, *, detail: str | None = "original", **options: Any
 ) -> list[Message]:
     """Carry out all that an agent's response asks of the computer.
 

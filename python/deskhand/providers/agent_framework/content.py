@@ -21,8 +21,8 @@ from deskhand.errors import ActionError, shown
 from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers.openai import wire as openai
 from deskhand.providers.openai import wire_shell
-from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, the_rest
-from deskhand.providers.values import Call, Result, ShellAnswer, ShellCall
+from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, the_rest
+from deskhand.providers.values import ProviderCall, Result, ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ def plain(content: object) -> object:
 # --- the computer ---
 
 
-def decode_content(content: object, viewport: Viewport) -> Call:
+def decode_content(content: object, viewport: Viewport) -> ProviderCall:
     """What a `computer_tool_call` asks for.
 
     Args:
@@ -76,7 +76,7 @@ def decode_content(content: object, viewport: Viewport) -> Call:
     """
     item = _item(content, CALL)
     properties = _properties(item)
-    actions = a_list(item.get("actions"), "actions")
+    actions = expect_list("actions", item.get("actions"))
     call = {"type": "computer_call", **{key: item[key] for key in _KEPT if item.get(key) is not None}}
     rest = the_rest(item, "type", "actions", "user_input_request", "informational_only", *_KEPT)
     if rest:
@@ -94,7 +94,7 @@ _KEPT = ("id", "call_id", "status", "pending_safety_checks")
 
 
 def _item(content: object, kind: str) -> Mapping[str, Any]:
-    item = a_mapping(plain(content), "a Content")
+    item = expect_object("a Content", plain(content))
     if item.get("type") != kind:
         raise ActionError(f"a {kind} is needed, not {shown(item.get('type'))}")
     return item
@@ -102,7 +102,7 @@ def _item(content: object, kind: str) -> Mapping[str, Any]:
 
 def _properties(item: Mapping[str, Any]) -> Mapping[str, Any]:
     given = item.get(_PROPERTIES)
-    return a_mapping({} if given is None else given, _PROPERTIES)
+    return expect_object(_PROPERTIES, {} if given is None else given)
 
 
 def _single(properties: Mapping[str, Any]) -> bool:
@@ -112,14 +112,14 @@ def _single(properties: Mapping[str, Any]) -> bool:
     return "single" in (named, properties.get(_FORMAT))
 
 
-def encode_call_content(call: Call) -> dict[str, Any]:
+def encode_call_content(call: ProviderCall) -> dict[str, Any]:
     """The plain form of the `computer_tool_call` that asks for the same; its `id` is the call's where there is no other.
 
     Raises:
         UnsupportedAction: OpenAI's tool cannot ask for this.
         ActionError: There is no id, or nothing to do.
     """
-    expect("encode_call_content: call", call, Call)
+    expect("encode_call_content: call", call, ProviderCall)
     if call.id is None or not call.steps:
         raise ActionError("a computer_tool_call needs the call's id and an action")
     payload = openai.encode_call(call)
@@ -169,7 +169,7 @@ def encode_content(result: Result, *, detail: str | None = "original") -> dict[s
     return content
 
 
-def decode_content_result(content: object, call: Call) -> Result:
+def decode_content_result(content: object, call: ProviderCall) -> Result:
     """What a `computer_tool_result` answers, the inverse of `encode_content`.
 
     Args:
@@ -181,7 +181,7 @@ def decode_content_result(content: object, call: Call) -> Result:
     """
     item = _item(content, RESULT)
     more = _properties(item)
-    shot = a_mapping(item.get("screenshot"), "a screenshot")
+    shot = expect_object("a screenshot", item.get("screenshot"))
     told = openai.decode_result(
         {
             "type": "computer_call_output",
@@ -191,7 +191,7 @@ def decode_content_result(content: object, call: Call) -> Result:
         },
         call,
     )
-    error, text = (None if more.get(key) is None else a_string(more[key], key) for key in ("error", "text"))
+    error, text = (None if more.get(key) is None else expect_string(key, more[key]) for key in ("error", "text"))
     return replace(told, error=error, text=text, denied=more.get("denied") is True)
 
 
@@ -250,10 +250,10 @@ def decode_shell_content_result(content: object, call: ShellCall) -> ShellAnswer
     if item.get("call_id") != call.id:
         raise ActionError(f"this is the result of {shown(item.get('call_id'))}, not of {shown(call.id)}")
     outputs = []
-    for given in a_list(item.get("outputs"), "outputs"):
+    for given in expect_list("outputs", item.get("outputs")):
         output = _item(given, _SHELL_OUTPUT)
         late, code = output.get("timed_out") is True, output.get("exit_code")
-        stdout, stderr = (a_string(output.get(stream) or "", stream) for stream in ("stdout", "stderr"))
-        status = None if late else an_integer(code, "exit_code")
+        stdout, stderr = (expect_string(stream, output.get(stream) or "") for stream in ("stdout", "stderr"))
+        status = None if late else expect_int("exit_code", code)
         outputs.append(CommandResult(stdout, stderr, status, outcome_of(status, timed_out=late)))
     return ShellAnswer(call=call, outputs=tuple(outputs))

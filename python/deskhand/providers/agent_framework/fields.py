@@ -1,7 +1,7 @@
 """Microsoft Agent Framework's contents and tools as each provider's payloads, and back. Pure.
 
 The design of those contents has tables of fields. What the payloads really are, the providers' own packages here know, so a
-payload is decoded by them to a `Call`, and that becomes contents. Where a table and a payload differ, the payload wins:
+payload is decoded by them to a `ProviderCall`, and that becomes contents. Where a table and a payload differ, the payload wins:
 
 * OpenAI: a drag has a `path`, and no `end_x`; a button is `wheel`, `back` or `forward` too, and nobody names a key `key`. The
   tool `computer` has no sizes; `computer_use_preview` has. A result has neither a text nor an error: the former's place is a
@@ -35,8 +35,8 @@ from deskhand.providers.bedrock import agents, converse
 from deskhand.providers.google import wire as google
 from deskhand.providers.google.functions import args_of
 from deskhand.providers.openai import wire as openai
-from deskhand.providers.payload import a_mapping, a_string, an_integer, the_rest
-from deskhand.providers.values import Call
+from deskhand.providers.payload import expect_int, expect_object, expect_string, the_rest
+from deskhand.providers.values import ProviderCall
 
 if TYPE_CHECKING:
     from deskhand.providers.agent_framework.types import ComputerUseResultContent
@@ -126,7 +126,9 @@ def calls_from(
 def _contents(
     provider: str, payload: object, viewport: Viewport, version: str | None, call_id: str | None
 ) -> list[ComputerUseCallContent]:
-    call: Call = _CODECS[provider].decode(payload, viewport, **({"version": version} if provider in VERSIONED else {}))
+    call: ProviderCall = _CODECS[provider].decode(
+        payload, viewport, **({"version": version} if provider in VERSIONED else {})
+    )
     kept = {"of": provider, "name": call.name, "id": call.id, "extra": dict(call.extra)}
     number = call.id or call_id or call.name
     return encode_calls(replace(call, viewport=viewport, id=number, extra={FROM: kept}))
@@ -219,7 +221,7 @@ def note_to(
 def _result(
     provider: str,
     result: ComputerUseResultContent | Mapping[str, Any],
-    call: Call,
+    call: ProviderCall,
     version: str | None = None,
     name: str | None = None,
 ) -> Result:
@@ -229,7 +231,7 @@ def _result(
     return replace(decode_result(result, call), call=theirs)
 
 
-def _asked(contents: CallContents, viewport: Viewport) -> Call:
+def _asked(contents: CallContents, viewport: Viewport) -> ProviderCall:
     """What was asked, as far as an answer needs it: of a call that cannot be carried out, who it is."""
     try:
         return decode(contents, viewport)
@@ -237,13 +239,13 @@ def _asked(contents: CallContents, viewport: Viewport) -> Call:
         if isinstance(contents, list | tuple) and not contents:
             raise
         first = ComputerUseCallContent.of(contents[0] if isinstance(contents, list | tuple) else contents)
-        more = a_mapping(first.additional_properties, "additional_properties")
+        more = expect_object("additional_properties", first.additional_properties)
         kept = {FROM: more[FROM]} if FROM in more else {}
-        number = a_string(first.call_id, "call_id")
-        return Call(steps=(), viewport=viewport, id=number, safety=tuple(checks_of(more)), extra=kept)
+        number = expect_string("call_id", first.call_id)
+        return ProviderCall(steps=(), viewport=viewport, id=number, safety=tuple(checks_of(more)), extra=kept)
 
 
-def _function_of(call: Call) -> str:
+def _function_of(call: ProviderCall) -> str:
     """The function of Google's that asks for what a call asks for.
 
     Raises:
@@ -270,7 +272,7 @@ def result_from(
     return encode(replace(codec.decode_result(payload, _theirs(provider, call, version)), call=call))
 
 
-def _theirs(provider: str, call: Call, version: str | None) -> Call:
+def _theirs(provider: str, call: ProviderCall, version: str | None) -> ProviderCall:
     """The call as its provider's package made it, or as one of another provider's."""
     kept = call.extra.get(FROM)
     if isinstance(kept, Mapping) and kept.get("of") == provider:
@@ -278,8 +280,8 @@ def _theirs(provider: str, call: Call, version: str | None) -> Call:
         return replace(
             call,
             id=None if number is None else call.id,
-            name=version or (None if name is None else a_string(name, "a call's name")),
-            extra=a_mapping(kept.get("extra"), "what only the provider knows"),
+            name=version or (None if name is None else expect_string("a call's name", name)),
+            extra=expect_object("what only the provider knows", kept.get("extra")),
         )
     name = version or (inputs.LATEST if provider == "anthropic" else None)
     if provider != "bedrock_agents":
@@ -350,7 +352,7 @@ def _size(tool: ComputerUseTool) -> Size:
         raise ActionError(
             "this provider must be told how large the pictures are: give display_width and display_height"
         )
-    return Size(an_integer(tool.display_width, "display_width"), an_integer(tool.display_height, "display_height"))
+    return Size(expect_int("display_width", tool.display_width), expect_int("display_height", tool.display_height))
 
 
 def tool_from(provider: str, declaration: object) -> ComputerUseTool:
@@ -362,19 +364,19 @@ def tool_from(provider: str, declaration: object) -> ComputerUseTool:
     codec_of(provider)
     given: Any = declaration
     if provider == "bedrock":
-        fields = a_mapping(a_mapping(given, "a request").get("additionalModelRequestFields"), "its fields")
+        fields = expect_object("its fields", expect_object("a request", given).get("additionalModelRequestFields"))
         given = _first(fields.get("tools"))
     elif provider == "bedrock_agents":
         given = _first(given).get("parentActionGroupSignatureParams")
     elif provider == "google":
-        given = a_mapping(given, "a tool").get("computer_use")
-    tool = a_mapping(given, "a tool")
+        given = expect_object("a tool", given).get("computer_use")
+    tool = expect_object("a tool", given)
     suffix = "" if provider == "openai" else "_px"
     sizes = [tool.get(f"display_{side}{suffix}") for side in ("width", "height")]
     width, height = (None if size is None else _number(size) for size in sizes)
     environment = tool.get("environment")
     if provider == "google" and environment is not None:
-        environment = a_string(environment, "environment").lower().removeprefix("environment_")
+        environment = expect_string("environment", environment).lower().removeprefix("environment_")
     known = (
         f"display_width{suffix}",
         f"display_height{suffix}",
@@ -384,7 +386,7 @@ def tool_from(provider: str, declaration: object) -> ComputerUseTool:
     return ComputerUseTool(
         display_width=width,
         display_height=height,
-        environment=None if environment is None else a_string(environment, "environment"),
+        environment=None if environment is None else expect_string("environment", environment),
         additional_properties=the_rest(tool, *known),
     )
 
@@ -393,10 +395,10 @@ def _number(size: object) -> int:
     # Bedrock's agents are given strings.
     if isinstance(size, str) and size.isascii() and size.isdecimal() and len(size) < 10:
         return int(size)
-    return an_integer(size, "a size")
+    return expect_int("a size", size)
 
 
 def _first(items: object) -> Mapping[str, Any]:
     if not isinstance(items, list | tuple) or not items:
         raise ActionError(f"a list with a tool is needed, not {shown(items)}")
-    return a_mapping(items[0], "a tool")
+    return expect_object("a tool", items[0])

@@ -15,9 +15,9 @@ from deskhand.providers.agent_framework import content as contents
 from deskhand.providers.agent_framework.shells import decode_shell, encode_shell
 from deskhand.providers.agent_framework.types import ComputerUseTool, ShellTool
 from deskhand.providers.agent_framework.wire import decode, encode
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 from deskhand.providers.shell_calls import carry_out_shell, with_shell
-from deskhand.providers.values import Call, ShellAnswer, ShellCall
+from deskhand.providers.values import ProviderCall, ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,15 +34,15 @@ __all__ = [
     "PROVIDER",
     "SIZE",
     "answered",
-    "async_seat",
+    "async_model_session",
     "declare",
     "declare_shell",
+    "model_session",
     "plain_shell_result",
     "run",
     "run_async",
     "run_shell",
     "run_shell_async",
-    "seat",
 ]
 
 PROVIDER = "agent_framework"
@@ -52,25 +52,25 @@ SIZE = "openai"
 """How large pictures are unless said otherwise: the framework's one connector with a computer is OpenAI's."""
 
 
-def seat(desktop: Desktop | Seat, **options: Any) -> Seat:
-    """The seat itself, or one at a desktop."""
-    return Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+def model_session(desktop: Desktop | ModelSession, **options: Any) -> ModelSession:
+    """The session itself, or one on a desktop."""
+    return ModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 
 
-def async_seat(desktop: AnyDesktop, **options: Any) -> AsyncSeat:
-    """As `seat`, at any kind of desktop."""
-    return AsyncSeat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+def async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+    """As `model_session`, at any kind of desktop."""
+    return AsyncModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 
 
 def declare(desktop: AnyDesktop, *, environment: str = "linux", **options: Any) -> ComputerUseTool:
     """The desktop as a tool, with the size of its pictures; `fields.tool_to` tells a provider of it.
 
     Args:
-        desktop: The desktop, or the seat that the calls will be carried out at.
+        desktop: The desktop, or the model session that will carry out the calls.
         environment: What kind of desktop it is: `linux` or `browser`.
         options: As of `run`.
     """
-    width, height = async_seat(desktop, **options).viewport.model
+    width, height = async_model_session(desktop, **options).viewport.model
     return ComputerUseTool(display_width=width, display_height=height, environment=environment)
 
 
@@ -83,16 +83,17 @@ def declare_shell() -> ShellTool:
 
 
 def run(
-    desktop: Desktop | Seat, payload: object, *, scroll_unit: ScrollUnit = "pixels", **options: Any
+    desktop: Desktop | ModelSession, payload: object, *, scroll_unit: ScrollUnit = "pixels", **options: Any
 ) -> ComputerUseResultContent:
     """Carry out a `ComputerUseCallContent`.
 
     Args:
-        desktop: The desktop, or a seat at it. A seat remembers which picture the model has seen: use one for a conversation
+        desktop: The desktop, or a model session on it. A session remembers which picture the model has seen: use one for a
+            conversation
             whose screen may change its size.
         payload: The content, its plain form, or a list with all contents of one call.
         scroll_unit: What a scroll's amount counts that does not say it.
-        options: Of a `Seat`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
+        options: Of a `ModelSession`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
 
     Returns:
         The result. What could not be read, is not allowed or failed is told in its `error`, beside the screen as it is.
@@ -101,7 +102,7 @@ def run(
         ActionError: The payload has no `call_id`, so that nothing can answer it.
         DesktopLost: There is no desktop any more.
     """
-    at = seat(desktop, **options)
+    at = model_session(desktop, **options)
     first = payload[0] if isinstance(payload, list | tuple) and payload else payload
     call_id = first.get("call_id") if isinstance(first, Mapping) else getattr(first, "call_id", None)
     read = functools.partial(decode, payload, scroll_unit=scroll_unit)
@@ -112,10 +113,10 @@ async def run_async(
     desktop: AnyDesktop, payload: object, *, scroll_unit: ScrollUnit = "pixels", **options: Any
 ) -> ComputerUseResultContent:
     """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
-    return await async_seat(desktop, **options).run(lambda at: run(at, payload, scroll_unit=scroll_unit))
+    return await async_model_session(desktop, **options).run(lambda at: run(at, payload, scroll_unit=scroll_unit))
 
 
-def answered(at: Seat, read: Callable[[Viewport], Call], call_id: object, viewport: Viewport) -> Result:
+def answered(at: ModelSession, read: Callable[[Viewport], ProviderCall], call_id: object, viewport: Viewport) -> Result:
     """What comes of a call that is read for a viewport; of one that cannot be read, why.
 
     Raises:

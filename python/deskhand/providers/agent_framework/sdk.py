@@ -20,9 +20,9 @@ from deskhand.providers.agent_framework import content as contents
 from deskhand.providers.agent_framework.loop import (
     PROVIDER,
     answered,
-    async_seat,
+    async_model_session,
+    model_session,
     plain_shell_result,
-    seat,
 )
 from deskhand.providers.anthropic.editing import SCHEMA, WITH_UNDO, edit_of
 from deskhand.providers.editors import carry_out_edit, with_editor
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.editors import TextEditor
-    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.session import AnyDesktop, ModelSession
     from deskhand.providers.shell_calls import AnyShell
     from deskhand.providers.values import Result
 
@@ -54,11 +54,11 @@ __all__ = [
 
 
 def run_content(
-    desktop: Desktop | Seat, payload: Content, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | ModelSession, payload: Content, *, detail: str | None = "original", **options: Any
 ) -> Content:
     """See `deskhand.providers.agent_framework.run_content`."""
     expect("run_content: payload", payload, Content)
-    at = seat(desktop, **options)
+    at = model_session(desktop, **options)
     return _content(_result(at, payload, at.viewport), detail)
 
 
@@ -66,10 +66,10 @@ async def run_content_async(
     desktop: AnyDesktop, payload: Content, *, detail: str | None = "original", **options: Any
 ) -> Content:
     """See `deskhand.providers.agent_framework.run_content_async`."""
-    return await async_seat(desktop, **options).run(lambda at: run_content(at, payload, detail=detail))
+    return await async_model_session(desktop, **options).run(lambda at: run_content(at, payload, detail=detail))
 
 
-def _result(at: Seat, call: Content, viewport: Viewport) -> Result:
+def _result(at: ModelSession, call: Content, viewport: Viewport) -> Result:
     return answered(at, lambda seen: contents.decode_content(call, seen), call.call_id, viewport)
 
 
@@ -78,10 +78,10 @@ def _content(result: Result, detail: str | None) -> Content:
 
 
 def respond(
-    desktop: Desktop | Seat, response: Any, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | ModelSession, response: Any, *, detail: str | None = "original", **options: Any
 ) -> list[Message]:
     """See `deskhand.providers.agent_framework.respond`."""
-    at = seat(desktop, **options)
+    at = model_session(desktop, **options)
     # All calls of a response point into the picture that the model had seen before it.
     viewport = at.viewport
     results = [_result(at, call, viewport) for call in _calls(response)]
@@ -96,7 +96,7 @@ async def respond_async(
     desktop: AnyDesktop, response: Any, *, detail: str | None = "original", **options: Any
 ) -> list[Message]:
     """See `deskhand.providers.agent_framework.respond_async`."""
-    return await async_seat(desktop, **options).run(lambda at: respond(at, response, detail=detail))
+    return await async_model_session(desktop, **options).run(lambda at: respond(at, response, detail=detail))
 
 
 def _calls(response: Any) -> Iterator[Content]:

@@ -25,7 +25,7 @@ from deskhand.providers.agent_framework.types import ShellOutcome, ShellResultCo
 from deskhand.providers.anthropic import wire as anthropic
 from deskhand.providers.openai import wire_shell as openai
 from deskhand.providers.outcomes import ending_in
-from deskhand.providers.payload import a_list, a_mapping, a_string, the_rest
+from deskhand.providers.payload import expect_list, expect_object, expect_string, the_rest
 from deskhand.providers.values import ShellCall, refuse_more_of_a_command
 
 if TYPE_CHECKING:
@@ -111,17 +111,17 @@ def shell_call_from(provider: str, payload: object, *, call_id: str | None = Non
 
 
 def _google_call(payload: object) -> tuple[str, ShellCall]:
-    item = a_mapping(payload, "a function call")
+    item = expect_object("a function call", payload)
     for key in ("function_call", "functionCall"):
         if key in item:
-            item = a_mapping(item[key], key)
+            item = expect_object(key, item[key])
             break
-    args = a_mapping(item.get("args"), "the args of a function call")
-    number = None if item.get("id") is None else a_string(item["id"], "the id of a function call")
-    command = a_string(args.get("command"), "a command")
+    args = expect_object("the args of a function call", item.get("args"))
+    number = None if item.get("id") is None else expect_string("the id of a function call", item["id"])
+    command = expect_string("a command", args.get("command"))
     rest = the_rest(args, "command")
     refuse_more_of_a_command("the shell", rest)
-    return a_string(item.get("name"), "the name of a function call"), ShellCall(
+    return expect_string("the name of a function call", item.get("name")), ShellCall(
         commands=(command,), id=number, extra={"args": rest} if rest else {}
     )
 
@@ -143,7 +143,7 @@ def shell_call_to(provider: str, content: ShellCallContent | Mapping[str, Any]) 
         raise UnsupportedAction("Google", "a restart of the shell")
     extra = dict(call.extra)
     given = {
-        **dict(a_mapping(extra.pop("args" if provider == "google" else "input", {}), "its arguments")),
+        **dict(expect_object("its arguments", extra.pop("args" if provider == "google" else "input", {}))),
         **({"command": "\n".join(call.commands)} if call.commands else {}),
         **({"restart": True} if call.restart else {}),
     }
@@ -156,7 +156,7 @@ def shell_call_to(provider: str, content: ShellCallContent | Mapping[str, Any]) 
         case "google":
             return {**({} if number is None else {"id": number}), "name": name or GOOGLE_FUNCTION, "args": given}
     parameters = [
-        *a_list(extra.pop("parameters", []), "parameters"),
+        *expect_list("parameters", extra.pop("parameters", [])),
         *({"name": key, "type": "string", "value": "true" if value is True else value} for key, value in given.items()),
     ]
     inside = {"actionGroup": anthropic.SHELL, **extra, "function": anthropic.SHELL, "parameters": parameters}
@@ -167,9 +167,9 @@ def _theirs(provider: str, call: ShellCall) -> tuple[ShellCall, str | None]:
     kept = call.extra.get(_FROM)
     if isinstance(kept, dict) and kept.get("of") == provider:
         name = kept.get("name")
-        extra = a_mapping(kept.get("extra"), "what only the provider knows")
+        extra = expect_object("what only the provider knows", kept.get("extra"))
         number = None if kept.get("id") is None else call.id
-        return replace(call, id=number, extra=extra), None if name is None else a_string(name, "a function's name")
+        return replace(call, id=number, extra=extra), None if name is None else expect_string("a function's name", name)
     return replace(call, id=None if provider == "bedrock_agents" else call.id, extra={}), None
 
 
@@ -215,7 +215,7 @@ def shell_result_from(
     theirs, _ = _theirs(provider, call)
     if provider == "openai":
         return encode_shell(replace(openai.decode_shell_result(payload, theirs), call=call))
-    item = a_mapping(payload, "an answer")
+    item = expect_object("an answer", payload)
     number, text, failed = _READERS[provider](item)
     if number is not None and number != call.id:
         raise UnsupportedAction(provider, f"the answer of {shown(number)}", f"that of {shown(call.id)} is needed")
@@ -230,27 +230,29 @@ def _anthropic_text(item: Mapping[str, Any]) -> tuple[object, str, bool]:
     content = item.get("content")
     if isinstance(content, str):
         return item.get("tool_use_id"), content, item.get("is_error") is True
-    texts = [a_string(a_mapping(part, "a block").get("text"), "a text") for part in a_list(content, "content")]
+    texts = [
+        expect_string("a text", expect_object("a block", part).get("text")) for part in expect_list("content", content)
+    ]
     return item.get("tool_use_id"), "\n".join(texts), item.get("is_error") is True
 
 
 def _bedrock_text(item: Mapping[str, Any]) -> tuple[object, str, bool]:
-    inside = a_mapping(item.get("toolResult"), "a toolResult")
-    parts = a_list(inside.get("content"), "content")
-    texts = [a_string(a_mapping(part, "a block").get("text"), "a text") for part in parts]
+    inside = expect_object("a toolResult", item.get("toolResult"))
+    parts = expect_list("content", inside.get("content"))
+    texts = [expect_string("a text", expect_object("a block", part).get("text")) for part in parts]
     return inside.get("toolUseId"), "\n".join(texts), inside.get("status") == "error"
 
 
 def _agents_text(item: Mapping[str, Any]) -> tuple[object, str, bool]:
-    inside = a_mapping(item.get("functionResult"), "a functionResult")
-    body = a_mapping(a_mapping(inside.get("responseBody"), "a responseBody").get("TEXT"), "a TEXT")
-    return None, a_string(body.get("body"), "a text"), "responseState" in inside
+    inside = expect_object("a functionResult", item.get("functionResult"))
+    body = expect_object("a TEXT", expect_object("a responseBody", inside.get("responseBody")).get("TEXT"))
+    return None, expect_string("a text", body.get("body")), "responseState" in inside
 
 
 def _google_text(item: Mapping[str, Any]) -> tuple[object, str, bool]:
-    response = a_mapping(item.get("response"), "a response")
+    response = expect_object("a response", item.get("response"))
     failed = response.get("error") is not None
-    return item.get("id"), a_string(response.get("error" if failed else "output"), "a text"), failed
+    return item.get("id"), expect_string("a text", response.get("error" if failed else "output")), failed
 
 
 _READERS = {

@@ -20,11 +20,11 @@ from deskhand.machine.interface import outcome_of as command_outcome
 from deskhand.providers.agent_framework.types import ShellAction, ShellCallContent, ShellOutcome, ShellResultContent
 from deskhand.providers.outcomes import failure_of, how_it_ended, outcome
 from deskhand.providers.payload import (
-    a_command,
-    a_list,
-    a_mapping,
-    a_string,
-    an_integer,
+    expect_command,
+    expect_int,
+    expect_list,
+    expect_object,
+    expect_string,
     length_of,
     the_rest,
     timeout_of,
@@ -59,20 +59,22 @@ def decode_shell(payload: object) -> ShellCall:
     """
     content = ShellCallContent.of(payload)
     restart = _restarts(content.action)
-    commands = tuple(a_command(one) for one in a_list([] if content.commands is None else content.commands, "commands"))
+    commands = tuple(
+        expect_command(one) for one in expect_list("commands", [] if content.commands is None else content.commands)
+    )
     if not commands and not restart:
         raise ActionError("the shell is given commands, or the action restart")
-    more = a_mapping(content.additional_properties, "additional_properties")
+    more = expect_object("additional_properties", content.additional_properties)
     cwd = more.get("working_directory")
     rest = the_rest(more, "timeout_ms", "max_output_length", "working_directory", "env")
     refuse_more_of_a_command("a shell's content", rest)
     return ShellCall(
         commands=commands,
-        id=a_string(content.call_id, "call_id"),
+        id=expect_string("call_id", content.call_id),
         timeout=timeout_of(more.get("timeout_ms")),
         limit=length_of(more.get("max_output_length")),
         restart=restart,
-        cwd=None if cwd is None else a_command(cwd),
+        cwd=None if cwd is None else expect_command(cwd),
         env=variables_of(more.get("env")),
         extra=rest,
     )
@@ -188,11 +190,11 @@ def decode_shell_result(payload: object, call: ShellCall) -> ShellAnswer:
     if content.call_id != call.id:
         raise ActionError(f"this is the result of {shown(content.call_id)}, not of {shown(call.id)}")
     told = _outcome(content.outcome)
-    more = a_mapping(content.additional_properties, "additional_properties")
-    error = None if more.get("error") is None else a_string(more["error"], "error")
+    more = expect_object("additional_properties", content.additional_properties)
+    error = None if more.get("error") is None else expect_string("error", more["error"])
     outputs: tuple[CommandResult, ...]
     if more.get("outputs") is not None:
-        outputs = tuple(_output(a_mapping(item, "an output")) for item in a_list(more["outputs"], "outputs"))
+        outputs = tuple(_output(expect_object("an output", item)) for item in expect_list("outputs", more["outputs"]))
     else:
         outputs = _single(content, told, error, more, is_restart=call.restart)
         if not outputs and error is None and told == "error":
@@ -207,7 +209,7 @@ def _single(
     stdout, stderr = _text(content.stdout), _text(content.stderr)
     if error is not None:
         stderr = "" if stderr == error else stderr.removesuffix(f"\n{error}")
-    code = None if content.exit_code is None else an_integer(content.exit_code, "exit_code")
+    code = None if content.exit_code is None else expect_int("exit_code", content.exit_code)
     silent = not (stdout or stderr) or (is_restart and stdout == RESTARTED)
     if code is None and told in ("success", "error") and silent:
         return ()
@@ -223,8 +225,8 @@ def _text(content: TextContent | None) -> str:
 
 
 def _output(item: Mapping[str, Any]) -> CommandResult:
-    code = None if item.get("exit_code") is None else an_integer(item["exit_code"], "exit_code")
-    texts = a_string(item.get("stdout"), "stdout"), a_string(item.get("stderr"), "stderr")
+    code = None if item.get("exit_code") is None else expect_int("exit_code", item["exit_code"])
+    texts = expect_string("stdout", item.get("stdout")), expect_string("stderr", item.get("stderr"))
     told = command_outcome(code) if item.get("outcome") is None else _outcome(item["outcome"])
     return _result(*texts, code, told, item)
 
@@ -237,7 +239,7 @@ def _result(stdout: str, stderr: str, code: int | None, how: Outcome, more: Mapp
         how,
         truncated=more.get("truncated") is True,
         restarted=more.get("restarted") is True,
-        background=a_string(more.get("background", ""), "background"),
+        background=expect_string("background", more.get("background", "")),
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from deskhand._core.arguments import expect_mapping, expect_several
 from deskhand.errors import ActionError, shown
-from deskhand.providers.payload import a_list, a_mapping, a_string, picture_of_url
+from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_url
 from deskhand.providers.values import Picture
 
 __all__ = [
@@ -73,13 +73,13 @@ class _Plain:
         Raises:
             ActionError: It is of another type, or a field is missing or wrong.
         """
-        given = dict(a_mapping(plain, "a content"))
+        given = dict(expect_object("a content", plain))
         kind = given.pop("type", cls.type)
         if kind != cls.type:
             raise ActionError(f"the type is {cls.type}, not {shown(kind)}")
         known = {name: given.pop(name) for name in cls._names() if name in given}
         more = known.pop("additional_properties", None)
-        properties = {**({} if more is None else a_mapping(more, "additional_properties")), **given}
+        properties = {**({} if more is None else expect_object("additional_properties", more)), **given}
         try:
             made: Self = cls(**known, additional_properties=properties)  # type: ignore[call-arg] # of those that are made
         except TypeError as error:
@@ -164,7 +164,7 @@ class TextContent(BaseContent):
             ActionError: It is none.
         """
         super().__init__(**common)
-        self.text: str = a_string(text, "a text")
+        self.text: str = expect_string("a text", text)
 
 
 class DataContent(BaseContent):
@@ -195,7 +195,7 @@ class DataContent(BaseContent):
         if not isinstance(data, bytes):
             raise ActionError(f"the content is bytes or a data: URI, not {shown(type(data).__name__)}")
         self.data = data
-        self.media_type: str = a_string(media_type, "media_type")
+        self.media_type: str = expect_string("media_type", media_type)
 
     @property
     def uri(self) -> str:
@@ -229,8 +229,8 @@ class BaseTool(_Plain):
         self, *, name: str, description: str = "", additional_properties: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
         """Take what all tools have; other arguments are additional properties."""
-        self.name: str = a_string(name, "a tool's name")
-        self.description: str = a_string(description, "a tool's description")
+        self.name: str = expect_string("a tool's name", name)
+        self.description: str = expect_string("a tool's description", description)
         self.additional_properties: dict[str, Any] = _properties(additional_properties, kwargs)
 
     @classmethod
@@ -519,12 +519,12 @@ def _member(kind: type[_E], value: _E | str) -> _E | str:
 def _text(value: object) -> TextContent | None:
     if value is None or isinstance(value, TextContent):
         return value
-    return TextContent.from_dict(value) if isinstance(value, Mapping) else TextContent(a_string(value, "a text"))
+    return TextContent.from_dict(value) if isinstance(value, Mapping) else TextContent(expect_string("a text", value))
 
 
 def _pair(value: Any) -> Any:
     # JSON has no tuples; what is no pair is said where it is read.
-    return tuple(a_list(value, "a coordinate")) if isinstance(value, list) else value
+    return tuple(expect_list("a coordinate", value)) if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:

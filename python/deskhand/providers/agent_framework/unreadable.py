@@ -17,7 +17,7 @@ from deskhand.providers.anthropic import wire as anthropic
 from deskhand.providers.bedrock import agents, converse
 from deskhand.providers.google import wire as google
 from deskhand.providers.openai import wire as openai
-from deskhand.providers.payload import a_mapping, a_string
+from deskhand.providers.payload import expect_object, expect_string
 
 __all__ = ["FROM", "unreadable"]
 
@@ -55,15 +55,15 @@ def _ours(payload: Mapping[str, Any], is_computer: Callable[[Mapping[str, Any]],
 
 
 def _openai_call(payload: object, _: str | None) -> _Read:
-    item = _ours(a_mapping(payload, "a computer_call"), lambda item: item.get("type") == "computer_call")
+    item = _ours(expect_object("a computer_call", payload), lambda item: item.get("type") == "computer_call")
     batch, single = item.get("actions"), item.get("action")
     first = batch[0] if isinstance(batch, list) and batch else single
     kind = first.get("type") if isinstance(first, Mapping) else None
-    return a_string(item.get("call_id"), "call_id"), openai.PREVIEW if batch is None else openai.COMPUTER, kind, {}
+    return expect_string("call_id", item.get("call_id")), openai.PREVIEW if batch is None else openai.COMPUTER, kind, {}
 
 
 def _anthropic_call(payload: object, version: str | None) -> _Read:
-    block = _ours(a_mapping(payload, "a tool_use"), anthropic.is_computer)
+    block = _ours(expect_object("a tool_use", payload), anthropic.is_computer)
     number = anthropic.block_id(block)
     if block.get("toolset_name") is not None:
         return number, inputs.TOOLSET, block.get("name"), {}
@@ -72,7 +72,7 @@ def _anthropic_call(payload: object, version: str | None) -> _Read:
 
 def _google_call(payload: object, _: str | None) -> _Read:
     call = google.unread(payload, Viewport(google.GRID, google.GRID))
-    return call.id, a_string(call.name, "the name of a function call"), call.name, dict(call.extra)
+    return call.id, expect_string("the name of a function call", call.name), call.name, dict(call.extra)
 
 
 def _converse_call(payload: object, version: str | None) -> _Read:

@@ -35,8 +35,16 @@ from deskhand.providers.agent_framework.types import (
     DataContent,
 )
 from deskhand.providers.openai.wire import decode_check
-from deskhand.providers.payload import a_list, a_mapping, a_number, a_point, a_string, an_integer, the_rest
-from deskhand.providers.values import Browse, Call, Picture, Result, SafetyCheck, Step, a_click, clicked
+from deskhand.providers.payload import (
+    expect_float,
+    expect_int,
+    expect_list,
+    expect_object,
+    expect_point,
+    expect_string,
+    the_rest,
+)
+from deskhand.providers.values import Browse, Picture, ProviderCall, Result, SafetyCheck, Step, a_click, clicked
 
 __all__ = [
     "UNREADABLE",
@@ -112,7 +120,7 @@ _DRAG = 2
 # --- calls ---
 
 
-def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pixels") -> Call:
+def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pixels") -> ProviderCall:
     """What a content, or several of one call, ask for.
 
     Args:
@@ -129,7 +137,7 @@ def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pi
     ]
     if not contents:
         raise ActionError("a call has at least one content")
-    call_id = a_string(contents[0].call_id, "call_id")
+    call_id = expect_string("call_id", contents[0].call_id)
     steps: list[Step] = []
     safety: list[SafetyCheck] = []
     extra: dict[str, Any] = {}
@@ -141,7 +149,7 @@ def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pi
         # Every content of a call has the call's checks: whoever takes them one by one must not miss them.
         safety += [check for check in checks_of(rest) if check not in safety]
         extra |= the_rest(rest, _CHECKS, _REVIEW)
-    return Call(steps=tuple(steps), viewport=viewport, id=call_id, safety=tuple(safety), extra=extra)
+    return ProviderCall(steps=tuple(steps), viewport=viewport, id=call_id, safety=tuple(safety), extra=extra)
 
 
 def _name(content: ComputerUseCallContent) -> str:
@@ -154,9 +162,9 @@ def _name(content: ComputerUseCallContent) -> str:
 
 def _step(content: ComputerUseCallContent, viewport: Viewport, unit: ScrollUnit) -> tuple[Step, dict[str, Any]]:
     """What one content asks for, and its other additional properties."""
-    more = a_mapping(content.additional_properties, "additional_properties")
+    more = expect_object("additional_properties", content.additional_properties)
     if (why := more.get(UNREADABLE)) is not None:
-        raise ActionError(a_string(why, UNREADABLE))
+        raise ActionError(expect_string(UNREADABLE, why))
     name = _name(content)
     fields, properties = _KNOWN[name]
     refused = [field for field in _REFUSED[name] if getattr(content, field) is not None]
@@ -178,7 +186,7 @@ def _read(name: str, given: Mapping[str, Any], viewport: Viewport, unit: ScrollU
         case "scroll":
             return _scroll(given, viewport, unit)
         case "type":
-            return act.Type(a_string(_must(name, given, "text"), "text"), paste=given.get("paste", False))
+            return act.Type(expect_string("text", _must(name, given, "text")), paste=given.get("paste", False))
         case "key" | "keypress_hold" | "key_down" | "key_up":
             return _keys(name, given)
         case "wait":
@@ -189,7 +197,7 @@ def _read(name: str, given: Mapping[str, Any], viewport: Viewport, unit: ScrollU
             _must(name, given, "coordinate")
         case _ if name in _BROWSED:
             url = given.get("url")
-            return Browse(_BROWSED[name], None if url is None else a_string(url, "url"))
+            return Browse(_BROWSED[name], None if url is None else expect_string("url", url))
     return _plain(name, given, viewport)
 
 
@@ -210,11 +218,11 @@ def _must(name: str, given: Mapping[str, Any], field: str) -> Any:
 
 
 def _point(given: Mapping[str, Any], field: str, viewport: Viewport) -> Point | None:
-    return viewport.to_screen(a_point(given[field], field)) if field in given else None
+    return viewport.to_screen(expect_point(field, given[field])) if field in given else None
 
 
 def _keys(name: str, given: Mapping[str, Any]) -> act.Action:
-    chord = chord_names(a_string(_must(name, given, "key"), "key"))
+    chord = chord_names(expect_string("key", _must(name, given, "key")))
     match name:
         case "key":
             return act.KeyPress(chord, repeat=given.get("repeat", 1))
@@ -224,7 +232,7 @@ def _keys(name: str, given: Mapping[str, Any]) -> act.Action:
 
 
 def _seconds(value: object) -> float:
-    return a_number(value, "duration") / _MILLISECONDS
+    return expect_float("duration", value) / _MILLISECONDS
 
 
 def _click(name: str, given: Mapping[str, Any], viewport: Viewport) -> act.Action:
@@ -236,7 +244,10 @@ def _click(name: str, given: Mapping[str, Any], viewport: Viewport) -> act.Actio
 
 def _drag(given: Mapping[str, Any], viewport: Viewport) -> act.Drag:
     if "path" in given:
-        path = [viewport.to_screen(a_point(point, "a point of the path")) for point in a_list(given["path"], "path")]
+        path = [
+            viewport.to_screen(expect_point("a point of the path", point))
+            for point in expect_list("path", given["path"])
+        ]
         ends = path[0] if path else None, path[-1] if path else None
         for field, end in zip(("coordinate", "end_coordinate"), ends, strict=True):
             if field in given and _point(given, field, viewport) != end:
@@ -258,11 +269,11 @@ def _scroll(given: Mapping[str, Any], viewport: Viewport, unit: ScrollUnit) -> a
     where: dict[str, Any] = {"xy": _point(given, "coordinate", viewport), "modifiers": given.get("modifiers", ())}
     if "scroll_distance" in given:
         return act.Scroll(
-            distance_xy=viewport.distance_to_screen(a_point(given["scroll_distance"], "scroll_distance")), **where
+            distance_xy=viewport.distance_to_screen(expect_point("scroll_distance", given["scroll_distance"])), **where
         )
     if "scroll_amount" not in given:
         return act.Scroll(direction=None if "scroll_direction" not in given else _DIRECTIONS[axis, 1], **where)
-    amount = an_integer(given["scroll_amount"], "scroll_amount")
+    amount = expect_int("scroll_amount", given["scroll_amount"])
     if unit == "notches":
         return act.Scroll(magnitude=abs(amount), direction=_DIRECTIONS[axis, -1 if amount < 0 else 1], **where)
     distance = (amount, 0) if axis == "horizontal" else (0, amount)
@@ -270,7 +281,7 @@ def _scroll(given: Mapping[str, Any], viewport: Viewport, unit: ScrollUnit) -> a
 
 
 def _region(value: object, viewport: Viewport) -> Rect:
-    edges = [an_integer(edge, "region") for edge in a_list(value, "region")]
+    edges = [expect_int("region", edge) for edge in expect_list("region", value)]
     if len(edges) != 4 or edges[2] <= edges[0] or edges[3] <= edges[1]:
         raise ActionError(f"a region is [x0, y0, x1, y1] with x1 above x0 and y1 above y0, not {shown(value)}")
     return viewport.rect_to_screen(Rect(edges[0], edges[1], edges[2] - edges[0], edges[3] - edges[1]))
@@ -286,7 +297,7 @@ def checks_of(properties: Mapping[str, Any]) -> list[SafetyCheck]:
         ActionError: The former are malformed.
     """
     given = properties.get(_CHECKS)
-    checks = [decode_check(check) for check in a_list([] if given is None else given, _CHECKS)]
+    checks = [decode_check(check) for check in expect_list(_CHECKS, [] if given is None else given)]
     review = properties.get(_REVIEW)
     if review is not None and review is not False:
         text = review.get("explanation") if isinstance(review, Mapping) else review
@@ -294,14 +305,14 @@ def checks_of(properties: Mapping[str, Any]) -> list[SafetyCheck]:
     return checks
 
 
-def encode_call(call: Call) -> ComputerUseCallContent:
+def encode_call(call: ProviderCall) -> ComputerUseCallContent:
     """The content that asks for a call of one action.
 
     Raises:
         UnsupportedAction: It cannot say that: several actions (use `encode_calls`), the end of a task, a secret text.
         OutOfBounds: It points where the picture shows nothing.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     if len(call.steps) != 1:
         raise UnsupportedAction(
             WHO, f"{len(call.steps)} actions at once", "it asks for one at a time: use encode_calls"
@@ -309,7 +320,7 @@ def encode_call(call: Call) -> ComputerUseCallContent:
     return encode_calls(call)[0]
 
 
-def encode_calls(call: Call) -> list[ComputerUseCallContent]:
+def encode_calls(call: ProviderCall) -> list[ComputerUseCallContent]:
     """The contents that ask for a call, one for each action, all with its id and its safety checks.
 
     Raises:
@@ -317,7 +328,7 @@ def encode_calls(call: Call) -> list[ComputerUseCallContent]:
         OutOfBounds: It points where the picture shows nothing.
         ActionError: There is no id, or nothing to do.
     """
-    expect("encode_calls: call", call, Call)
+    expect("encode_calls: call", call, ProviderCall)
     if call.id is None or not call.steps:
         raise ActionError(f"a content of {WHO} needs the call's id and an action")
     checks = {_CHECKS: [_check(check) for check in call.safety]} if call.safety else {}
@@ -452,7 +463,7 @@ def _pointer(point: Point) -> str:
     return f"The pointer is at {tuple(point)}."
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """What a result's content tells of a call.
 
     Args:
@@ -465,9 +476,9 @@ def decode_result(payload: object, call: Call) -> Result:
     content = ComputerUseResultContent.of(payload)
     if content.call_id != call.id:
         raise ActionError(f"this is the result of {shown(content.call_id)}, not of {shown(call.id)}")
-    more = a_mapping(content.additional_properties, "additional_properties")
+    more = expect_object("additional_properties", content.additional_properties)
     at, given = more.get("cursor"), more.get("acknowledged_safety_checks")
-    cursor = None if at is None else a_point(at, "cursor")
+    cursor = None if at is None else expect_point("cursor", at)
     text = None if content.text_output is None else content.text_output.text
     if cursor is not None and text is not None:
         first, line, rest = text.partition("\n")
@@ -478,8 +489,10 @@ def decode_result(payload: object, call: Call) -> Result:
         call=call,
         picture=None if shot is None else Picture(shot.data, shot.media_type),
         cursor=cursor,
-        error=None if content.error is None else a_string(content.error, "error"),
+        error=None if content.error is None else expect_string("error", content.error),
         denied=more.get("denied") is True,
-        acknowledged=tuple(map(decode_check, a_list([] if given is None else given, "acknowledged_safety_checks"))),
+        acknowledged=tuple(
+            map(decode_check, expect_list("acknowledged_safety_checks", [] if given is None else given))
+        ),
         text=text,
     )

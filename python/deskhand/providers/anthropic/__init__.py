@@ -37,7 +37,8 @@ from deskhand.providers.anthropic.editing import (
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET, VERSIONS, rules_of
 from deskhand.providers.anthropic.loop import (
     SHELL_TIMEOUT,
-    async_seat,
+    async_model_session,
+    model_session,
     respond,
     respond_async,
     run,
@@ -45,7 +46,6 @@ from deskhand.providers.anthropic.loop import (
     run_editor,
     run_shell,
     run_shell_async,
-    seat,
 )
 from deskhand.providers.anthropic.wire import (
     FAMILY,
@@ -59,7 +59,7 @@ from deskhand.providers.anthropic.wire import (
     tier,
 )
 from deskhand.providers.editors import TextEditor, editor_of
-from deskhand.providers.session import AsyncSeat
+from deskhand.providers.session import AsyncModelSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
         Tool,
         Toolset,
     )
-    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.session import AnyDesktop, ModelSession
     from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
@@ -122,7 +122,7 @@ def declare(
     """What a request lists as its tool.
 
     Args:
-        desktop: The desktop, or the seat that the calls will be carried out at.
+        desktop: The desktop, or the model session that will carry out the calls.
         version: The toolset, or a single tool; see `VERSIONS`. For those, `betas` says what else a request needs.
         fields: Further fields, such as `configs` of the toolset and `cache_control`. `computer_20251124` may zoom unless
             `enable_zoom` is False there.
@@ -135,7 +135,7 @@ def declare(
     more = {} if fields is None else expect_mapping("declare: fields", fields)
     if rules.type == TOOLSET:
         return {"type": TOOLSET, **more}
-    width, height = async_seat(desktop, **options).viewport.model
+    width, height = async_model_session(desktop, **options).viewport.model
     zoom = {"enable_zoom": True} if "zoom" in rules.actions else {}
     return {
         "type": rules.type,
@@ -159,7 +159,7 @@ def betas(version: str = TOOLSET) -> list[str]:
 
 @overload
 def toolset(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     *,
     confirm: Callable[[Any], bool],
     configs: Mapping[str, Any] | None = None,
@@ -170,7 +170,7 @@ def toolset(
 
 @overload
 def toolset(
-    desktop: AsyncDesktop | AsyncSeat,
+    desktop: AsyncDesktop | AsyncModelSession,
     *,
     confirm: Callable[[Any], Any],
     configs: Mapping[str, Any] | None = None,
@@ -207,21 +207,23 @@ def toolset(
         expect_mapping(f"the config of {name}", config)
     expect_mapping("toolset: tool_configs", {} if tool_configs is None else tool_configs)
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
-    if isinstance(desktop, AsyncDesktop | AsyncSeat):
+    if isinstance(desktop, AsyncDesktop | AsyncModelSession):
         made: Toolset | AsyncToolset = sdk.AsyncToolset(
-            async_seat(desktop, **options), confirm=confirm, configs=configs, tool_configs=tool_configs
+            async_model_session(desktop, **options), confirm=confirm, configs=configs, tool_configs=tool_configs
         )
     else:
-        made = sdk.Toolset(seat(desktop, **options), confirm=confirm, configs=configs, tool_configs=tool_configs)
+        made = sdk.Toolset(
+            model_session(desktop, **options), confirm=confirm, configs=configs, tool_configs=tool_configs
+        )
     return made
 
 
 @overload
-def tool(desktop: Desktop | Seat, *, version: str = LATEST, **options: Any) -> Tool: ...
+def tool(desktop: Desktop | ModelSession, *, version: str = LATEST, **options: Any) -> Tool: ...
 
 
 @overload
-def tool(desktop: AsyncDesktop | AsyncSeat, *, version: str = LATEST, **options: Any) -> AsyncTool: ...
+def tool(desktop: AsyncDesktop | AsyncModelSession, *, version: str = LATEST, **options: Any) -> AsyncTool: ...
 
 
 @overload
@@ -250,11 +252,11 @@ def tool(
     if rules_of(version).type == TOOLSET:
         raise ActionError("that is no single tool: use toolset()")
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
-    if isinstance(desktop, AsyncDesktop | AsyncSeat):
-        there = async_seat(desktop, **options)
+    if isinstance(desktop, AsyncDesktop | AsyncModelSession):
+        there = async_model_session(desktop, **options)
         made: Tool | AsyncTool = sdk.AsyncTool(there, declare(there, version=version))
     else:
-        at = seat(desktop, **options)
+        at = model_session(desktop, **options)
         made = sdk.Tool(at, declare(at, version=version))
     return made
 

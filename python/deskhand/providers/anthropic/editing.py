@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic.wire import block_id
-from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, the_rest
+from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, the_rest
 from deskhand.providers.values import EditAnswer, EditCall
 
 if TYPE_CHECKING:
@@ -129,11 +129,13 @@ def decode_editor(payload: object) -> EditCall:
         ActionError: It is malformed.
         UnsupportedAction: Its tool has no such command.
     """
-    block = a_mapping(payload, "a tool_use")
+    block = expect_object("a tool_use", payload)
     if not is_edit(block):
         raise ActionError(f"a call of the text editor is a tool_use of {WITHOUT_UNDO}, not {shown(block.get('name'))}")
     extra = the_rest(block, "type", "id", "name", "input")
-    return edit_of(block.get("input"), id=block_id(block), name=a_string(block["name"], "a tool's name"), extra=extra)
+    return edit_of(
+        block.get("input"), id=block_id(block), name=expect_string("a tool's name", block["name"]), extra=extra
+    )
 
 
 def edit_of(input: object, *, name: str, id: str | None, extra: dict[str, Any]) -> EditCall:
@@ -149,8 +151,8 @@ def edit_of(input: object, *, name: str, id: str | None, extra: dict[str, Any]) 
         ActionError: It is malformed.
         UnsupportedAction: The tool of that name has no such command.
     """
-    given = {key: value for key, value in a_mapping(input, "the editor's input").items() if value is not None}
-    command = a_string(given.get("command"), "a command")
+    given = {key: value for key, value in expect_object("the editor's input", input).items() if value is not None}
+    command = expect_string("a command", given.get("command"))
     known = [each for each in _FIELDS if each != "undo_edit" or name != WITHOUT_UNDO]
     if command not in known:
         raise UnsupportedAction(name, shown(command), f"use one of {', '.join(known)}")
@@ -163,12 +165,12 @@ def edit_of(input: object, *, name: str, id: str | None, extra: dict[str, Any]) 
     texts = [name for name in ("file_text", "insert_text", "new_str") if name in given]
     return EditCall(
         command=command,
-        path=a_string(given.get("path"), "a path"),
+        path=expect_string("a path", given.get("path")),
         id=id,
         name=name,
-        text=a_string(given[texts[0]], texts[0]) if texts else "",
-        old=a_string(given["old_str"], "old_str") if "old_str" in given else None,
-        line=an_integer(given["insert_line"], "insert_line") if "insert_line" in given else None,
+        text=expect_string(texts[0], given[texts[0]]) if texts else "",
+        old=expect_string("old_str", given["old_str"]) if "old_str" in given else None,
+        line=expect_int("insert_line", given["insert_line"]) if "insert_line" in given else None,
         lines=_range(given["view_range"]) if "view_range" in given else None,
         extra=extra,
     )
@@ -185,7 +187,7 @@ def _check_fields(command: str, given: Mapping[str, Any], fields: list[str]) -> 
 
 
 def _range(value: object) -> tuple[int, int]:
-    numbers = [an_integer(number, "view_range") for number in a_list(value, "view_range")]
+    numbers = [expect_int("view_range", number) for number in expect_list("view_range", value)]
     if len(numbers) != 2:
         raise ActionError(f"view_range is [first, last], not {shown(value)}")
     return numbers[0], numbers[1]

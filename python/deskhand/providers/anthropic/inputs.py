@@ -29,7 +29,7 @@ from deskhand._core.fields import MAX_REPEAT
 from deskhand._core.geometry import Rect
 from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import a_list, a_number, a_string, an_integer
+from deskhand.providers.payload import expect_float, expect_int, expect_list, expect_string
 from deskhand.providers.values import refuse_more
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def read(
 
 def _actions(action: str, fields: Mapping[str, Any], viewport: Viewport, rules: Rules) -> tuple[act.Action, ...]:
     if action == "key":
-        return _key_presses(a_string(fields["text"], "text"), fields.get("repeat", 1), rules)
+        return _key_presses(expect_string("text", fields["text"]), fields.get("repeat", 1), rules)
     return (_action(action, fields, viewport, rules),)
 
 
@@ -208,7 +208,7 @@ def _action(action: str, fields: Mapping[str, Any], viewport: Viewport, rules: R
         return _CLICKS[action](_point(fields, "coordinate", viewport), modifiers=_modifiers(fields))
     match action:
         case "type":
-            return act.Type(a_string(fields["text"], "text"))
+            return act.Type(expect_string("text", fields["text"]))
         case "mouse_move":
             return act.Move(_pair(fields["coordinate"], "coordinate", viewport))
         case "left_click_drag":
@@ -221,7 +221,7 @@ def _action(action: str, fields: Mapping[str, Any], viewport: Viewport, rules: R
         case "scroll":
             return _scroll(fields, viewport)
         case "hold_key":
-            return act.KeyHold(chord_names(a_string(fields["text"], "text")), _seconds(fields["duration"], rules))
+            return act.KeyHold(chord_names(expect_string("text", fields["text"])), _seconds(fields["duration"], rules))
         case "wait":
             return act.Wait(_seconds(fields["duration"], rules))
         case "zoom":
@@ -233,7 +233,7 @@ def _action(action: str, fields: Mapping[str, Any], viewport: Viewport, rules: R
 
 
 def _key_presses(text: str, repeat: object, rules: Rules) -> tuple[act.Action, ...]:
-    times = an_integer(repeat, "repeat")
+    times = expect_int("repeat", repeat)
     try:
         return (act.KeyPress(chord_names(text), repeat=times),)
     except ActionError:
@@ -249,10 +249,10 @@ def pointed(value: object, what: str) -> tuple[int, int]:
     Raises:
         ActionError: It is none.
     """
-    items = a_list(value, what)
+    items = expect_list(what, value)
     if len(items) != 2:
         raise ActionError(f"{what} is a pair [x, y], not {shown(value)}")
-    return an_integer(items[0], what), an_integer(items[1], what)
+    return expect_int(what, items[0]), expect_int(what, items[1])
 
 
 def _pair(value: object, what: str, viewport: Viewport) -> tuple[int, int]:
@@ -264,12 +264,12 @@ def _point(fields: Mapping[str, Any], name: str, viewport: Viewport) -> tuple[in
 
 
 def _modifiers(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    text = a_string(fields.get("text", ""), "text")
+    text = expect_string("text", fields.get("text", ""))
     return chord_names(text) if text else ()
 
 
 def _scroll(fields: Mapping[str, Any], viewport: Viewport) -> act.Scroll:
-    amount = an_integer(fields["scroll_amount"], "scroll_amount")
+    amount = expect_int("scroll_amount", fields["scroll_amount"])
     if amount < 0:
         raise ActionError(
             f"scroll: scroll_amount is a number of wheel clicks from 0, not {amount}: turn the direction round"
@@ -277,23 +277,23 @@ def _scroll(fields: Mapping[str, Any], viewport: Viewport) -> act.Scroll:
     return act.Scroll(
         _point(fields, "coordinate", viewport),
         magnitude=amount,
-        direction=a_string(fields["scroll_direction"], "scroll_direction"),
+        direction=expect_string("scroll_direction", fields["scroll_direction"]),
         modifiers=_modifiers(fields),
     )
 
 
 def _seconds(value: object, rules: Rules) -> float:
-    seconds = an_integer(value, "duration") if rules.whole_seconds else a_number(value, "duration")
+    seconds = expect_int("duration", value) if rules.whole_seconds else expect_float("duration", value)
     if not 0 <= seconds <= rules.longest:
         raise ActionError(f"a duration is 0...{rules.longest} seconds, not {shown(value)}")
     return seconds
 
 
 def _region(value: object, viewport: Viewport) -> Rect:
-    edges = a_list(value, "region")
+    edges = expect_list("region", value)
     if len(edges) != 4:
         raise ActionError(f"a region is [x0, y0, x1, y1], not {shown(value)}")
-    x0, y0, x1, y1 = (an_integer(edge, "region") for edge in edges)
+    x0, y0, x1, y1 = (expect_int("region", edge) for edge in edges)
     if x1 <= x0 or y1 <= y0:
         raise ActionError(f"a region [x0, y0, x1, y1] has x1 above x0 and y1 above y0, not {shown(value)}")
     return viewport.rect_to_screen(Rect(x0, y0, x1 - x0, y1 - y0))

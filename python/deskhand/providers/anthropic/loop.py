@@ -14,10 +14,10 @@ from deskhand.providers.anthropic import wire
 from deskhand.providers.anthropic.editing import decode_editor, encode_editor, is_edit
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET
 from deskhand.providers.editors import carry_out_edit
-from deskhand.providers.payload import a_list, a_mapping
-from deskhand.providers.session import AsyncSeat, Seat
-from deskhand.providers.shell_calls import carry_out_shell, with_seat, with_shell
-from deskhand.providers.values import Call, EditAnswer, Result, ShellAnswer, ShellCall
+from deskhand.providers.payload import expect_list, expect_object
+from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.shell_calls import carry_out_shell, with_model_session, with_shell
+from deskhand.providers.values import EditAnswer, ProviderCall, Result, ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,8 +31,9 @@ __all__ = [
     "PROVIDER",
     "SHELL_TIMEOUT",
     "SIZE",
-    "async_seat",
+    "async_model_session",
     "carry_out",
+    "model_session",
     "plain",
     "respond",
     "respond_async",
@@ -41,7 +42,6 @@ __all__ = [
     "run_editor",
     "run_shell",
     "run_shell_async",
-    "seat",
 ]
 
 PROVIDER = "anthropic"
@@ -57,7 +57,7 @@ _RESIZED = "The screen's size has changed since the last screenshot: take a new 
 
 
 def run(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     payload: object,
     *,
     version: str | None = None,
@@ -67,13 +67,13 @@ def run(
     """Carry out one `tool_use` of the computer.
 
     Args:
-        desktop: The desktop, or a seat at it.
+        desktop: The desktop, or a model session on it.
         payload: The block, as the SDK's object or as a dictionary.
         version: Which single tool was declared; see `decode`.
         pictures: Whether every result has a picture of what it led to. By default as Anthropic does it itself: with the single
             tools it has, with the toolset those of `screenshot` and `zoom` have.
-        options: Of a `Seat`, where none is given: `size` (by default `SIZE`; `tier(model)` is the most for a model), `settle`,
-            `policy`, `ask`.
+        options: Of a `ModelSession`, where none is given: `size` (by default `SIZE`; `tier(model)` is the most for a model),
+            `settle`, `policy`, `ask`.
 
     Returns:
         The `tool_result`. What cannot be read, is not allowed or failed is told there.
@@ -82,7 +82,7 @@ def run(
         ActionError: It is no `tool_use` that could be answered.
         DesktopLost: There is no desktop any more.
     """
-    return _run(seat(desktop, **options), plain(payload), version, pictures)
+    return _run(model_session(desktop, **options), plain(payload), version, pictures)
 
 
 async def run_async(
@@ -94,11 +94,11 @@ async def run_async(
     **options: Any,
 ) -> dict[str, Any]:
     """As `run`; cancelling stops it at its next safe point."""
-    return await async_seat(desktop, **options).run(lambda at: _run(at, plain(payload), version, pictures))
+    return await async_model_session(desktop, **options).run(lambda at: _run(at, plain(payload), version, pictures))
 
 
 def respond(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     response: object,
     *,
     version: str | None = None,
@@ -126,7 +126,7 @@ def respond(
         ActionError: It is no answer of a model.
         DesktopLost: There is no desktop any more.
     """
-    at = seat(desktop, **options)
+    at = model_session(desktop, **options)
     blocks = [
         block
         for block in _blocks(response)
@@ -161,8 +161,8 @@ async def respond_async(
     **options: Any,
 ) -> list[dict[str, Any]]:
     """As `respond`; cancelling stops it at its next safe point."""
-    there = async_seat(desktop, **options)
-    return await with_seat(
+    there = async_model_session(desktop, **options)
+    return await with_model_session(
         there, shell, lambda at: respond(at, response, version=version, pictures=pictures, shell=shell, editor=editor)
     )
 
@@ -184,7 +184,7 @@ def run_shell(shell: AnyShell | None, payload: object, *, timeout: float = SHELL
         ActionError: It is no `tool_use` that could be answered.
         DesktopLost: There is no desktop any more.
     """
-    block = a_mapping(plain(payload), "a tool_use")
+    block = expect_object("a tool_use", plain(payload))
     number = wire.block_id(block)
     try:
         call = wire.decode_shell(block)
@@ -212,7 +212,7 @@ def run_editor(editor: TextEditor | None, payload: object) -> dict[str, Any]:
         ActionError: It is no `tool_use` that could be answered.
         DesktopLost: There is no desktop any more.
     """
-    block = a_mapping(plain(payload), "a tool_use")
+    block = expect_object("a tool_use", plain(payload))
     number = wire.block_id(block)
     try:
         call = decode_editor(block)
@@ -221,37 +221,39 @@ def run_editor(editor: TextEditor | None, payload: object) -> dict[str, Any]:
     return encode_editor(carry_out_edit(editor, call, provider=PROVIDER))
 
 
-def carry_out(seat: Seat, call: Call, *, pictures: bool) -> Result:
+def carry_out(model_session: ModelSession, call: ProviderCall, *, pictures: bool) -> Result:
     """Do what a call asks for, and keep the picture only where the model is to have it."""
-    before = seat.viewport
-    result = seat.carry_out(call)
+    before = model_session.viewport
+    result = model_session.carry_out(call)
     if result.error is None and (pictures or wire.asks_to_see(call)):
         return result
     # The model goes on pointing into the picture that it has.
-    changed = seat.viewport != before
+    changed = model_session.viewport != before
     if result.error is not None:
         return replace(result, error=f"{result.error}\n{_RESIZED}") if changed else result
     return replace(result, picture=None, text=_RESIZED if changed else result.text)
 
 
-def seat(desktop: Desktop | Seat, **options: Any) -> Seat:
-    """The seat itself, or one at a desktop, with Anthropic's sizes unless the options say otherwise."""
-    return Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+def model_session(desktop: Desktop | ModelSession, **options: Any) -> ModelSession:
+    """The session itself, or one on a desktop, with Anthropic's sizes unless the options say otherwise."""
+    return ModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 
 
-def async_seat(desktop: AnyDesktop, **options: Any) -> AsyncSeat:
-    """As `seat`, at any kind of desktop."""
-    return AsyncSeat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+def async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+    """As `model_session`, at any kind of desktop."""
+    return AsyncModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 
 
-def _run(at: Seat, payload: object, version: str | None, pictures: bool | None) -> dict[str, Any]:  # noqa: FBT001 # as of `run`
-    block = a_mapping(payload, "a tool_use")
+def _run(at: ModelSession, payload: object, version: str | None, pictures: bool | None) -> dict[str, Any]:  # noqa: FBT001 # as of `run`
+    block = expect_object("a tool_use", payload)
     number = wire.block_id(block)
     try:
         call = wire.decode(block, at.viewport, version=version)
     except ActionError as error:
         name = TOOLSET if block.get("toolset_name") is not None else version or LATEST
-        return wire.encode(Result(call=Call(steps=(), viewport=at.viewport, id=number, name=name), error=str(error)))
+        return wire.encode(
+            Result(call=ProviderCall(steps=(), viewport=at.viewport, id=number, name=name), error=str(error))
+        )
     return wire.encode(carry_out(at, call, pictures=call.name != TOOLSET if pictures is None else pictures))
 
 
@@ -264,10 +266,12 @@ def _not_executed(block: Mapping[str, Any]) -> dict[str, Any]:
 def _blocks(message: object) -> list[Mapping[str, Any]]:
     content = plain(message)
     if not isinstance(content, list | tuple):
-        content = a_mapping(content, "a message").get("content")
+        content = expect_object("a message", content).get("content")
     if isinstance(content, str):
         return []
-    return [a_mapping(plain(block), "a block of a message") for block in a_list(content, "a message's content")]
+    return [
+        expect_object("a block of a message", plain(block)) for block in expect_list("a message's content", content)
+    ]
 
 
 def plain(payload: object) -> object:

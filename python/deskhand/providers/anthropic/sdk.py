@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
 
     from deskhand.providers.editors import TextEditor
-    from deskhand.providers.session import AsyncSeat, Seat
+    from deskhand.providers.session import AsyncModelSession, ModelSession
     from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
@@ -62,12 +62,12 @@ class Toolset(BetaAbstractComputerToolset20260801):
     """The toolset for `Anthropic().beta.messages.tool_runner`, and its `tool_result` for a loop of one's own.
 
     Attributes:
-        seat: Where it sits; who made the desktop closes it.
+        session: Of the model; who made the desktop closes it.
     """
 
     def __init__(
         self,
-        seat: Seat,
+        model_session: ModelSession,
         *,
         confirm: Callable[[Any], bool],
         configs: BetaComputerToolsetConfigsParam | None = None,
@@ -75,25 +75,25 @@ class Toolset(BetaAbstractComputerToolset20260801):
     ) -> None:
         """See `deskhand.providers.anthropic.toolset`."""
         super().__init__(configs=configs, confirm=confirm, tool_configs=tool_configs)
-        self.seat = seat
+        self.session = model_session
 
     def execute(
         self, context: BetaToolsetCallContext, name: BetaComputerMemberName, input: BetaComputerMemberInput
     ) -> BetaComputerMemberResult:
         """Carry out one member; the SDK has asked `confirm` before."""
-        return _execute(self.seat, context, name, input)
+        return _execute(self.session, context, name, input)
 
 
 class AsyncToolset(BetaAsyncAbstractComputerToolset20260801):
     """As `Toolset`, for `AsyncAnthropic`; cancelling the loop stops the desktop at its next safe point.
 
     Attributes:
-        seat: Where it sits; who made the desktop closes it.
+        session: Of the model; who made the desktop closes it.
     """
 
     def __init__(
         self,
-        seat: AsyncSeat,
+        model_session: AsyncModelSession,
         *,
         confirm: Callable[[Any], Any],
         configs: BetaComputerToolsetConfigsParam | None = None,
@@ -101,17 +101,17 @@ class AsyncToolset(BetaAsyncAbstractComputerToolset20260801):
     ) -> None:
         """See `deskhand.providers.anthropic.toolset`."""
         super().__init__(configs=configs, confirm=confirm, tool_configs=tool_configs)
-        self.seat = seat
+        self.session = model_session
 
     async def execute(
         self, context: BetaToolsetCallContext, name: BetaComputerMemberName, input: BetaComputerMemberInput
     ) -> BetaComputerMemberResult:
         """Carry out one member; the SDK has asked `confirm` before."""
-        return await self.seat.run(lambda seat: _execute(seat, context, name, input))
+        return await self.session.run(lambda model_session: _execute(model_session, context, name, input))
 
 
 def _execute(
-    seat: Seat, context: BetaToolsetCallContext, name: str, input: BetaComputerMemberInput
+    model_session: ModelSession, context: BetaToolsetCallContext, name: str, input: BetaComputerMemberInput
 ) -> BetaComputerMemberResult:
     block = {
         "type": "tool_use",
@@ -121,7 +121,7 @@ def _execute(
         "input": input.model_dump(exclude_none=True),
     }
     try:
-        result = carry_out(seat, wire.decode(block, seat.viewport), pictures=False)
+        result = carry_out(model_session, wire.decode(block, model_session.viewport), pictures=False)
     except ActionError as error:
         raise ToolError(str(error)) from error
     except DesktopLost as lost:
@@ -142,9 +142,9 @@ class Tool(BetaBuiltinFunctionTool):
     The SDK's loop tells the model of every error of such a tool, that the desktop is lost too.
     """
 
-    def __init__(self, seat: Seat, declaration: dict[str, Any]) -> None:
+    def __init__(self, model_session: ModelSession, declaration: dict[str, Any]) -> None:
         """See `deskhand.providers.anthropic.tool`."""
-        self.seat = seat
+        self.session = model_session
         self._declaration = declaration
 
     def to_dict(self) -> BetaToolUnionParam:
@@ -153,15 +153,15 @@ class Tool(BetaBuiltinFunctionTool):
 
     def call(self, input: object) -> BetaToolsetContent:
         """Carry out one input."""
-        return _content(run(self.seat, _block(wire.FAMILY, input), version=self._declaration["type"]))
+        return _content(run(self.session, _block(wire.FAMILY, input), version=self._declaration["type"]))
 
 
 class AsyncTool(BetaAsyncBuiltinFunctionTool):
     """As `Tool`, for `AsyncAnthropic`."""
 
-    def __init__(self, seat: AsyncSeat, declaration: dict[str, Any]) -> None:
+    def __init__(self, model_session: AsyncModelSession, declaration: dict[str, Any]) -> None:
         """See `deskhand.providers.anthropic.tool`."""
-        self.seat = seat
+        self.session = model_session
         self._declaration = declaration
 
     def to_dict(self) -> BetaToolUnionParam:
@@ -171,7 +171,7 @@ class AsyncTool(BetaAsyncBuiltinFunctionTool):
     async def call(self, input: object) -> BetaToolsetContent:
         """Carry out one input."""
         block, version = _block(wire.FAMILY, input), self._declaration["type"]
-        return _content(await self.seat.run(lambda seat: run(seat, block, version=version)))
+        return _content(await self.session.run(lambda model_session: run(model_session, block, version=version)))
 
 
 class Bash(BetaBuiltinFunctionTool):

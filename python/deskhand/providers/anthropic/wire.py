@@ -19,10 +19,10 @@ from deskhand.actions import CursorPosition, TakeScreenshot, Zoom
 from deskhand.errors import ActionError, shown
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET, described, read, rules_of, write
 from deskhand.providers.outcomes import notes_on, tool_failed
-from deskhand.providers.payload import a_list, a_mapping, a_string, picture_of_base64, the_rest
+from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_base64, the_rest
 from deskhand.providers.values import (
-    Call,
     Picture,
+    ProviderCall,
     Result,
     ShellAnswer,
     ShellCall,
@@ -115,7 +115,7 @@ def block_id(block: Mapping[str, Any]) -> str:
 # --- calls ---
 
 
-def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> Call:
+def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> ProviderCall:
     """What a `tool_use` asks for.
 
     Args:
@@ -127,11 +127,11 @@ def decode(payload: object, viewport: Viewport, *, version: str | None = None) -
     Raises:
         ActionError: It is malformed, or more than that version may be asked.
     """
-    block = a_mapping(payload, "a tool_use")
+    block = expect_object("a tool_use", payload)
     if block.get("type") != "tool_use":
         raise ActionError(f"a call is of type tool_use, not {shown(block.get('type'))}")
-    number, name = block_id(block), a_string(block.get("name"), "a tool's name")
-    given = a_mapping(block.get("input"), "a tool's input")
+    number, name = block_id(block), expect_string("a tool's name", block.get("name"))
+    given = expect_object("a tool's input", block.get("input"))
     toolset = block.get("toolset_name")
     if toolset not in (None, FAMILY):
         raise ActionError(f"this is the toolset {FAMILY}, not {shown(toolset)}")
@@ -139,23 +139,23 @@ def decode(payload: object, viewport: Viewport, *, version: str | None = None) -
         rules = rules_of(version or LATEST)
         if name != FAMILY or rules.type == TOOLSET:
             raise ActionError(f"{shown(name)} is no call of {rules.type}")
-        name, given = a_string(given.get("action"), "an action"), the_rest(given, "action")
+        name, given = expect_string("an action", given.get("action")), the_rest(given, "action")
     else:
         rules = rules_of(TOOLSET)
     steps, unknown = read(name, given, viewport, rules)
     extra = the_rest(block, "type", "id", "name", "input", "toolset_name")
     if unknown:
         extra["input"] = unknown
-    return Call(steps=steps, viewport=viewport, id=number, name=rules.type, extra=extra)
+    return ProviderCall(steps=steps, viewport=viewport, id=number, name=rules.type, extra=extra)
 
 
-def encode_call(call: Call) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> dict[str, Any]:
     """The `tool_use` that asks for a call, of the version that is its name, or of the toolset.
 
     Raises:
         UnsupportedAction: That version cannot say it.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     rules = rules_of(call.name)
     name, fields = write(call.steps, call.viewport, rules)
     extra = dict(call.extra)
@@ -168,7 +168,7 @@ def encode_call(call: Call) -> dict[str, Any]:
     return {**extra, **block, "name": FAMILY, "input": {"action": name, **fields}}
 
 
-def asks_to_see(call: Call) -> bool:
+def asks_to_see(call: ProviderCall) -> bool:
     """Whether a call must be answered with a picture."""
     return bool(call.steps) and isinstance(call.steps[-1], TakeScreenshot | Zoom)
 
@@ -189,7 +189,7 @@ def said(result: Result) -> list[str]:
     return [*texts, result.text] if result.text else texts
 
 
-def outcome_of(call: Call, texts: Sequence[str], picture: Picture | None) -> Result:
+def outcome_of(call: ProviderCall, texts: Sequence[str], picture: Picture | None) -> Result:
     """The result that says this; the inverse of `said`."""
     rest = list(texts)
     cursor = None
@@ -225,7 +225,7 @@ def encode(result: Result) -> dict[str, Any]:
     return _tool_result(result.call, content)
 
 
-def _tool_result(call: Call, content: list[dict[str, Any]], *, is_error: bool = False) -> dict[str, Any]:
+def _tool_result(call: ProviderCall, content: list[dict[str, Any]], *, is_error: bool = False) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.id}
     if rules_of(call.name).type == TOOLSET:
         block["toolset_name"] = FAMILY
@@ -235,13 +235,13 @@ def _tool_result(call: Call, content: list[dict[str, Any]], *, is_error: bool = 
     return block
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """The result that a `tool_result` tells of a call; that somebody denied it, it does not tell.
 
     Raises:
         ActionError: It is malformed, or of another call.
     """
-    block = a_mapping(payload, "a tool_result")
+    block = expect_object("a tool_result", payload)
     if block.get("type") != "tool_result":
         raise ActionError(f"a result is of type tool_result, not {shown(block.get('type'))}")
     if block.get("tool_use_id") != call.id:
@@ -265,12 +265,12 @@ def _content(content: object) -> tuple[list[str], Picture | None]:
         return [content], None
     texts: list[str] = []
     pictures: list[Picture] = []
-    for each in a_list(content, "a result's content"):
-        block = a_mapping(each, "a block of a result")
+    for each in expect_list("a result's content", content):
+        block = expect_object("a block of a result", each)
         if block.get("type") == "text":
-            texts.append(a_string(block.get("text"), "a text"))
+            texts.append(expect_string("a text", block.get("text")))
         elif block.get("type") == "image":
-            source = a_mapping(block.get("source"), "a picture's source")
+            source = expect_object("a picture's source", block.get("source"))
             if source.get("type") != "base64":
                 raise ActionError(f"a picture is given in base64, not as {shown(source.get('type'))}")
             pictures.append(picture_of_base64(source.get("data"), mime_of(source.get("media_type"))))
@@ -288,7 +288,7 @@ def decode_shell(payload: object) -> ShellCall:
     Raises:
         ActionError: It is malformed, or asks for nothing.
     """
-    block = a_mapping(payload, "a tool_use")
+    block = expect_object("a tool_use", payload)
     if not is_shell(block):
         raise ActionError(f"a call of the shell is a tool_use of {SHELL}, not {shown(block.get('name'))}")
     return commanded(block.get("input"), id=block_id(block), extra=the_rest(block, "type", "id", "name", "input"))
@@ -305,7 +305,7 @@ def commanded(input: object, *, id: str | None, extra: dict[str, Any]) -> ShellC
     Raises:
         ActionError: It is malformed, or asks for nothing.
     """
-    given = a_mapping(input, "the shell's input")
+    given = expect_object("the shell's input", input)
     if unknown := the_rest(given, "command", "restart"):
         refuse_more_of_a_command(SHELL, unknown)
         extra = {**extra, "input": unknown}
@@ -314,7 +314,7 @@ def commanded(input: object, *, id: str | None, extra: dict[str, Any]) -> ShellC
         raise ActionError(f"restart is true or false, not {shown(restart)}")
     if command is None and not restart:
         raise ActionError("the shell is given a command, or restart")
-    commands = () if command is None else (a_string(command, "a command"),)
+    commands = () if command is None else (expect_string("a command", command),)
     return ShellCall(commands=commands, id=id, restart=bool(restart), extra=extra)
 
 

@@ -36,7 +36,7 @@ from deskhand.providers.bedrock.converse import (
     encode_shell,
     message_of,
 )
-from deskhand.providers.bedrock.loop import async_seat, respond, respond_async, run, run_async
+from deskhand.providers.bedrock.loop import async_model_session, respond, respond_async, run, run_async
 from deskhand.providers.editors import TextEditor
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def declare(
     """What is given to `converse` and `converse_stream` besides the messages.
 
     Args:
-        desktop: The desktop, or the seat that the calls will be carried out at.
+        desktop: The desktop, or the model session that will carry out the calls.
         version: Of Anthropic's single tools; `VERSION` by default.
         shell: Declare the shell too.
         editor: Which version of the text editor to declare too, one of `EDITORS`.
@@ -92,7 +92,9 @@ def declare(
     Raises:
         ActionError: There is no such version.
     """
-    return converse.declaration(async_seat(desktop, **options).viewport.model, version, shell=shell, editor=editor)
+    return converse.declaration(
+        async_model_session(desktop, **options).viewport.model, version, shell=shell, editor=editor
+    )
 
 
 def declare_agent(
@@ -115,4 +117,6 @@ def declare_agent(
     Raises:
         ActionError: There is no such version.
     """
-    return agents.declaration(async_seat(desktop, **options).viewport.model, version, shell=shell, editor=editor)
+    return agents.declaration(
+        async_model_session(desktop, **options).viewport.model, version, shell=shell, editor=editor
+    )

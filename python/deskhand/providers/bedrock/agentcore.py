@@ -17,8 +17,8 @@ from deskhand._core.arguments import expect
 from deskhand._core.geometry import Viewport
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, the_rest
-from deskhand.providers.values import Call, Picture, Result, a_click, refuse_more
+from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, the_rest
+from deskhand.providers.values import Picture, ProviderCall, Result, a_click, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,17 +60,17 @@ _BUTTONS = ("LEFT", "RIGHT", "MIDDLE")
 def kind_of(payload: object) -> str | None:
     """Which action a request asks for, as far as that can be read."""
     try:
-        action = _action_of(a_mapping(payload, "a request"))
+        action = _action_of(expect_object("a request", payload))
     except ActionError:
         return None
     return next((kind for kind in KINDS if kind in action), None)
 
 
 def _action_of(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    return a_mapping(request["action"], "an action") if "action" in request else request
+    return expect_object("an action", request["action"]) if "action" in request else request
 
 
-def decode(payload: object, viewport: Viewport) -> Call:
+def decode(payload: object, viewport: Viewport) -> ProviderCall:
     """What a request asks for.
 
     Args:
@@ -80,19 +80,19 @@ def decode(payload: object, viewport: Viewport) -> Call:
     Raises:
         ActionError: It is malformed, or out of the interface's ranges.
     """
-    request = a_mapping(payload, "a request")
+    request = expect_object("a request", payload)
     action = _action_of(request)
     if len(action) != 1 or next(iter(action)) not in _FIELDS:
         raise ActionError(f"an action is exactly one of {', '.join(KINDS)}, not {shown(sorted(action))}")
     ((kind, arguments),) = action.items()
-    fields, unknown = _fields(kind, a_mapping(arguments, f"the arguments of {kind}"))
+    fields, unknown = _fields(kind, expect_object(f"the arguments of {kind}", arguments))
     extra, number = {}, None
     if "action" in request:
         extra = the_rest(request, "action", "sessionId")
-        number = a_string(request.get("sessionId"), "a sessionId")
+        number = expect_string("a sessionId", request.get("sessionId"))
     if unknown:
         extra["arguments"] = unknown
-    return Call(steps=_steps(kind, fields, viewport), viewport=viewport, id=number, name=kind, extra=extra)
+    return ProviderCall(steps=_steps(kind, fields, viewport), viewport=viewport, id=number, name=kind, extra=extra)
 
 
 def _fields(kind: str, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -113,14 +113,16 @@ def _steps(kind: str, fields: Mapping[str, Any], viewport: Viewport) -> tuple[ac
             return _clicks(_button(fields), count, _point(fields, viewport))
         case "keyPress":
             return (
-                act.KeyPress([a_string(fields["key"], "key")], repeat=an_integer(fields.get("presses", 1), "presses")),
+                act.KeyPress(
+                    [expect_string("key", fields["key"])], repeat=expect_int("presses", fields.get("presses", 1))
+                ),
             )
         case "keyShortcut":
-            keys = a_list(fields["keys"], "keys")
+            keys = expect_list("keys", fields["keys"])
             _within("the number of keys", len(keys), 1, MOST_KEYS)
-            return (act.KeyPress([a_string(key, "a key") for key in keys]),)
+            return (act.KeyPress([expect_string("a key", key) for key in keys]),)
         case "keyType":
-            text = a_string(fields["text"], "text")
+            text = expect_string("text", fields["text"])
             _within("the length of text", len(text), 0, MOST_TEXT)
             return (act.Type(text),)
         case _:
@@ -144,18 +146,18 @@ def _pointed(kind: str, fields: Mapping[str, Any], viewport: Viewport) -> act.Ac
 
 
 def _point(fields: Mapping[str, Any], viewport: Viewport, x: str = "x", y: str = "y") -> tuple[int, int]:
-    return viewport.to_screen((an_integer(fields[x], x), an_integer(fields[y], y)))
+    return viewport.to_screen((expect_int(x, fields[x]), expect_int(y, fields[y])))
 
 
 def _within(what: str, value: object, least: int, most: int) -> int:
-    number = an_integer(value, what)
+    number = expect_int(what, value)
     if not least <= number <= most:
         raise ActionError(f"{what} is {least}...{most}, not {shown(number)}")
     return number
 
 
 def _button(fields: Mapping[str, Any]) -> str:
-    button = a_string(fields.get("button", "LEFT"), "a button")
+    button = expect_string("a button", fields.get("button", "LEFT"))
     if button not in _BUTTONS:
         raise ActionError(f"a button is {', '.join(_BUTTONS)}, not {shown(button)}")
     return button
@@ -173,13 +175,13 @@ def _clicks(button: str, count: int, xy: tuple[int, int]) -> tuple[act.Action, .
 # --- calls, the other way round ---
 
 
-def encode_call(call: Call) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> dict[str, Any]:
     """The request that asks for a call; its `action` alone where the call has no id.
 
     Raises:
         UnsupportedAction: The interface cannot say it.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     kind, fields = _written(call.steps, call.viewport)
     extra = dict(call.extra)
     action = {kind: {**extra.pop("arguments", {}), **fields}}
@@ -272,26 +274,26 @@ def encode(result: Result) -> dict[str, Any]:
     return {"result": {kind: outcome}, **session}
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """The result that an answer tells of a call.
 
     Raises:
         ActionError: It is malformed, or of another call.
     """
-    answer = a_mapping(payload, "an answer")
-    results = a_mapping(answer.get("result"), "a result")
+    answer = expect_object("an answer", payload)
+    results = expect_object("a result", answer.get("result"))
     if answer.get("sessionId") != call.id or list(results) != [call.name]:
         raise ActionError(f"this is a result of {shown(sorted(results))} in another session, or of another call")
-    outcome = a_mapping(results[call.name or ""], "a result")
+    outcome = expect_object("a result", results[call.name or ""])
     match outcome.get("status"):
         case "SUCCESS":
             data = outcome.get("data")
             if data is not None and not isinstance(data, bytes):
                 raise ActionError(f"a picture's bytes are bytes, not {shown(type(data).__name__)}")
             said = outcome.get("error")
-            text = None if said is None else a_string(said, "an error")
+            text = None if said is None else expect_string("an error", said)
             return Result(call=call, picture=None if data is None else Picture(data), text=text)
         case "FAILED":
-            return Result(call=call, error=a_string(outcome.get("error", ""), "an error"))
+            return Result(call=call, error=expect_string("an error", outcome.get("error", "")))
         case other:
             raise ActionError(f"a status is SUCCESS or FAILED, not {shown(other)}")

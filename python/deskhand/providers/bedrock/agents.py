@@ -22,11 +22,11 @@ from deskhand.providers.anthropic.editing import EDITORS, edit_of, name_of
 from deskhand.providers.anthropic.inputs import write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, outcome_of, said
 from deskhand.providers.bedrock.converse import flat_actions, image_of, picture_of, single
-from deskhand.providers.payload import a_list, a_mapping, a_string, the_rest
+from deskhand.providers.payload import expect_list, expect_object, expect_string, the_rest
 from deskhand.providers.values import (
-    Call,
     EditAnswer,
     EditCall,
+    ProviderCall,
     Result,
     SafetyCheck,
     ShellAnswer,
@@ -108,13 +108,13 @@ def inputs_of(payload: object) -> tuple[str, list[Mapping[str, Any]]]:
     Raises:
         ActionError: It is none, or could not be answered.
     """
-    event = a_mapping(payload, "a returnControl")
-    control = a_mapping(event["returnControl"], "a returnControl") if "returnControl" in event else event
-    inputs = a_list(control.get("invocationInputs"), "a returnControl's invocationInputs")
+    event = expect_object("a returnControl", payload)
+    control = expect_object("a returnControl", event["returnControl"]) if "returnControl" in event else event
+    inputs = expect_list("a returnControl's invocationInputs", control.get("invocationInputs"))
     if not 1 <= len(inputs) <= MOST_INPUTS:
         raise ActionError(f"a returnControl has 1...{MOST_INPUTS} inputs, not {len(inputs)}")
-    members = [a_mapping(member, "an input") for member in inputs]
-    return a_string(control.get("invocationId"), "a returnControl's invocationId"), members
+    members = [expect_object("an input", member) for member in inputs]
+    return expect_string("a returnControl's invocationId", control.get("invocationId")), members
 
 
 def function_of(payload: object) -> Mapping[str, Any]:
@@ -123,9 +123,9 @@ def function_of(payload: object) -> Mapping[str, Any]:
     Raises:
         ActionError: It is none, or could not be answered.
     """
-    member = a_mapping(payload, "an input of a returnControl")
-    inside = a_mapping(member.get("functionInvocationInput"), "a functionInvocationInput")
-    a_string(inside.get("actionGroup"), "an actionGroup")
+    member = expect_object("an input of a returnControl", payload)
+    inside = expect_object("a functionInvocationInput", member.get("functionInvocationInput"))
+    expect_string("an actionGroup", inside.get("actionGroup"))
     return inside
 
 
@@ -144,7 +144,7 @@ def is_edit(function: Mapping[str, Any]) -> bool:
     return function.get("function") in EDITORS.values()
 
 
-def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> Call:
+def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> ProviderCall:
     """What one input of a `returnControl` asks for.
 
     Args:
@@ -167,7 +167,7 @@ def decode(payload: object, viewport: Viewport, *, version: str | None = None) -
         steps, kept = (), parameters
     if kept:
         extra["parameters"] = kept
-    return Call(steps=steps, viewport=viewport, name=rules.type, safety=safety, extra=extra)
+    return ProviderCall(steps=steps, viewport=viewport, name=rules.type, safety=safety, extra=extra)
 
 
 def _safety(function: Mapping[str, Any]) -> tuple[SafetyCheck, ...]:
@@ -182,12 +182,12 @@ def _safety(function: Mapping[str, Any]) -> tuple[SafetyCheck, ...]:
 def _parameters(function: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     given: dict[str, Any] = {}
     parameters: list[dict[str, Any]] = []
-    for each in a_list(function.get("parameters", []), "a function's parameters"):
-        parameter = dict(a_mapping(each, "a parameter"))
-        name = a_string(parameter.get("name"), "a parameter's name")
+    for each in expect_list("a function's parameters", function.get("parameters", [])):
+        parameter = dict(expect_object("a parameter", each))
+        name = expect_string("a parameter's name", parameter.get("name"))
         if name in given:
             raise ActionError(f"the parameter {shown(name)} is given twice")
-        given[name] = _value(name, a_string(parameter.get("value"), "a parameter's value, as all of them,"))
+        given[name] = _value(name, expect_string("a parameter's value, as all of them,", parameter.get("value")))
         parameters.append(parameter)
     return given, parameters
 
@@ -204,13 +204,13 @@ def _value(name: str, text: str) -> object:
         ) from None
 
 
-def encode_call(call: Call) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> dict[str, Any]:
     """The input of a `returnControl` that asks for a call, of the version that is its name.
 
     Raises:
         UnsupportedAction: That version cannot say it.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     extra = dict(call.extra)
     parameters = list(extra.pop("parameters", []))
     if call.steps or not call.safety:
@@ -276,32 +276,32 @@ def _text(text: str) -> dict[str, Any]:
     return {"TEXT": {"body": text}}
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """The result that a part of a session's state tells of a call.
 
     Raises:
         ActionError: It is malformed, or of another call.
     """
-    answer = a_mapping(a_mapping(payload, "a result").get("functionResult"), "a functionResult")
+    answer = expect_object("a functionResult", expect_object("a result", payload).get("functionResult"))
     for name, value in _named(call.extra, FAMILY).items():
         if answer.get(name) != value:
             raise ActionError(f"this is the result of {name} {shown(answer.get(name))}, not of {shown(value)}")
-    body = a_mapping(answer.get("responseBody", {}), "a responseBody")
+    body = expect_object("a responseBody", answer.get("responseBody", {}))
     if len(body) > 1:
         raise ActionError(f"a responseBody is of one kind, not of {', '.join(sorted(body))}")
     confirmed = answer.get("confirmationState")
     acknowledged = call.safety if confirmed == "CONFIRM" else ()
     if confirmed == "DENY" or answer.get("responseState") == "REPROMPT":
-        error = a_string(a_mapping(body.get("TEXT"), "a TEXT").get("body"), "a text")
+        error = expect_string("a text", expect_object("a TEXT", body.get("TEXT")).get("body"))
         return Result(call=call, error=error, denied=confirmed == "DENY", acknowledged=acknowledged)
     if "IMAGES" in body:
-        images = a_list(a_mapping(body["IMAGES"], "IMAGES").get("images"), "images")
+        images = expect_list("images", expect_object("IMAGES", body["IMAGES"]).get("images"))
         if len(images) != 1:
             raise ActionError(f"a result has one picture, not {len(images)}")
         return Result(call=call, picture=picture_of(images[0]), acknowledged=acknowledged)
     if "TEXT" not in body:
         return Result(call=call, acknowledged=acknowledged)
-    text = a_string(a_mapping(body["TEXT"], "a TEXT").get("body"), "a text")
+    text = expect_string("a text", expect_object("a TEXT", body["TEXT"]).get("body"))
     first, _, rest = text.partition("\n")
     told = outcome_of(call, [first, rest] if rest else [first], None)
     return Result(call=call, cursor=told.cursor, text=told.text, acknowledged=acknowledged)
@@ -313,11 +313,11 @@ def not_ours(payload: object, reason: str) -> dict[str, Any]:
     Raises:
         ActionError: It could not be answered.
     """
-    member = a_mapping(payload, "an input of a returnControl")
+    member = expect_object("an input of a returnControl", payload)
     answer = {"responseState": "REPROMPT", "responseBody": _text(reason)}
     if "apiInvocationInput" in member:
-        asked = a_mapping(member["apiInvocationInput"], "an apiInvocationInput")
-        group = {"actionGroup": a_string(asked.get("actionGroup"), "an actionGroup")}
+        asked = expect_object("an apiInvocationInput", member["apiInvocationInput"])
+        group = {"actionGroup": expect_string("an actionGroup", asked.get("actionGroup"))}
         names = {name: asked[name] for name in ("agentId", "apiPath", "httpMethod") if isinstance(asked.get(name), str)}
         return {"apiResult": {**group, **names, **answer}}
     asked = function_of(member)
@@ -373,7 +373,7 @@ def decode_editor(payload: object) -> EditCall:
         raise ActionError("an edit that the agent wants confirmed is not made: there is nobody to ask")
     given, parameters = _parameters(function)
     extra = the_rest(function, "function", "parameters")
-    call = edit_of(given, id=None, name=a_string(function["function"], "a function's name"), extra=extra)
+    call = edit_of(given, id=None, name=expect_string("a function's name", function["function"]), extra=extra)
     unknown = call.extra.get("input", {})
     if kept := [parameter for parameter in parameters if parameter["name"] in unknown]:
         extra["parameters"] = kept

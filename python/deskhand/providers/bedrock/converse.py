@@ -16,8 +16,17 @@ from deskhand.errors import ActionError, shown
 from deskhand.providers.anthropic.editing import EDITORS, declare_editor, edit_of
 from deskhand.providers.anthropic.inputs import VERSIONS, read, rules_of, write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, mime_of, outcome_of, said
-from deskhand.providers.payload import a_list, a_mapping, a_string, the_rest
-from deskhand.providers.values import Call, EditAnswer, EditCall, Picture, Result, ShellAnswer, ShellCall, one_picture
+from deskhand.providers.payload import expect_list, expect_object, expect_string, the_rest
+from deskhand.providers.values import (
+    EditAnswer,
+    EditCall,
+    Picture,
+    ProviderCall,
+    Result,
+    ShellAnswer,
+    ShellCall,
+    one_picture,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -78,7 +87,7 @@ def flat_actions(
     Raises:
         ActionError: It is malformed, or more than this version may be asked.
     """
-    return read(a_string(given.get("action"), "an action"), the_rest(given, "action"), viewport, rules)
+    return read(expect_string("an action", given.get("action")), the_rest(given, "action"), viewport, rules)
 
 
 def declaration(
@@ -112,8 +121,8 @@ def tool_of(payload: object) -> Mapping[str, Any]:
     Raises:
         ActionError: It is none.
     """
-    block = a_mapping(payload, "a toolUse")
-    return a_mapping(block["toolUse"], "a toolUse") if "toolUse" in block else block
+    block = expect_object("a toolUse", payload)
+    return expect_object("a toolUse", block["toolUse"]) if "toolUse" in block else block
 
 
 def is_computer(block: Mapping[str, Any]) -> bool:
@@ -143,7 +152,7 @@ def block_id(block: Mapping[str, Any]) -> str:
     return found
 
 
-def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> Call:
+def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> ProviderCall:
     """What a `toolUse` asks for.
 
     Args:
@@ -158,20 +167,20 @@ def decode(payload: object, viewport: Viewport, *, version: str | None = None) -
     number = block_id(block)
     if not is_computer(block):
         raise ActionError(f"a call of the computer names {FAMILY}, not {shown(block.get('name'))}")
-    steps, unknown = flat_actions(a_mapping(block.get("input"), "a tool's input"), viewport, rules)
+    steps, unknown = flat_actions(expect_object("a tool's input", block.get("input")), viewport, rules)
     extra = the_rest(block, "toolUseId", "name", "input")
     if unknown:
         extra["input"] = unknown
-    return Call(steps=steps, viewport=viewport, id=number, name=rules.type, extra=extra)
+    return ProviderCall(steps=steps, viewport=viewport, id=number, name=rules.type, extra=extra)
 
 
-def encode_call(call: Call) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> dict[str, Any]:
     """The `toolUse` that asks for a call, of the version that is its name.
 
     Raises:
         UnsupportedAction: That version cannot say it.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     action, fields = write(call.steps, call.viewport, single(call.name))
     extra = dict(call.extra)
     given = {**extra.pop("input", {}), "action": action, **fields}
@@ -193,11 +202,11 @@ def picture_of(payload: object) -> Picture:
     Raises:
         ActionError: It is no picture, or one in base64.
     """
-    image = a_mapping(payload, "a picture")
-    data = a_mapping(image.get("source"), "a picture's source").get("bytes")
+    image = expect_object("a picture", payload)
+    data = expect_object("a picture's source", image.get("source")).get("bytes")
     if not isinstance(data, bytes) or not data:
         raise ActionError(f"a picture's bytes are bytes, and not base64 text or nothing: {shown(type(data).__name__)}")
-    return Picture(data, mime_of("image/" + a_string(image.get("format"), "a picture's format")))
+    return Picture(data, mime_of("image/" + expect_string("a picture's format", image.get("format"))))
 
 
 def encode(result: Result) -> dict[str, Any]:
@@ -215,21 +224,21 @@ def _tool_result(number: str | None, content: list[dict[str, Any]], status: str)
     return {"toolResult": {"toolUseId": number, "content": content, "status": status}}
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """The result that a `toolResult` tells of a call; that somebody denied it, it does not tell.
 
     Raises:
         ActionError: It is malformed, or of another call.
     """
-    block = a_mapping(a_mapping(payload, "a toolResult").get("toolResult"), "a toolResult")
+    block = expect_object("a toolResult", expect_object("a toolResult", payload).get("toolResult"))
     if block.get("toolUseId") != call.id:
         raise ActionError(f"this is the result of {shown(block.get('toolUseId'))}, not of {shown(call.id)}")
     texts: list[str] = []
     pictures: list[Picture] = []
-    for each in a_list(block.get("content"), "a result's content"):
-        part = a_mapping(each, "a block of a result")
+    for each in expect_list("a result's content", block.get("content")):
+        part = expect_object("a block of a result", each)
         if list(part) == ["text"]:
-            texts.append(a_string(part["text"], "a text"))
+            texts.append(expect_string("a text", part["text"]))
         elif list(part) == ["image"]:
             pictures.append(picture_of(part["image"]))
         else:
@@ -278,7 +287,9 @@ def decode_editor(payload: object) -> EditCall:
     if not is_edit(block):
         raise ActionError(f"a call of the text editor names it, not {shown(block.get('name'))}")
     extra = the_rest(block, "toolUseId", "name", "input")
-    return edit_of(block.get("input"), id=block_id(block), name=a_string(block["name"], "a tool's name"), extra=extra)
+    return edit_of(
+        block.get("input"), id=block_id(block), name=expect_string("a tool's name", block["name"]), extra=extra
+    )
 
 
 def encode_editor(answer: EditAnswer) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from deskhand.providers.anthropic.loop import SHELL_TIMEOUT, SIZE, carry_out
 from deskhand.providers.anthropic.wire import NOT_EXECUTED
 from deskhand.providers.bedrock import agentcore, agents, converse
 from deskhand.providers.editors import carry_out_edit
-from deskhand.providers.payload import a_list, a_mapping
-from deskhand.providers.session import AsyncSeat, Seat
-from deskhand.providers.shell_calls import carry_out_shell, with_seat
-from deskhand.providers.values import Call, EditAnswer, Result, ShellAnswer, ShellCall
+from deskhand.providers.payload import expect_list, expect_object
+from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.shell_calls import carry_out_shell, with_model_session
+from deskhand.providers.values import EditAnswer, ProviderCall, Result, ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AnyDesktop
     from deskhand.providers.shell_calls import AnyShell
 
-__all__ = ["PROVIDER", "async_seat", "respond", "respond_async", "run", "run_async"]
+__all__ = ["PROVIDER", "async_model_session", "respond", "respond_async", "run", "run_async"]
 
 PROVIDER = "bedrock"
 """What policies and their logs are told of whose calls these are."""
@@ -45,7 +45,7 @@ class _Tools:
 
 
 def run(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     payload: object,
     *,
     version: str | None = None,
@@ -62,13 +62,13 @@ def run(
     | a request of `invoke_browser`, or its action | the response |
 
     Args:
-        desktop: The desktop, or a seat at it.
+        desktop: The desktop, or a model session on it.
         payload: One of the above; `respond` takes a whole response.
         version: Which computer tool was declared; see `VERSION`.
         shell: What runs the commands of the `bash` tool, if anything does: a session, or a desktop with a machine of its own.
         editor: What the text editor's calls are carried out by, if they are; the same for a whole conversation.
-        options: Of a `Seat`, where none is given: `size` (by default Anthropic's; `tier(model)` is the most for a model),
-            `settle`, `policy`, `ask`.
+        options: Of a `ModelSession`, where none is given: `size` (by default Anthropic's; `tier(model)` is the most for a
+            model), `settle`, `policy`, `ask`.
 
     Returns:
         The answer. What cannot be read, is not allowed or failed is told there. An `invoke_browser` whose action cannot be told
@@ -78,15 +78,15 @@ def run(
         ActionError: It is none of these, or could not be answered.
         DesktopLost: There is no desktop any more.
     """
-    seat = _seat(desktop, **options)
-    given = a_mapping(payload, "what comes from Bedrock")
+    model_session = _model_session(desktop, **options)
+    given = expect_object("what comes from Bedrock", payload)
     tools = _Tools(version, shell, editor)
     if {"toolUse", "toolUseId"} & given.keys():
-        return _tool(seat, converse.tool_of(given), tools)
+        return _tool(model_session, converse.tool_of(given), tools)
     if {"functionInvocationInput", "apiInvocationInput"} & given.keys():
-        return _input(seat, given, tools)
+        return _input(model_session, given, tools)
     if {"action", *agentcore.KINDS} & given.keys():
-        return _browser(seat, given)
+        return _browser(model_session, given)
     raise ActionError(f"this is no call that Bedrock sends (a whole response is for respond): {shown(sorted(given))}")
 
 
@@ -100,12 +100,14 @@ async def run_async(
     **options: Any,
 ) -> dict[str, Any]:
     """As `run`; cancelling stops it at its next safe point."""
-    there = async_seat(desktop, **options)
-    return await with_seat(there, shell, lambda seat: run(seat, payload, version=version, shell=shell, editor=editor))
+    there = async_model_session(desktop, **options)
+    return await with_model_session(
+        there, shell, lambda model_session: run(model_session, payload, version=version, shell=shell, editor=editor)
+    )
 
 
 def respond(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     response: object,
     *,
     version: str | None = None,
@@ -139,13 +141,13 @@ def respond(
         ActionError: It is none of these, or could not be answered.
         DesktopLost: There is no desktop any more.
     """
-    seat = _seat(desktop, **options)
-    given = a_mapping(response, "what comes from Bedrock")
+    model_session = _model_session(desktop, **options)
+    given = expect_object("what comes from Bedrock", response)
     tools = _Tools(version, shell, editor)
     if {"output", "content"} & given.keys():
-        return _message(seat, given, tools)
+        return _message(model_session, given, tools)
     if {"returnControl", "invocationInputs"} & given.keys():
-        return _control(seat, given, tools)
+        return _control(model_session, given, tools)
     raise ActionError(f"this is no response that Bedrock sends (one call is for run): {shown(sorted(given))}")
 
 
@@ -159,30 +161,32 @@ async def respond_async(
     **options: Any,
 ) -> dict[str, Any]:
     """As `respond`; cancelling stops it at its next safe point."""
-    there = async_seat(desktop, **options)
-    return await with_seat(
-        there, shell, lambda seat: respond(seat, response, version=version, shell=shell, editor=editor)
+    there = async_model_session(desktop, **options)
+    return await with_model_session(
+        there,
+        shell,
+        lambda model_session: respond(model_session, response, version=version, shell=shell, editor=editor),
     )
 
 
-def async_seat(desktop: AnyDesktop, **options: Any) -> AsyncSeat:
-    """The seat itself, or one at a desktop, with Anthropic's sizes unless the options say otherwise."""
-    return AsyncSeat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+def async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+    """The session itself, or one on a desktop, with Anthropic's sizes unless the options say otherwise."""
+    return AsyncModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 
 
-def _seat(desktop: Desktop | Seat, **options: Any) -> Seat:
-    return Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+def _model_session(desktop: Desktop | ModelSession, **options: Any) -> ModelSession:
+    return ModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 
 
 # --- Converse ---
 
 
-def _message(seat: Seat, given: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
+def _message(model_session: ModelSession, given: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     if "output" in given:
-        given = a_mapping(a_mapping(given["output"], "an output").get("message"), "a message")
+        given = expect_object("a message", expect_object("an output", given["output"]).get("message"))
     asked = []
-    for block in a_list(given.get("content"), "a message's content"):
-        if "toolUse" in a_mapping(block, "a block of a message"):
+    for block in expect_list("a message's content", given.get("content")):
+        if "toolUse" in expect_object("a block of a message", block):
             tool = converse.tool_of(block)
             if converse.is_computer(tool) or _is_other(tool, tools):
                 converse.block_id(tool)  # all can be answered, or nothing is done
@@ -191,9 +195,11 @@ def _message(seat: Seat, given: Mapping[str, Any], tools: _Tools) -> dict[str, A
     failed = False
     for tool in asked:
         if failed and converse.is_computer(tool):
-            answers.append(converse.encode(_refused(seat, NOT_EXECUTED, tools, number=converse.block_id(tool))))
+            answers.append(
+                converse.encode(_refused(model_session, NOT_EXECUTED, tools, number=converse.block_id(tool)))
+            )
             continue
-        answers.append(_tool(seat, tool, tools))
+        answers.append(_tool(model_session, tool, tools))
         failed = failed or (converse.is_computer(tool) and answers[-1]["toolResult"]["status"] == "error")
     return {"role": "user", "content": answers}
 
@@ -204,7 +210,7 @@ def _is_other(tool: Mapping[str, Any], tools: _Tools) -> bool:
     )
 
 
-def _tool(seat: Seat, tool: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
+def _tool(model_session: ModelSession, tool: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     number = converse.block_id(tool)
     if tools.shell is not None and converse.is_shell(tool):
         try:
@@ -215,12 +221,12 @@ def _tool(seat: Seat, tool: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     if tools.editor is not None and converse.is_edit(tool):
         return _edit(tools.editor, tool, number)
     if not converse.is_computer(tool):
-        return converse.encode(_refused(seat, _NOBODY, tools, number=number))
+        return converse.encode(_refused(model_session, _NOBODY, tools, number=number))
     try:
-        asked = converse.decode(tool, seat.viewport, version=tools.version)
+        asked = converse.decode(tool, model_session.viewport, version=tools.version)
     except ActionError as error:
-        return converse.encode(_refused(seat, str(error), tools, number=number))
-    return converse.encode(carry_out(seat, asked, pictures=True))
+        return converse.encode(_refused(model_session, str(error), tools, number=number))
+    return converse.encode(carry_out(model_session, asked, pictures=True))
 
 
 def _edit(editor: TextEditor, tool: Mapping[str, Any], number: str) -> dict[str, Any]:
@@ -231,15 +237,15 @@ def _edit(editor: TextEditor, tool: Mapping[str, Any], number: str) -> dict[str,
     return converse.encode_editor(carry_out_edit(editor, call, provider=PROVIDER))
 
 
-def _refused(seat: Seat, why: str, tools: _Tools, *, number: str | None = None) -> Result:
+def _refused(model_session: ModelSession, why: str, tools: _Tools, *, number: str | None = None) -> Result:
     name = converse.single(tools.version).type
-    return Result(call=Call(steps=(), viewport=seat.viewport, id=number, name=name), error=why)
+    return Result(call=ProviderCall(steps=(), viewport=model_session.viewport, id=number, name=name), error=why)
 
 
 # --- agents ---
 
 
-def _control(seat: Seat, given: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
+def _control(model_session: ModelSession, given: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     number, members = agents.inputs_of(given)
     refusals = [agents.not_ours(member, NOT_EXECUTED) for member in members]  # all can be answered, or nothing is done
     answers: list[dict[str, Any]] = []
@@ -249,7 +255,7 @@ def _control(seat: Seat, given: Mapping[str, Any], tools: _Tools) -> dict[str, A
         if failed and ours:
             answers.append(refusal)
             continue
-        answers.append(_input(seat, member, tools))
+        answers.append(_input(model_session, member, tools))
         failed = failed or (ours and _failed(answers[-1]["functionResult"]))
     return agents.reply(number, answers)
 
@@ -258,13 +264,13 @@ def _failed(answer: Mapping[str, Any]) -> bool:
     return "responseState" in answer or answer.get("confirmationState") == "DENY"
 
 
-def _input(seat: Seat, member: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
+def _input(model_session: ModelSession, member: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     if "functionInvocationInput" not in member:
         return agents.not_ours(member, _NOBODY)
     function = agents.function_of(member)
     try:
         if agents.is_computer(function):
-            asked = agents.decode(member, seat.viewport, version=tools.version)
+            asked = agents.decode(member, model_session.viewport, version=tools.version)
         elif tools.shell is not None and agents.is_shell(function):
             return agents.encode_shell(
                 carry_out_shell(tools.shell, agents.decode_shell(member), provider=PROVIDER, timeout=SHELL_TIMEOUT)
@@ -276,18 +282,18 @@ def _input(seat: Seat, member: Mapping[str, Any], tools: _Tools) -> dict[str, An
             return agents.not_ours(member, _NOBODY)
     except ActionError as error:
         return agents.not_ours(member, str(error))
-    return agents.encode(carry_out(seat, asked, pictures=True))
+    return agents.encode(carry_out(model_session, asked, pictures=True))
 
 
 # --- AgentCore ---
 
 
-def _browser(seat: Seat, request: Mapping[str, Any]) -> dict[str, Any]:
+def _browser(model_session: ModelSession, request: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        call = agentcore.decode(request, seat.viewport)
+        call = agentcore.decode(request, model_session.viewport)
     except ActionError as error:
         session = request.get("sessionId")
         number = session if isinstance(session, str) else None
-        asked = Call(steps=(), viewport=seat.viewport, id=number, name=agentcore.kind_of(request))
+        asked = ProviderCall(steps=(), viewport=model_session.viewport, id=number, name=agentcore.kind_of(request))
         return agentcore.encode(Result(call=asked, error=str(error)))
-    return agentcore.encode(carry_out(seat, call, pictures=False))
+    return agentcore.encode(carry_out(model_session, call, pictures=False))

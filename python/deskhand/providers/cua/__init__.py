@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand.errors import ActionError
 from deskhand.providers.cua.handler import PROVIDER, ComputerHandler
 from deskhand.providers.cua.wire import ScrollUnit, decode, decode_result, encode, encode_call
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 
 if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
@@ -45,7 +45,7 @@ def declare(desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **option
 
 
 def run(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     payload: object,
     *,
     scroll_unit: ScrollUnit = "pixels",
@@ -54,10 +54,10 @@ def run(
     """Carry a `computer_call` out.
 
     Args:
-        desktop: The desktop, or a seat at it, which remembers what the model has seen.
+        desktop: The desktop, or a model session on it, which remembers what the model has seen.
         payload: The message.
         scroll_unit: See `decode`.
-        options: As of `Seat`: size, settle, policy.
+        options: As of `ModelSession`: size, settle, policy.
 
     Returns:
         A `computer_call_output`; where the call failed, a `function_call_output` with the reason.
@@ -66,15 +66,15 @@ def run(
         ActionError: The message has no `call_id`, so that nothing can answer it.
         DesktopLost: There is no desktop any more.
     """
-    seat = Seat.of(desktop, **{"provider": PROVIDER, **options})
+    model_session = ModelSession.of(desktop, **{"provider": PROVIDER, **options})
     try:
-        call = decode(payload, seat.viewport, scroll_unit=scroll_unit)
+        call = decode(payload, model_session.viewport, scroll_unit=scroll_unit)
     except ActionError as error:
         call_id = payload.get("call_id") if isinstance(payload, Mapping) else None
         if not isinstance(call_id, str):
             raise
-        return encode(seat.unreadable(error, id=call_id))
-    return encode(seat.carry_out(call))
+        return encode(model_session.unreadable(error, id=call_id))
+    return encode(model_session.carry_out(call))
 
 
 async def run_async(
@@ -85,5 +85,5 @@ async def run_async(
     **options: Any,
 ) -> dict[str, Any]:
     """As `run`, cancellable."""
-    seat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
-    return await seat.run(lambda there: run(there, payload, scroll_unit=scroll_unit))
+    model_session = AsyncModelSession.of(desktop, **{"provider": PROVIDER, **options})
+    return await model_session.run(lambda there: run(there, payload, scroll_unit=scroll_unit))

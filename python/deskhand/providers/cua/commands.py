@@ -18,7 +18,7 @@ from deskhand import actions as a
 from deskhand._native import __version__
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.outcomes import notes_on
-from deskhand.providers.payload import a_list, a_mapping, a_number, an_integer
+from deskhand.providers.payload import expect_float, expect_int, expect_list, expect_object
 from deskhand.providers.values import Picture
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Commands:
         function = self.listed().get(name)
         if function is None:
             raise ActionError(f"Unknown command: {shown(command)}")
-        given = {} if params is None else a_mapping(params, "params")
+        given = {} if params is None else expect_object("params", params)
         known = inspect.signature(function).parameters
         taken = {key: value for key, value in given.items() if key in known and key != "self"}
         try:
@@ -134,7 +134,7 @@ class Commands:
         """The screen, as `png` or `jpeg`."""
         kind = "jpeg" if str(format).lower() in ("jpg", "jpeg") else "png"
         seen = self.desktop.screenshot(
-            format="jpeg" if kind == "jpeg" else "png", quality=an_integer(quality, "quality")
+            format="jpeg" if kind == "jpeg" else "png", quality=expect_int("quality", quality)
         )
         return {"image_data": Picture.of(seen).base64, "format": kind}
 
@@ -168,34 +168,34 @@ class Commands:
 
     def move_cursor(self, x: Any, y: Any) -> dict[str, Any]:
         """Move the pointer."""
-        return self._act(a.Move((an_integer(x, "x"), an_integer(y, "y"))))
+        return self._act(a.Move((expect_int("x", x), expect_int("y", y))))
 
     def drag_to(self, x: Any, y: Any, button: str = "left") -> dict[str, Any]:
         """Drag from where the pointer is."""
-        return self._act(a.Drag([(an_integer(x, "x"), an_integer(y, "y"))], button))
+        return self._act(a.Drag([(expect_int("x", x), expect_int("y", y))], button))
 
     def drag(self, path: Any, button: str = "left") -> dict[str, Any]:
         """Drag along a path of `[x, y]`."""
-        return self._act(a.Drag(a_list(path, "path"), button))
+        return self._act(a.Drag(expect_list("path", path), button))
 
     def scroll(self, x: Any = 0, y: Any = 0) -> dict[str, Any]:
         """Turn the wheel: so many notches up, and so many to the right, as pynput has it."""
-        across, up = an_integer(x, "x"), an_integer(y, "y")
+        across, up = expect_int("x", x), expect_int("y", y)
         turns = [a.Scroll(direction="up", magnitude=up)] if up else []
         turns += [a.Scroll(direction="right", magnitude=across)] if across else []
         return self._act(*turns)
 
     def scroll_down(self, clicks: Any = 1) -> dict[str, Any]:
         """Turn the wheel down."""
-        return self._act(a.Scroll(direction="down", magnitude=an_integer(clicks, "clicks")))
+        return self._act(a.Scroll(direction="down", magnitude=expect_int("clicks", clicks)))
 
     def scroll_up(self, clicks: Any = 1) -> dict[str, Any]:
         """Turn the wheel up."""
-        return self._act(a.Scroll(direction="up", magnitude=an_integer(clicks, "clicks")))
+        return self._act(a.Scroll(direction="up", magnitude=expect_int("clicks", clicks)))
 
     def scroll_direction(self, direction: str, clicks: Any = 1) -> dict[str, Any]:
         """Turn the wheel up, down, left or right."""
-        return self._act(a.Scroll(direction=str(direction).lower(), magnitude=an_integer(clicks, "clicks")))
+        return self._act(a.Scroll(direction=str(direction).lower(), magnitude=expect_int("clicks", clicks)))
 
     # --- the keyboard and the clipboard ---
 
@@ -213,7 +213,7 @@ class Commands:
 
     def hotkey(self, keys: Any) -> dict[str, Any]:
         """Press a chord."""
-        return self._act(a.KeyPress(a_list(keys, "keys")))
+        return self._act(a.KeyPress(expect_list("keys", keys)))
 
     def type_text(self, text: str) -> dict[str, Any]:
         """Type a text."""
@@ -232,7 +232,7 @@ class Commands:
 
     def launch(self, app: str, args: Any = None) -> dict[str, Any]:
         """Start a program; answers when its window is up."""
-        return {"pid": self._start(app, *a_list([] if args is None else args, "args"))}
+        return {"pid": self._start(app, *expect_list("args", [] if args is None else args))}
 
     def open(self, target: str) -> dict[str, Any]:
         """Open a file or an address with what the desktop has for it."""
@@ -280,7 +280,7 @@ class Commands:
 
     def run_command(self, command: str, timeout: Any = None) -> dict[str, Any]:
         """Run a command with the desktop's shell, for so many seconds at most (120)."""
-        seconds = _COMMAND_SECONDS if timeout is None else a_number(timeout, "timeout")
+        seconds = _COMMAND_SECONDS if timeout is None else expect_float("timeout", timeout)
         ended = self.desktop.machine.run(str(command), timeout=seconds)
         code = -1 if ended.exit_code is None else ended.exit_code
         stderr = "\n".join(
@@ -330,8 +330,8 @@ class Commands:
 
     def read_bytes(self, path: str, offset: Any = 0, length: Any = None) -> dict[str, Any]:
         """A file's bytes, or some of them, in base64."""
-        start = an_integer(offset, "offset")
-        end = None if length is None else start + an_integer(length, "length")
+        start = expect_int("offset", offset)
+        end = None if length is None else start + expect_int("length", length)
         return {"content_b64": base64.b64encode(self.desktop.machine.read_file(str(path))[start:end]).decode()}
 
     def write_bytes(self, path: str, content_b64: str, append: Any = False) -> dict[str, Any]:  # noqa: FBT002 # the protocol's
@@ -359,7 +359,7 @@ class Commands:
         # An id has 32 bits, and of thousands of digits Python makes no number.
         if isinstance(number, str) and number.isdecimal() and len(number) <= _MOST_DIGITS:
             number = int(number)
-        wanted = an_integer(number, "window_id")
+        wanted = expect_int("window_id", number)
         for window in self.desktop.windows.list():
             if window.id == wanted:
                 return window
@@ -378,7 +378,7 @@ class Commands:
 
 
 def _at(x: object, y: object) -> tuple[int, int] | None:
-    return None if x is None and y is None else (an_integer(x, "x"), an_integer(y, "y"))
+    return None if x is None and y is None else (expect_int("x", x), expect_int("y", y))
 
 
 def _described(parameter: inspect.Parameter) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deskhand.errors import ActionError, DeskhandError
 from deskhand.providers.cua.wire import ScrollUnit, decode_action
-from deskhand.providers.session import AsyncSeat
-from deskhand.providers.values import Call, Finish
+from deskhand.providers.session import AsyncModelSession
+from deskhand.providers.values import Finish, ProviderCall
 
 if TYPE_CHECKING:
-    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.session import AnyDesktop, ModelSession
     from deskhand.providers.values import Result
 
 __all__ = ["PROVIDER", "ComputerHandler"]
@@ -32,19 +32,19 @@ class ComputerHandler:
     Cua's agent acknowledges every safety check before anybody could ask; a policy still judges each action here.
 
     Attributes:
-        seat: The seat at the desktop.
+        model_session: The session at the desktop.
         scroll_unit: What the numbers of a scroll count.
     """
 
     def __init__(self, desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Any) -> None:
-        """Take a seat.
+        """Begin a session.
 
         Args:
             desktop: The desktop; who made it closes it.
             scroll_unit: `pixels`, as loops for OpenAI's models scroll, or `notches`, as the loop for Anthropic's does.
-            options: As of `Seat`: size, settle, policy.
+            options: As of `ModelSession`: size, settle, policy.
         """
-        self.seat: AsyncSeat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
+        self.session: AsyncModelSession = AsyncModelSession.of(desktop, **{"provider": PROVIDER, **options})
         self.scroll_unit = scroll_unit
 
     async def get_environment(self) -> Literal["windows", "mac", "linux", "browser"]:
@@ -53,12 +53,12 @@ class ComputerHandler:
 
     async def get_dimensions(self) -> tuple[int, int]:
         """Width and height in pixels of the pictures that `screenshot` gives."""
-        width, height = self.seat.viewport.model
+        width, height = self.session.viewport.model
         return width, height
 
     async def screenshot(self, text: str | None = None, **_: Any) -> str:  # noqa: ARG002 # a label that no picture shows
         """The screen as a PNG in base64."""
-        return (await self.seat.look()).base64
+        return (await self.session.look()).base64
 
     async def click(self, x: int, y: int, button: str = "left", **more: Any) -> None:
         """Click a button: left, right, wheel or middle, back, forward."""
@@ -114,14 +114,16 @@ class ComputerHandler:
         return {"terminated": True, "status": status}
 
     async def _act(self, action: dict[str, Any]) -> None:
-        def act(seat: Seat) -> Result | None:
-            steps, _ = decode_action(action, seat.viewport, scroll_unit=self.scroll_unit)
+        def act(model_session: ModelSession) -> Result | None:
+            steps, _ = decode_action(action, model_session.viewport, scroll_unit=self.scroll_unit)
             if isinstance(steps[0], Finish):
                 return None
-            return seat.carry_out(Call(steps=steps, viewport=seat.viewport, name=action["type"]))
+            return model_session.carry_out(
+                ProviderCall(steps=steps, viewport=model_session.viewport, name=action["type"])
+            )
 
         try:
-            result = await self.seat.run(act)
+            result = await self.session.run(act)
         except ActionError as error:
             raise _error(str(error)) from error
         if result is not None and result.error is not None:

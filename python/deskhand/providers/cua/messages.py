@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDic
 
 from deskhand._core.arguments import expect, expect_mapping, expect_several
 from deskhand.errors import ActionError, shown
-from deskhand.providers.payload import a_list, a_mapping, a_string, picture_of_url
+from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_url
 from deskhand.providers.values import Picture
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def check_message(message: object) -> AgentMessage:
     Raises:
         ActionError: A field is missing, or is not what it must be; the error names it.
     """
-    plain = a_mapping(message, "a message")
+    plain = expect_object("a message", message)
     kind = plain.get("type", "message")
     if kind == "message":
         _check_said(plain)
@@ -322,13 +322,13 @@ def check_message(message: object) -> AgentMessage:
     elif kind in _CALLS:
         _check_call(plain, kind)
     elif kind in _OUTPUTS:
-        a_string(plain.get("call_id"), f"{kind}: call_id")
+        expect_string(f"{kind}: call_id", plain.get("call_id"))
         if kind == "computer_call_output":
             _check_picture(plain.get("output"))
         else:
-            a_string(plain.get("output"), f"{kind}: output")
+            expect_string(f"{kind}: output", plain.get("output"))
     else:
-        a_string(kind, "a message's type")
+        expect_string("a message's type", kind)
     return cast("AgentMessage", message)
 
 
@@ -338,10 +338,10 @@ def check_response(response: object) -> AgentResponse:
     Raises:
         ActionError: One of them is not.
     """
-    plain = a_mapping(response, "a response")
-    for message in a_list(plain.get("output"), "a response's output"):
+    plain = expect_object("a response", response)
+    for message in expect_list("a response's output", plain.get("output")):
         check_message(message)
-    for name, value in a_mapping(plain.get("usage"), "a response's usage").items():
+    for name, value in expect_object("a response's usage", plain.get("usage")).items():
         wrong = isinstance(value, bool) or not isinstance(value, int | float)
         if wrong and name in {*_TOKENS, "response_cost"}:
             raise ActionError(f"usage: {name} is a number, not {shown(value)}")
@@ -359,37 +359,39 @@ def _check_said(message: Mapping[str, Any]) -> None:
 
 
 def _check_contents(contents: object, what: str, kinds: tuple[str, ...]) -> None:
-    for index, content in enumerate(a_list(contents, what)):
-        plain = a_mapping(content, f"{what}[{index}]")
+    for index, content in enumerate(expect_list(what, contents)):
+        plain = expect_object(f"{what}[{index}]", content)
         kind = plain.get("type")
         if kind in kinds:
             field = "image_url" if kind == "input_image" else "text"
-            a_string(plain.get(field), f"{what}[{index}]: {field}")
+            expect_string(f"{what}[{index}]: {field}", plain.get(field))
         else:
-            a_string(kind, f"{what}[{index}]: type")
+            expect_string(f"{what}[{index}]: type", kind)
 
 
 def _check_call(message: Mapping[str, Any], kind: str) -> None:
-    a_string(message.get("call_id"), f"{kind}: call_id")
+    expect_string(f"{kind}: call_id", message.get("call_id"))
     if message.get("status") not in _STATUSES:
         raise ActionError(f"{kind}: status is {', '.join(_STATUSES)}, not {shown(message.get('status'))}")
     if kind == "computer_call":
-        a_string(a_mapping(message.get("action"), "computer_call: action").get("type"), "computer_call: action: type")
+        expect_string(
+            "computer_call: action: type", expect_object("computer_call: action", message.get("action")).get("type")
+        )
         return
-    a_string(message.get("name"), "function_call: name")
-    text = a_string(message.get("arguments"), "function_call: arguments")
+    expect_string("function_call: name", message.get("name"))
+    text = expect_string("function_call: arguments", message.get("arguments"))
     try:
         arguments = json.loads(text)
     except (ValueError, RecursionError):
         raise ActionError(f"function_call: arguments are JSON of an object, not {shown(text)}") from None
-    a_mapping(arguments, "function_call: arguments")
+    expect_object("function_call: arguments", arguments)
 
 
 def _check_picture(content: object) -> None:
-    plain = a_mapping(content, "computer_call_output: output")
-    kind = a_string(plain.get("type"), "computer_call_output: output: type")
+    plain = expect_object("computer_call_output: output", content)
+    kind = expect_string("computer_call_output: output: type", plain.get("type"))
     if kind in ("computer_screenshot", "input_image"):
-        a_string(plain.get("image_url"), "computer_call_output: output: image_url")
+        expect_string("computer_call_output: output: image_url", plain.get("image_url"))
 
 
 # --- writing ---

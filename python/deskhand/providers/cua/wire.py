@@ -17,8 +17,8 @@ from deskhand._core.arguments import expect
 from deskhand._core.geometry import Point
 from deskhand.desktop.translate import PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, picture_of_url, the_rest
-from deskhand.providers.values import Call, Finish, Result, SafetyCheck, Step, a_click, clicked, refuse_more
+from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, picture_of_url, the_rest
+from deskhand.providers.values import Finish, ProviderCall, Result, SafetyCheck, Step, a_click, clicked, refuse_more
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport
@@ -36,7 +36,7 @@ _NAMES: Mapping[str, str] = {button: name for name, button in _BUTTONS.items()}
 _ENDINGS = {"success": "done", "completed": "done", "failure": "failed", "failed": "failed"}
 
 
-def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pixels") -> Call:
+def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pixels") -> ProviderCall:
     """What a `computer_call` asks for.
 
     Args:
@@ -48,21 +48,21 @@ def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pi
         ActionError: It is none, it failed before it came here, or its action cannot be read.
         OutOfBounds: It points out of the picture.
     """
-    message = a_mapping(payload, "a message")
+    message = expect_object("a message", payload)
     if message.get("type") != "computer_call":
         raise ActionError(f"a computer_call is needed, not {shown(message.get('type'))}")
     if message.get("status", "completed") not in ("completed", "pending"):
         raise ActionError(f"a call whose status is {shown(message.get('status'))} is not carried out")
-    action = a_mapping(message.get("action"), "computer_call: action")
+    action = expect_object("computer_call: action", message.get("action"))
     steps, unknown = decode_action(action, viewport, scroll_unit=scroll_unit)
     extra = the_rest(message, "type", "call_id", "status", "action", "pending_safety_checks")
     if unknown:
         extra["action"] = unknown
-    return Call(
+    return ProviderCall(
         steps=steps,
         viewport=viewport,
-        id=a_string(message.get("call_id"), "computer_call: call_id"),
-        name=a_string(action.get("type"), "computer_call: action: type"),
+        id=expect_string("computer_call: call_id", message.get("call_id")),
+        name=expect_string("computer_call: action: type", action.get("type")),
         safety=_checks(message.get("pending_safety_checks"), "pending_safety_checks"),
         extra=extra,
     )
@@ -77,7 +77,7 @@ def decode_action(
         ActionError: It cannot be read.
         OutOfBounds: It points out of the picture.
     """
-    kind = a_string(action.get("type"), "an action's type")
+    kind = expect_string("an action's type", action.get("type"))
     read = _READERS.get(kind)
     if read is None:
         raise UnsupportedAction(_WHERE, kind, f"use one of {', '.join(sorted(_READERS))}")
@@ -87,13 +87,13 @@ def decode_action(
     return steps, rest
 
 
-def encode_call(call: Call, *, scroll_unit: ScrollUnit = "pixels") -> dict[str, Any]:
+def encode_call(call: ProviderCall, *, scroll_unit: ScrollUnit = "pixels") -> dict[str, Any]:
     """The `computer_call` that asks for what a call does, the inverse of `decode`.
 
     Raises:
         UnsupportedAction: Cua's messages cannot say it.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     if len(call.steps) != 1:
         raise UnsupportedAction(_WHERE, "a batch", f"one call has one action, not {len(call.steps)}")
     action = encode_action(call.steps[0], call.viewport, scroll_unit=scroll_unit)
@@ -169,20 +169,20 @@ def encode(result: Result) -> dict[str, Any]:
     return message
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """What an output says of its call, the inverse of `encode`.
 
     Raises:
         ActionError: It cannot be read, or is another call's.
     """
-    message = a_mapping(payload, "a message")
-    if a_string(message.get("call_id"), "call_id") != (call.id or ""):
+    message = expect_object("a message", payload)
+    if expect_string("call_id", message.get("call_id")) != (call.id or ""):
         raise ActionError(f"this is the output of call {shown(message['call_id'])}, and not of {shown(call.id)}")
     if message.get("type") == "function_call_output":
-        return Result(call=call, error=a_string(message.get("output"), "output"))
+        return Result(call=call, error=expect_string("output", message.get("output")))
     if message.get("type") != "computer_call_output":
         raise ActionError(f"a computer_call_output is needed, not {shown(message.get('type'))}")
-    output = a_mapping(message.get("output"), "output")
+    output = expect_object("output", message.get("output"))
     acknowledged = _checks(message.get("acknowledged_safety_checks"), "acknowledged_safety_checks")
     return Result(call=call, picture=picture_of_url(output.get("image_url")), acknowledged=acknowledged)
 
@@ -213,7 +213,7 @@ def _clicked(action: Mapping[str, Any], button: str, count: int, viewport: Viewp
 
 def _held(action: Mapping[str, Any]) -> tuple[str, ...]:
     # Of OpenAI's models, whose actions Cua hands on as they come: the keys that are held meanwhile.
-    return tuple(a_list(action["keys"], "keys")) if action.get("keys") is not None else ()
+    return tuple(expect_list("keys", action["keys"])) if action.get("keys") is not None else ()
 
 
 def _move(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
@@ -234,10 +234,10 @@ def _drag(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read
     # One of Cua's loops passes the two ends on their own.
     ends = ("start_x", "start_y", "end_x", "end_y")
     if action.get("path") is None and any(action.get(name) is not None for name in ends):
-        values = [an_integer(action.get(name), f"drag: {name}") for name in ends]
+        values = [expect_int(f"drag: {name}", action.get(name)) for name in ends]
         given: Any = [values[:2], values[2:]]
     else:
-        given = a_list(action.get("path"), "drag: path")
+        given = expect_list("drag: path", action.get("path"))
     path = [_path_point(point, viewport) for point in given]
     # One point is where it ends; it begins where the pointer is.
     if not path:
@@ -247,19 +247,19 @@ def _drag(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read
 
 def _keypress(action: Mapping[str, Any], _: Viewport, __: ScrollUnit) -> _Read:
     keys = action.get("keys")
-    return ("keys",), (a.KeyPress([keys] if isinstance(keys, str) else a_list(keys, "keypress: keys")),)
+    return ("keys",), (a.KeyPress([keys] if isinstance(keys, str) else expect_list("keypress: keys", keys)),)
 
 
 def _type(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
     # The loop for Gemini hands on where to type.
     at = _at_or_none(action, viewport)
-    text = a.Type(a_string(action.get("text"), "type: text"))
+    text = a.Type(expect_string("type: text", action.get("text")))
     return ("text", "x", "y"), ((text,) if at is None else (a.LeftClick(at), text))
 
 
 def _scroll(action: Mapping[str, Any], viewport: Viewport, unit: ScrollUnit) -> _Read:
     known = ("x", "y", "scroll_x", "scroll_y", "keys")
-    across, down = (an_integer(action.get(name, 0), f"scroll: {name}") for name in known[2:4])
+    across, down = (expect_int(f"scroll: {name}", action.get(name, 0)) for name in known[2:4])
     distance = viewport.distance_to_screen((across, down))
     if unit == "notches":
         distance = Point(across * PIXELS_PER_NOTCH, down * PIXELS_PER_NOTCH)
@@ -268,7 +268,7 @@ def _scroll(action: Mapping[str, Any], viewport: Viewport, unit: ScrollUnit) -> 
 
 def _wait(action: Mapping[str, Any], _: Viewport, __: ScrollUnit) -> _Read:
     ms = action.get("ms")
-    return ("ms",), (a.Wait(None if ms is None else an_integer(ms, "wait: ms") / 1000),)
+    return ("ms",), (a.Wait(None if ms is None else expect_int("wait: ms", ms) / 1000),)
 
 
 def _screenshot(_: Mapping[str, Any], __: Viewport, ___: ScrollUnit) -> _Read:
@@ -301,7 +301,7 @@ _READERS = {
 
 
 def _at(action: Mapping[str, Any], viewport: Viewport) -> Point:
-    return viewport.to_screen((an_integer(action.get("x"), "x"), an_integer(action.get("y"), "y")))
+    return viewport.to_screen((expect_int("x", action.get("x")), expect_int("y", action.get("y"))))
 
 
 def _at_or_none(action: Mapping[str, Any], viewport: Viewport) -> Point | None:
@@ -310,11 +310,11 @@ def _at_or_none(action: Mapping[str, Any], viewport: Viewport) -> Point | None:
 
 def _path_point(point: object, viewport: Viewport) -> Point:
     if isinstance(point, Mapping):
-        return viewport.to_screen((an_integer(point.get("x"), "path: x"), an_integer(point.get("y"), "path: y")))
-    pair = a_list(point, "a point of a path")
+        return viewport.to_screen((expect_int("path: x", point.get("x")), expect_int("path: y", point.get("y"))))
+    pair = expect_list("a point of a path", point)
     if len(pair) != 2:
         raise ActionError(f"a point of a path is x and y, not {shown(point)}")
-    return viewport.to_screen((an_integer(pair[0], "path: x"), an_integer(pair[1], "path: y")))
+    return viewport.to_screen((expect_int("path: x", pair[0]), expect_int("path: y", pair[1])))
 
 
 def _button(action: Mapping[str, Any]) -> str:
@@ -358,13 +358,13 @@ def _scrolled(step: a.Scroll, viewport: Viewport, unit: ScrollUnit) -> tuple[int
 
 def _checks(value: object, what: str) -> tuple[SafetyCheck, ...]:
     checks = []
-    for item in a_list([] if value is None else value, what):
-        plain = a_mapping(item, f"{what}: a check")
+    for item in expect_list(what, [] if value is None else value):
+        plain = expect_object(f"{what}: a check", item)
         texts = [
-            None if plain.get(name) is None else a_string(plain[name], f"{what}: {name}")
+            None if plain.get(name) is None else expect_string(f"{what}: {name}", plain[name])
             for name in ("code", "message")
         ]
-        checks.append(SafetyCheck(a_string(plain.get("id"), f"{what}: id"), *texts))
+        checks.append(SafetyCheck(expect_string(f"{what}: id", plain.get("id")), *texts))
     return tuple(checks)
 
 

@@ -10,9 +10,9 @@
 This module owns the way from payloads, or the SDK's objects, to a desktop and back. What must never appear here: a field of a
 payload (see `wire`), an SDK that is imported before it is asked for.
 
-What Google wants confirmed is asked about as the seat's policy has it (`ask`). A call that nobody confirms is refused, and its
-answer says `denied`. Google's API may then refuse the whole conversation (it wants `safety_acknowledgement`), and Google's own
-agent ends it there: a loop should, too.
+What Google wants confirmed is asked about as the session's policy has it (`ask`). A call that nobody confirms is refused, and
+its answer says `denied`. Google's API may then refuse the whole conversation (it wants `safety_acknowledgement`), and Google's
+own agent ends it there: a loop should, too.
 
 `url` in an answer is empty: only a browser's own protocol tells which page it shows. Who has that gives a function as `url`.
 """
@@ -35,7 +35,7 @@ from deskhand.providers.google.wire import (
     on_grid,
     unread,
 )
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -85,7 +85,7 @@ def declare(
     """The tool as a request lists it, for `GenerateContentConfig(tools=[...])` or, with `interactions`, `interactions.create`.
 
     Args:
-        desktop: The desktop, or the seat that the calls will be carried out at. The model's grid is the same for every screen.
+        desktop: The desktop, or the model session that will carry out the calls. The model's grid is the same for every screen.
         environment: `desktop`, or `browser`, which has functions to navigate with besides; models before Gemini 3.5 know only
             the latter.
         excluded: Functions that the model shall not call. What is excluded here should be excluded of `run` too, which then
@@ -98,7 +98,7 @@ def declare(
     Raises:
         ActionError: There is no such environment.
     """
-    _async_seat(desktop, **options)  # a wrong option is refused here as it is by `run`
+    _async_model_session(desktop, **options)  # a wrong option is refused here as it is by `run`
     return declaration(
         environment,
         excluded=expect_texts("declare: excluded", excluded),
@@ -109,7 +109,7 @@ def declare(
 
 
 def run(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     payload: object,
     *,
     excluded: Collection[str] = (),
@@ -119,11 +119,11 @@ def run(
     """Carry out one function call, and answer it.
 
     Args:
-        desktop: The desktop, or the seat at it that keeps what the model has seen.
+        desktop: The desktop, or the model session on it that keeps what the model has seen.
         payload: A function call, a part with one in it or a `function_call` step; a dictionary or the SDK's object.
         excluded: Functions that are refused, whatever the model says.
         url: Tells which page the browser shows, called after the call was carried out.
-        options: Of a `Seat`, where none is given: `size`, `settle`, `policy`, `ask`.
+        options: Of a `ModelSession`, where none is given: `size`, `settle`, `policy`, `ask`.
 
     Returns:
         The answer in the shape of the call. What could not be read, done or allowed is told in it, with the screen as it is.
@@ -136,7 +136,7 @@ def run(
 
 
 def run_calls(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     payloads: Iterable[Any],
     *,
     excluded: Collection[str] = (),
@@ -161,14 +161,14 @@ def run_calls(
     Raises:
         DesktopLost: There is no desktop any more.
     """
-    seat = Seat.of(desktop, **{"provider": PROVIDER, **options})
+    model_session = ModelSession.of(desktop, **{"provider": PROVIDER, **options})
     if url is not None:
         expect_callable("run_calls: url", url)
     excluded = expect_texts("run_calls: excluded", excluded)
     answers: list[dict[str, Any]] = []
     failed = False
     for payload in map(_plain, expect_several("run_calls: payloads", payloads)):
-        result = _result(seat, payload, excluded, stopped=failed)
+        result = _result(model_session, payload, excluded, stopped=failed)
         failed = failed or result.error is not None
         answers.append(encode(result, url=UNKNOWN_URL if url is None else url()))
     return answers
@@ -196,22 +196,24 @@ async def run_calls_async(
     **options: Any,
 ) -> list[dict[str, Any]]:
     """As `run_calls`, as a coroutine; cancelling it stops the desktop at its next safe point."""
-    seat = _async_seat(desktop, **options)
+    model_session = _async_model_session(desktop, **options)
     given = expect_several("run_calls: payloads", payloads)
-    return await seat.run(lambda inner: run_calls(inner, given, excluded=excluded, url=url))
+    return await model_session.run(lambda inner: run_calls(inner, given, excluded=excluded, url=url))
 
 
-def _result(seat: Seat, payload: Any, excluded: Collection[str], *, stopped: bool) -> Result:
-    call = unread(payload, seat.viewport)
+def _result(model_session: ModelSession, payload: Any, excluded: Collection[str], *, stopped: bool) -> Result:
+    call = unread(payload, model_session.viewport)
     if stopped:
-        return seat.refused(call, ActionError("not carried out: an earlier call of this turn failed"))
+        return model_session.refused(call, ActionError("not carried out: an earlier call of this turn failed"))
     if call.name in excluded:
-        return seat.refused(call, ActionError(f"{call.name} is excluded from this conversation: use another function"))
+        return model_session.refused(
+            call, ActionError(f"{call.name} is excluded from this conversation: use another function")
+        )
     try:
-        read = decode(payload, seat.viewport)
+        read = decode(payload, model_session.viewport)
     except ActionError as error:
-        return seat.refused(call, error)
-    return seat.carry_out(read)
+        return model_session.refused(call, error)
+    return model_session.carry_out(read)
 
 
 def _plain(payload: Any) -> Any:
@@ -220,8 +222,8 @@ def _plain(payload: Any) -> Any:
     return payload if dump is None else dump(mode="json", exclude_none=True)
 
 
-def _async_seat(desktop: AnyDesktop, **options: Any) -> AsyncSeat:
-    return AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
+def _async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+    return AsyncModelSession.of(desktop, **{"provider": PROVIDER, **options})
 
 
 def _sdk() -> Any:
@@ -229,7 +231,7 @@ def _sdk() -> Any:
 
 
 def respond(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     response: object,
     *,
     excluded: Collection[str] = (),
@@ -241,7 +243,7 @@ def respond(
     For loops without functions of their own; those tell by `FUNCTIONS` whose a call is, and give ours to `run`.
 
     Args:
-        desktop: The desktop, or the seat at it.
+        desktop: The desktop, or the model session on it.
         response: What `generate_content` returned, or the `Content` of it; the SDK's object, or the JSON of it.
         excluded: As of `run`.
         url: As of `run`.
@@ -326,14 +328,14 @@ def computer(desktop: AnyDesktop, *, url: Callable[[], str] | None = None, **opt
     are ADK's own rules.
 
     Args:
-        desktop: The desktop, or the seat at it.
+        desktop: The desktop, or the model session on it.
         url: Tells which page the browser shows.
-        options: Of a `Seat`, where none is given: `size`, `settle`, `policy`, `ask`.
+        options: Of a `ModelSession`, where none is given: `size`, `settle`, `policy`, `ask`.
 
     Raises:
         MissingExtra: google-adk is not installed.
     """
-    made: DeskComputer = _adk().DeskComputer(_async_seat(desktop, **options), url)
+    made: DeskComputer = _adk().DeskComputer(_async_model_session(desktop, **options), url)
     return made
 
 

@@ -19,13 +19,13 @@ from deskhand._core.geometry import Viewport
 from deskhand.errors import ActionError
 from deskhand.providers.google.functions import on_grid, steps_of
 from deskhand.providers.google.wire import UNKNOWN_URL
-from deskhand.providers.values import Call
+from deskhand.providers.values import ProviderCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deskhand._core.geometry import Size
-    from deskhand.providers.session import AsyncSeat, Seat
+    from deskhand.providers.session import AsyncModelSession, ModelSession
     from deskhand.providers.values import Result
 
 __all__ = ["DeskComputer", "toolset"]
@@ -36,25 +36,25 @@ Direction: TypeAlias = Literal["up", "down", "left", "right"]
 class DeskComputer(BaseComputer):
     """A desktop; make one with `deskhand.providers.google.computer`."""
 
-    def __init__(self, seat: AsyncSeat, url: Callable[[], str] | None = None) -> None:
+    def __init__(self, model_session: AsyncModelSession, url: Callable[[], str] | None = None) -> None:
         """Sit down; who made the desktop closes it."""
-        self._seat = seat
+        self._model_session = model_session
         self._url = url
         self._announced: Size | None = None
 
     async def _do(self, name: str, **args: Any) -> ComputerState:
-        def act(seat: Seat) -> tuple[Result, str]:
-            screen = seat.desktop.size
+        def act(model_session: ModelSession) -> tuple[Result, str]:
+            screen = model_session.desktop.size
             viewport = Viewport(screen, self._announced or screen)
             try:
                 steps, _ = steps_of(name, args, viewport, on_grid(viewport))
             except ActionError as error:
-                result = seat.refused(Call(steps=(), viewport=viewport, name=name), error)
+                result = model_session.refused(ProviderCall(steps=(), viewport=viewport, name=name), error)
             else:
-                result = seat.carry_out(Call(steps=steps, viewport=viewport, name=name))
+                result = model_session.carry_out(ProviderCall(steps=steps, viewport=viewport, name=name))
             return result, UNKNOWN_URL if self._url is None else self._url()
 
-        result, url = await self._seat.run(act)
+        result, url = await self._model_session.run(act)
         if result.error is None and result.picture is not None:
             return ComputerState(screenshot=result.picture.data, url=url)
         refusal: dict[str, Any] = {"error": result.error, "url": url}
@@ -66,7 +66,7 @@ class DeskComputer(BaseComputer):
 
     async def screen_size(self) -> tuple[int, int]:
         """The screen's size in pixels; points are in these from then on, whatever becomes of the screen."""
-        self._announced = self._seat.seat.desktop.size
+        self._announced = self._model_session.session.desktop.size
         return self._announced.width, self._announced.height
 
     async def environment(self) -> ComputerEnvironment:

@@ -35,7 +35,7 @@ from deskhand.actions import (
 )
 from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import a_list, a_number, a_string, the_rest
+from deskhand.providers.payload import expect_float, expect_list, expect_string, the_rest
 from deskhand.providers.values import Browse, Step, refuse_more
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class _Arguments:
         return found
 
     def point(self, x: str = "x", y: str = "y") -> Point:
-        at = (a_number(self.value(x), x), a_number(self.value(y), y))
+        at = (expect_float(x, self.value(x)), expect_float(y, self.value(y)))
         return self._viewport.to_screen(at)
 
     def centre(self) -> Point:
@@ -148,13 +148,13 @@ class _Arguments:
         return on_grid(self._viewport).to_screen(_CENTRE)
 
     def number(self, key: str, default: float | None = None) -> float:
-        number = a_number(self.value(key, default), key)
+        number = expect_float(key, self.value(key, default))
         if number < 0:
             raise ActionError(f"{self.name}: {key} is 0 or more, not {shown(number)}")
         return number
 
     def string(self, key: str) -> str:
-        return a_string(self.value(key), key)
+        return expect_string(key, self.value(key))
 
     def flag(self, key: str, *, default: bool) -> bool:
         found = self.value(key, default)
@@ -164,7 +164,11 @@ class _Arguments:
 
     def keys(self) -> tuple[str, ...]:
         found = self.value("keys")
-        names = (found,) if isinstance(found, str) else tuple(a_string(key, "a key") for key in a_list(found, "keys"))
+        names = (
+            (found,)
+            if isinstance(found, str)
+            else tuple(expect_string("a key", key) for key in expect_list("keys", found))
+        )
         return ("+".join(names),) if self.name == "key_combination" else names
 
     def distance(self, length: float) -> tuple[int, int]:

@@ -19,8 +19,15 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.google.functions import FUNCTIONS, GRID, WHO, args_of, on_grid, steps_of
-from deskhand.providers.payload import a_list, a_mapping, a_point, a_string, picture_of_base64, the_rest
-from deskhand.providers.values import Call, Picture, Result, SafetyCheck, one_picture
+from deskhand.providers.payload import (
+    expect_list,
+    expect_object,
+    expect_point,
+    expect_string,
+    picture_of_base64,
+    the_rest,
+)
+from deskhand.providers.values import Picture, ProviderCall, Result, SafetyCheck, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,7 +68,7 @@ _SAFETY = "safety_decision"
 """A call has one safety check at most, to which Google gives no name."""
 
 
-def decode(payload: object, viewport: Viewport) -> Call:
+def decode(payload: object, viewport: Viewport) -> ProviderCall:
     """What a function call asks for.
 
     Args:
@@ -77,10 +84,10 @@ def decode(payload: object, viewport: Viewport) -> Call:
     steps, rest = steps_of(name, args, viewport)
     if rest:
         extra["args"] = rest
-    return Call(steps=steps, viewport=viewport, id=call_id, name=name, safety=safety, extra=extra)
+    return ProviderCall(steps=steps, viewport=viewport, id=call_id, name=name, safety=safety, extra=extra)
 
 
-def unread(payload: object, viewport: Viewport) -> Call:
+def unread(payload: object, viewport: Viewport) -> ProviderCall:
     """As much of a payload that `decode` refuses as its answer needs: its shape, id and name. Never fails."""
     found: Mapping[str, Any] = {}
     extra: dict[str, Any] = {}
@@ -93,7 +100,7 @@ def unread(payload: object, viewport: Viewport) -> Call:
         if found.get("type") == "function_call":
             extra["call"] = {"type": "function_call"}
     call_id, name = found.get("id"), found.get("name")
-    return Call(
+    return ProviderCall(
         steps=(),
         viewport=on_grid(viewport),
         id=call_id if isinstance(call_id, str) else None,
@@ -105,20 +112,20 @@ def unread(payload: object, viewport: Viewport) -> Call:
 def _opened(payload: object) -> tuple[str | None, str, Mapping[str, Any], dict[str, Any]]:
     """Id, name and arguments of a payload, and what else was in it, with the shape that it had."""
     extra: dict[str, Any] = {}
-    found = a_mapping(payload, "a function call")
+    found = expect_object("a function call", payload)
     for key in ("function_call", "functionCall"):
         if key in found:
             extra["part"] = the_rest(found, key)
-            found = a_mapping(found[key], key)
+            found = expect_object(key, found[key])
             break
     key = "arguments" if found.get("type") == "function_call" else "args"
     if rest := the_rest(found, "id", "name", key):
         extra["call"] = rest
     call_id, args = found.get("id"), found.get(key)
     return (
-        None if call_id is None else a_string(call_id, "the id of a function call"),
-        a_string(found.get("name"), "the name of a function call"),
-        {} if args is None else a_mapping(args, f"the {key} of a function call"),
+        None if call_id is None else expect_string("the id of a function call", call_id),
+        expect_string("the name of a function call", found.get("name")),
+        {} if args is None else expect_object(f"the {key} of a function call", args),
         extra,
     )
 
@@ -127,13 +134,13 @@ def _safety(args: Mapping[str, Any], extra: dict[str, Any]) -> tuple[Mapping[str
     """The arguments without what must be confirmed, and that."""
     if args.get(_SAFETY) is None:
         return args, ()
-    found = a_mapping(args[_SAFETY], _SAFETY)
-    decision = a_string(found.get("decision"), f"the decision of a {_SAFETY}")
+    found = expect_object(_SAFETY, args[_SAFETY])
+    decision = expect_string(f"the decision of a {_SAFETY}", found.get("decision"))
     if decision.lower() in ALLOWED:
         return args, ()
     why = found.get("explanation")
     if why is not None:
-        a_string(why, f"the explanation of a {_SAFETY}")
+        expect_string(f"the explanation of a {_SAFETY}", why)
     if decision.lower() in BLOCKED:
         raise ActionError(f"the provider blocked this call{f': {shown(why)}' if why else ''}")
     if rest := the_rest(found, "decision", "explanation"):
@@ -182,7 +189,7 @@ def declaration(
 # --- calls, the other way round ---
 
 
-def encode_call(call: Call) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> dict[str, Any]:
     """The function call that asks for these steps, the inverse of `decode`.
 
     Args:
@@ -192,7 +199,7 @@ def encode_call(call: Call) -> dict[str, Any]:
         UnsupportedAction: There is no function that asks for just this.
         OutOfBounds: A point is not on the screen.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     name, said = args_of(call.name, call.steps, on_grid(call.viewport))
     args = {**call.extra.get("args", {}), **said}
     if call.safety:
@@ -256,16 +263,16 @@ def _interaction(result: Result, response: dict[str, Any]) -> dict[str, Any]:
     return payload
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """What came of a call, read back from its answer, the inverse of `encode`; its `url` is left out.
 
     Raises:
         ActionError: It is no answer, or that of another call.
     """
-    found = a_mapping(payload, "an answer")
+    found = expect_object("an answer", payload)
     for key in ("function_response", "functionResponse"):
         if key in found:
-            found = a_mapping(found[key], key)
+            found = expect_object(key, found[key])
             break
     interaction = found.get("type") == "function_result"
     named = found.get("call_id" if interaction else "id")
@@ -274,13 +281,13 @@ def decode_result(payload: object, call: Call) -> Result:
     response, picture = _interaction_read(found) if interaction else _response_read(found)
 
     def told(key: str) -> str | None:
-        return None if response.get(key) is None else a_string(response[key], key)
+        return None if response.get(key) is None else expect_string(key, response[key])
 
     at = response.get("cursor")
     return Result(
         call=call,
         picture=picture,
-        cursor=None if at is None else _from_grid(a_point(at, "cursor"), call.viewport),
+        cursor=None if at is None else _from_grid(expect_point("cursor", at), call.viewport),
         error=told("error"),
         text=told("text"),
         denied=response.get("denied") == "true",
@@ -295,16 +302,16 @@ def _from_grid(point: Point, viewport: Viewport) -> Point:
 def _response_read(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], Picture | None]:
     pictures: list[Picture] = []
     parts = found.get("parts")
-    for item in () if parts is None else a_list(parts, "the parts of an answer"):
-        part = a_mapping(item, "a part of an answer")
-        blob = a_mapping(part.get("inline_data", part.get("inlineData")), "the data of an answer")
-        media_type = a_string(blob.get("mime_type", blob.get("mimeType")), "a media type")
+    for item in () if parts is None else expect_list("the parts of an answer", parts):
+        part = expect_object("a part of an answer", item)
+        blob = expect_object("the data of an answer", part.get("inline_data", part.get("inlineData")))
+        media_type = expect_string("a media type", blob.get("mime_type", blob.get("mimeType")))
         data = blob.get("data")
         pictures.append(
             Picture(data, media_type) if isinstance(data, bytes) else picture_of_base64(_usual(data), media_type)
         )
     response = found.get("response")
-    told = {} if response is None else a_mapping(response, "the response of an answer")
+    told = {} if response is None else expect_object("the response of an answer", response)
     return told, one_picture(pictures)
 
 
@@ -316,15 +323,15 @@ def _usual(base64: object) -> object:
 def _interaction_read(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], Picture | None]:
     pictures: list[Picture] = []
     response: Mapping[str, Any] = {}
-    for item in a_list(found.get("result"), "the result of an answer"):
-        content = a_mapping(item, "the content of an answer")
+    for item in expect_list("the result of an answer", found.get("result")):
+        content = expect_object("the content of an answer", item)
         if content.get("type") == "image":
-            media_type = a_string(content.get("mime_type"), "a media type")
+            media_type = expect_string("a media type", content.get("mime_type"))
             pictures.append(picture_of_base64(content.get("data"), media_type))
         elif content.get("type") == "text":
             try:
-                read = json.loads(a_string(content.get("text"), "the text of an answer"))
+                read = json.loads(expect_string("the text of an answer", content.get("text")))
             except (ValueError, RecursionError):
                 raise ActionError("the text of an answer is a JSON object, which this is not") from None
-            response = a_mapping(read, "the text of an answer")
+            response = expect_object("the text of an answer", read)
     return response, one_picture(pictures)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.providers.inspect_ai.loop import SIZE, async_seat, run, run_async
+from deskhand.providers.inspect_ai.loop import SIZE, async_model_session, run, run_async
 from deskhand.providers.inspect_ai.wire import decode, decode_result, encode, encode_call
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def tool(desktop: AnyDesktop, *, max_screenshots: int | None = 1, **options: Any
     """The tool; inspect makes its own declaration of it.
 
     Args:
-        desktop: The desktop, or a seat at it; each sample should have its own. Who made it closes it.
+        desktop: The desktop, or a model session on it; each sample should have its own. Who made it closes it.
         max_screenshots: Of how many of the last results the model is sent the pictures; None for all.
         options: As of `run`. A `size` other than `SIZE` is for models without a native tool, and for OpenAI's.
 
@@ -39,5 +39,5 @@ def tool(desktop: AnyDesktop, *, max_screenshots: int | None = 1, **options: Any
         MissingExtra: inspect is not installed.
     """
     sdk = load("deskhand.providers.inspect_ai.sdk", "inspect")
-    made: Tool = sdk.computer(async_seat(desktop, **options), max_screenshots)
+    made: Tool = sdk.computer(async_model_session(desktop, **options), max_screenshots)
     return made

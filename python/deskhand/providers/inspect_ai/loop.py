@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand.providers.inspect_ai.wire import decode, encode
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 
 if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop
 
-__all__ = ["PROVIDER", "SIZE", "async_seat", "run", "run_async"]
+__all__ = ["PROVIDER", "SIZE", "async_model_session", "run", "run_async"]
 
 PROVIDER = "inspect"
 """What policies and their logs are told of whose calls these are."""
@@ -21,13 +21,13 @@ SIZE = (1366, 768)
 Gemini's grid into, whatever the pictures are: in others, their points would be off."""
 
 
-def run(desktop: Desktop | Seat, payload: object, **options: Any) -> list[dict[str, Any]]:
+def run(desktop: Desktop | ModelSession, payload: object, **options: Any) -> list[dict[str, Any]]:
     """Carry out the tool's arguments.
 
     Args:
-        desktop: The desktop, or a seat at it.
+        desktop: The desktop, or a model session on it.
         payload: The arguments.
-        options: Of a `Seat`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
+        options: Of a `ModelSession`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
 
     Returns:
         The parts of the result; see `wire.encode`.
@@ -36,15 +36,15 @@ def run(desktop: Desktop | Seat, payload: object, **options: Any) -> list[dict[s
         ActionError: It could not be read, was not allowed or failed; inspect's tools have no other way to say so.
         DesktopLost: There is no desktop any more.
     """
-    seat = Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
-    return encode(seat.carry_out(decode(payload, seat.viewport)))
+    model_session = ModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    return encode(model_session.carry_out(decode(payload, model_session.viewport)))
 
 
 async def run_async(desktop: AnyDesktop, payload: object, **options: Any) -> list[dict[str, Any]]:
     """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
-    return await async_seat(desktop, **options).run(lambda seat: run(seat, payload))
+    return await async_model_session(desktop, **options).run(lambda model_session: run(model_session, payload))
 
 
-def async_seat(desktop: AnyDesktop, **options: Any) -> AsyncSeat:
-    """The seat itself, or one at a desktop."""
-    return AsyncSeat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+def async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+    """The session itself, or one on a desktop."""
+    return AsyncModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})

@@ -15,7 +15,7 @@ from inspect_ai.tool._tool import TOOL_INIT_MODEL_INPUT  # isort: skip
 from inspect_ai.tool._tools._computer._computer import _computer_model_input  # isort: skip
 
 if TYPE_CHECKING:
-    from deskhand.providers.session import AsyncSeat
+    from deskhand.providers.session import AsyncModelSession
 
 __all__ = ["computer"]
 
@@ -27,7 +27,7 @@ Action = Literal[
 
 
 @tool(name="computer")
-def computer(seat: AsyncSeat, max_screenshots: int | None = 1) -> Tool:
+def computer(model_session: AsyncModelSession, max_screenshots: int | None = 1) -> Tool:
     """See `deskhand.providers.inspect_ai.tool`."""
 
     async def execute(  # noqa: PLR0917 # inspect calls it by name
@@ -66,7 +66,7 @@ def computer(seat: AsyncSeat, max_screenshots: int | None = 1) -> Tool:
             "text": text, "repeat": repeat, "press_enter": press_enter, "actions": actions,
         }  # fmt: skip
         try:
-            parts = await run_async(seat, given)
+            parts = await run_async(model_session, given)
         except ActionError as error:
             # Told to the model; every other error ends the sample.
             raise ToolError(str(error)) from None

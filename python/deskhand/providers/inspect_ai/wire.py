@@ -16,8 +16,8 @@ from deskhand import actions as act
 from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic import inputs
-from deskhand.providers.payload import a_list, a_mapping, a_point, a_string, picture_of_url
-from deskhand.providers.values import Browse, Call, Result, one_picture, refuse_more
+from deskhand.providers.payload import expect_list, expect_object, expect_point, expect_string, picture_of_url
+from deskhand.providers.values import Browse, ProviderCall, Result, one_picture, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ _ARGUMENTS = (
 )  # fmt: skip
 
 
-def decode(payload: object, viewport: Viewport, *, id: str | None = None) -> Call:
+def decode(payload: object, viewport: Viewport, *, id: str | None = None) -> ProviderCall:
     """What the tool's arguments ask for.
 
     Args:
@@ -54,27 +54,27 @@ def decode(payload: object, viewport: Viewport, *, id: str | None = None) -> Cal
     Raises:
         ActionError: They are malformed, ask for nothing, or point outside of the picture.
     """
-    given = {key: value for key, value in a_mapping(payload, "the arguments").items() if value is not None}
+    given = {key: value for key, value in expect_object("the arguments", payload).items() if value is not None}
     several = given.pop("actions", None)
     if several is None:
         steps, rest = _one(given, viewport)
-        return Call(steps=steps, viewport=viewport, id=id, name=TOOL, extra=rest)
+        return ProviderCall(steps=steps, viewport=viewport, id=id, name=TOOL, extra=rest)
     if refused := [name for name in ("action", *_ARGUMENTS) if name in given]:
         raise ActionError(f"beside actions there is nothing else, and here is {', '.join(refused)}")
-    read = [_one(a_mapping(each, "one of actions"), viewport) for each in a_list(several, "actions")]
+    read = [_one(expect_object("one of actions", each), viewport) for each in expect_list("actions", several)]
     if not read:
         raise ActionError("there is an action, or a list of at least one")
     extra = dict(given)
     if any(rest for _, rest in read):
         extra["actions"] = [rest for _, rest in read]
-    return Call(
+    return ProviderCall(
         steps=tuple(step for steps, _ in read for step in steps), viewport=viewport, id=id, name=TOOL, extra=extra
     )
 
 
 def _one(payload: Mapping[str, Any], viewport: Viewport) -> tuple[tuple[Step, ...], dict[str, Any]]:
     given = {key: value for key, value in payload.items() if value is not None}
-    name = a_string(given.pop("action", None), "an action")
+    name = expect_string("an action", given.pop("action", None))
     if name not in _OWN:
         return inputs.read(name, given, viewport, _RULES)
     if name in _SIDES:
@@ -84,7 +84,7 @@ def _one(payload: Mapping[str, Any], viewport: Viewport) -> tuple[tuple[Step, ..
         assert isinstance(click, act.LeftClick)  # noqa: S101 # for mypy
         return (_SIDES[name](click.xy, modifiers=click.modifiers),), rest
     if name in ("open_web_browser", "navigate"):
-        url = a_string(given.pop("text", None), "text") if name == "navigate" else None
+        url = expect_string("text", given.pop("text", None)) if name == "navigate" else None
         if refused := [key for key in _ARGUMENTS if key in given]:
             raise ActionError(f"{name} takes no {', '.join(refused)}")
         refuse_more(_RULES.type, name, given)
@@ -93,17 +93,17 @@ def _one(payload: Mapping[str, Any], viewport: Viewport) -> tuple[tuple[Step, ..
     if not isinstance(enter, bool):
         raise ActionError(f"press_enter is true or false, not {shown(enter)}")
     steps, rest = inputs.read("type", given, viewport, _RULES)
-    click_first = () if at is None else (act.LeftClick(viewport.to_screen(a_point(at, "coordinate"))),)
+    click_first = () if at is None else (act.LeftClick(viewport.to_screen(expect_point("coordinate", at))),)
     return (*click_first, *steps, *((_ENTER,) if enter else ())), rest
 
 
-def encode_call(call: Call) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> dict[str, Any]:
     """The tool's arguments that ask for the same: one action, or `actions`.
 
     Raises:
         UnsupportedAction: They cannot say it.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     written = [_written(step, call.viewport) for step in call.steps]
     if not written:
         raise UnsupportedAction("inspect's computer", "no action at all")
@@ -147,7 +147,7 @@ def encode(result: Result) -> list[dict[str, Any]]:
     return parts or [{"type": "text", "text": "OK"}]
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """What the parts of a result tell of a call.
 
     Raises:
@@ -155,22 +155,22 @@ def decode_result(payload: object, call: Call) -> Result:
     """
     texts: list[str] = []
     pictures = []
-    for each in a_list(payload, "a result"):
-        part = a_mapping(each, "a part of a result")
+    for each in expect_list("a result", payload):
+        part = expect_object("a part of a result", each)
         if part.get("type") == "image":
             pictures.append(picture_of_url(part.get("image")))
         else:
-            texts.append(a_string(part.get("text"), "a text"))
+            texts.append(expect_string("a text", part.get("text")))
     return replace(_told(call, texts), picture=one_picture(pictures))
 
 
-def _told(call: Call, texts: Sequence[str]) -> Result:
+def _told(call: ProviderCall, texts: Sequence[str]) -> Result:
     rest = list(texts)
     cursor = None
     if rest and call.steps and isinstance(call.steps[-1], act.CursorPosition):
         x, comma, y = rest[0].removeprefix("X=").partition(",Y=")
         if comma and x.isdecimal() and y.isdecimal() and len(rest[0]) < 30:
-            cursor = a_point([int(x), int(y)], "the pointer")
+            cursor = expect_point("the pointer", [int(x), int(y)])
             rest.pop(0)
     text = "\n".join(rest) if rest and rest != ["OK"] else None
     return Result(call=call, cursor=cursor, text=text)

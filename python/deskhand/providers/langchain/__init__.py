@@ -9,10 +9,10 @@ Our own actions, for any model that takes tools and pictures (`pip install 'desk
 
 The computer tool that a model was trained for, with ChatOpenAI or ChatAnthropic:
 
-    seat = Seat(desktop, size="anthropic")
-    model = ChatAnthropic(...).bind_tools(deskhand_langchain.declare(seat, provider="anthropic"))
+    session = ModelSession(desktop, size="anthropic")
+    model = ChatAnthropic(...).bind_tools(deskhand_langchain.declare(session, provider="anthropic"))
     message = model.invoke(messages)
-    messages += [message, *deskhand_langchain.respond(seat, message)]
+    messages += [message, *deskhand_langchain.respond(session, message)]
 
 This module owns the names that users call. What must never appear here: a field of a message, an import of the SDK.
 """
@@ -39,7 +39,7 @@ from deskhand.providers.langchain.wire import (
     functions,
     status_of,
 )
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -90,7 +90,7 @@ def tools(desktop: AnyDesktop, **options: Any) -> list[BaseTool]:
 
     Args:
         desktop: The desktop; who made it closes it. Tools that are called at the same time take turns.
-        options: As of `Seat`: size, settle, policy, ask.
+        options: As of `ModelSession`: size, settle, policy, ask.
 
     Raises:
         MissingExtra: The extra `langchain` is not installed.
@@ -100,7 +100,9 @@ def tools(desktop: AnyDesktop, **options: Any) -> list[BaseTool]:
 
 def _tools(desktop: AnyDesktop, *, single: bool, **options: Any) -> list[BaseTool]:
     sdk = load("deskhand.providers.langchain.sdk", "langchain")
-    made: list[BaseTool] = sdk.make_tools(AsyncSeat.of(desktop, **{"provider": PROVIDER, **options}), single=single)
+    made: list[BaseTool] = sdk.make_tools(
+        AsyncModelSession.of(desktop, **{"provider": PROVIDER, **options}), single=single
+    )
     return made
 
 
@@ -116,29 +118,33 @@ def declare(
     """What `bind_tools` is given: a provider's computer tool, or our own actions as functions.
 
     Args:
-        desktop: The desktop, or a seat at it.
+        desktop: The desktop, or a model session on it.
         provider: `openai`, `anthropic`, or None for our own actions, which any model can call.
         single: Of our own: one function for all actions.
         preview: Of OpenAI: `computer_use_preview`.
         version: Of Anthropic: which tool. ChatAnthropic adds the beta that it needs.
-        options: As of `Seat`, where none is given: size (by default of the provider), settle, policy, ask.
+        options: As of `ModelSession`, where none is given: size (by default of the provider), settle, policy, ask.
 
     Raises:
         ActionError: There is no such provider, or version.
     """
     if provider is None:
-        return functions(AsyncSeat.of(desktop, **options).viewport.model, single=single)
-    seat = AsyncSeat.of(desktop, **_seated(provider, options))
-    return [openai.declare(seat, preview=preview) if provider == OPENAI else anthropic.declare(seat, version=version)]
+        return functions(AsyncModelSession.of(desktop, **options).viewport.model, single=single)
+    model_session = AsyncModelSession.of(desktop, **_in_session(provider, options))
+    return [
+        openai.declare(model_session, preview=preview)
+        if provider == OPENAI
+        else anthropic.declare(model_session, version=version)
+    ]
 
 
-def run(desktop: Desktop | Seat, payload: object, **options: Any) -> dict[str, Any]:
+def run(desktop: Desktop | ModelSession, payload: object, **options: Any) -> dict[str, Any]:
     """Carry out one call of our own tools, in a loop without them.
 
     Args:
-        desktop: The desktop, or a seat at it, which remembers what the model has seen.
+        desktop: The desktop, or a model session on it, which remembers what the model has seen.
         payload: The call, as it is in `AIMessage.tool_calls`.
-        options: As of `Seat`: size, settle, policy, ask.
+        options: As of `ModelSession`: size, settle, policy, ask.
 
     Returns:
         The fields of the `ToolMessage` that answers it; its status is `error` where the call was not done.
@@ -146,18 +152,18 @@ def run(desktop: Desktop | Seat, payload: object, **options: Any) -> dict[str, A
     Raises:
         DesktopLost: There is no desktop any more.
     """
-    seat = Seat.of(desktop, **{"provider": PROVIDER, **options})
-    return encode(answered(seat, payload))
+    model_session = ModelSession.of(desktop, **{"provider": PROVIDER, **options})
+    return encode(answered(model_session, payload))
 
 
 async def run_async(desktop: AnyDesktop, payload: object, **options: Any) -> dict[str, Any]:
     """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
-    seat = AsyncSeat.of(desktop, **{"provider": PROVIDER, **options})
-    return await seat.run(lambda there: run(there, payload))
+    model_session = AsyncModelSession.of(desktop, **{"provider": PROVIDER, **options})
+    return await model_session.run(lambda there: run(there, payload))
 
 
 def respond(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     response: object,
     *,
     provider: str | None = None,
@@ -168,12 +174,12 @@ def respond(
     """Carry out all calls of OpenAI's or Anthropic's computer tool in an `AIMessage`; other tools are yours to answer.
 
     Args:
-        desktop: The desktop, or a seat at it, which remembers what the model has seen.
+        desktop: The desktop, or a model session on it, which remembers what the model has seen.
         response: The `AIMessage`.
         provider: `openai` or `anthropic`; by default the response tells.
         version: Of Anthropic: which single tool was declared; see `deskhand.providers.anthropic.decode`.
         pictures: Of Anthropic: whether every answer has a picture; see `deskhand.providers.anthropic.run`.
-        options: As of `Seat`, where none is given: size (by default of the provider), settle, policy, ask.
+        options: As of `ModelSession`, where none is given: size (by default of the provider), settle, policy, ask.
 
     Returns:
         A `ToolMessage` for each call, in order, with `status="error"` where it was not done. OpenAI's cannot say why: that is
@@ -186,11 +192,11 @@ def respond(
     """
     sdk = load("deskhand.providers.langchain.sdk", "langchain")
     whose, calls = computer_calls(response, provider)
-    seat = Seat.of(desktop, **_seated(whose, options))
+    model_session = ModelSession.of(desktop, **_in_session(whose, options))
     if whose == OPENAI:
-        items = openai.respond(seat, {"status": status_of(response), "output": calls})
+        items = openai.respond(model_session, {"status": status_of(response), "output": calls})
         return _messages(sdk, from_openai(items))
-    results = anthropic.respond(seat, calls, version=version, pictures=pictures)
+    results = anthropic.respond(model_session, calls, version=version, pictures=pictures)
     return _messages(sdk, from_anthropic(results, calls))
 
 
@@ -205,12 +211,14 @@ async def respond_async(
 ) -> list[BaseMessage]:
     """As `respond`; cancelling stops it at the desktop's next safe point, with nothing held."""
     whose, _ = computer_calls(response, provider)
-    seat = AsyncSeat.of(desktop, **_seated(whose, options))
-    return await seat.run(lambda there: respond(there, response, provider=whose, version=version, pictures=pictures))
+    model_session = AsyncModelSession.of(desktop, **_in_session(whose, options))
+    return await model_session.run(
+        lambda there: respond(there, response, provider=whose, version=version, pictures=pictures)
+    )
 
 
-def _seated(provider: str, options: dict[str, Any]) -> dict[str, Any]:
-    """A seat's options, with the sizes that a provider's models see whole."""
+def _in_session(provider: str, options: dict[str, Any]) -> dict[str, Any]:
+    """A session's options, with the sizes that a provider's models see whole."""
     if provider not in (OPENAI, ANTHROPIC):
         raise ActionError(f"computer tools are {OPENAI}'s or {ANTHROPIC}'s, not {shown(provider)}")
     return {"provider": provider, "size": provider, **options}

@@ -9,24 +9,24 @@ from deskhand.errors import ActionError
 from deskhand.providers.langchain.wire import decode
 
 if TYPE_CHECKING:
-    from deskhand.providers.session import Seat
+    from deskhand.providers.session import ModelSession
     from deskhand.providers.values import Result
 
 __all__ = ["answered"]
 
 
-def answered(seat: Seat, payload: object) -> Result:
+def answered(model_session: ModelSession, payload: object) -> Result:
     """What comes of a tool call; of one that cannot be read, why.
 
     Raises:
         DesktopLost: There is no desktop any more.
     """
     try:
-        call = decode(payload, seat.viewport)
+        call = decode(payload, model_session.viewport)
     except ActionError as error:
         given = payload if isinstance(payload, Mapping) else {}
         number, name = given.get("id"), given.get("name")
-        return seat.unreadable(
+        return model_session.unreadable(
             error, id=number if isinstance(number, str) else None, name=name if isinstance(name, str) else None
         )
-    return seat.carry_out(call)
+    return model_session.carry_out(call)

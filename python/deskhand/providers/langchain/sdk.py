@@ -15,7 +15,7 @@ from deskhand.providers.langchain.loop import answered
 from deskhand.providers.langchain.wire import encode, facts, functions
 
 if TYPE_CHECKING:
-    from deskhand.providers.session import AsyncSeat, Seat
+    from deskhand.providers.session import AsyncModelSession, ModelSession
     from deskhand.providers.values import Result
 
 __all__ = ["Artifact", "DesktopTool", "make_tools", "message"]
@@ -41,11 +41,11 @@ class DesktopTool(BaseTool):
     response_format: Any = "content_and_artifact"
     # What is raised where there is no tool call, and so no message that could have a status.
     handle_tool_error: Any = True
-    _seat: Any = PrivateAttr()
+    _model_session: Any = PrivateAttr()
 
-    def __init__(self, seat: AsyncSeat, **fields: Any) -> None:
+    def __init__(self, model_session: AsyncModelSession, **fields: Any) -> None:
         super().__init__(**fields)
-        self._seat = seat
+        self._model_session = model_session
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         # As they are: what a model calls its arguments must not meet the names of Python's parameters, and the call's id is
@@ -53,14 +53,16 @@ class DesktopTool(BaseTool):
         return ({"name": self.name, "args": tool_input, "id": tool_call_id},), {}
 
     def _run(self, call: dict[str, Any]) -> tuple[Any, Any]:
-        return self._answered(self._seat.seat, call)
+        return self._answered(self._model_session.session, call)
 
     async def _arun(self, call: dict[str, Any]) -> tuple[Any, Any]:
-        answered: tuple[Any, Any] = await self._seat.run(lambda seat: self._answered(seat, call))
+        answered: tuple[Any, Any] = await self._model_session.run(
+            lambda model_session: self._answered(model_session, call)
+        )
         return answered
 
-    def _answered(self, seat: Seat, call: dict[str, Any]) -> tuple[Any, Any]:
-        result = answered(seat, call)
+    def _answered(self, model_session: ModelSession, call: dict[str, Any]) -> tuple[Any, Any]:
+        result = answered(model_session, call)
         fields = encode(result)
         if result.error is None:
             return fields["content"], Artifact(result)
@@ -69,16 +71,16 @@ class DesktopTool(BaseTool):
         return ToolMessage(**fields, artifact=Artifact(result)), None
 
 
-def make_tools(seat: AsyncSeat, *, single: bool) -> list[BaseTool]:
-    """The tools whose calls are carried out at a seat."""
+def make_tools(model_session: AsyncModelSession, *, single: bool) -> list[BaseTool]:
+    """The tools whose calls are carried out at a session."""
     return [
         DesktopTool(
-            seat,
+            model_session,
             name=function["function"]["name"],
             description=function["function"]["description"],
             args_schema=function["function"]["parameters"],
         )
-        for function in functions(seat.viewport.model, single=single)
+        for function in functions(model_session.viewport.model, single=single)
     ]
 
 

@@ -23,8 +23,8 @@ from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.action_tools import decode_tool, encode_plain
 from deskhand.providers.mcp.wire import TOOL
 from deskhand.providers.mcp.wire import tools as all_tools
-from deskhand.providers.payload import a_list, a_mapping, a_string, picture_of_base64, the_rest
-from deskhand.providers.values import Call, Result, one_picture
+from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_base64, the_rest
+from deskhand.providers.values import ProviderCall, Result, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,7 +77,7 @@ def functions(size: tuple[int, int], *, single: bool = False) -> list[dict[str, 
 # --- our own actions ---
 
 
-def decode(payload: object, viewport: Viewport) -> Call:
+def decode(payload: object, viewport: Viewport) -> ProviderCall:
     """What a tool call asks for: a tool for one action, or the one for all.
 
     Args:
@@ -88,28 +88,28 @@ def decode(payload: object, viewport: Viewport) -> Call:
         ActionError: There is no such tool, or an argument is missing or wrong.
         OutOfBounds: It points out of the picture.
     """
-    call = a_mapping(payload, "a tool call")
-    name = a_string(call.get("name"), "a tool call's name")
-    arguments = dict(a_mapping(call.get("args"), "a tool call's args"))
+    call = expect_object("a tool call", payload)
+    name = expect_string("a tool call's name", call.get("name"))
+    arguments = dict(expect_object("a tool call's args", call.get("args")))
     number = call.get("id")
     action_name = arguments.pop("action", None) if name == TOOL else name
     action = decode_tool(_WHERE, action_name, arguments, viewport)
-    return Call(
+    return ProviderCall(
         steps=(action,),
         viewport=viewport,
-        id=None if number is None else a_string(number, "a tool call's id"),
+        id=None if number is None else expect_string("a tool call's id", number),
         name=name,
         extra=the_rest(call, "type", "name", "args", "id"),
     )
 
 
-def encode_call(call: Call) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> dict[str, Any]:
     """The tool call that asks for what a call does, the inverse of `decode`.
 
     Raises:
         UnsupportedAction: One tool cannot do it.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     if len(call.steps) != 1 or not isinstance(call.steps[0], Action):
         raise UnsupportedAction(_WHERE, "anything but one action in a call")
     name, arguments = encode_plain(call.steps[0], call.viewport)
@@ -148,7 +148,7 @@ def facts(result: Result) -> dict[str, Any]:
     return known
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """What a `ToolMessage` says of a call, the inverse of `encode`; that somebody denied it, it does not tell.
 
     Args:
@@ -158,7 +158,7 @@ def decode_result(payload: object, call: Call) -> Result:
     Raises:
         ActionError: It cannot be read, or answers another call.
     """
-    message = a_mapping(payload, "a ToolMessage")
+    message = expect_object("a ToolMessage", payload)
     # The SDK has a string there in any case.
     if (message.get("tool_call_id") or None) != call.id:
         raise ActionError(f"this answers {shown(message.get('tool_call_id'))}, not {shown(call.id)}")
@@ -167,12 +167,12 @@ def decode_result(payload: object, call: Call) -> Result:
         raise ActionError(f"a ToolMessage's status is success or error, not {shown(status)}")
     texts, pictures = [], []
     content = message.get("content")
-    for block in [_text(content)] if isinstance(content, str) else a_list(content, "a ToolMessage's content"):
-        item = a_mapping(block, "a block of content")
+    for block in [_text(content)] if isinstance(content, str) else expect_list("a ToolMessage's content", content):
+        item = expect_object("a block of content", block)
         if item.get("type") == "text":
-            texts.append(a_string(item.get("text"), "text"))
+            texts.append(expect_string("text", item.get("text")))
         elif item.get("type") == "image":
-            pictures.append(picture_of_base64(item.get("base64"), a_string(item.get("mime_type"), "mime_type")))
+            pictures.append(picture_of_base64(item.get("base64"), expect_string("mime_type", item.get("mime_type"))))
         else:
             raise ActionError(f"a ToolMessage has texts and a picture, not {shown(item.get('type'))}")
     if status == "error":

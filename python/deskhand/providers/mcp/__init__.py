@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError
 from deskhand.providers.mcp.wire import TOOL, decode, decode_result, encode, encode_call, tools
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -29,20 +29,20 @@ def declare(desktop: AnyDesktop, *, single: bool = False, **options: Any) -> lis
     """The tools as `tools/list` answers them.
 
     Args:
-        desktop: The desktop, or a seat at it.
+        desktop: The desktop, or a model session on it.
         single: One tool for all actions instead of one for each.
-        options: As of `Seat`: size, settle, policy, ask.
+        options: As of `ModelSession`: size, settle, policy, ask.
     """
-    return tools(AsyncSeat.of(desktop, **options).viewport.model, single=single)
+    return tools(AsyncModelSession.of(desktop, **options).viewport.model, single=single)
 
 
-def run(desktop: Desktop | Seat, payload: object, **options: Any) -> dict[str, Any]:
+def run(desktop: Desktop | ModelSession, payload: object, **options: Any) -> dict[str, Any]:
     """Carry a `tools/call` out.
 
     Args:
-        desktop: The desktop, or a seat at it, which remembers what the model has seen.
+        desktop: The desktop, or a model session on it, which remembers what the model has seen.
         payload: The call's parameters: `name` and `arguments`.
-        options: As of `Seat`: size, settle, policy, ask.
+        options: As of `ModelSession`: size, settle, policy, ask.
 
     Returns:
         The result; `isError` where it failed, with the reason as its text.
@@ -50,18 +50,18 @@ def run(desktop: Desktop | Seat, payload: object, **options: Any) -> dict[str, A
     Raises:
         DesktopLost: There is no desktop any more.
     """
-    seat = Seat.of(desktop, **{"provider": "mcp", **options})
+    model_session = ModelSession.of(desktop, **{"provider": "mcp", **options})
     try:
-        call = decode(payload, seat.viewport)
+        call = decode(payload, model_session.viewport)
     except ActionError as error:
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
-    return encode(seat.carry_out(call))
+    return encode(model_session.carry_out(call))
 
 
 async def run_async(desktop: AnyDesktop, payload: object, **options: Any) -> dict[str, Any]:
     """As `run`, cancellable."""
-    seat = AsyncSeat.of(desktop, **{"provider": "mcp", **options})
-    return await seat.run(lambda there: run(there, payload))
+    model_session = AsyncModelSession.of(desktop, **{"provider": "mcp", **options})
+    return await model_session.run(lambda there: run(there, payload))
 
 
 def server(
@@ -75,11 +75,11 @@ def server(
     Args:
         desktop: The desktop; who made it closes it.
         single: One tool for all actions instead of one for each.
-        options: As of `Seat`: size, settle, policy, ask.
+        options: As of `ModelSession`: size, settle, policy, ask.
 
     Raises:
         MissingExtra: The extra `mcp` is not installed.
     """
     from deskhand.providers.mcp.sdk import make_server  # noqa: PLC0415 # it needs the SDK
 
-    return make_server(AsyncSeat.of(desktop, **{"provider": "mcp", **options}), single=single)
+    return make_server(AsyncModelSession.of(desktop, **{"provider": "mcp", **options}), single=single)

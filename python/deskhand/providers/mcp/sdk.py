@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from starlette.applications import Starlette
 
-    from deskhand.providers.session import AsyncSeat
+    from deskhand.providers.session import AsyncModelSession
 
 __all__ = ["http_application", "make_server", "serve_stdio"]
 
 _NAME = "deskhand"
 
 
-def make_server(seat: AsyncSeat, *, single: bool) -> Server[Any]:
-    """The server whose tools are a seat's actions.
+def make_server(model_session: AsyncModelSession, *, single: bool) -> Server[Any]:
+    """The server whose tools are a session's actions.
 
     Raises:
         MissingExtra: The extra `mcp` is not installed.
@@ -39,11 +39,11 @@ def make_server(seat: AsyncSeat, *, single: bool) -> Server[Any]:
     types = load("mcp.types", "mcp")
 
     def listed() -> Any:
-        declared = tools(seat.viewport.model, single=single)
+        declared = tools(model_session.viewport.model, single=single)
         return [types.Tool.model_validate(tool) for tool in declared]
 
     async def called(name: str, arguments: dict[str, Any] | None) -> Any:
-        result = await mcp.run_async(seat, {"name": name, "arguments": arguments})
+        result = await mcp.run_async(model_session, {"name": name, "arguments": arguments})
         return types.CallToolResult.model_validate(result)
 
     if hasattr(lowlevel.Server, "call_tool"):

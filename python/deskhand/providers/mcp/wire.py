@@ -13,8 +13,15 @@ from deskhand._core.observation import remarks
 from deskhand.actions import ACTIONS, Action, CursorPosition
 from deskhand.errors import UnsupportedAction
 from deskhand.providers.action_tools import decode_tool, describe, encode_plain, is_read_only, schema, whole_schema
-from deskhand.providers.payload import a_list, a_mapping, a_point, a_string, picture_of_base64, the_rest
-from deskhand.providers.values import Call, Result, one_picture
+from deskhand.providers.payload import (
+    expect_list,
+    expect_object,
+    expect_point,
+    expect_string,
+    picture_of_base64,
+    the_rest,
+)
+from deskhand.providers.values import ProviderCall, Result, one_picture
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Viewport
@@ -73,29 +80,29 @@ def tools(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]
     ]
 
 
-def decode(payload: object, viewport: Viewport) -> Call:
+def decode(payload: object, viewport: Viewport) -> ProviderCall:
     """What the parameters of a `tools/call` ask for: a tool for one action, or the one for all.
 
     Raises:
         ActionError: There is no such tool, or an argument is missing or wrong.
         OutOfBounds: It points out of the picture.
     """
-    params = a_mapping(payload, "a call")
-    name = a_string(params.get("name"), "a call's name")
+    params = expect_object("a call", payload)
+    name = expect_string("a call's name", params.get("name"))
     given = params.get("arguments")
-    arguments = dict(a_mapping({} if given is None else given, "a call's arguments"))
+    arguments = dict(expect_object("a call's arguments", {} if given is None else given))
     action_name = arguments.pop("action", None) if name == TOOL else name
     action = decode_tool("MCP", action_name, arguments, viewport)
-    return Call(steps=(action,), viewport=viewport, name=name, extra=the_rest(params, "name", "arguments"))
+    return ProviderCall(steps=(action,), viewport=viewport, name=name, extra=the_rest(params, "name", "arguments"))
 
 
-def encode_call(call: Call) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> dict[str, Any]:
     """The parameters of the `tools/call` that asks for what a call does, the inverse of `decode`.
 
     Raises:
         UnsupportedAction: One tool cannot do it.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     if len(call.steps) != 1 or not isinstance(call.steps[0], Action):
         raise UnsupportedAction("MCP", "anything but one action in a call")
     name, arguments = encode_plain(call.steps[0], call.viewport)
@@ -126,24 +133,24 @@ def encode(result: Result) -> dict[str, Any]:
     return {"content": content, "structuredContent": structured, "isError": False}
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """What a result says, the inverse of `encode`; what was observed beside the picture is not read.
 
     Raises:
         ActionError: It cannot be read.
     """
-    result = a_mapping(payload, "a result")
+    result = expect_object("a result", payload)
     texts, pictures = [], []
-    for item in a_list(result.get("content"), "a result's content"):
-        block = a_mapping(item, "a block of content")
+    for item in expect_list("a result's content", result.get("content")):
+        block = expect_object("a block of content", item)
         if block.get("type") == "text":
-            texts.append(a_string(block.get("text"), "text"))
+            texts.append(expect_string("text", block.get("text")))
         elif block.get("type") == "image":
-            pictures.append(picture_of_base64(block.get("data"), a_string(block.get("mimeType"), "mimeType")))
+            pictures.append(picture_of_base64(block.get("data"), expect_string("mimeType", block.get("mimeType"))))
     if result.get("isError"):
         return Result(call=call, error="\n".join(texts))
-    structured = a_mapping(result.get("structuredContent") or {}, "structuredContent")
-    cursor = None if structured.get("cursor") is None else a_point(structured["cursor"], "cursor")
+    structured = expect_object("structuredContent", result.get("structuredContent") or {})
+    cursor = None if structured.get("cursor") is None else expect_point("cursor", structured["cursor"])
     if cursor is not None and texts and texts[0] == _where(cursor):
         del texts[0]
     return Result(call=call, picture=one_picture(pictures), cursor=cursor, text="\n".join(texts) or None)

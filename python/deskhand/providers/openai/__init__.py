@@ -6,7 +6,7 @@ With the `openai` package, or any other client of the Responses API:
 
     client = openai.OpenAI()
     response = client.responses.create(model=..., input=task, tools=[deskhand_openai.declare(desktop)])
-    while items := deskhand_openai.respond(seat, response):
+    while items := deskhand_openai.respond(session, response):
         response = client.responses.create(..., previous_response_id=response.id, input=items)
 
 With `openai-agents` (`pip install 'deskhand[openai]'`):
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         SyncDesktopComputer,
         Tool,
     )
-    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.session import AnyDesktop, ModelSession
     from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
@@ -89,8 +89,8 @@ def computer(desktop: AnyDesktop, **options: Any) -> DesktopComputer:
     is. Only a desktop that is lost ends it, and a call whose safety checks no handler of the tool has acknowledged.
 
     Args:
-        desktop: The desktop, or a seat at it; for one run at a time.
-        options: Of a `Seat`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
+        desktop: The desktop, or a model session on it; for one run at a time.
+        options: Of a `ModelSession`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
 
     Raises:
         MissingExtra: openai-agents is not installed.
@@ -99,7 +99,7 @@ def computer(desktop: AnyDesktop, **options: Any) -> DesktopComputer:
     return made
 
 
-def sync_computer(desktop: Desktop | Seat, **options: Any) -> SyncDesktopComputer:
+def sync_computer(desktop: Desktop | ModelSession, **options: Any) -> SyncDesktopComputer:
     """The desktop as an `agents.Computer`, whose calls block; see `computer`.
 
     Raises:
@@ -112,7 +112,7 @@ def sync_computer(desktop: Desktop | Seat, **options: Any) -> SyncDesktopCompute
 def tool(desktop: AnyDesktop, **options: Any) -> Tool:
     """The desktop as the `agents.ComputerTool` of an agent.
 
-    What OpenAI wants confirmed is asked about as the seat's policy has it (`ask`); where there is none, such a call ends the
+    What OpenAI wants confirmed is asked about as the session's policy has it (`ask`); where there is none, such a call ends the
     run. Without a handler openai-agents would carry it out.
 
     Args:

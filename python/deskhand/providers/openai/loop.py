@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand.errors import ActionError, shown
 from deskhand.providers.openai.wire import COMPUTER, PREVIEW, decode, encode, note
 from deskhand.providers.openai.wire_shell import LOCAL, SHELL, decode_shell, encode_shell
-from deskhand.providers.session import AsyncSeat, Seat
+from deskhand.providers.session import AsyncModelSession, ModelSession
 from deskhand.providers.shell_calls import carry_out_shell, with_shell
 from deskhand.providers.values import ShellAnswer, ShellCall
 
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 __all__ = [
     "PROVIDER",
     "SIZE",
-    "async_seat",
+    "async_model_session",
     "declare",
     "declare_shell",
+    "model_session",
     "plain",
     "respond",
     "respond_async",
@@ -40,7 +41,6 @@ __all__ = [
     "run_async",
     "run_shell",
     "run_shell_async",
-    "seat",
 ]
 
 SIZE = "openai"
@@ -56,14 +56,14 @@ def declare(
     """The computer tool as a request lists it among its `tools`.
 
     Args:
-        desktop: The desktop, or the seat that the calls will be carried out at.
+        desktop: The desktop, or the model session that will carry out the calls.
         preview: Declare `computer_use_preview`, which is told the size of the pictures; `computer` takes it from them.
         environment: What kind of desktop the preview is told of: `linux`, `ubuntu` or `browser`.
         options: As of `run`.
     """
     if not preview:
         return {"type": COMPUTER}
-    width, height = async_seat(desktop, **options).viewport.model
+    width, height = async_model_session(desktop, **options).viewport.model
     return {"type": PREVIEW, "display_width": width, "display_height": height, "environment": environment}
 
 
@@ -75,15 +75,18 @@ def declare_shell() -> dict[str, Any]:
 # --- one call ---
 
 
-def run(desktop: Desktop | Seat, payload: object, *, detail: str | None = "original", **options: Any) -> dict[str, Any]:
+def run(
+    desktop: Desktop | ModelSession, payload: object, *, detail: str | None = "original", **options: Any
+) -> dict[str, Any]:
     """Carry out a `computer_call`.
 
     Args:
-        desktop: The desktop, or a seat at it. A seat remembers which picture the model has seen: use one for a conversation
+        desktop: The desktop, or a model session on it. A session remembers which picture the model has seen: use one for a
+            conversation
             whose screen may change its size.
         payload: The item of the response: plain data or the SDK's object.
         detail: See `wire.encode`.
-        options: Of a `Seat`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
+        options: Of a `ModelSession`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
 
     Returns:
         The `computer_call_output`. It can show what became of the screen and say nothing: use `respond` where the model should
@@ -93,17 +96,19 @@ def run(desktop: Desktop | Seat, payload: object, *, detail: str | None = "origi
         ActionError: The payload has no `call_id`, so that nothing can answer it.
         DesktopLost: There is no desktop any more.
     """
-    return encode(_result(seat(desktop, **options), plain(payload)), detail=detail)
+    return encode(_result(model_session(desktop, **options), plain(payload)), detail=detail)
 
 
 async def run_async(
     desktop: AnyDesktop, payload: object, *, detail: str | None = "original", **options: Any
 ) -> dict[str, Any]:
     """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
-    return await async_seat(desktop, **options).run(lambda inner: run(inner, payload, detail=detail))
+    return await async_model_session(desktop, **options).run(lambda inner: run(inner, payload, detail=detail))
 
 
-def _result(at: Seat, item: object, viewport: Viewport | None = None, doubt: DeskhandError | None = None) -> Result:
+def _result(
+    at: ModelSession, item: object, viewport: Viewport | None = None, doubt: DeskhandError | None = None
+) -> Result:
     try:
         if doubt is not None:
             raise doubt
@@ -120,7 +125,7 @@ def _result(at: Seat, item: object, viewport: Viewport | None = None, doubt: Des
 
 
 def respond(
-    desktop: Desktop | Seat,
+    desktop: Desktop | ModelSession,
     response: object,
     *,
     shell: AnyShell | None = None,
@@ -145,7 +150,7 @@ def respond(
         ActionError: As `run`; or it is no response.
         DesktopLost: There is no desktop any more.
     """
-    at = seat(desktop, **options)
+    at = model_session(desktop, **options)
     # All calls of a response point into the picture that the model had seen before it.
     viewport = at.viewport
     answers: list[dict[str, Any]] = []
@@ -166,7 +171,7 @@ async def respond_async(
     **options: Any,
 ) -> list[dict[str, Any]]:
     """As `respond`; cancelling it stops at the desktop's next safe point, with nothing held."""
-    there = async_seat(desktop, **options)
+    there = async_model_session(desktop, **options)
     viewport = there.viewport
     answers: list[dict[str, Any]] = []
     for item, doubt in _calls(response):
@@ -248,11 +253,11 @@ def _shell_refused(item: object, error: DeskhandError) -> dict[str, Any]:
     return encode_shell(ShellAnswer(call=ShellCall(commands=(), id=call_id, extra=extra), error=str(error)))
 
 
-def seat(desktop: Desktop | Seat, **options: Any) -> Seat:
-    """The seat itself, or one at a desktop, with OpenAI's sizes unless the options say otherwise."""
-    return Seat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+def model_session(desktop: Desktop | ModelSession, **options: Any) -> ModelSession:
+    """The session itself, or one on a desktop, with OpenAI's sizes unless the options say otherwise."""
+    return ModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
 
 
-def async_seat(desktop: AnyDesktop, **options: Any) -> AsyncSeat:
-    """As `seat`, at any kind of desktop."""
-    return AsyncSeat.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+def async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+    """As `model_session`, at any kind of desktop."""
+    return AsyncModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})

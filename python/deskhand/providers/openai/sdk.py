@@ -30,10 +30,10 @@ from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
 from deskhand.desktop.desktop import Desktop, review
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
-from deskhand.providers.openai.loop import PROVIDER, async_seat, plain, run_shell_async, seat
+from deskhand.providers.openai.loop import PROVIDER, async_model_session, model_session, plain, run_shell_async
 from deskhand.providers.openai.wire import BLANK, COMPUTER, decode_action, decode_check, message
 from deskhand.providers.openai.wire_shell import LOCAL
-from deskhand.providers.values import Call
+from deskhand.providers.values import ProviderCall
 
 if TYPE_CHECKING:
     from agents import ComputerToolSafetyCheckData, LocalShellCommandRequest, ShellCommandRequest
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from agents.tool import ComputerToolCustomDataContext
 
     from deskhand._core.geometry import Viewport
-    from deskhand.providers.session import AnyDesktop, Seat
+    from deskhand.providers.session import AnyDesktop, ModelSession
     from deskhand.providers.shell_calls import AnyShell
 
 __all__ = ["DesktopComputer", "ShellExecutor", "SyncDesktopComputer", "input_filter", "safety_check", "tool"]
@@ -75,14 +75,14 @@ class _Hands:
         self._seen: Viewport | None = None
         self._shown: Viewport | None = None
 
-    def act(self, at: Seat, action: Mapping[str, Any]) -> None:
+    def act(self, at: ModelSession, action: Mapping[str, Any]) -> None:
         """Carry out one action, unless one before it in the same call failed."""
         if self._failed is not None:
             self._left_out += 1
             return
         viewport = self._seen or at.viewport
         try:
-            call = Call(steps=decode_action(action, viewport), viewport=viewport, name=COMPUTER)
+            call = ProviderCall(steps=decode_action(action, viewport), viewport=viewport, name=COMPUTER)
         except ActionError as error:
             self._fail(str(error))
             return
@@ -90,7 +90,7 @@ class _Hands:
         if result.error is not None:
             self._fail(result.error)
 
-    def look(self, at: Seat) -> str:
+    def look(self, at: ModelSession) -> str:
         """The screen as base64 of a PNG file."""
         picture = BLANK
         try:
@@ -152,9 +152,9 @@ def _check_acknowledged() -> None:
 
 
 class _Told:
-    """What the preview's tool is told of a computer at a seat."""
+    """What the preview's tool is told of a computer at a session."""
 
-    seat: Seat
+    session: ModelSession
 
     @property
     def environment(self) -> Environment:
@@ -164,7 +164,7 @@ class _Told:
     @property
     def dimensions(self) -> tuple[int, int]:
         """Width and height of the model's pictures in pixels."""
-        width, height = self.seat.viewport.model
+        width, height = self.session.viewport.model
         return width, height
 
 
@@ -172,9 +172,9 @@ class DesktopComputer(_Told, AsyncComputer):
     """A desktop as openai-agents' computer; see `deskhand.providers.openai.computer`."""
 
     def __init__(self, desktop: AnyDesktop, **options: Any) -> None:
-        """Sit down at a desktop; the options are `Seat`'s."""
-        self._there = async_seat(desktop, **options)
-        self.seat: Seat = self._there.seat
+        """Sit down at a desktop; the options are `ModelSession`'s."""
+        self._there = async_model_session(desktop, **options)
+        self.session: ModelSession = self._there.session
         self.hands: _Hands = _Hands()
 
     async def _act(self, **action: Any) -> None:
@@ -222,19 +222,19 @@ class DesktopComputer(_Told, AsyncComputer):
 class SyncDesktopComputer(_Told, Computer):
     """The same with calls that block; see `deskhand.providers.openai.sync_computer`."""
 
-    def __init__(self, desktop: Desktop | Seat, **options: Any) -> None:
-        """Sit down at a desktop; the options are `Seat`'s."""
-        self.seat: Seat = seat(desktop, **options)
+    def __init__(self, desktop: Desktop | ModelSession, **options: Any) -> None:
+        """Sit down at a desktop; the options are `ModelSession`'s."""
+        self.session: ModelSession = model_session(desktop, **options)
         self.hands: _Hands = _Hands()
 
     def _act(self, **action: Any) -> None:
         _check_acknowledged()
-        self.hands.act(self.seat, action)
+        self.hands.act(self.session, action)
 
     def screenshot(self) -> str:
         """The screen now, as base64 of a PNG file."""
         _check_acknowledged()
-        return self.hands.look(self.seat)
+        return self.hands.look(self.session)
 
     def click(self, x: int, y: int, button: Button, *, keys: list[str] | None = None) -> None:
         """Click a button, `keys` held."""
@@ -282,7 +282,7 @@ def tool(computer: DesktopComputer | SyncDesktopComputer) -> Tool:
         text = hands.ended(context.tool_call.call_id)
         return None if text is None else {"error": text}
 
-    hook = safety_check(computer.seat.desktop)
+    hook = safety_check(computer.session.desktop)
     return ComputerTool(computer=computer, on_safety_check=hook, custom_data_extractor=ended)
 
 
@@ -297,7 +297,9 @@ def safety_check(desktop: Desktop | AsyncDesktop | None) -> SafetyHook:
         try:
             check = decode_check(plain(data.safety_check))
             asked = operations.SafetyCheck(check.id, check.code or "", check.message or "")
-            call = operations.Call(PROVIDER, data.tool_call.call_id, agent=data.agent.name, safety_checks=[asked])
+            call = operations.CallContext(
+                PROVIDER, data.tool_call.call_id, agent=data.agent.name, safety_checks=[asked]
+            )
             return await reviewer.run(lambda each: review(each, call)) == (asked,)
         except DeskhandError as error:
             _log.warning("a safety check of OpenAI's is not acknowledged: %s", error)

@@ -19,8 +19,8 @@ from deskhand._core.geometry import Viewport
 from deskhand._core.keys import is_modifier
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import a_list, a_mapping, a_string, an_integer, picture_of_url, the_rest
-from deskhand.providers.values import Call, Picture, Result, SafetyCheck, a_click, clicked, refuse_more
+from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, picture_of_url, the_rest
+from deskhand.providers.values import Picture, ProviderCall, Result, SafetyCheck, a_click, clicked, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ _SIGNS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 # --- from OpenAI ---
 
 
-def decode(payload: object, viewport: Viewport) -> Call:
+def decode(payload: object, viewport: Viewport) -> ProviderCall:
     """What a `computer_call` asks for.
 
     Args:
@@ -79,10 +79,10 @@ def decode(payload: object, viewport: Viewport) -> Call:
         ActionError: It is malformed, asks for what there is not, points outside of the picture, or is not complete: its
             actions may have been cut off.
     """
-    item = a_mapping(payload, "a computer_call")
+    item = expect_object("a computer_call", payload)
     if item.get("type") != "computer_call":
         raise ActionError(f"a computer_call is needed, not {shown(item.get('type'))}")
-    call_id = a_string(item.get("call_id"), "call_id")
+    call_id = expect_string("call_id", item.get("call_id"))
     status = item.get("status")
     if status is not None and status != "completed":
         raise ActionError(f"the call is not complete (status {shown(status)}); nothing of it was done: send it again")
@@ -94,15 +94,15 @@ def decode(payload: object, viewport: Viewport) -> Call:
         raise ActionError("a call has actions or an action, and this has both: send either again")
     if single is None or name == PREVIEW:
         known.append("action")
-    steps = a_list(batch, "actions")
+    steps = expect_list("actions", batch)
     checks = item.get("pending_safety_checks")
-    pending = a_list([] if checks is None else checks, "pending_safety_checks")
+    pending = expect_list("pending_safety_checks", [] if checks is None else checks)
     extra = the_rest(item, "type", "call_id", "status", "pending_safety_checks", *known)
     for key, things, names in (("actions", steps, _FIELDS), ("pending_safety_checks", pending, _CHECK)):
         rests = [_rest(thing, names) for thing in things]
         if any(rests):
             extra[key] = rests
-    return Call(
+    return ProviderCall(
         steps=tuple(step for payload in steps for step in decode_action(payload, viewport)),
         viewport=viewport,
         id=call_id,
@@ -122,7 +122,7 @@ def decode_action(payload: object, viewport: Viewport) -> tuple[act.Action, ...]
     Raises:
         ActionError: As `decode`.
     """
-    item = a_mapping(payload, "an action")
+    item = expect_object("an action", payload)
     kind = item.get("type")
     read = _ACTIONS.get(kind) if isinstance(kind, str) else None
     if read is None or not isinstance(kind, str):
@@ -131,7 +131,7 @@ def decode_action(payload: object, viewport: Viewport) -> tuple[act.Action, ...]
         refuse_more(_WHERE, kind, the_rest(item, *_FIELDS[kind]))
     if kind not in _HOLDING or item.get("keys") is None:
         return (read(item, viewport),)
-    names = a_list(item["keys"], "keys")
+    names = expect_list("keys", item["keys"])
     others = [name for name in names if not all(map(is_modifier, parse_keys([name])))]
     if not others:
         return (read(item, viewport),)
@@ -139,7 +139,7 @@ def decode_action(payload: object, viewport: Viewport) -> tuple[act.Action, ...]
     return act.PressKeys(others), action, act.ReleaseKeys(others)
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """What a `computer_call_output` answers.
 
     Args:
@@ -149,17 +149,17 @@ def decode_result(payload: object, call: Call) -> Result:
     Raises:
         ActionError: It is malformed, answers another call, or its picture is a file that only OpenAI has.
     """
-    item = a_mapping(payload, "a computer_call_output")
+    item = expect_object("a computer_call_output", payload)
     if item.get("type") != "computer_call_output" or item.get("call_id") != call.id:
         raise ActionError(f"the computer_call_output of {shown(call.id)} is needed, not {shown(item)}")
-    output = a_mapping(item.get("output"), "output")
+    output = expect_object("output", item.get("output"))
     acknowledged = item.get("acknowledged_safety_checks")
     picture = picture_of_url(output.get("image_url"))
     return Result(
         call=call,
         picture=None if picture == BLANK else picture,
         acknowledged=tuple(
-            map(decode_check, a_list([] if acknowledged is None else acknowledged, "acknowledged_safety_checks"))
+            map(decode_check, expect_list("acknowledged_safety_checks", [] if acknowledged is None else acknowledged))
         ),
     )
 
@@ -212,7 +212,7 @@ def message(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
-def encode_call(call: Call) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> dict[str, Any]:
     """The `computer_call` that asks for the same.
 
     Args:
@@ -222,7 +222,7 @@ def encode_call(call: Call) -> dict[str, Any]:
         UnsupportedAction: OpenAI's tool cannot ask for this.
         OutOfBounds: It points where the picture shows nothing.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     extra = dict(call.extra)
     rests = extra.pop("actions", ())
     steps = _with(rests, _actions(call.steps, call.viewport))
@@ -241,12 +241,12 @@ def encode_call(call: Call) -> dict[str, Any]:
 
 
 def _point(item: Mapping[str, Any], viewport: Viewport) -> Point:
-    return viewport.to_screen((an_integer(item.get("x"), "x"), an_integer(item.get("y"), "y")))
+    return viewport.to_screen((expect_int("x", item.get("x")), expect_int("y", item.get("y"))))
 
 
 def _held(item: Mapping[str, Any]) -> Sequence[str]:
     keys = item.get("keys")
-    return () if keys is None else a_list(keys, "keys")
+    return () if keys is None else expect_list("keys", keys)
 
 
 def _click(item: Mapping[str, Any], viewport: Viewport) -> act.Action:
@@ -267,15 +267,15 @@ def _clicked(item: Mapping[str, Any], viewport: Viewport, name: object, count: i
 
 
 def _drag(item: Mapping[str, Any], viewport: Viewport) -> act.Action:
-    path = a_list(item.get("path"), "path")
+    path = expect_list("path", item.get("path"))
     if len(path) < LEAST_PATH:
         raise ActionError(f"the path of a drag has at least {LEAST_PATH} points, not {len(path)}")
-    points = [_point(a_mapping(point, "a point of the path"), viewport) for point in path]
+    points = [_point(expect_object("a point of the path", point), viewport) for point in path]
     return act.Drag(points, modifiers=_held(item))
 
 
 def _scroll(item: Mapping[str, Any], viewport: Viewport) -> act.Action:
-    distance = an_integer(item.get("scroll_x"), "scroll_x"), an_integer(item.get("scroll_y"), "scroll_y")
+    distance = expect_int("scroll_x", item.get("scroll_x")), expect_int("scroll_y", item.get("scroll_y"))
     return act.Scroll(_point(item, viewport), distance_xy=viewport.distance_to_screen(distance), modifiers=_held(item))
 
 
@@ -283,11 +283,11 @@ _ACTIONS: dict[str, Callable[[Mapping[str, Any], Viewport], act.Action]] = {
     "click": _click,
     "double_click": _double_click,
     "drag": _drag,
-    "keypress": lambda item, _: act.KeyPress(a_list(item.get("keys"), "keys")),
+    "keypress": lambda item, _: act.KeyPress(expect_list("keys", item.get("keys"))),
     "move": lambda item, viewport: act.Move(_point(item, viewport), modifiers=_held(item)),
     "screenshot": lambda _, __: act.TakeScreenshot(),
     "scroll": _scroll,
-    "type": lambda item, _: act.Type(a_string(item.get("text"), "text")),
+    "type": lambda item, _: act.Type(expect_string("text", item.get("text"))),
     "wait": lambda _, __: act.Wait(),
 }
 
@@ -401,12 +401,12 @@ def decode_check(payload: object) -> SafetyCheck:
     Raises:
         ActionError: It is malformed.
     """
-    item = a_mapping(payload, "a safety check")
+    item = expect_object("a safety check", payload)
     code, text = item.get("code"), item.get("message")
     return SafetyCheck(
-        a_string(item.get("id"), "a safety check's id"),
-        None if code is None else a_string(code, "a safety check's code"),
-        None if text is None else a_string(text, "a safety check's message"),
+        expect_string("a safety check's id", item.get("id")),
+        None if code is None else expect_string("a safety check's code", code),
+        None if text is None else expect_string("a safety check's message", text),
     )
 
 

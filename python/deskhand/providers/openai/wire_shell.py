@@ -18,11 +18,11 @@ from deskhand.errors import ActionError, shown
 from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers.outcomes import CANCELLED, REFUSED, failure_of, how_it_ended, status_of
 from deskhand.providers.payload import (
-    a_command,
-    a_list,
-    a_mapping,
-    a_string,
-    an_integer,
+    expect_command,
+    expect_int,
+    expect_list,
+    expect_object,
+    expect_string,
     length_of,
     the_rest,
     timeout_of,
@@ -52,15 +52,15 @@ def decode_shell(payload: object) -> ShellCall:
         ActionError: It is malformed or incomplete, is to run in a container of OpenAI's, or as another user. A call whose
             status is `in_progress` is one that waits for its output, as OpenAI's guide shows them.
     """
-    item = a_mapping(payload, "a shell_call")
+    item = expect_object("a shell_call", payload)
     kind = item.get("type")
     if not isinstance(kind, str) or kind not in {SHELL, LOCAL}:
         raise ActionError(f"a shell_call or local_shell_call is needed, not {shown(kind)}")
-    call_id = a_string(item.get("call_id"), "call_id")
+    call_id = expect_string("call_id", item.get("call_id"))
     status = item.get("status")
     if status not in (None, "completed", "in_progress"):
         raise ActionError(f"the call is not complete (status {shown(status)}); nothing of it was run: send it again")
-    action = a_mapping(item.get("action"), "action")
+    action = expect_object("action", item.get("action"))
     extra = the_rest(item, "type", "call_id", "status", "action")
     if kind == SHELL:
         return _decode_commands(action, call_id, extra)
@@ -69,9 +69,9 @@ def decode_shell(payload: object) -> ShellCall:
 
 def _decode_commands(action: Mapping[str, Any], call_id: str, extra: dict[str, Any]) -> ShellCall:
     environment = extra.get("environment")
-    if environment is not None and a_mapping(environment, "environment").get("type") != "local":
+    if environment is not None and expect_object("environment", environment).get("type") != "local":
         raise ActionError("the call is for a container of OpenAI's, which runs it itself")
-    commands = tuple(a_command(command) for command in a_list(action.get("commands"), "commands"))
+    commands = tuple(expect_command(command) for command in expect_list("commands", action.get("commands")))
     if not commands:
         raise ActionError("a shell_call has at least one command")
     if rest := the_rest(action, "commands", "timeout_ms", "max_output_length"):
@@ -86,7 +86,7 @@ def _decode_exec(action: Mapping[str, Any], call_id: str, extra: dict[str, Any])
         raise ActionError(f"a local_shell_call's action is exec, not {shown(action.get('type'))}")
     if action.get("user") is not None:
         raise ActionError("commands run as the desktop's user, and as no other: leave user out")
-    words = [a_command(word) for word in a_list(action.get("command"), "command")]
+    words = [expect_command(word) for word in expect_list("command", action.get("command"))]
     if not words:
         raise ActionError("a command has at least its name")
     cwd = action.get("working_directory")
@@ -97,7 +97,7 @@ def _decode_exec(action: Mapping[str, Any], call_id: str, extra: dict[str, Any])
         commands=(shlex.join(words),),
         id=call_id,
         timeout=timeout_of(action.get("timeout_ms")),
-        cwd=None if cwd is None else a_command(cwd),
+        cwd=None if cwd is None else expect_command(cwd),
         env=variables_of(action.get("env")),
         extra=extra,
     )
@@ -197,27 +197,27 @@ def decode_shell_result(payload: object, call: ShellCall) -> ShellAnswer:
     Raises:
         ActionError: It is malformed, or answers another call.
     """
-    item = a_mapping(payload, "a shell_call_output")
+    item = expect_object("a shell_call_output", payload)
     kind = f"{call.extra.get('type', SHELL)}_output"
     if item.get("type") != kind or item.get("call_id") != call.id:
         raise ActionError(f"the {kind} of {shown(call.id)} is needed, not {shown(item)}")
     output = item.get("output")
     if kind == f"{LOCAL}_output":
         try:
-            output = [json.loads(a_string(output, "output"))]
+            output = [json.loads(expect_string("output", output))]
         except (ValueError, RecursionError):
             raise ActionError("output is JSON, which this is not") from None
-    return ShellAnswer(call=call, outputs=tuple(map(_output, a_list(output, "output"))))
+    return ShellAnswer(call=call, outputs=tuple(map(_output, expect_list("output", output))))
 
 
 def _output(payload: object) -> CommandResult:
-    item = a_mapping(payload, "an output")
-    outcome = a_mapping(item.get("outcome"), "outcome")
+    item = expect_object("an output", payload)
+    outcome = expect_object("outcome", item.get("outcome"))
     timed_out = outcome.get("type") == "timeout"
     if not timed_out and outcome.get("type") != "exit":
         raise ActionError(f"an outcome is exit or timeout, not {shown(outcome.get('type'))}")
-    stdout, stderr = a_string(item.get("stdout"), "stdout"), a_string(item.get("stderr"), "stderr")
-    code = None if timed_out else an_integer(outcome.get("exit_code"), "exit_code")
+    stdout, stderr = expect_string("stdout", item.get("stdout")), expect_string("stderr", item.get("stderr"))
+    code = None if timed_out else expect_int("exit_code", outcome.get("exit_code"))
     if not timed_out and stderr.endswith(_CANCELLED):
         status = None if code == CANCELLED else code
         return CommandResult(stdout, stderr.removesuffix(_CANCELLED), status, "cancelled")

@@ -16,9 +16,9 @@ from deskhand._core.arguments import expect
 from deskhand.errors import ActionError
 from deskhand.providers.osworld.computer_13 import decode_action, encode_action
 from deskhand.providers.osworld.pyautogui import decode_source, encode_source
-from deskhand.providers.payload import a_mapping
-from deskhand.providers.session import AsyncSeat, Seat
-from deskhand.providers.values import Call, Picture, Result
+from deskhand.providers.payload import expect_object
+from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.values import Picture, ProviderCall, Result
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Viewport
@@ -30,7 +30,7 @@ __all__ = ["declare", "decode", "decode_result", "encode", "encode_call", "run",
 SPACES = ("computer_13", "pyautogui")
 
 
-def decode(payload: object, viewport: Viewport, *, pointer: Point | None = None) -> Call:
+def decode(payload: object, viewport: Viewport, *, pointer: Point | None = None) -> ProviderCall:
     """What an action of either space asks for: a dictionary is one of `computer_13`, a string is source.
 
     Args:
@@ -43,18 +43,18 @@ def decode(payload: object, viewport: Viewport, *, pointer: Point | None = None)
         OutOfBounds: It points out of the picture.
     """
     if isinstance(payload, str):
-        return Call(steps=decode_source(payload, viewport, pointer), viewport=viewport, name="pyautogui")
+        return ProviderCall(steps=decode_source(payload, viewport, pointer), viewport=viewport, name="pyautogui")
     steps, extra = decode_action(payload, viewport)
-    return Call(steps=steps, viewport=viewport, name="computer_13", extra=extra)
+    return ProviderCall(steps=steps, viewport=viewport, name="computer_13", extra=extra)
 
 
-def encode_call(call: Call) -> dict[str, Any] | str:
+def encode_call(call: ProviderCall) -> dict[str, Any] | str:
     """The action that does what a call asks for, in the space that `call.name` says, the inverse of `decode`.
 
     Raises:
         UnsupportedAction: The action space cannot say it.
     """
-    expect("encode_call: call", call, Call)
+    expect("encode_call: call", call, ProviderCall)
     if call.name == "pyautogui":
         return encode_source(call.steps, call.viewport)
     if len(call.steps) != 1:
@@ -81,13 +81,13 @@ def encode(result: Result, *, instruction: str | None = None) -> dict[str, Any]:
     return seen if result.error is None else {**seen, "error": result.error}
 
 
-def decode_result(payload: object, call: Call) -> Result:
+def decode_result(payload: object, call: ProviderCall) -> Result:
     """What an observation says, the inverse of `encode`.
 
     Raises:
         ActionError: It cannot be read.
     """
-    seen = a_mapping(payload, "an observation")
+    seen = expect_object("an observation", payload)
     picture, error = seen.get("screenshot"), seen.get("error")
     if not isinstance(picture, bytes | None) or not isinstance(error, str | None):
         raise ActionError("an observation has a screenshot in bytes, and an error in words")
@@ -98,26 +98,28 @@ def declare(desktop: AnyDesktop, *, space: str = "computer_13", **options: Any) 
     """What OSWorld's environment is made with: its action space and its screen's size.
 
     Args:
-        desktop: The desktop, or a seat at it.
+        desktop: The desktop, or a model session on it.
         space: `computer_13` or `pyautogui`.
-        options: As of `Seat`: size, settle, policy, ask.
+        options: As of `ModelSession`: size, settle, policy, ask.
 
     Raises:
         ActionError: There is no such space.
     """
     if space not in SPACES:
         raise ActionError(f"an action space is one of {', '.join(SPACES)}, not {space!r}")
-    return {"action_space": space, "screen_size": tuple(AsyncSeat.of(desktop, **options).viewport.model)}
+    return {"action_space": space, "screen_size": tuple(AsyncModelSession.of(desktop, **options).viewport.model)}
 
 
-def run(desktop: Desktop | Seat, payload: object, *, instruction: str | None = None, **options: Any) -> dict[str, Any]:
+def run(
+    desktop: Desktop | ModelSession, payload: object, *, instruction: str | None = None, **options: Any
+) -> dict[str, Any]:
     """Carry an action of either space out.
 
     Args:
-        desktop: The desktop, or a seat at it, which remembers what the model has seen.
+        desktop: The desktop, or a model session on it, which remembers what the model has seen.
         payload: The action: a dictionary, or source.
         instruction: The task's, for the observation.
-        options: As of `Seat`: size, settle, policy, ask.
+        options: As of `ModelSession`: size, settle, policy, ask.
 
     Returns:
         The observation: the screenshot as a PNG; where the action failed, also `error`.
@@ -125,17 +127,17 @@ def run(desktop: Desktop | Seat, payload: object, *, instruction: str | None = N
     Raises:
         DesktopLost: There is no desktop any more.
     """
-    seat = Seat.of(desktop, **{"provider": "osworld", **options})
+    model_session = ModelSession.of(desktop, **{"provider": "osworld", **options})
     try:
-        call = decode(payload, seat.viewport, pointer=seat.desktop.pointer)
+        call = decode(payload, model_session.viewport, pointer=model_session.desktop.pointer)
     except ActionError as error:
-        return encode(seat.unreadable(error), instruction=instruction)
-    return encode(seat.carry_out(call), instruction=instruction)
+        return encode(model_session.unreadable(error), instruction=instruction)
+    return encode(model_session.carry_out(call), instruction=instruction)
 
 
 async def run_async(
     desktop: AnyDesktop, payload: object, *, instruction: str | None = None, **options: Any
 ) -> dict[str, Any]:
     """As `run`, cancellable."""
-    seat = AsyncSeat.of(desktop, **{"provider": "osworld", **options})
-    return await seat.run(lambda there: run(there, payload, instruction=instruction))
+    model_session = AsyncModelSession.of(desktop, **{"provider": "osworld", **options})
+    return await model_session.run(lambda there: run(there, payload, instruction=instruction))

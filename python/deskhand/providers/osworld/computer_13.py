@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as a
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import a_list, a_mapping, a_number, a_string, an_integer, the_rest
+from deskhand.providers.payload import expect_float, expect_int, expect_list, expect_object, expect_string, the_rest
 from deskhand.providers.values import Finish, Step, a_click, clicked, refuse_more
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ def decode_action(payload: object, viewport: Viewport) -> tuple[tuple[Step, ...]
     """
     if isinstance(payload, str):
         payload = {"action_type": payload}
-    action = a_mapping(payload, "an action")
-    kind = a_string(action.get("action_type"), "action_type")
+    action = expect_object("an action", payload)
+    kind = expect_string("action_type", action.get("action_type"))
     read = _READERS.get(kind)
     if read is None:
         raise UnsupportedAction(_NAME, kind, f"use one of {', '.join(_READERS)}")
     given = action.get("parameters")
-    parameters = the_rest(action, "action_type", "parameters") if given is None else a_mapping(given, "parameters")
+    parameters = the_rest(action, "action_type", "parameters") if given is None else expect_object("parameters", given)
     known, steps = read(parameters, viewport)
     rest = the_rest(parameters, *known)
     refuse_more(_NAME, kind, rest)
@@ -102,36 +102,36 @@ def _at(parameters: Mapping[str, Any], viewport: Viewport) -> Point | None:
     x, y = parameters.get("x"), parameters.get("y")
     if x is None and y is None:
         return None
-    return viewport.to_screen((a_number(x, "x"), a_number(y, "y")))
+    return viewport.to_screen((expect_float("x", x), expect_float("y", y)))
 
 
 def _needed(parameters: Mapping[str, Any], viewport: Viewport) -> Point:
-    return viewport.to_screen((a_number(parameters.get("x"), "x"), a_number(parameters.get("y"), "y")))
+    return viewport.to_screen((expect_float("x", parameters.get("x")), expect_float("y", parameters.get("y"))))
 
 
 def _button(parameters: Mapping[str, Any]) -> str:
-    button = a_string(parameters.get("button", "left"), "button")
+    button = expect_string("button", parameters.get("button", "left"))
     if button not in _BUTTONS:
         raise ActionError(f"a button is one of {', '.join(_BUTTONS)}, not {shown(button)}")
     return button
 
 
 def _click(parameters: Mapping[str, Any], viewport: Viewport) -> _Read:
-    count = an_integer(parameters.get("num_clicks", 1), "num_clicks")
+    count = expect_int("num_clicks", parameters.get("num_clicks", 1))
     return ("button", "x", "y", "num_clicks"), clicks(_button(parameters), count, _at(parameters, viewport))
 
 
 def _scroll(parameters: Mapping[str, Any], _: Viewport) -> _Read:
-    across, up = (an_integer(parameters.get(name, 0), name) for name in ("dx", "dy"))
+    across, up = (expect_int(name, parameters.get(name, 0)) for name in ("dx", "dy"))
     return ("dx", "dy"), turns(across, up, None)
 
 
 def _keys(parameters: Mapping[str, Any], _: Viewport) -> _Read:
-    return ("keys",), (a.KeyPress(a_list(parameters.get("keys"), "keys")),)
+    return ("keys",), (a.KeyPress(expect_list("keys", parameters.get("keys"))),)
 
 
 def _key(made: Callable[[list[str]], a.Action]) -> Callable[[Mapping[str, Any], Viewport], _Read]:
-    return lambda parameters, _: (("key",), (made([a_string(parameters.get("key"), "key")]),))
+    return lambda parameters, _: (("key",), (made([expect_string("key", parameters.get("key"))]),))
 
 
 def _alone(step: Step) -> Callable[[Mapping[str, Any], Viewport], _Read]:
@@ -147,7 +147,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Viewport], _Read]] = {
     "DOUBLE_CLICK": lambda p, viewport: (("button", "x", "y"), clicks(_button(p), 2, _at(p, viewport))),
     "DRAG_TO": lambda p, viewport: (("x", "y"), (a.Drag([_needed(p, viewport)]),)),
     "SCROLL": _scroll,
-    "TYPING": lambda p, _: (("text",), (a.Type(a_string(p.get("text"), "text")),)),
+    "TYPING": lambda p, _: (("text",), (a.Type(expect_string("text", p.get("text"))),)),
     "PRESS": _key(a.KeyPress),
     "KEY_DOWN": _key(a.PressKeys),
     "KEY_UP": _key(a.ReleaseKeys),

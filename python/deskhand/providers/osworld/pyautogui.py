@@ -18,7 +18,7 @@ from deskhand import actions as a
 from deskhand._core.fields import MAX_REPEAT
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.osworld.computer_13 import clicks, turns
-from deskhand.providers.payload import a_list, a_number, a_string, an_integer
+from deskhand.providers.payload import expect_float, expect_int, expect_list, expect_string
 from deskhand.providers.values import Finish, Step
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class _Hand:
             return None
         if y is None and not isinstance(x, int | float):
             x, y = _pair(x)
-        self._pointer = self._viewport.to_screen((a_number(x, "x"), a_number(y, "y")))
+        self._pointer = self._viewport.to_screen((expect_float("x", x), expect_float("y", y)))
         return self._pointer
 
     def _beside(self, across: object, down: object) -> Point:
@@ -128,7 +128,7 @@ class _Hand:
         if self._pointer is None:
             raise ActionError("where the pointer is was not told: use absolute coordinates")
         x, y = self._viewport.to_model(self._pointer)
-        point = self._at(x + a_number(across or 0, "xOffset"), y + a_number(down or 0, "yOffset"))
+        point = self._at(x + expect_float("xOffset", across or 0), y + expect_float("yOffset", down or 0))
         assert point is not None  # noqa: S101 # two numbers were given
         return point
 
@@ -197,41 +197,41 @@ class _Hand:
     drag = dragRel
 
     def scroll(self, clicks: Any, x: Any = None, y: Any = None) -> Sequence[Step]:
-        return turns(0, an_integer(clicks, "clicks"), self._at(x, y))
+        return turns(0, expect_int("clicks", clicks), self._at(x, y))
 
     vscroll = scroll
 
     def hscroll(self, clicks: Any, x: Any = None, y: Any = None) -> Sequence[Step]:
-        return turns(an_integer(clicks, "clicks"), 0, self._at(x, y))
+        return turns(expect_int("clicks", clicks), 0, self._at(x, y))
 
     def write(self, message: Any, interval: Any = 0) -> Sequence[Step]:
         if isinstance(message, str):
             return (a.Type(message),)
-        return tuple(a.KeyPress([a_string(key, "a key")]) for key in a_list(message, "message"))
+        return tuple(a.KeyPress([expect_string("a key", key)]) for key in expect_list("message", message))
 
     typewrite = write
 
     def press(self, keys: Any, presses: Any = 1, interval: Any = 0) -> Sequence[Step]:
-        names = [keys] if isinstance(keys, str) else a_list(keys, "keys")
-        count = an_integer(presses, "presses")
+        names = [keys] if isinstance(keys, str) else expect_list("keys", keys)
+        count = expect_int("presses", presses)
         if not 1 <= count <= MAX_REPEAT:
             raise ActionError(f"1 to {MAX_REPEAT} presses, not {count}")
         if len(names) == 1:
             return (a.KeyPress(names, repeat=count),)
-        return tuple(a.KeyPress([a_string(key, "a key")]) for _ in range(count) for key in names)
+        return tuple(a.KeyPress([expect_string("a key", key)]) for _ in range(count) for key in names)
 
     def keyDown(self, key: Any) -> Sequence[Step]:
-        return (a.PressKeys([a_string(key, "key")]),)
+        return (a.PressKeys([expect_string("key", key)]),)
 
     def keyUp(self, key: Any) -> Sequence[Step]:
-        return (a.ReleaseKeys([a_string(key, "key")]),)
+        return (a.ReleaseKeys([expect_string("key", key)]),)
 
     def hotkey(self, *keys: Any, interval: Any = 0) -> Sequence[Step]:
-        names = a_list(keys[0], "keys") if len(keys) == 1 and not isinstance(keys[0], str) else keys
+        names = expect_list("keys", keys[0]) if len(keys) == 1 and not isinstance(keys[0], str) else keys
         return (a.KeyPress(names),)
 
     def sleep(self, seconds: Any) -> Sequence[Step]:
-        return (a.Wait(a_number(seconds, "seconds")),)
+        return (a.Wait(expect_float("seconds", seconds)),)
 
     def screenshot(self) -> Sequence[Step]:
         return (a.TakeScreenshot(),)
@@ -241,18 +241,18 @@ _FUNCTIONS = {name: inspect.signature(function) for name, function in vars(_Hand
 
 
 def _pair(value: object) -> tuple[Any, Any]:
-    pair = a_list(value, "a point")
+    pair = expect_list("a point", value)
     if len(pair) != 2:
         raise ActionError(f"a point is x and y, not {shown(value)}")
     return pair[0], pair[1]
 
 
 def _button(value: object) -> str:
-    return {"primary": "left", "secondary": "right"}.get(str(value), a_string(value, "button"))
+    return {"primary": "left", "secondary": "right"}.get(str(value), expect_string("button", value))
 
 
 def _clicks(button: object, count: object, at: Point | None) -> Sequence[Step]:
-    return clicks(_button(button), an_integer(count, "clicks"), at)
+    return clicks(_button(button), expect_int("clicks", count), at)
 
 
 # --- the other way round ---

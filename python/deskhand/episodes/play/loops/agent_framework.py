@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.extras import load
 from deskhand.episodes.play.loops import chosen, made, tell
 from deskhand.providers import agent_framework as deskhand_agent_framework
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
@@ -29,7 +29,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
     made("agent-framework", chat)
 
     async def act(episode: Episode) -> str:
-        seat = Seat(episode.desktop, size="openai")
+        model_session = ModelSession(episode.desktop, size="openai")
         api = chat()
         worker = sdk.Agent(client=api, tools=[api.get_computer_tool()])
         session = worker.create_session()
@@ -37,7 +37,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
         while True:
             used = response.usage_details or {}
             tell(episode, response.text, (used.get("input_token_count"), used.get("output_token_count")))
-            answers = await deskhand_agent_framework.respond_async(seat, response)
+            answers = await deskhand_agent_framework.respond_async(model_session, response)
             if not answers:
                 return str(response.text)
             response = await worker.run(answers, session=session)

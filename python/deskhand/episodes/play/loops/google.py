@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.extras import load
 from deskhand.episodes.play.loops import chosen, made, tell
 from deskhand.providers import google as deskhand_google
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
@@ -25,8 +25,8 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
     name = chosen(model, _MODEL)
 
     def act(episode: Episode) -> str | None:
-        seat = Seat(episode.desktop)
-        picture = types.Part.from_bytes(data=seat.look().data, mime_type="image/png")
+        model_session = ModelSession(episode.desktop)
+        picture = types.Part.from_bytes(data=model_session.look().data, mime_type="image/png")
         contents = [types.Content(role="user", parts=[types.Part(text=episode.instruction), picture])]
         config = types.GenerateContentConfig(tools=[deskhand_google.declare(episode.desktop)])
         while True:
@@ -36,7 +36,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
             parts = (turn.candidates[0].content.parts or []) if turn.candidates and turn.candidates[0].content else []
             said = "".join(part.text for part in parts if part.text and not part.thought)
             tell(episode, said, (0, 0) if used is None else _used(used))
-            answer = deskhand_google.respond(seat, turn)
+            answer = deskhand_google.respond(model_session, turn)
             if answer is None:
                 return said or None
             contents += [turn.candidates[0].content, answer]

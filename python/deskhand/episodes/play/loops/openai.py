@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.extras import load
 from deskhand.episodes.play.loops import chosen, made, tell
 from deskhand.providers import openai as deskhand_openai
-from deskhand.providers.session import Seat
+from deskhand.providers.session import ModelSession
 
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
@@ -24,13 +24,17 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
     name = chosen(model, _MODEL)
 
     def act(episode: Episode) -> str:
-        seat = Seat(episode.desktop, size="openai")
-        request: dict[str, Any] = {"model": name, "tools": [deskhand_openai.declare(seat)], "truncation": "auto"}
+        model_session = ModelSession(episode.desktop, size="openai")
+        request: dict[str, Any] = {
+            "model": name,
+            "tools": [deskhand_openai.declare(model_session)],
+            "truncation": "auto",
+        }
         response = api.responses.create(**request, input=episode.instruction)
         while True:
             usage = response.usage
             tell(episode, response.output_text, (0, 0) if usage is None else (usage.input_tokens, usage.output_tokens))
-            answers = deskhand_openai.respond(seat, response)
+            answers = deskhand_openai.respond(model_session, response)
             if not answers:
                 return str(response.output_text)
             response = api.responses.create(**request, input=answers, previous_response_id=response.id)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand._core.window import Window
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = [
     "open_calc",
@@ -56,7 +56,7 @@ _OFFICE_OFF = (("Office.Linguistic/SpellChecking", "IsSpellAuto"), ("Office.Calc
 _ENVIRONMENT = {"GSETTINGS_BACKEND": "keyfile", "QT_QPA_PLATFORMTHEME": "gtk3"}
 
 
-def prepare(stage: Stage) -> None:
+def prepare(context: TaskContext) -> None:
     """Write the settings of all applications into the home directory, before any of them starts."""
     settings = (
         resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS
@@ -66,64 +66,64 @@ def prepare(stage: Stage) -> None:
         for path, name in _OFFICE_OFF
     )
     office = settings.read_text(encoding="utf-8").replace("</oor:items>", f"{own}</oor:items>")
-    stage.write_all({**_FILES, _OFFICE_SETTINGS: office})
+    context.write_all({**_FILES, _OFFICE_SETTINGS: office})
 
 
 def _start(
-    stage: Stage, *command: str, class_name: str, title: str = "", env: Mapping[str, str] | None = None
+    context: TaskContext, *command: str, class_name: str, title: str = "", env: Mapping[str, str] | None = None
 ) -> Window:
-    program = stage.desktop.start(command, env={**_ENVIRONMENT, **(env or {})}, cwd=stage.home, timeout=120)
+    program = context.desktop.start(command, env={**_ENVIRONMENT, **(env or {})}, cwd=context.home, timeout=120)
 
     def check() -> None:
         # What ends well may have given its work to one that runs already.
         if status := program.poll():
-            said = (stage.read(str(program.log)) or b"")[-_LAST_WORDS:].decode(errors="replace")
+            said = (context.read(str(program.log)) or b"")[-_LAST_WORDS:].decode(errors="replace")
             raise EpisodeError(f"{command[0]} ended with {status} before its window was there: {said.strip()}")
 
-    window = wait_for_window(stage.desktop, title, class_name, timeout=120, check=check)
-    settled(stage.desktop)
+    window = wait_for_window(context.desktop, title, class_name, timeout=120, check=check)
+    settled(context.desktop)
     return window
 
 
-def open_mousepad(stage: Stage, name: str | None = None) -> Window:
+def open_mousepad(context: TaskContext, name: str | None = None) -> Window:
     """A text editor, empty or with a file."""
-    return _start(stage, "mousepad", *([] if name is None else [stage.path(name)]), class_name="mousepad")
+    return _start(context, "mousepad", *([] if name is None else [context.path(name)]), class_name="mousepad")
 
 
-def open_featherpad(stage: Stage) -> Window:
+def open_featherpad(context: TaskContext) -> Window:
     """Another text editor, empty: it shows the whole path of a file, which differs from one desktop to the next."""
-    return _start(stage, "featherpad", "--standalone", class_name="featherpad")
+    return _start(context, "featherpad", "--standalone", class_name="featherpad")
 
 
-def open_pcmanfm(stage: Stage, name: str) -> Window:
+def open_pcmanfm(context: TaskContext, name: str) -> Window:
     """The file manager, with a folder."""
-    if stage.desktop.has_machine:
-        return _start(stage, "pcmanfm", stage.path(name), class_name="pcmanfm")
+    if context.desktop.has_machine:
+        return _start(context, "pcmanfm", context.path(name), class_name="pcmanfm")
     # It shows the whole path, and each desktop of this machine has its home elsewhere: one that is the same for all of them is
     # what its working directory is to the program itself.
-    return _start(stage, "pcmanfm", name, class_name="pcmanfm", env={"PWD": "/proc/self/cwd"})
+    return _start(context, "pcmanfm", name, class_name="pcmanfm", env={"PWD": "/proc/self/cwd"})
 
 
-def open_terminal(stage: Stage) -> Window:
+def open_terminal(context: TaskContext) -> Window:
     """A terminal with a shell in the home directory."""
     font = ("-fa", "DejaVu Sans Mono", "-fs", "11", "-geometry", "90x30")
     return _start(
-        stage, "xterm", *font, "-T", "Terminal", "-e", "bash", "--rcfile", ".bashrc", "-i", class_name="xterm"
+        context, "xterm", *font, "-T", "Terminal", "-e", "bash", "--rcfile", ".bashrc", "-i", class_name="xterm"
     )
 
 
-def open_calc(stage: Stage, name: str) -> Window:
+def open_calc(context: TaskContext, name: str) -> Window:
     """The spreadsheet, with a file."""
-    command = ("libreoffice", "--nologo", "--norestore", "--calc", stage.path(name))
-    return _start(stage, *command, class_name="libreoffice-calc", title=name.rpartition("/")[2])
+    command = ("libreoffice", "--nologo", "--norestore", "--calc", context.path(name))
+    return _start(context, *command, class_name="libreoffice-calc", title=name.rpartition("/")[2])
 
 
-def open_drawing(stage: Stage, name: str) -> Window:
+def open_drawing(context: TaskContext, name: str) -> Window:
     """The drawing program, with a file."""
-    command = ("libreoffice", "--nologo", "--norestore", "--draw", stage.path(name))
-    return _start(stage, *command, class_name="libreoffice-draw", title=name.rpartition("/")[2])
+    command = ("libreoffice", "--nologo", "--norestore", "--draw", context.path(name))
+    return _start(context, *command, class_name="libreoffice-draw", title=name.rpartition("/")[2])
 
 
-def open_pdf(stage: Stage, name: str) -> Window:
+def open_pdf(context: TaskContext, name: str) -> Window:
     """The viewer, with a document."""
-    return _start(stage, "mupdf", stage.path(name), class_name="mupdf")
+    return _start(context, "mupdf", context.path(name), class_name="mupdf")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand.episodes.tasks.browser import Page
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["SEND", "choose", "click", "compared", "document", "fill", "scroll_to", "table"]
 
@@ -66,34 +66,34 @@ def _cell(value: object) -> str:
     return f"<td>{escape(str(value))}</td>"
 
 
-def click(stage: Stage, page: Page, selector: str) -> None:
+def click(context: TaskContext, page: Page, selector: str) -> None:
     """Click in the middle of an element."""
-    stage.desktop.perform(LeftClick(page.centre(selector)))
+    context.desktop.perform(LeftClick(page.centre(selector)))
 
 
-def fill(stage: Stage, page: Page, selector: str, text: str) -> None:
+def fill(context: TaskContext, page: Page, selector: str, text: str) -> None:
     """Click on a field and type, in place of what it holds; returns when it holds that."""
     # Not ctrl+a: in a field that is empty it would select nothing, and elsewhere the page.
-    stage.desktop.perform(LeftClick(page.centre(selector)), KeyPress(["ctrl", "a"]), Type(text))
+    context.desktop.perform(LeftClick(page.centre(selector)), KeyPress(["ctrl", "a"]), Type(text))
     page.until(f"{page.element(selector)}.value === {json.dumps(text)}")
 
 
-def choose(stage: Stage, page: Page, selector: str, option: str) -> None:
+def choose(context: TaskContext, page: Page, selector: str, option: str) -> None:
     """Choose from a list by the keyboard, beginning with its first entry."""
     names = page.evaluate(f"[...{page.element(selector)}.options].map(o => o.text.trim())")
     # A list that has the keyboard takes keys without being opened.
-    stage.desktop.perform(LeftClick(page.centre(selector)))
-    stage.desktop.perform(KeyPress(["Home"]), *[KeyPress(["Down"])] * names.index(option), KeyPress(["Return"]))
+    context.desktop.perform(LeftClick(page.centre(selector)))
+    context.desktop.perform(KeyPress(["Home"]), *[KeyPress(["Down"])] * names.index(option), KeyPress(["Return"]))
     page.until(f"{page.element(selector)}.selectedOptions[0].text.trim() === {json.dumps(option)}")
 
 
-def scroll_to(stage: Stage, page: Page, selector: str) -> None:
+def scroll_to(context: TaskContext, page: Page, selector: str) -> None:
     """Turn the wheel in the middle of the screen until an element is in the middle of the window, or nothing moves any more."""
     script = f"(box => box.y + box.height / 2 - innerHeight / 2)({page.element(selector)}.getBoundingClientRect())"
-    size = stage.desktop.size
+    size = context.desktop.size
     before, off = 0.0, float(page.evaluate(script))
     while abs(off) > _MIDDLE and off != before:
-        stage.desktop.perform(Scroll((size.width // 2, size.height // 2), distance_xy=(0, round(off))))
+        context.desktop.perform(Scroll((size.width // 2, size.height // 2), distance_xy=(0, round(off))))
         before, off = off, float(page.evaluate(script))
 
 

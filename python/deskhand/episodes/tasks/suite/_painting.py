@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["COLOURS", "HEIGHT", "STROKE", "WIDTH", "canvas", "drag", "is_colour", "open_painting", "pick"]
 
@@ -112,14 +112,14 @@ choose("tool", "pen"); choose("colour", "black");
 """.replace("STROKE", str(STROKE))
 
 
-def open_painting(stage: Stage, template: str) -> None:
+def open_painting(context: TaskContext, template: str) -> None:
     """Show the program, with a template under the canvas that is not part of the painting.
 
     Args:
-        stage: Where.
+        context: Where.
         template: What an SVG of the canvas's size has in it.
     """
-    prepare(stage)
+    prepare(context)
     tools = "".join(f'<button id="{name}" data-kind=tool>{name.capitalize()}</button>' for name in _TOOLS)
     swatches = "".join(
         f'<button id="{name}" data-kind=colour class=swatch title="{name}" style="background: rgb{rgb}"></button>'
@@ -132,12 +132,12 @@ def open_painting(stage: Stage, template: str) -> None:
         f'<canvas id=paint width="{WIDTH}" height="{HEIGHT}"></canvas></div>'
     )
     colours = f"const colours = { ({name: list(rgb) for name, rgb in COLOURS.items()})!r};\n"
-    start_browser(stage, {"": document("Paint", body, colours + _SCRIPT, _STYLE)})
+    start_browser(context, {"": document("Paint", body, colours + _SCRIPT, _STYLE)})
 
 
-def canvas(stage: Stage) -> NDArray[np.uint8] | None:
+def canvas(context: TaskContext) -> NDArray[np.uint8] | None:
     """The painting without its template: rows of red, green, blue and opacity; None when the page is gone, or tells of none."""
-    with Page(stage) as page:
+    with Page(context) as page:
         if not page.is_open:
             return None
         url = page.evaluate("window.paint instanceof HTMLCanvasElement ? paint.toDataURL() : null")
@@ -157,14 +157,14 @@ def is_colour(pixels: NDArray[np.uint8], colour: str) -> NDArray[np.bool_]:
     return np.asarray(near & (pixels[..., 3] > 128))
 
 
-def pick(stage: Stage, page: Page, *names: str) -> None:
+def pick(context: TaskContext, page: Page, *names: str) -> None:
     """Click on tools and colours."""
     for name in names:
-        stage.desktop.perform(LeftClick(page.centre(f"#{name}")))
+        context.desktop.perform(LeftClick(page.centre(f"#{name}")))
         page.until(f"document.getElementById('{name}').matches('.on, :checked')")
 
 
-def drag(stage: Stage, page: Page, points: Sequence[tuple[int, int]]) -> None:
+def drag(context: TaskContext, page: Page, points: Sequence[tuple[int, int]]) -> None:
     """Drag over the canvas, through points of it."""
     left, top, _, _ = page.box("#paint")
-    stage.desktop.perform(Drag([(round(left) + x, round(top) + y) for x, y in points]))
+    context.desktop.perform(Drag([(round(left) + x, round(top) + y) for x, y in points]))

@@ -13,13 +13,13 @@ from deskhand.episodes.tasks.browser import Page, received, start_browser
 from deskhand.episodes.tasks.suite._acting import wait_until
 from deskhand.episodes.tasks.suite._applications import prepare
 from deskhand.episodes.tasks.suite._browsing import SEND, choose, click, compared, document, fill, table
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["BrowserDownload", "BrowserForm", "BrowserTable"]
 
@@ -76,7 +76,7 @@ class BrowserForm(Task):
     name: ClassVar[str] = "browser-form"
     level: ClassVar[Literal[1, 2, 3]] = 1
     tags: ClassVar[tuple[str, ...]] = ("browser",)
-    limits: ClassVar[Limits] = Limits(steps=30, seconds=300)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=30, seconds=300)
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -102,9 +102,9 @@ class BrowserForm(Task):
             f"remark: “{parameters['remark']}”."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
+        prepare(context)
         options = "".join(f"<option>{name}</option>" for name in ("choose…", *_WORKSHOPS))
         days = "".join(
             f'<label class=beside><input type=radio name=day value="{day}" id="{day}"> {day}</label>' for day in _DAYS
@@ -130,24 +130,24 @@ class BrowserForm(Task):
           }).then(() => { note.textContent = "Thank you. We look forward to seeing you."; });
         };"""
         )
-        start_browser(stage, {"": document("Workshops", body, script)})
+        start_browser(context, {"": document("Workshops", body, script)})
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        return compared(received(stage, "form"), stage.parameters, "the form that was sent")
+        return compared(received(context, "form"), context.parameters, "the form that was sent")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        wanted = stage.parameters
-        with Page(stage) as page:
+        wanted = context.parameters
+        with Page(context) as page:
             for field in ("name", "phone", "remark"):
-                fill(stage, page, f"#{field}", wanted[field])
-            choose(stage, page, "#workshop", wanted["workshop"])
-            click(stage, page, f"#{wanted['day']}")
+                fill(context, page, f"#{field}", wanted[field])
+            choose(context, page, "#workshop", wanted["workshop"])
+            click(context, page, f"#{wanted['day']}")
             for box in ("lunch", "newsletter"):
                 if page.evaluate(f"{box}.checked") != wanted[box]:
-                    click(stage, page, f"#{box}")
-            click(stage, page, "#send")
+                    click(context, page, f"#{box}")
+            click(context, page, "#send")
             page.until("note.textContent !== ''")
 
 
@@ -165,7 +165,7 @@ class BrowserTable(Task):
     name: ClassVar[str] = "browser-table"
     level: ClassVar[Literal[1, 2, 3]] = 1
     tags: ClassVar[tuple[str, ...]] = ("browser",)
-    limits: ClassVar[Limits] = Limits(steps=10, seconds=180)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=10, seconds=180)
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -185,11 +185,11 @@ class BrowserTable(Task):
             "table has it, and press “Send”."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
+        prepare(context)
         body = (
-            f"<h1>Weather stations</h1>{table(['Station', *_COLUMNS.values()], stage.parameters['rows'], 'stations')}"
+            f"<h1>Weather stations</h1>{table(['Station', *_COLUMNS.values()], context.parameters['rows'], 'stations')}"
             "<form id=form autocomplete=off><label for=station>Station</label><input type=text id=station>"
             "<div><button id=send>Send</button></div></form><p class=note id=note></p>"
         )
@@ -200,19 +200,19 @@ class BrowserTable(Task):
           send("station", { station: station.value.trim() }).then(() => { note.textContent = "Received, thank you."; });
         };"""
         )
-        start_browser(stage, {"": document("Weather stations", body, script)})
+        start_browser(context, {"": document("Weather stations", body, script)})
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
         return compared(
-            received(stage, "station"), {"station": stage.parameters["station"]}, "the answer that was sent"
+            received(context, "station"), {"station": context.parameters["station"]}, "the answer that was sent"
         )
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        with Page(stage) as page:
-            fill(stage, page, "#station", stage.parameters["station"])
-            click(stage, page, "#send")
+        with Page(context) as page:
+            fill(context, page, "#station", context.parameters["station"])
+            click(context, page, "#send")
             page.until("note.textContent !== ''")
 
 
@@ -225,7 +225,7 @@ class BrowserDownload(Task):
     name: ClassVar[str] = "browser-download"
     level: ClassVar[Literal[1, 2, 3]] = 1
     tags: ClassVar[tuple[str, ...]] = ("browser", "files")
-    limits: ClassVar[Limits] = Limits(steps=10, seconds=180)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=10, seconds=180)
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -246,10 +246,10 @@ class BrowserDownload(Task):
             f"{report['year']} for the region {report['region']}, and no other."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
-        reports = stage.parameters["reports"]
+        prepare(context)
+        reports = context.parameters["reports"]
         lines = "".join(
             f"<tr><td>{report['year']}</td><td>{report['region']}</td>"
             f'<td><a id="report{number}" download href="{_file_name(report)}">{escape(_file_name(report))}</a></td></tr>'
@@ -257,22 +257,22 @@ class BrowserDownload(Task):
         )
         body = f"<h1>Visitor reports</h1><table><tr><th>Year</th><th>Region</th><th>File</th></tr>{lines}</table>"
         files = {_file_name(report): _content(report) for report in reports}
-        start_browser(stage, {"": document("Visitor reports", body), **files})
+        start_browser(context, {"": document("Visitor reports", body), **files})
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        report = stage.parameters["reports"][stage.parameters["wanted"]]
-        names = sorted(stage.files("Downloads"))
-        content = stage.text(f"Downloads/{_file_name(report)}")
+        report = context.parameters["reports"][context.parameters["wanted"]]
+        names = sorted(context.files("Downloads"))
+        content = context.text(f"Downloads/{_file_name(report)}")
         if names == [_file_name(report)] and content == _content(report):
             return Grade(1.0, f"Downloads has {names[0]}, and it is whole", {"files": names})
         return Grade(0.0, f"Downloads has {names or 'nothing'}, wanted {_file_name(report)} alone", {"files": names})
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        with Page(stage) as page:
-            click(stage, page, f"#report{stage.parameters['wanted']}")
-        wait_until(lambda: self.evaluate(stage).success, "the downloaded file")
+        with Page(context) as page:
+            click(context, page, f"#report{context.parameters['wanted']}")
+        wait_until(lambda: self.evaluate(context).success, "the downloaded file")
 
 
 def _file_name(report: Mapping[str, Any]) -> str:

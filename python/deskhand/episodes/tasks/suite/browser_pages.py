@@ -13,13 +13,13 @@ from deskhand.actions import KeyPress, Type
 from deskhand.episodes.tasks.browser import Page, received, start_browser
 from deskhand.episodes.tasks.suite._applications import prepare
 from deskhand.episodes.tasks.suite._browsing import SEND, click, compared, document, fill
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["BrowserFind", "BrowserRows", "BrowserTrail"]
 
@@ -41,7 +41,7 @@ class BrowserFind(Task):
     name: ClassVar[str] = "browser-find"
     level: ClassVar[Literal[1, 2, 3]] = 2
     tags: ClassVar[tuple[str, ...]] = ("browser",)
-    limits: ClassVar[Limits] = Limits(steps=30, seconds=300)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=30, seconds=300)
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -63,10 +63,10 @@ class BrowserFind(Task):
             f"{parameters['object']}, type it into the field at the top of the page, and press “Send”."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
-        lines = "".join(f"<p>{escape(line)}</p>" for line in stage.parameters["lines"])
+        prepare(context)
+        lines = "".join(f"<p>{escape(line)}</p>" for line in context.parameters["lines"])
         body = (
             "<h1>Chronicle of the collection</h1><form id=form autocomplete=off><label for=number>Inventory number</label>"
             f"<input type=text id=number> <button id=send>Send</button></form><p class=note id=note></p>{lines}"
@@ -78,21 +78,23 @@ class BrowserFind(Task):
           send("number", { number: number.value.trim() }).then(() => { note.textContent = "Received, thank you."; });
         };"""
         )
-        start_browser(stage, {"": document("Chronicle", body, script, "p { margin: 26px 0; }")})
+        start_browser(context, {"": document("Chronicle", body, script, "p { margin: 26px 0; }")})
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        return compared(received(stage, "number"), {"number": stage.parameters["number"]}, "the number that was sent")
+        return compared(
+            received(context, "number"), {"number": context.parameters["number"]}, "the number that was sent"
+        )
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        with Page(stage) as page:
-            stage.desktop.perform(KeyPress(["ctrl", "f"]), Type(stage.parameters["object"]), KeyPress(["Return"]))
+        with Page(context) as page:
+            context.desktop.perform(KeyPress(["ctrl", "f"]), Type(context.parameters["object"]), KeyPress(["Return"]))
             page.until("scrollY > 0")
-            stage.desktop.perform(KeyPress(["Escape"]), KeyPress(["ctrl", "Home"]))
+            context.desktop.perform(KeyPress(["Escape"]), KeyPress(["ctrl", "Home"]))
             page.until("scrollY === 0")
-            fill(stage, page, "#number", stage.parameters["number"])
-            click(stage, page, "#send")
+            fill(context, page, "#number", context.parameters["number"])
+            click(context, page, "#send")
             page.until("note.textContent !== ''")
 
 
@@ -110,7 +112,7 @@ class BrowserTrail(Task):
     name: ClassVar[str] = "browser-trail"
     level: ClassVar[Literal[1, 2, 3]] = 2
     tags: ClassVar[tuple[str, ...]] = ("browser",)
-    limits: ClassVar[Limits] = Limits(steps=20, seconds=300)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=20, seconds=300)
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -136,10 +138,10 @@ class BrowserTrail(Task):
             "into the field there, and press “Send”."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
-        staff, heads = stage.parameters["staff"], stage.parameters["heads"]
+        prepare(context)
+        staff, heads = context.parameters["staff"], context.parameters["heads"]
         menu = "<nav><a id=directory href='/'>Directory</a> <a id=desk href='desk.html'>Front desk</a></nav>"
         links = "".join(f'<li><a id="{name}" href="{name.lower()}.html">{name}</a></li>' for name in sorted(heads))
         pages = {"": document("Staff directory", f"{menu}<h1>Staff directory</h1><ul>{links}</ul>")}
@@ -168,27 +170,27 @@ class BrowserTrail(Task):
           send("room", { room: room.value.trim() }).then(() => { note.textContent = "Received, thank you."; });
         };"""
         )
-        start_browser(stage, {**pages, "desk.html": document("Front desk", body, script)})
+        start_browser(context, {**pages, "desk.html": document("Front desk", body, script)})
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        return compared(received(stage, "room"), {"room": str(_room(stage.parameters))}, "the room that was sent")
+        return compared(received(context, "room"), {"room": str(_room(context.parameters))}, "the room that was sent")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        department = stage.parameters["department"]
-        head = stage.parameters["heads"][department]
-        with Page(stage) as page:
+        department = context.parameters["department"]
+        head = context.parameters["heads"][department]
+        with Page(context) as page:
             for link, title in (
                 (f"#{department}", department),
                 (f"#{_page(head)}", head),
-                ("#deputy", stage.parameters["staff"][head]["deputy"]),
+                ("#deputy", context.parameters["staff"][head]["deputy"]),
                 ("#desk", "Front desk"),
             ):
-                click(stage, page, link)
+                click(context, page, link)
                 page.until(f"document.title === {json.dumps(title)} && document.readyState === 'complete'")
-            fill(stage, page, "#room", str(_room(stage.parameters)))
-            click(stage, page, "#send")
+            fill(context, page, "#room", str(_room(context.parameters)))
+            click(context, page, "#send")
             page.until("note.textContent !== ''")
 
 
@@ -211,7 +213,7 @@ class BrowserRows(Task):
     name: ClassVar[str] = "browser-rows"
     level: ClassVar[Literal[1, 2, 3]] = 2
     tags: ClassVar[tuple[str, ...]] = ("browser",)
-    limits: ClassVar[Limits] = Limits(steps=30, seconds=300)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=30, seconds=300)
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -236,13 +238,13 @@ class BrowserRows(Task):
             "press “Archive”."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
+        prepare(context)
         body = f"""<h1>Invoices</h1><table><thead><tr><th></th><th>Number</th><th>State</th><th>Amount</th></tr></thead>
         <tbody id=rows></tbody></table><div><button id=before>Previous</button> <span id=where></span>
         <button id=after>Next</button></div><div><button id=archive>Archive</button></div><p class=note id=note></p>
-        <script>const invoices = {json.dumps(stage.parameters["invoices"])}, pages = {_PAGES}, size = {_ROWS};</script>"""
+        <script>const invoices = {json.dumps(context.parameters["invoices"])}, pages = {_PAGES}, size = {_ROWS};</script>"""
         script = (
             SEND
             + """
@@ -267,25 +269,25 @@ class BrowserRows(Task):
         });
         show();"""
         )
-        start_browser(stage, {"": document("Invoices", body, script)})
+        start_browser(context, {"": document("Invoices", body, script)})
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
         return compared(
-            received(stage, "archived"), {"numbers": stage.parameters["wanted"]}, "the invoices that were archived"
+            received(context, "archived"), {"numbers": context.parameters["wanted"]}, "the invoices that were archived"
         )
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        numbers = [invoice["number"] for invoice in stage.parameters["invoices"]]
-        with Page(stage) as page:
+        numbers = [invoice["number"] for invoice in context.parameters["invoices"]]
+        with Page(context) as page:
             for shown in range(_PAGES):
                 if shown:
-                    click(stage, page, "#after")
+                    click(context, page, "#after")
                     page.until(f"where.textContent.startsWith('Page {shown + 1} ')")
                 for number in numbers[shown * _ROWS : (shown + 1) * _ROWS]:
-                    if number in stage.parameters["wanted"]:
-                        click(stage, page, f"#n{number}")
+                    if number in context.parameters["wanted"]:
+                        click(context, page, f"#n{number}")
                         page.until(f"document.querySelector('#n{number}').checked")
-            click(stage, page, "#archive")
+            click(context, page, "#archive")
             page.until("note.textContent !== ''")

@@ -12,13 +12,13 @@ from deskhand.actions import KeyPress, LeftClick
 from deskhand.episodes.tasks.browser import Page, received, start_browser
 from deskhand.episodes.tasks.suite._applications import prepare
 from deskhand.episodes.tasks.suite._browsing import SEND, choose, click, compared, document, fill
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["BrowserShop"]
 
@@ -86,7 +86,7 @@ class BrowserShop(Task):
     name: ClassVar[str] = "browser-shop"
     level: ClassVar[Literal[1, 2, 3]] = 3
     tags: ClassVar[tuple[str, ...]] = ("browser",)
-    limits: ClassVar[Limits] = Limits(steps=40, seconds=420)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=40, seconds=420)
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -121,10 +121,10 @@ class BrowserShop(Task):
             f"{parameters['town']}; shipping: {parameters['shipping']}."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
-        goods = f"const goods = {json.dumps(stage.parameters['goods'])};\n"
+        prepare(context)
+        goods = f"const goods = {json.dumps(context.parameters['goods'])};\n"
         menu = "<nav><a id=shop href='/'>Shop</a> <a id=incart href='cart.html'>Cart (0)</a></nav>"
         shelf = f"""{menu}<h1>The corner shop</h1><form id=finder autocomplete=off><input type=text id=search>
         <button id=go>Search</button> <span id=hits></span></form>
@@ -141,31 +141,31 @@ class BrowserShop(Task):
             "": document("The corner shop", shelf, goods + _SHOP + _SHELF, style),
             "cart.html": document("Your cart", cart, goods + _SHOP + SEND + _CHECKOUT, style),
         }
-        start_browser(stage, pages)
+        start_browser(context, pages)
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        wanted = {name: stage.parameters[name] for name in ("street", "town", "shipping")}
+        wanted = {name: context.parameters[name] for name in ("street", "town", "shipping")}
         return compared(
-            received(stage, "order"), {"goods": _cart(stage.parameters), **wanted}, "the order that was sent"
+            received(context, "order"), {"goods": _cart(context.parameters), **wanted}, "the order that was sent"
         )
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        names = {one["id"]: one["name"] for one in stage.parameters["goods"]}
-        with Page(stage) as page:
-            for number, count in _cart(stage.parameters).items():
-                fill(stage, page, "#search", names[number])
-                stage.desktop.perform(KeyPress(["Return"]))
+        names = {one["id"]: one["name"] for one in context.parameters["goods"]}
+        with Page(context) as page:
+            for number, count in _cart(context.parameters).items():
+                fill(context, page, "#search", names[number])
+                context.desktop.perform(KeyPress(["Return"]))
                 page.until("shelf.rows.length === 1")
-                stage.desktop.perform(*[LeftClick(page.centre(f"#{number}"))] * count)
+                context.desktop.perform(*[LeftClick(page.centre(f"#{number}"))] * count)
                 page.until(f"cart[{number!r}] === {count}")
-            click(stage, page, "#incart")
+            click(context, page, "#incart")
             page.until("document.title === 'Your cart' && document.readyState === 'complete'")
             for name in ("street", "town"):
-                fill(stage, page, f"#{name}", stage.parameters[name])
-            choose(stage, page, "#shipping", stage.parameters["shipping"])
-            click(stage, page, "#order")
+                fill(context, page, f"#{name}", context.parameters[name])
+            choose(context, page, "#shipping", context.parameters["shipping"])
+            click(context, page, "#order")
             page.until("note.textContent !== ''")
 
 

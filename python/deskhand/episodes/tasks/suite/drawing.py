@@ -25,7 +25,7 @@ from deskhand.episodes.tasks.suite._painting import (
     open_painting,
     pick,
 )
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["DrawingDots", "DrawingLine", "DrawingShapes"]
 
@@ -91,7 +91,7 @@ class DrawingLine(Task):
     name: ClassVar[str] = "drawing-line"
     level: ClassVar[Literal[1, 2, 3]] = 1
     tags: ClassVar[tuple[str, ...]] = ("drawing", "browser")
-    limits: ClassVar[Limits] = Limits(steps=12, seconds=180)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=12, seconds=180)
     programs: ClassVar[tuple[str, ...]] = _PROGRAMS
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -107,16 +107,16 @@ class DrawingLine(Task):
             f"the cross {parameters['from']} to the cross {parameters['to']}. Draw nothing else, and leave the page open."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        open_painting(stage, "".join(_cross(x, y, label) for label, (x, y) in stage.parameters["marks"].items()))
+        open_painting(context, "".join(_cross(x, y, label) for label, (x, y) in context.parameters["marks"].items()))
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        pixels = canvas(stage)
+        pixels = canvas(context)
         if pixels is None:
             return _graded(None, (), "")
-        wanted = stage.parameters
+        wanted = context.parameters
         start, end = (wanted["marks"][wanted[name]] for name in ("from", "to"))
         covered = _covered(is_colour(pixels, wanted["colour"]), start, end)
         inked = pixels[..., 3] > 0
@@ -125,12 +125,12 @@ class DrawingLine(Task):
         wrong += [f"{stray} pixels are painted elsewhere"] if stray > _STRAY * max(inked.sum(), 1) else []
         return _graded(pixels, wrong, f"the line from {wanted['from']} to {wanted['to']} is there, and nothing else")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        wanted = stage.parameters
-        with Page(stage) as page:
-            pick(stage, page, "line", wanted["colour"])
-            drag(stage, page, _way(wanted["marks"][wanted["from"]], wanted["marks"][wanted["to"]]))
+        wanted = context.parameters
+        with Page(context) as page:
+            pick(context, page, "line", wanted["colour"])
+            drag(context, page, _way(wanted["marks"][wanted["from"]], wanted["marks"][wanted["to"]]))
 
 
 def _way(start: Sequence[int], end: Sequence[int]) -> list[tuple[int, int]]:
@@ -149,7 +149,7 @@ class DrawingShapes(Task):
     name: ClassVar[str] = "drawing-shapes"
     level: ClassVar[Literal[1, 2, 3]] = 2
     tags: ClassVar[tuple[str, ...]] = ("drawing", "browser")
-    limits: ClassVar[Limits] = Limits(steps=20, seconds=240)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=20, seconds=240)
     programs: ClassVar[tuple[str, ...]] = _PROGRAMS
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -181,25 +181,25 @@ class DrawingShapes(Task):
             "paper. Draw nothing else, and leave the page open."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
         frames = "".join(
             f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="none" stroke="#888" stroke-dasharray="5 5" />'
             f'<text x="{x}" y="{y - 8}" fill="#333">Frame {number}</text>'
-            for number, (x, y, width, height) in enumerate(stage.parameters["frames"], 1)
+            for number, (x, y, width, height) in enumerate(context.parameters["frames"], 1)
         )
-        open_painting(stage, frames)
+        open_painting(context, frames)
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        pixels = canvas(stage)
+        pixels = canvas(context)
         if pixels is None:
             return _graded(None, (), "")
         wrong = []
         inked = pixels[..., 3] > 0
         elsewhere = inked.copy()
-        for shape in stage.parameters["shapes"]:
-            x, y, width, height = stage.parameters["frames"][shape["frame"]]
+        for shape in context.parameters["shapes"]:
+            x, y, width, height = context.parameters["frames"][shape["frame"]]
             around = np.s_[max(0, y - _NEAR) : y + height + _NEAR, max(0, x - _NEAR) : x + width + _NEAR]
             elsewhere[around] = False
             ink = np.zeros_like(inked)
@@ -209,16 +209,16 @@ class DrawingShapes(Task):
         wrong += [f"{stray} pixels are painted elsewhere"] if stray > _STRAY * max(inked.sum(), 1) else []
         return _graded(pixels, wrong, "both shapes are there, and nothing else")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        with Page(stage) as page:
-            for shape in stage.parameters["shapes"]:
-                x, y, width, height = stage.parameters["frames"][shape["frame"]]
-                pick(stage, page, shape["form"], shape["colour"])
+        with Page(context) as page:
+            for shape in context.parameters["shapes"]:
+                x, y, width, height = context.parameters["frames"][shape["frame"]]
+                pick(context, page, shape["form"], shape["colour"])
                 if page.evaluate("filled.checked") != shape["filled"]:
-                    stage.desktop.perform(LeftClick(page.centre("#filled")))
+                    context.desktop.perform(LeftClick(page.centre("#filled")))
                     page.until(f"filled.checked === {str(shape['filled']).lower()}")
-                drag(stage, page, _way((x, y), (x + width, y + height)))
+                drag(context, page, _way((x, y), (x + width, y + height)))
 
 
 def _misfits(ink: NDArray[np.bool_], shape: Mapping[str, Any], frame: tuple[int, int, int, int]) -> list[str]:
@@ -256,7 +256,7 @@ class DrawingDots(Task):
     name: ClassVar[str] = "drawing-dots"
     level: ClassVar[Literal[1, 2, 3]] = 3
     tags: ClassVar[tuple[str, ...]] = ("drawing", "browser")
-    limits: ClassVar[Limits] = Limits(steps=40, seconds=360)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=40, seconds=360)
     programs: ClassVar[tuple[str, ...]] = _PROGRAMS
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -284,20 +284,20 @@ class DrawingDots(Task):
             f"inside with {parameters['fill']}. Draw nothing else, and leave the page open."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
         dots = "".join(
             f'<circle cx="{x}" cy="{y}" r="4" fill="#777" /><text x="{x + 8}" y="{y - 8}" fill="#333">{number}</text>'
-            for number, (x, y) in enumerate(stage.parameters["dots"], 1)
+            for number, (x, y) in enumerate(context.parameters["dots"], 1)
         )
-        open_painting(stage, dots)
+        open_painting(context, dots)
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        pixels = canvas(stage)
+        pixels = canvas(context)
         if pixels is None:
             return _graded(None, (), "")
-        wanted, sides = stage.parameters, _sides(stage.parameters["dots"])
+        wanted, sides = context.parameters, _sides(context.parameters["dots"])
         line = is_colour(pixels, wanted["line"])
         wrong = [
             f"{covered:.0%} of side {number} has {wanted['line']} ink, wanted all of it"
@@ -312,15 +312,15 @@ class DrawingDots(Task):
         wrong += [f"{stray} pixels are painted outside"] if stray > _STRAY * inside.sum() else []
         return _graded(pixels, wrong, "the figure is there and filled, and nothing else")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        with Page(stage) as page:
-            pick(stage, page, "line", stage.parameters["line"])
-            for start, end in _sides(stage.parameters["dots"]):
-                drag(stage, page, _way(start, end))
-            pick(stage, page, "fill", stage.parameters["fill"])
+        with Page(context) as page:
+            pick(context, page, "line", context.parameters["line"])
+            for start, end in _sides(context.parameters["dots"]):
+                drag(context, page, _way(start, end))
+            pick(context, page, "fill", context.parameters["fill"])
             left, top, _, _ = page.box("#paint")
-            stage.desktop.perform(LeftClick((round(left) + WIDTH // 2, round(top) + HEIGHT // 2)))
+            context.desktop.perform(LeftClick((round(left) + WIDTH // 2, round(top) + HEIGHT // 2)))
 
 
 def _sides(dots: Sequence[Sequence[int]]) -> list[tuple[Sequence[int], Sequence[int]]]:

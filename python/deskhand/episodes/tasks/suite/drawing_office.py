@@ -13,13 +13,13 @@ from deskhand._core.settle import Settle
 from deskhand.episodes.tasks.suite._acting import press, type_text, wait_until
 from deskhand.episodes.tasks.suite._applications import open_drawing, prepare
 from deskhand.episodes.tasks.suite._browsing import compared
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping, Sequence
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["DrawingLabels"]
 
@@ -58,7 +58,7 @@ class DrawingLabels(Task):
     name: ClassVar[str] = "drawing-labels"
     level: ClassVar[Literal[1, 2, 3]] = 2
     tags: ClassVar[tuple[str, ...]] = ("drawing",)
-    limits: ClassVar[Limits] = Limits(steps=20, seconds=300)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=20, seconds=300)
     programs: ClassVar[tuple[str, ...]] = ("lodraw",)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -82,35 +82,35 @@ class DrawingLabels(Task):
             "in its format."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
-        stage.write(_FILE, _drawing(stage.parameters["shapes"]))
-        open_drawing(stage, _FILE)
-        stage.desktop.perform(settle=_LAID_OUT)
+        prepare(context)
+        context.write(_FILE, _drawing(context.parameters["shapes"]))
+        open_drawing(context, _FILE)
+        context.desktop.perform(settle=_LAID_OUT)
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        wanted: dict[str, str] = {shape["colour"]: "" for shape in stage.parameters["shapes"]}
-        wanted[stage.parameters["labelled"]] = stage.parameters["label"]
-        del wanted[stage.parameters["deleted"]]
-        return compared({"shapes": _shapes(stage.text(_FILE) or "")}, {"shapes": wanted}, f"what {_FILE} has")
+        wanted: dict[str, str] = {shape["colour"]: "" for shape in context.parameters["shapes"]}
+        wanted[context.parameters["labelled"]] = context.parameters["label"]
+        del wanted[context.parameters["deleted"]]
+        return compared({"shapes": _shapes(context.text(_FILE) or "")}, {"shapes": wanted}, f"what {_FILE} has")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        desktop = stage.desktop
-        for wanted in (stage.parameters["labelled"], stage.parameters["deleted"]):
+        desktop = context.desktop
+        for wanted in (context.parameters["labelled"], context.parameters["deleted"]):
             # Tab goes from shape to shape, in the order in which they were drawn, and begins anew when nothing is selected.
-            number = [shape["colour"] for shape in stage.parameters["shapes"]].index(wanted)
+            number = [shape["colour"] for shape in context.parameters["shapes"]].index(wanted)
             press(desktop, "Escape", "Escape", *["Tab"] * (number + 1))
-            if wanted == stage.parameters["deleted"]:
+            if wanted == context.parameters["deleted"]:
                 press(desktop, "Delete")
             else:
                 press(desktop, "F2")
-                type_text(desktop, stage.parameters["label"])
+                type_text(desktop, context.parameters["label"])
                 press(desktop, "Escape")
         press(desktop, "ctrl+s")
-        wait_until(lambda: self.evaluate(stage).success, "the saved drawing")
+        wait_until(lambda: self.evaluate(context).success, "the saved drawing")
 
 
 def _spoken(shape: Mapping[str, Any]) -> str:

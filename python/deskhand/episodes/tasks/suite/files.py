@@ -9,14 +9,14 @@ from deskhand.actions import KeyPress, Type
 from deskhand.episodes.tasks.suite._acting import press, settled, wait_for_window, wait_until, wait_until_gone
 from deskhand.episodes.tasks.suite._applications import open_pcmanfm, prepare
 from deskhand.episodes.tasks.suite._material import CITIES, ITEMS, SURNAMES, TOPICS, UNICODE, sentence
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 from deskhand.errors import EpisodeError
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
     from deskhand.episodes.tasks.task import Level
 
 __all__ = ["CopyLargest", "DeleteOld", "MakeFolders", "Rename", "SortByKind", "TidyProject"]
@@ -26,20 +26,20 @@ _TRIES, _COPIED = 12, 0.5
 _KINDS = {"pictures": "png", "papers": "pdf", "tables": "csv", "sounds": "wav", "texts": "txt"}
 
 
-def _go(stage: Stage, folder: str) -> None:
+def _go(context: TaskContext, folder: str) -> None:
     """Show another folder, by the field for its path."""
-    stage.desktop.perform(KeyPress(("ctrl+l",)), Type(stage.path(folder)), KeyPress(("Return",)))
-    wait_for_window(stage.desktop, folder.rpartition("/")[2], _PCMANFM)
+    context.desktop.perform(KeyPress(("ctrl+l",)), Type(context.path(folder)), KeyPress(("Return",)))
+    wait_for_window(context.desktop, folder.rpartition("/")[2], _PCMANFM)
 
 
-def _select(stage: Stage, folder: str, name: str) -> None:
+def _select(context: TaskContext, folder: str, name: str) -> None:
     """Select one file of the folder that is shown, by typing its name into the list, and see that it is that one.
 
     The list acts on the selection that it had a fifth of a second ago, and it forgets what was typed when it learns of a file
     that has come or gone. Which file it would act on is told by "Copy Path(s)" in the menu "Edit", which puts its path on the
     clipboard.
     """
-    desktop, path = stage.desktop, f"/{folder}/{name}"
+    desktop, path = context.desktop, f"/{folder}/{name}"
     for attempt in range(_TRIES):
         select = (Type(name), KeyPress(("Escape",))) if attempt % 3 == 0 else ()
         desktop.perform(*select, KeyPress(("alt+e",)), KeyPress(("h",)))
@@ -56,45 +56,45 @@ def _select(stage: Stage, folder: str, name: str) -> None:
     raise EpisodeError(f"{name} cannot be selected in {folder}")
 
 
-def _await_end(stage: Stage, name: str) -> None:
-    wait_until(lambda: stage.read(f"Documents/{name}") is None, f"the end of {name}")
+def _await_end(context: TaskContext, name: str) -> None:
+    wait_until(lambda: context.read(f"Documents/{name}") is None, f"the end of {name}")
 
 
-def _answer(stage: Stage, title: str, text: str = "") -> None:
+def _answer(context: TaskContext, title: str, text: str = "") -> None:
     """Answer a dialog: type into its field, if there is something to type, and Return."""
-    dialog = wait_for_window(stage.desktop, title, _PCMANFM)
+    dialog = wait_for_window(context.desktop, title, _PCMANFM)
     fill = (KeyPress(("ctrl+a",)), Type(text)) if text else ()
-    stage.desktop.perform(*fill, KeyPress(("Return",)))
-    wait_until_gone(stage.desktop, dialog)
-    settled(stage.desktop)
+    context.desktop.perform(*fill, KeyPress(("Return",)))
+    wait_until_gone(context.desktop, dialog)
+    settled(context.desktop)
 
 
-def _make_folder(stage: Stage, name: str) -> None:
-    press(stage.desktop, "ctrl+shift+n")
-    _answer(stage, "Creating New Folder", name)
+def _make_folder(context: TaskContext, name: str) -> None:
+    press(context.desktop, "ctrl+shift+n")
+    _answer(context, "Creating New Folder", name)
 
 
-def _carry(stage: Stage, source: str, name: str, target: str, *, copy: bool = False) -> None:
+def _carry(context: TaskContext, source: str, name: str, target: str, *, copy: bool = False) -> None:
     """Copy or move a file of the folder that is shown into another, and come back."""
-    _select(stage, source, name)
-    press(stage.desktop, "ctrl+c" if copy else "ctrl+x")
-    _go(stage, target)
-    press(stage.desktop, "ctrl+v")
-    wait_until(lambda: stage.read(f"{target}/{name}") is not None, f"{name} in {target}")
-    settled(stage.desktop)
-    _go(stage, source)
+    _select(context, source, name)
+    press(context.desktop, "ctrl+c" if copy else "ctrl+x")
+    _go(context, target)
+    press(context.desktop, "ctrl+v")
+    wait_until(lambda: context.read(f"{target}/{name}") is not None, f"{name} in {target}")
+    settled(context.desktop)
+    _go(context, source)
 
 
-def _grade_tree(stage: Stage, folder: str, wanted: Mapping[str, str | None]) -> Grade:
+def _grade_tree(context: TaskContext, folder: str, wanted: Mapping[str, str | None]) -> Grade:
     """Whether a folder has exactly these files with these texts, and these folders (None), at any depth."""
-    found = stage.files(folder)
+    found = context.files(folder)
     kinds = {name: "directory" if text is None else "file" for name, text in wanted.items()}
     missing = sorted(name for name in kinds if found.get(name) != kinds[name])
     extra = sorted(name for name in found if name not in kinds)
     changed = sorted(
         name
         for name, text in wanted.items()
-        if text is not None and name not in missing and stage.text(f"{folder}/{name}") != text
+        if text is not None and name not in missing and context.text(f"{folder}/{name}") != text
     )
     parts = (("missing", missing), ("not wanted", extra), ("with another content", changed))
     wrong = [f"{what}: {', '.join(names)}" for what, names in parts if names]
@@ -102,10 +102,10 @@ def _grade_tree(stage: Stage, folder: str, wanted: Mapping[str, str | None]) -> 
     return Grade(float(not wrong), reason, {"found": found, "changed": changed})
 
 
-def _write_files(stage: Stage, folder: str, files: Mapping[str, str]) -> None:
+def _write_files(context: TaskContext, folder: str, files: Mapping[str, str]) -> None:
     """Files with fixed times: the list shows them, and would else differ from one run to the next."""
-    stage.write_all({f"{folder}/{name}": text for name, text in files.items()})
-    stage.run(f"find {shlex.quote(folder)} -depth -exec touch -d '2024-05-06 07:08' {{}} +")
+    context.write_all({f"{folder}/{name}": text for name, text in files.items()})
+    context.run(f"find {shlex.quote(folder)} -depth -exec touch -d '2024-05-06 07:08' {{}} +")
 
 
 def _names(random: random.Random, count: int, extensions: tuple[str, ...]) -> list[str]:
@@ -135,19 +135,19 @@ class MakeFolders(_InFiles):
             f"that one a folder named “{parameters['inner']}”."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        _write_files(stage, "Documents", stage.parameters["files"])
-        open_pcmanfm(stage, "Documents")
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        _write_files(context, "Documents", context.parameters["files"])
+        open_pcmanfm(context, "Documents")
 
-    def evaluate(self, stage: Stage) -> Grade:
-        outer, inner = stage.parameters["outer"], stage.parameters["inner"]
-        return _grade_tree(stage, "Documents", {**stage.parameters["files"], outer: None, f"{outer}/{inner}": None})
+    def evaluate(self, context: TaskContext) -> Grade:
+        outer, inner = context.parameters["outer"], context.parameters["inner"]
+        return _grade_tree(context, "Documents", {**context.parameters["files"], outer: None, f"{outer}/{inner}": None})
 
-    def oracle(self, stage: Stage) -> None:
-        _make_folder(stage, stage.parameters["outer"])
-        _go(stage, f"Documents/{stage.parameters['outer']}")
-        _make_folder(stage, stage.parameters["inner"])
+    def oracle(self, context: TaskContext) -> None:
+        _make_folder(context, context.parameters["outer"])
+        _go(context, f"Documents/{context.parameters['outer']}")
+        _make_folder(context, context.parameters["inner"])
 
 
 class Rename(_InFiles):
@@ -168,22 +168,22 @@ class Rename(_InFiles):
             f"“{new_other}”."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        _write_files(stage, "Documents", stage.parameters["files"])
-        open_pcmanfm(stage, "Documents")
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        _write_files(context, "Documents", context.parameters["files"])
+        open_pcmanfm(context, "Documents")
 
-    def evaluate(self, stage: Stage) -> Grade:
-        renamed = stage.parameters["renamed"]
+    def evaluate(self, context: TaskContext) -> Grade:
+        renamed = context.parameters["renamed"]
         return _grade_tree(
-            stage, "Documents", {renamed.get(n, n): text for n, text in stage.parameters["files"].items()}
+            context, "Documents", {renamed.get(n, n): text for n, text in context.parameters["files"].items()}
         )
 
-    def oracle(self, stage: Stage) -> None:
-        for old, new in stage.parameters["renamed"].items():
-            _select(stage, "Documents", old)
-            press(stage.desktop, "F2")
-            _answer(stage, "Rename File", new)
+    def oracle(self, context: TaskContext) -> None:
+        for old, new in context.parameters["renamed"].items():
+            _select(context, "Documents", old)
+            press(context.desktop, "F2")
+            _answer(context, "Rename File", new)
 
 
 class CopyLargest(_InFiles):
@@ -203,27 +203,29 @@ class CopyLargest(_InFiles):
             f"~/{parameters['target']}. Change nothing else."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        _write_files(stage, "Downloads", self._files(stage))
-        _write_files(stage, stage.parameters["target"], {"list.txt": "Kept here.\n"})
-        open_pcmanfm(stage, "Downloads")
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        _write_files(context, "Downloads", self._files(context))
+        _write_files(context, context.parameters["target"], {"list.txt": "Kept here.\n"})
+        open_pcmanfm(context, "Downloads")
 
-    def evaluate(self, stage: Stage) -> Grade:
-        files, largest = self._files(stage), self._largest(stage)
-        kept = _grade_tree(stage, "Downloads", files)
-        copied = _grade_tree(stage, stage.parameters["target"], {"list.txt": "Kept here.\n", largest: files[largest]})
+    def evaluate(self, context: TaskContext) -> Grade:
+        files, largest = self._files(context), self._largest(context)
+        kept = _grade_tree(context, "Downloads", files)
+        copied = _grade_tree(
+            context, context.parameters["target"], {"list.txt": "Kept here.\n", largest: files[largest]}
+        )
         both = kept.success and copied.success
         return Grade(float(both), f"{copied.reason}; {kept.reason}", {"source": kept.state, "target": copied.state})
 
-    def oracle(self, stage: Stage) -> None:
-        _carry(stage, "Downloads", self._largest(stage), stage.parameters["target"], copy=True)
+    def oracle(self, context: TaskContext) -> None:
+        _carry(context, "Downloads", self._largest(context), context.parameters["target"], copy=True)
 
-    def _files(self, stage: Stage) -> dict[str, str]:
-        return {name: stage.parameters["fill"] * size for name, size in stage.parameters["sizes"].items()}
+    def _files(self, context: TaskContext) -> dict[str, str]:
+        return {name: context.parameters["fill"] * size for name, size in context.parameters["sizes"].items()}
 
-    def _largest(self, stage: Stage) -> str:
-        sizes: dict[str, int] = stage.parameters["sizes"]
+    def _largest(self, context: TaskContext) -> str:
+        sizes: dict[str, int] = context.parameters["sizes"]
         return max(sizes, key=sizes.__getitem__)
 
 
@@ -232,7 +234,7 @@ class DeleteOld(_InFiles):
 
     name = "files-delete-old"
     level: ClassVar[Level] = 2
-    limits: ClassVar[Limits] = Limits(steps=40)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=40)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         names = _names(random, random.randint(9, 14), ("txt", "csv", "pdf"))
@@ -250,28 +252,30 @@ class DeleteOld(_InFiles):
             f"{parameters['year']}. Whether they go into the waste basket or not does not matter. Keep the others."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        _write_files(stage, "Documents", dict.fromkeys(stage.parameters["days"], "Something.\n"))
-        touches = (f"touch -d '{day}' {shlex.quote(name)}" for name, day in stage.parameters["days"].items())
-        stage.run("cd Documents && " + " && ".join(touches))
-        open_pcmanfm(stage, "Documents")
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        _write_files(context, "Documents", dict.fromkeys(context.parameters["days"], "Something.\n"))
+        touches = (f"touch -d '{day}' {shlex.quote(name)}" for name, day in context.parameters["days"].items())
+        context.run("cd Documents && " + " && ".join(touches))
+        open_pcmanfm(context, "Documents")
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         return _grade_tree(
-            stage, "Documents", dict.fromkeys(set(stage.parameters["days"]) - set(self._old(stage)), "Something.\n")
+            context,
+            "Documents",
+            dict.fromkeys(set(context.parameters["days"]) - set(self._old(context)), "Something.\n"),
         )
 
-    def oracle(self, stage: Stage) -> None:
-        for name in self._old(stage):
-            _select(stage, "Documents", name)
-            press(stage.desktop, "shift+Delete")
-            _answer(stage, "Confirm")
-            _await_end(stage, name)
-            settled(stage.desktop)
+    def oracle(self, context: TaskContext) -> None:
+        for name in self._old(context):
+            _select(context, "Documents", name)
+            press(context.desktop, "shift+Delete")
+            _answer(context, "Confirm")
+            _await_end(context, name)
+            settled(context.desktop)
 
-    def _old(self, stage: Stage) -> list[str]:
-        return [name for name, day in stage.parameters["days"].items() if int(day[:4]) < stage.parameters["year"]]
+    def _old(self, context: TaskContext) -> list[str]:
+        return [name for name, day in context.parameters["days"].items() if int(day[:4]) < context.parameters["year"]]
 
 
 class SortByKind(_InFiles):
@@ -279,7 +283,7 @@ class SortByKind(_InFiles):
 
     name = "files-sort-by-kind"
     level: ClassVar[Level] = 2
-    limits: ClassVar[Limits] = Limits(steps=60)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=60)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         kinds = random.sample(list(_KINDS), 3)
@@ -304,28 +308,28 @@ class SortByKind(_InFiles):
             "where they are."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        stage.run("mkdir -p " + " ".join(f"Desk/{kind}" for kind in stage.parameters["moved"]))
-        _write_files(stage, "Desk", stage.parameters["files"])
-        open_pcmanfm(stage, "Desk")
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        context.run("mkdir -p " + " ".join(f"Desk/{kind}" for kind in context.parameters["moved"]))
+        _write_files(context, "Desk", context.parameters["files"])
+        open_pcmanfm(context, "Desk")
 
-    def evaluate(self, stage: Stage) -> Grade:
-        wanted: dict[str, str | None] = dict.fromkeys(stage.parameters["moved"])
-        for name, text in stage.parameters["files"].items():
-            folder = self._folder_of(stage, name)
+    def evaluate(self, context: TaskContext) -> Grade:
+        wanted: dict[str, str | None] = dict.fromkeys(context.parameters["moved"])
+        for name, text in context.parameters["files"].items():
+            folder = self._folder_of(context, name)
             wanted[name if folder is None else f"{folder}/{name}"] = text
-        return _grade_tree(stage, "Desk", wanted)
+        return _grade_tree(context, "Desk", wanted)
 
-    def oracle(self, stage: Stage) -> None:
-        for name in stage.parameters["files"]:
-            folder = self._folder_of(stage, name)
+    def oracle(self, context: TaskContext) -> None:
+        for name in context.parameters["files"]:
+            folder = self._folder_of(context, name)
             if folder is not None:
-                _carry(stage, "Desk", name, f"Desk/{folder}")
+                _carry(context, "Desk", name, f"Desk/{folder}")
 
-    def _folder_of(self, stage: Stage, name: str) -> str | None:
+    def _folder_of(self, context: TaskContext, name: str) -> str | None:
         extension = name.rpartition(".")[2]
-        return next((kind for kind, own in stage.parameters["moved"].items() if own == extension), None)
+        return next((kind for kind, own in context.parameters["moved"].items() if own == extension), None)
 
 
 class TidyProject(_InFiles):
@@ -333,7 +337,7 @@ class TidyProject(_InFiles):
 
     name = "files-tidy-project"
     level: ClassVar[Level] = 3
-    limits: ClassVar[Limits] = Limits(steps=100, seconds=600)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=100, seconds=600)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         years = sorted(random.sample(range(2015, 2026), 2))
@@ -362,33 +366,33 @@ class TidyProject(_InFiles):
             "matter. Leave everything else as it is."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        parameters = stage.parameters
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        parameters = context.parameters
         single = {parameters["draft"]: parameters["text"], parameters["rest"]: "Left over.\n"}
-        _write_files(stage, "Project", {**parameters["bills"], **parameters["other"], **single})
-        open_pcmanfm(stage, "Project")
+        _write_files(context, "Project", {**parameters["bills"], **parameters["other"], **single})
+        open_pcmanfm(context, "Project")
 
-    def evaluate(self, stage: Stage) -> Grade:
-        parameters = stage.parameters
+    def evaluate(self, context: TaskContext) -> Grade:
+        parameters = context.parameters
         wanted: dict[str, str | None] = dict.fromkeys(parameters["years"])
         wanted |= {f"{self._year(name)}/{name}": text for name, text in parameters["bills"].items()}
         wanted |= {**parameters["other"], parameters["final"]: parameters["text"]}
-        return _grade_tree(stage, "Project", wanted)
+        return _grade_tree(context, "Project", wanted)
 
-    def oracle(self, stage: Stage) -> None:
-        parameters = stage.parameters
+    def oracle(self, context: TaskContext) -> None:
+        parameters = context.parameters
         for year in parameters["years"]:
-            _make_folder(stage, year)
+            _make_folder(context, year)
         for name in parameters["bills"]:
-            _carry(stage, "Project", name, f"Project/{self._year(name)}")
-        _select(stage, "Project", parameters["draft"])
-        press(stage.desktop, "F2")
-        _answer(stage, "Rename File", parameters["final"])
-        _select(stage, "Project", parameters["rest"])
-        press(stage.desktop, "shift+Delete")
-        _answer(stage, "Confirm")
-        wait_until(lambda: stage.read(f"Project/{parameters['rest']}") is None, f"the end of {parameters['rest']}")
+            _carry(context, "Project", name, f"Project/{self._year(name)}")
+        _select(context, "Project", parameters["draft"])
+        press(context.desktop, "F2")
+        _answer(context, "Rename File", parameters["final"])
+        _select(context, "Project", parameters["rest"])
+        press(context.desktop, "shift+Delete")
+        _answer(context, "Confirm")
+        wait_until(lambda: context.read(f"Project/{parameters['rest']}") is None, f"the end of {parameters['rest']}")
 
     def _year(self, name: str) -> str:
         return name.removesuffix(".txt").rpartition(" ")[2]

@@ -15,14 +15,14 @@ from deskhand.episodes.tasks.suite._applications import open_calc, open_mousepad
 from deskhand.episodes.tasks.suite._browsing import SEND, click, compared, document, fill
 from deskhand.episodes.tasks.suite._material import CITIES, ITEMS, SURNAMES
 from deskhand.episodes.tasks.suite._papers import pdf, sheet
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
     from deskhand.desktop.desktop import Desktop
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["MultiConfigRun", "MultiPdfForm", "MultiSheetNote", "MultiWebNote"]
 
@@ -41,7 +41,7 @@ class MultiWebNote(Task):
     name: ClassVar[str] = "multi-web-note"
     level: ClassVar[Literal[1, 2, 3]] = 2
     tags: ClassVar[tuple[str, ...]] = ("multi", "browser", "text")
-    limits: ClassVar[Limits] = Limits(steps=25, seconds=300)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=25, seconds=300)
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl", "mousepad")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -57,33 +57,33 @@ class MultiWebNote(Task):
             "save the list."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
+        prepare(context)
         recipes = "".join(
             f"<h2>{dish}</h2><ul>{''.join(f'<li>{one}</li>' for one in ingredients)}</ul>"
-            for dish, ingredients in stage.parameters["dishes"].items()
+            for dish, ingredients in context.parameters["dishes"].items()
         )
         style = "h2 { margin: 8px 0 0; } ul { margin: 2px 0; }"
         page = document("Recipes", f"<h1>Recipes</h1>{recipes}", style=style)
-        start_browser(stage, {"": page}, size=(640, 760))
-        stage.write(_LIST, _lines(stage.parameters["before"]))
-        open_mousepad(stage, _LIST)
+        start_browser(context, {"": page}, size=(640, 760))
+        context.write(_LIST, _lines(context.parameters["before"]))
+        open_mousepad(context, _LIST)
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        wanted = [*stage.parameters["before"], *stage.parameters["dishes"][stage.parameters["dish"]]]
-        text = stage.text(_LIST)
+        wanted = [*context.parameters["before"], *context.parameters["dishes"][context.parameters["dish"]]]
+        text = context.text(_LIST)
         found = None if text is None else [line.strip() for line in text.rstrip().split("\n")]
         return compared({"lines": found}, {"lines": wanted}, _LIST)
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        wait_for_window(stage.desktop, class_name="mousepad")
-        press(stage.desktop, "ctrl+End")
-        type_text(stage.desktop, _lines(stage.parameters["dishes"][stage.parameters["dish"]]))
-        press(stage.desktop, "ctrl+s")
-        wait_until(lambda: self.evaluate(stage).success, "the saved list")
+        wait_for_window(context.desktop, class_name="mousepad")
+        press(context.desktop, "ctrl+End")
+        type_text(context.desktop, _lines(context.parameters["dishes"][context.parameters["dish"]]))
+        press(context.desktop, "ctrl+s")
+        wait_until(lambda: self.evaluate(context).success, "the saved list")
 
 
 def _lines(words: list[str]) -> str:
@@ -109,7 +109,7 @@ class MultiConfigRun(Task):
     name: ClassVar[str] = "multi-config-run"
     level: ClassVar[Literal[1, 2, 3]] = 3
     tags: ClassVar[tuple[str, ...]] = ("multi", "text", "terminal")
-    limits: ClassVar[Limits] = Limits(steps=30, seconds=300)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=30, seconds=300)
     programs: ClassVar[tuple[str, ...]] = ("mousepad", "xterm")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -131,45 +131,45 @@ class MultiConfigRun(Task):
             "Then run ./make-report once in the terminal."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
-        stage.write_all(
+        prepare(context)
+        context.write_all(
             {
-                "data.csv": "".join(f"{town},{amount}\n" for town, amount in stage.parameters["data"].items()),
+                "data.csv": "".join(f"{town},{amount}\n" for town, amount in context.parameters["data"].items()),
                 "make-report": _SCRIPT,
                 "job.conf": _configuration("Untitled", 0, "report.txt"),
             }
         )
-        stage.run("chmod +x make-report")
-        open_terminal(stage)
-        open_mousepad(stage, "job.conf")
+        context.run("chmod +x make-report")
+        open_terminal(context)
+        open_mousepad(context, "job.conf")
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        wanted = stage.parameters
+        wanted = context.parameters
         chosen = [f"{town}: {amount}" for town, amount in wanted["data"].items() if amount >= wanted["least"]]
         report = _lines([f"Report: {wanted['title']}", *chosen])
         found = {
-            "job.conf": _values(stage.text("job.conf") or ""),
-            wanted["report"]: stage.text(wanted["report"]),
-            "report.txt": stage.text("report.txt"),
+            "job.conf": _values(context.text("job.conf") or ""),
+            wanted["report"]: context.text(wanted["report"]),
+            "report.txt": context.text("report.txt"),
         }
         configuration = {"title": wanted["title"], "least": str(wanted["least"]), "report": wanted["report"]}
         return compared(found, {"job.conf": configuration, wanted["report"]: report, "report.txt": None}, "the files")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        wanted, desktop = stage.parameters, stage.desktop
+        wanted, desktop = context.parameters, context.desktop
         wait_for_window(desktop, class_name="mousepad")
         press(desktop, "ctrl+a")
         type_text(desktop, _configuration(wanted["title"], wanted["least"], wanted["report"]))
         press(desktop, "ctrl+s")
-        wait_until(lambda: wanted["report"] in (stage.text("job.conf") or ""), "the saved configuration")
+        wait_until(lambda: wanted["report"] in (context.text("job.conf") or ""), "the saved configuration")
         _switch(desktop)
         wait_for_window(desktop, class_name="xterm")
         type_text(desktop, "./make-report\n")
-        wait_until(lambda: self.evaluate(stage).success, "the report")
+        wait_until(lambda: self.evaluate(context).success, "the report")
 
 
 def _switch(desktop: Desktop) -> None:
@@ -199,7 +199,7 @@ class MultiSheetNote(Task):
     name: ClassVar[str] = "multi-sheet-note"
     level: ClassVar[Literal[1, 2, 3]] = 3
     tags: ClassVar[tuple[str, ...]] = ("multi", "spreadsheet", "text")
-    limits: ClassVar[Limits] = Limits(steps=30, seconds=360)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=30, seconds=360)
     programs: ClassVar[tuple[str, ...]] = ("libreoffice", "localc", "mousepad")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -221,32 +221,32 @@ class MultiSheetNote(Task):
             f"numbers into the file {_NOTE}, which the text editor shows, after the colons that are there, and save it."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
-        stage.write("sales.fods", sheet([["Town", "Article", "Pieces"], *stage.parameters["rows"]]))
-        open_calc(stage, "sales.fods")
-        stage.write(_NOTE, _lines([f"{article}:" for article in stage.parameters["articles"]]))
-        open_mousepad(stage, _NOTE)
+        prepare(context)
+        context.write("sales.fods", sheet([["Town", "Article", "Pieces"], *context.parameters["rows"]]))
+        open_calc(context, "sales.fods")
+        context.write(_NOTE, _lines([f"{article}:" for article in context.parameters["articles"]]))
+        open_mousepad(context, _NOTE)
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        lines = (stage.text(_NOTE) or "").rstrip().split("\n")
+        lines = (context.text(_NOTE) or "").rstrip().split("\n")
         found = [[part.strip() for part in line.split(":", 1)] for line in lines]
-        wanted = [[article, str(_sold(stage.parameters, article))] for article in stage.parameters["articles"]]
+        wanted = [[article, str(_sold(context.parameters, article))] for article in context.parameters["articles"]]
         return compared({"lines": found}, {"lines": wanted}, _NOTE)
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        desktop = stage.desktop
+        desktop = context.desktop
         wait_for_window(desktop, class_name="mousepad")
         press(desktop, "ctrl+Home")
-        for article in stage.parameters["articles"]:
+        for article in context.parameters["articles"]:
             press(desktop, "End")
-            type_text(desktop, f" {_sold(stage.parameters, article)}")
+            type_text(desktop, f" {_sold(context.parameters, article)}")
             press(desktop, "Down")
         press(desktop, "ctrl+s")
-        wait_until(lambda: self.evaluate(stage).success, "the saved numbers")
+        wait_until(lambda: self.evaluate(context).success, "the saved numbers")
 
 
 def _sold(parameters: Mapping[str, Any], article: str) -> int:
@@ -263,7 +263,7 @@ class MultiPdfForm(Task):
     name: ClassVar[str] = "multi-pdf-form"
     level: ClassVar[Literal[1, 2, 3]] = 3
     tags: ClassVar[tuple[str, ...]] = ("multi", "browser")
-    limits: ClassVar[Limits] = Limits(steps=30, seconds=300)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=30, seconds=300)
     programs: ClassVar[tuple[str, ...]] = ("mupdf", "chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -292,9 +292,9 @@ class MultiPdfForm(Task):
             "in the browser, each value as the document has it, and send the form."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
+        prepare(context)
         fields = "".join(
             f"<label for={name}>{label}</label><input type=text id={name}>" for name, label in _FIELDS.items()
         )
@@ -310,25 +310,25 @@ class MultiPdfForm(Task):
           send("invoice", Object.fromEntries(fields)).then(() => { note.textContent = "Entered."; });
         };"""
         )
-        start_browser(stage, {"": document("Bookkeeping", body, script)}, position=(700, 0), size=(580, 760))
-        stage.write("invoices.pdf", pdf([_paper(invoice) for invoice in stage.parameters["invoices"]]))
-        open_pdf(stage, "invoices.pdf")
+        start_browser(context, {"": document("Bookkeeping", body, script)}, position=(700, 0), size=(580, 760))
+        context.write("invoices.pdf", pdf([_paper(invoice) for invoice in context.parameters["invoices"]]))
+        open_pdf(context, "invoices.pdf")
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        return compared(received(stage, "invoice"), _entry(stage.parameters), "the form that was sent")
+        return compared(received(context, "invoice"), _entry(context.parameters), "the form that was sent")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        wait_for_window(stage.desktop, class_name="mupdf")
+        wait_for_window(context.desktop, class_name="mupdf")
         # To the page, as a reader would.
-        stage.desktop.perform(*[KeyPress(["Next"])] * stage.parameters["wanted"])
-        _switch(stage.desktop)
-        wait_for_window(stage.desktop, class_name="chromium")
-        with Page(stage) as page:
-            for name, value in _entry(stage.parameters).items():
-                fill(stage, page, f"#{name}", value)
-            click(stage, page, "#enter")
+        context.desktop.perform(*[KeyPress(["Next"])] * context.parameters["wanted"])
+        _switch(context.desktop)
+        wait_for_window(context.desktop, class_name="chromium")
+        with Page(context) as page:
+            for name, value in _entry(context.parameters).items():
+                fill(context, page, f"#{name}", value)
+            click(context, page, "#enter")
             page.until("note.textContent !== ''")
 
 

@@ -15,14 +15,14 @@ from deskhand.episodes.tasks.suite._acting import press, settled, type_text, wai
 from deskhand.episodes.tasks.suite._applications import open_mousepad, open_pcmanfm, open_terminal, prepare
 from deskhand.episodes.tasks.suite._browsing import choose, compared, document, scroll_to
 from deskhand.episodes.tasks.suite._material import sentences
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 from deskhand.errors import EpisodeError
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
 
 __all__ = ["SettingsBrowser", "SettingsEditor", "SettingsFiles", "SettingsKeyboard"]
 
@@ -46,7 +46,7 @@ class SettingsKeyboard(Task):
     name: ClassVar[str] = "settings-keyboard"
     level: ClassVar[Literal[1, 2, 3]] = 1
     tags: ClassVar[tuple[str, ...]] = ("settings", "terminal")
-    limits: ClassVar[Limits] = Limits(steps=12, seconds=180)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=12, seconds=180)
     programs: ClassVar[tuple[str, ...]] = ("xterm", "setxkbmap")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -61,22 +61,22 @@ class SettingsKeyboard(Task):
             "The terminal has the command setxkbmap for that."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
-        open_terminal(stage)
+        prepare(context)
+        open_terminal(context)
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        lines = stage.run("setxkbmap -query").stdout.splitlines()
+        lines = context.run("setxkbmap -query").stdout.splitlines()
         found = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        return compared(found, {"layout": stage.parameters["layout"]}, "the keyboard")
+        return compared(found, {"layout": context.parameters["layout"]}, "the keyboard")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        type_text(stage.desktop, f"setxkbmap {stage.parameters['layout']}")
-        press(stage.desktop, "Return")
-        wait_until(lambda: self.evaluate(stage).success, "the layout")
+        type_text(context.desktop, f"setxkbmap {context.parameters['layout']}")
+        press(context.desktop, "Return")
+        wait_until(lambda: self.evaluate(context).success, "the layout")
 
 
 _SORTS = {"name": "name", "mtime": "modification time", "size": "size"}
@@ -89,7 +89,7 @@ class SettingsFiles(Task):
     name: ClassVar[str] = "settings-files"
     level: ClassVar[Literal[1, 2, 3]] = 1
     tags: ClassVar[tuple[str, ...]] = ("settings", "files")
-    limits: ClassVar[Limits] = Limits(steps=15, seconds=180)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=15, seconds=180)
     programs: ClassVar[tuple[str, ...]] = ("pcmanfm",)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -110,32 +110,34 @@ class SettingsFiles(Task):
             f"{_SORTS[parameters['sort']]}, {parameters['direction']}."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
+        prepare(context)
         # The bar above the files would tell where the home directory is.
-        manager = stage.text(_MANAGER) or ""
-        stage.write(_MANAGER, manager.replace("toolbar=navigation", "toolbar=hidden;navigation"))
-        files = stage.parameters["files"]
-        stage.write_all({f"Documents/{name}": "x" * size for name, (size, _) in files.items()})
-        stage.run("; ".join(f"touch -d '2024-03-{day:02} 12:00' Documents/{name}" for name, (_, day) in files.items()))
-        open_pcmanfm(stage, "Documents")
+        manager = context.text(_MANAGER) or ""
+        context.write(_MANAGER, manager.replace("toolbar=navigation", "toolbar=hidden;navigation"))
+        files = context.parameters["files"]
+        context.write_all({f"Documents/{name}": "x" * size for name, (size, _) in files.items()})
+        context.run(
+            "; ".join(f"touch -d '2024-03-{day:02} 12:00' Documents/{name}" for name, (_, day) in files.items())
+        )
+        open_pcmanfm(context, "Documents")
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        found = _section(stage, _MANAGER, "ui")
-        wanted = {"show_hidden": "1", "sort": f"{stage.parameters['sort']};{stage.parameters['direction']};"}
+        found = _section(context, _MANAGER, "ui")
+        wanted = {"show_hidden": "1", "sort": f"{context.parameters['sort']};{context.parameters['direction']};"}
         return compared({name: found.get(name) for name in wanted}, wanted, "the file manager")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        desktop, wanted = stage.desktop, stage.parameters
+        desktop, wanted = context.desktop, context.parameters
         press(desktop, "ctrl+h")
         # By name, by modification time, by size.
         press(desktop, f"ctrl+alt+{['name', 'mtime', 'size'].index(wanted['sort']) + 1}")
         # The menu's third entry, and of that one's menu the first or the second.
         press(desktop, "alt+v", "Down", "Down", "Right", *["Down"] * (wanted["direction"] == "descending"), "Return")
-        wait_until(lambda: self.evaluate(stage).success, "the file manager's settings to be written")
+        wait_until(lambda: self.evaluate(context).success, "the file manager's settings to be written")
 
 
 _EDITOR = ".config/glib-2.0/settings/keyfile"
@@ -148,7 +150,7 @@ class SettingsEditor(Task):
     name: ClassVar[str] = "settings-editor"
     level: ClassVar[Literal[1, 2, 3]] = 2
     tags: ClassVar[tuple[str, ...]] = ("settings", "text")
-    limits: ClassVar[Limits] = Limits(steps=20, seconds=240)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=20, seconds=240)
     programs: ClassVar[tuple[str, ...]] = ("mousepad",)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -162,36 +164,36 @@ class SettingsEditor(Task):
             "wide. Leave the text as it is."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
-        stage.write("text.txt", stage.parameters["text"])
-        open_mousepad(stage, "text.txt")
+        prepare(context)
+        context.write("text.txt", context.parameters["text"])
+        open_mousepad(context, "text.txt")
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
-        view = _section(stage, _EDITOR, "org/xfce/mousepad/preferences/view")
-        wanted = {"show-line-numbers": "true", "word-wrap": "true", "tab-width": str(stage.parameters["tab"])}
+        view = _section(context, _EDITOR, "org/xfce/mousepad/preferences/view")
+        wanted = {"show-line-numbers": "true", "word-wrap": "true", "tab-width": str(context.parameters["tab"])}
         # As GVariant writes it, a number may have its type before it.
         found = {name: view.get(name, "").removeprefix("uint32 ").strip() for name in wanted}
-        text = stage.text("text.txt") == stage.parameters["text"]
+        text = context.text("text.txt") == context.parameters["text"]
         return compared({**found, "text": text}, {**wanted, "text": True}, "the editor")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        desktop = stage.desktop
+        desktop = context.desktop
         # View: font, colours, line numbers. Document: word wrap, indent, tab size.
         press(desktop, "alt+v", "Down", "Down", "Return")
         press(desktop, "alt+d", "Return")
-        press(desktop, "alt+d", "Down", "Down", "Right", *["Down"] * _TABS.index(stage.parameters["tab"]), "Return")
-        wait_until(lambda: self.evaluate(stage).success, "the editor's settings to be written")
+        press(desktop, "alt+d", "Down", "Down", "Right", *["Down"] * _TABS.index(context.parameters["tab"]), "Return")
+        wait_until(lambda: self.evaluate(context).success, "the editor's settings to be written")
 
 
-def _section(stage: Stage, file: str, name: str) -> Mapping[str, str]:
+def _section(context: TaskContext, file: str, name: str) -> Mapping[str, str]:
     """A section of a file of settings; empty where there is none."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
-        parser.read_string(stage.text(file) or "")
+        parser.read_string(context.text(file) or "")
     except configparser.Error:
         return {}
     return dict(parser[name]) if name in parser else {}
@@ -209,7 +211,7 @@ class SettingsBrowser(Task):
     name: ClassVar[str] = "settings-browser"
     level: ClassVar[Literal[1, 2, 3]] = 3
     tags: ClassVar[tuple[str, ...]] = ("settings", "browser")
-    limits: ClassVar[Limits] = Limits(steps=30, seconds=300)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=30, seconds=300)
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
@@ -223,29 +225,29 @@ class SettingsBrowser(Task):
             f"”, and on startup it is to “{parameters['startup']}”."
         )
 
-    def setup(self, stage: Stage) -> None:
+    def setup(self, context: TaskContext) -> None:
         """See `Task`."""
-        prepare(stage)
-        before = next(value for name, value in _STARTUPS.items() if name != stage.parameters["startup"])
+        prepare(context)
+        before = next(value for name, value in _STARTUPS.items() if name != context.parameters["startup"])
         start_browser(
-            stage,
+            context,
             {"": document("Start", "<h1>The browser</h1><p>Its settings are in the menu at the top right.</p>")},
             preferences={"session": {"restore_on_startup": before}},
         )
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         """See `Task`."""
         try:
-            wait_until(lambda: self._graded(stage).success, "the browser's settings", timeout=_WRITTEN)
+            wait_until(lambda: self._graded(context).success, "the browser's settings", timeout=_WRITTEN)
         except EpisodeError:
             # It was long enough: they are not set.
-            return self._graded(stage)
-        return self._graded(stage)
+            return self._graded(context)
+        return self._graded(context)
 
     @staticmethod
-    def _graded(stage: Stage) -> Grade:
+    def _graded(context: TaskContext) -> Grade:
         try:
-            kept = json.loads(stage.text(f"{PROFILE}/Default/Preferences") or "{}")
+            kept = json.loads(context.text(f"{PROFILE}/Default/Preferences") or "{}")
         except json.JSONDecodeError:
             kept = {}
         found = {
@@ -255,32 +257,32 @@ class SettingsBrowser(Task):
         }
         wanted = {
             "home button": True,
-            "font size": _FONTS[stage.parameters["font"]],
-            "startup": _STARTUPS[stage.parameters["startup"]],
+            "font size": _FONTS[context.parameters["font"]],
+            "startup": _STARTUPS[context.parameters["startup"]],
         }
         return compared(found, wanted, "the browser's settings")
 
-    def oracle(self, stage: Stage) -> None:
+    def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
-        with Page(stage) as page:
-            self._visit(stage, page, "chrome://settings/appearance", _HOME)
-            stage.desktop.perform(LeftClick(page.centre(_HOME)))
+        with Page(context) as page:
+            self._visit(context, page, "chrome://settings/appearance", _HOME)
+            context.desktop.perform(LeftClick(page.centre(_HOME)))
             page.until(f"{page.element(_HOME)}.checked")
-            scroll_to(stage, page, _FONT)
-            choose(stage, page, _FONT, stage.parameters["font"])
-            start = f'controlled-radio-button[label="{stage.parameters["startup"]}"]'
-            self._visit(stage, page, "chrome://settings/onStartup", start)
-            stage.desktop.perform(LeftClick(page.centre(start)))
+            scroll_to(context, page, _FONT)
+            choose(context, page, _FONT, context.parameters["font"])
+            start = f'controlled-radio-button[label="{context.parameters["startup"]}"]'
+            self._visit(context, page, "chrome://settings/onStartup", start)
+            context.desktop.perform(LeftClick(page.centre(start)))
             page.until(f"{page.element(start)}.checked")
 
     @staticmethod
-    def _visit(stage: Stage, page: Page, address: str, selector: str) -> None:
+    def _visit(context: TaskContext, page: Page, address: str, selector: str) -> None:
         """Go to an address, and wait until something is to be seen there and stays where it is."""
-        stage.desktop.perform(KeyPress(["ctrl", "l"]), Type(address), KeyPress(["Return"]))
+        context.desktop.perform(KeyPress(["ctrl", "l"]), Type(address), KeyPress(["Return"]))
         page.until(
             f"location.href === {json.dumps(address)} && {page.element(selector)}?.getBoundingClientRect().width > 0"
         )
-        settled(stage.desktop)
+        settled(context.desktop)
 
 
 _FONT = "settings-dropdown-menu#defaultFontSize >>> select"

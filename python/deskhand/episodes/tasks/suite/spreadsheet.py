@@ -20,14 +20,14 @@ from deskhand.episodes.tasks.suite._acting import (
 from deskhand.episodes.tasks.suite._applications import open_calc, prepare
 from deskhand.episodes.tasks.suite._material import CITIES, ITEMS, SURNAMES, TOPICS, UNICODE, people
 from deskhand.episodes.tasks.suite._ods import Cells, Value, cell_name, read_sheets, write_sheets
-from deskhand.episodes.tasks.task import Grade, Limits, Resources, Task
+from deskhand.episodes.tasks.task import Grade, Resources, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping, Sequence
 
     from deskhand.desktop.desktop import Desktop
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
     from deskhand.episodes.tasks.task import Level
 
 __all__ = ["EnterValues", "ExportCsv", "OrderTotals", "SortRows", "TotalByKind"]
@@ -47,11 +47,11 @@ def _same(found: Value | None, wanted: Value | None) -> bool:
     return math.isclose(found, wanted, abs_tol=_CLOSE)
 
 
-def _grade_sheets(stage: Stage, wanted: Mapping[str, Cells], free: Sequence[str] = ()) -> Grade:
+def _grade_sheets(context: TaskContext, wanted: Mapping[str, Cells], free: Sequence[str] = ()) -> Grade:
     """Whether each sheet has exactly these cells, apart from those that are free to have anything."""
-    found = read_sheets(stage.read(stage.parameters["file"]))
+    found = read_sheets(context.read(context.parameters["file"]))
     if found is None:
-        return Grade(0.0, f"{stage.parameters['file']} is no spreadsheet", {"found": None})
+        return Grade(0.0, f"{context.parameters['file']} is no spreadsheet", {"found": None})
     wrong = []
     for name, cells in wanted.items():
         have = found.get(name, {})
@@ -61,7 +61,7 @@ def _grade_sheets(stage: Stage, wanted: Mapping[str, Cells], free: Sequence[str]
             if cell not in free and not _same(have.get(cell), cells.get(cell))
         ]
     more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-    reason = f"{'; '.join(wrong[:3])}{more}" if wrong else f"all cells of {stage.parameters['file']} as wanted"
+    reason = f"{'; '.join(wrong[:3])}{more}" if wrong else f"all cells of {context.parameters['file']} as wanted"
     return Grade(float(not wrong), reason, {"found": found})
 
 
@@ -76,17 +76,17 @@ def _fill(desktop: Desktop, cell: str, text: str) -> None:
     type_text(desktop, f"{text}\n")
 
 
-def _save(stage: Stage) -> None:
+def _save(context: TaskContext) -> None:
     """Save, and wait until all of the file is written."""
-    before = stage.read(stage.parameters["file"])
+    before = context.read(context.parameters["file"])
 
     def saved() -> bool:
-        data = stage.read(stage.parameters["file"])
+        data = context.read(context.parameters["file"])
         return data != before and read_sheets(data) is not None
 
-    press(stage.desktop, "ctrl+s")
-    wait_until(saved, f"the saved {stage.parameters['file']}")
-    settled(stage.desktop)
+    press(context.desktop, "ctrl+s")
+    wait_until(saved, f"the saved {context.parameters['file']}")
+    settled(context.desktop)
 
 
 class _InCalc(Task):
@@ -94,10 +94,10 @@ class _InCalc(Task):
     programs: ClassVar[tuple[str, ...]] = ("libreoffice",)
     resources: ClassVar[Resources] = Resources(memory=768 << 20, most_memory=2304 << 20)
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        stage.write(stage.parameters["file"], write_sheets(self._sheets(stage.parameters)))
-        open_calc(stage, stage.parameters["file"])
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        context.write(context.parameters["file"], write_sheets(self._sheets(context.parameters)))
+        open_calc(context, context.parameters["file"])
 
     def _sheets(self, parameters: Mapping[str, Any]) -> Mapping[str, Sequence[Sequence[Value]]]:
         return {"Sheet1": parameters["rows"]}
@@ -122,15 +122,15 @@ class EnterValues(_InCalc):
             f"the file in its format:\n\n{lines}"
         )
 
-    def evaluate(self, stage: Stage) -> Grade:
-        return _grade_sheets(stage, {"Sheet1": _cells([*stage.parameters["rows"], *stage.parameters["new"]])})
+    def evaluate(self, context: TaskContext) -> Grade:
+        return _grade_sheets(context, {"Sheet1": _cells([*context.parameters["rows"], *context.parameters["new"]])})
 
-    def oracle(self, stage: Stage) -> None:
-        _to(stage.desktop, "A2")
+    def oracle(self, context: TaskContext) -> None:
+        _to(context.desktop, "A2")
         # Return after cells that were left by Tab goes to the beginning of the next row.
-        for name, city, amount in stage.parameters["new"]:
-            type_text(stage.desktop, f"{name}\t{city}\t{amount:g}\n")
-        _save(stage)
+        for name, city, amount in context.parameters["new"]:
+            type_text(context.desktop, f"{name}\t{city}\t{amount:g}\n")
+        _save(context)
 
 
 class TotalByKind(_InCalc):
@@ -153,16 +153,16 @@ class TotalByKind(_InCalc):
             "into cell E2 how many rows that are. A formula or the number will do. Save the file in its format."
         )
 
-    def evaluate(self, stage: Stage) -> Grade:
-        amounts = [amount for _, kind, amount in stage.parameters["rows"][1:] if kind == stage.parameters["kind"]]
-        wanted = _cells(stage.parameters["rows"]) | {"E1": round(sum(amounts), 2), "E2": float(len(amounts))}
-        return _grade_sheets(stage, {"Sheet1": wanted})
+    def evaluate(self, context: TaskContext) -> Grade:
+        amounts = [amount for _, kind, amount in context.parameters["rows"][1:] if kind == context.parameters["kind"]]
+        wanted = _cells(context.parameters["rows"]) | {"E1": round(sum(amounts), 2), "E2": float(len(amounts))}
+        return _grade_sheets(context, {"Sheet1": wanted})
 
-    def oracle(self, stage: Stage) -> None:
-        kind, last = stage.parameters["kind"], len(stage.parameters["rows"])
-        _fill(stage.desktop, "E1", f'=SUMIF(B2:B{last};"{kind}";C2:C{last})')
-        _fill(stage.desktop, "E2", f'=COUNTIF(B2:B{last};"{kind}")')
-        _save(stage)
+    def oracle(self, context: TaskContext) -> None:
+        kind, last = context.parameters["kind"], len(context.parameters["rows"])
+        _fill(context.desktop, "E1", f'=SUMIF(B2:B{last};"{kind}";C2:C{last})')
+        _fill(context.desktop, "E2", f'=COUNTIF(B2:B{last};"{kind}")')
+        _save(context)
 
 
 class SortRows(_InCalc):
@@ -191,21 +191,21 @@ class SortRows(_InCalc):
             "header stays the first row, and what belongs together stays in one row. Save the file in its format."
         )
 
-    def evaluate(self, stage: Stage) -> Grade:
-        header, *rows = stage.parameters["rows"]
-        column = stage.parameters["column"]
-        wanted = sorted(rows, key=lambda row: row[column], reverse=stage.parameters["falling"])
-        return _grade_sheets(stage, {"Sheet1": _cells([header, *wanted])})
+    def evaluate(self, context: TaskContext) -> Grade:
+        header, *rows = context.parameters["rows"]
+        column = context.parameters["column"]
+        wanted = sorted(rows, key=lambda row: row[column], reverse=context.parameters["falling"])
+        return _grade_sheets(context, {"Sheet1": _cells([header, *wanted])})
 
-    def oracle(self, stage: Stage) -> None:
-        _to(stage.desktop, cell_name(1, stage.parameters["column"]))
+    def oracle(self, context: TaskContext) -> None:
+        _to(context.desktop, cell_name(1, context.parameters["column"]))
         # The menu "Data", whose second and third entries they are.
-        press(stage.desktop, "alt+d")
-        stage.desktop.perform(
-            KeyPress(("Down",), repeat=2 if stage.parameters["falling"] else 1), KeyPress(("Return",))
+        press(context.desktop, "alt+d")
+        context.desktop.perform(
+            KeyPress(("Down",), repeat=2 if context.parameters["falling"] else 1), KeyPress(("Return",))
         )
-        settled(stage.desktop)
-        _save(stage)
+        settled(context.desktop)
+        _save(context)
 
 
 class ExportCsv(_InCalc):
@@ -233,12 +233,12 @@ class ExportCsv(_InCalc):
             "UTF-8."
         )
 
-    def evaluate(self, stage: Stage) -> Grade:
-        wanted = [[str(value) for value in row] for row in self._changed(stage.parameters)]
-        text = stage.text(stage.parameters["csv"])
+    def evaluate(self, context: TaskContext) -> Grade:
+        wanted = [[str(value) for value in row] for row in self._changed(context.parameters)]
+        text = context.text(context.parameters["csv"])
         found = None if text is None else [row for row in csv.reader(io.StringIO(text)) if row]
         if found is None:
-            return Grade(0.0, f"{stage.parameters['csv']} is not there, or no UTF-8", {"found": None})
+            return Grade(0.0, f"{context.parameters['csv']} is not there, or no UTF-8", {"found": None})
         wrong = [
             f"row {i + 1} is {a}, wanted is {b}" for i, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b
         ]
@@ -246,18 +246,18 @@ class ExportCsv(_InCalc):
             wrong.append(f"{len(found)} rows, wanted are {len(wanted)}")
         return Grade(float(not wrong), "; ".join(wrong[:3]) or f"{len(found)} rows as wanted", {"found": found})
 
-    def oracle(self, stage: Stage) -> None:
-        desktop, parameters = stage.desktop, stage.parameters
+    def oracle(self, context: TaskContext) -> None:
+        desktop, parameters = context.desktop, context.parameters
         index = next(i for i, row in enumerate(parameters["rows"]) if row[0] == parameters["who"])
         _fill(desktop, cell_name(index, 2), str(parameters["points"]))
         press(desktop, "ctrl+shift+s")
-        choose_file(desktop, stage.path(parameters["csv"]), title="Save")
+        choose_file(desktop, context.path(parameters["csv"]), title="Save")
         for title in ("Confirm File Format", "Export Text File"):
             dialog = wait_for_window(desktop, title)
             press(desktop, "Return")
             wait_until_gone(desktop, dialog)
         last = ",".join(map(str, self._changed(parameters)[-1]))
-        wait_until(lambda: (stage.text(parameters["csv"]) or "").rstrip("\n").endswith(last), "the written CSV file")
+        wait_until(lambda: (context.text(parameters["csv"]) or "").rstrip("\n").endswith(last), "the written CSV file")
 
     def _changed(self, parameters: Mapping[str, Any]) -> list[list[Value]]:
         return [
@@ -270,7 +270,7 @@ class OrderTotals(_InCalc):
 
     name = "sheet-order-totals"
     level: ClassVar[Level] = 3
-    limits: ClassVar[Limits] = Limits(steps=60, seconds=600)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=60, seconds=600)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         items = random.sample(ITEMS, random.randint(5, 8))
@@ -296,8 +296,8 @@ class OrderTotals(_InCalc):
             "the file in its format."
         )
 
-    def evaluate(self, stage: Stage) -> Grade:
-        parameters = stage.parameters
+    def evaluate(self, context: TaskContext) -> Grade:
+        parameters = context.parameters
         price = dict(parameters["prices"])
         header = self._sheets(parameters)["Orders"][0]
         rows = [[who, item, count, price[item], count * price[item]] for who, item, count in parameters["orders"]]
@@ -307,10 +307,10 @@ class OrderTotals(_InCalc):
             "Prices": _cells(self._sheets(parameters)["Prices"]),
         }
         # A word beside the total is nobody's mistake.
-        return _grade_sheets(stage, wanted, free=("G1",))
+        return _grade_sheets(context, wanted, free=("G1",))
 
-    def oracle(self, stage: Stage) -> None:
-        desktop, parameters = stage.desktop, stage.parameters
+    def oracle(self, context: TaskContext) -> None:
+        desktop, parameters = context.desktop, context.parameters
         last, prices = len(parameters["orders"]) + 1, len(parameters["prices"]) + 1
         _to(desktop, f"D2:D{last}")
         # Alt+Return enters into all selected cells.
@@ -320,7 +320,7 @@ class OrderTotals(_InCalc):
         type_text(desktop, "=C2*D2")
         press(desktop, "alt+Return")
         _fill(desktop, "H1", f'=SUMIF(A2:A{last};"{parameters["customer"]}";E2:E{last})')
-        _save(stage)
+        _save(context)
 
     def _sheets(self, parameters: Mapping[str, Any]) -> Mapping[str, Sequence[Sequence[Value]]]:
         header: list[Value] = ["Customer", "Item", "Count", "Price", "Amount"]

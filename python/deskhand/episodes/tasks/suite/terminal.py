@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from deskhand.episodes.tasks.suite._acting import press, type_text, wait_until
 from deskhand.episodes.tasks.suite._applications import open_terminal, prepare
 from deskhand.episodes.tasks.suite._material import ITEMS, TOPICS, UNICODE, people, sentence
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping
 
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
     from deskhand.episodes.tasks.task import Level
 
 __all__ = ["BusiestAddress", "CountLines", "FixConfig", "LogReport", "MakeTree", "StopWorker"]
@@ -31,9 +31,9 @@ _LARGEST_ARCHIVE = 16 << 20
 _ADDRESS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\.?\d)")
 
 
-def _command(stage: Stage, line: str, done: Callable[[], bool]) -> None:
+def _command(context: TaskContext, line: str, done: Callable[[], bool]) -> None:
     """Type a command line, and wait for what it does."""
-    type_text(stage.desktop, f"{line}\n")
+    type_text(context.desktop, f"{line}\n")
     wait_until(done, f"what `{line}` does")
 
 
@@ -82,21 +82,21 @@ class CountLines(_InTerminal):
             "nothing else, into the file ~/answer.txt."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        stage.write(f"logs/{stage.parameters['log']}", "\n".join(stage.parameters["lines"]) + "\n")
-        open_terminal(stage)
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        context.write(f"logs/{context.parameters['log']}", "\n".join(context.parameters["lines"]) + "\n")
+        open_terminal(context)
 
-    def evaluate(self, stage: Stage) -> Grade:
-        found = stage.text("answer.txt")
-        right = found is not None and found.strip() == str(stage.parameters["count"])
+    def evaluate(self, context: TaskContext) -> Grade:
+        found = context.text("answer.txt")
+        right = found is not None and found.strip() == str(context.parameters["count"])
         return Grade(
-            float(right), f"answer.txt has {found!r}, wanted is {stage.parameters['count']}", {"answer": found}
+            float(right), f"answer.txt has {found!r}, wanted is {context.parameters['count']}", {"answer": found}
         )
 
-    def oracle(self, stage: Stage) -> None:
-        line = f"grep -c '^{stage.parameters['word']}' logs/{stage.parameters['log']} > answer.txt"
-        _command(stage, line, lambda: bool(stage.text("answer.txt")))
+    def oracle(self, context: TaskContext) -> None:
+        line = f"grep -c '^{context.parameters['word']}' logs/{context.parameters['log']} > answer.txt"
+        _command(context, line, lambda: bool(context.text("answer.txt")))
 
 
 class MakeTree(_InTerminal):
@@ -121,25 +121,27 @@ class MakeTree(_InTerminal):
             f"{parameters['file']} which has this one line:\n\n    {parameters['line']}"
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        open_terminal(stage)
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        open_terminal(context)
 
-    def evaluate(self, stage: Stage) -> Grade:
-        path, file = stage.parameters["path"], stage.parameters["file"]
-        found, text = stage.files(path), stage.text(f"{path}/{file}")
-        wanted = {**dict.fromkeys(stage.parameters["siblings"], "directory"), file: "file"}
-        right = found == wanted and text is not None and text.strip() == stage.parameters["line"]
+    def evaluate(self, context: TaskContext) -> Grade:
+        path, file = context.parameters["path"], context.parameters["file"]
+        found, text = context.files(path), context.text(f"{path}/{file}")
+        wanted = {**dict.fromkeys(context.parameters["siblings"], "directory"), file: "file"}
+        right = found == wanted and text is not None and text.strip() == context.parameters["line"]
         reason = f"{path} has {sorted(found)}, and the file {text!r}; wanted are {sorted(wanted)}"
         return Grade(float(right), reason, {"found": found, "text": text})
 
-    def oracle(self, stage: Stage) -> None:
-        path, file = stage.parameters["path"], stage.parameters["file"]
-        type_text(stage.desktop, f"mkdir -p {' '.join(f'{path}/{name}' for name in stage.parameters['siblings'])}\n")
-        _command(stage, f"cat > {path}/{file}", lambda: stage.text(f"{path}/{file}") is not None)
-        type_text(stage.desktop, f"{stage.parameters['line']}\n")
-        press(stage.desktop, "ctrl+d")
-        wait_until(lambda: bool(stage.text(f"{path}/{file}")), "the written line")
+    def oracle(self, context: TaskContext) -> None:
+        path, file = context.parameters["path"], context.parameters["file"]
+        type_text(
+            context.desktop, f"mkdir -p {' '.join(f'{path}/{name}' for name in context.parameters['siblings'])}\n"
+        )
+        _command(context, f"cat > {path}/{file}", lambda: context.text(f"{path}/{file}") is not None)
+        type_text(context.desktop, f"{context.parameters['line']}\n")
+        press(context.desktop, "ctrl+d")
+        wait_until(lambda: bool(context.text(f"{path}/{file}")), "the written line")
 
 
 class BusiestAddress(_InTerminal):
@@ -161,22 +163,22 @@ class BusiestAddress(_InTerminal):
             "with that address; you need not leave anything behind on the desktop."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        stage.write("logs/access.log", stage.parameters["log"])
-        open_terminal(stage)
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        context.write("logs/access.log", context.parameters["log"])
+        open_terminal(context)
 
-    def evaluate(self, stage: Stage) -> Grade:
-        found = sorted(set(_ADDRESS.findall(stage.answer or "")))
-        right = found == [stage.parameters["busiest"]]
-        reason = f"the answer names {', '.join(found) or 'no address'}, wanted is {stage.parameters['busiest']}"
+    def evaluate(self, context: TaskContext) -> Grade:
+        found = sorted(set(_ADDRESS.findall(context.answer or "")))
+        right = found == [context.parameters["busiest"]]
+        reason = f"the answer names {', '.join(found) or 'no address'}, wanted is {context.parameters['busiest']}"
         return Grade(float(right), reason, {"answer": found})
 
-    def oracle(self, stage: Stage) -> str:
+    def oracle(self, context: TaskContext) -> str:
         line = "awk '{print $NF}' logs/access.log | sort | uniq -c | sort -rn | head -1"
         # What a person reads on the screen, the oracle has the terminal keep as well.
-        _command(stage, f"{line} | tee seen.txt", lambda: (stage.text("seen.txt") or "").endswith("\n"))
-        return f"It is {(stage.text('seen.txt') or '').split()[-1]}."
+        _command(context, f"{line} | tee seen.txt", lambda: (context.text("seen.txt") or "").endswith("\n"))
+        return f"It is {(context.text('seen.txt') or '').split()[-1]}."
 
 
 class StopWorker(_InTerminal):
@@ -204,31 +206,31 @@ class StopWorker(_InTerminal):
             "the most failed jobs, and leave all the others running."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        stage.write("bin/worker", self._WORKER)
-        stage.run("chmod 755 bin/worker; mkfifo .gate")
-        states = stage.parameters["state"].items()
-        stage.write_all({f"queues/{q}.state": f"done {s['done']}\nfailed {s['failed']}\n" for q, s in states})
-        rc = stage.text(".bashrc") or ""
-        started = "".join(f"~/bin/worker {queue} & disown\n" for queue in stage.parameters["state"])
-        stage.write(".bashrc", f"{rc}set +m\n{started}set -m\n")
-        open_terminal(stage)
-        wait_until(lambda: len(self._running(stage)) == len(stage.parameters["state"]), "the workers")
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        context.write("bin/worker", self._WORKER)
+        context.run("chmod 755 bin/worker; mkfifo .gate")
+        states = context.parameters["state"].items()
+        context.write_all({f"queues/{q}.state": f"done {s['done']}\nfailed {s['failed']}\n" for q, s in states})
+        rc = context.text(".bashrc") or ""
+        started = "".join(f"~/bin/worker {queue} & disown\n" for queue in context.parameters["state"])
+        context.write(".bashrc", f"{rc}set +m\n{started}set -m\n")
+        open_terminal(context)
+        wait_until(lambda: len(self._running(context)) == len(context.parameters["state"]), "the workers")
 
-    def evaluate(self, stage: Stage) -> Grade:
-        running = self._running(stage)
-        wanted = sorted(queue for queue in stage.parameters["state"] if queue != stage.parameters["stuck"])
+    def evaluate(self, context: TaskContext) -> Grade:
+        running = self._running(context)
+        wanted = sorted(queue for queue in context.parameters["state"] if queue != context.parameters["stuck"])
         reason = f"workers of {', '.join(running) or 'no queue'} run, wanted are those of {', '.join(wanted)}"
         return Grade(float(running == wanted), reason, {"running": running})
 
-    def oracle(self, stage: Stage) -> None:
-        stuck = stage.parameters["stuck"]
-        type_text(stage.desktop, "grep failed queues/*.state\n")
-        _command(stage, f"pkill -f 'bin/worker {stuck}$'", lambda: stuck not in self._running(stage))
+    def oracle(self, context: TaskContext) -> None:
+        stuck = context.parameters["stuck"]
+        type_text(context.desktop, "grep failed queues/*.state\n")
+        _command(context, f"pkill -f 'bin/worker {stuck}$'", lambda: stuck not in self._running(context))
 
-    def _running(self, stage: Stage) -> list[str]:
-        return sorted(line.split()[-1] for line in stage.processes() if re.search(r"bash \S*/bin/worker \S+$", line))
+    def _running(self, context: TaskContext) -> list[str]:
+        return sorted(line.split()[-1] for line in context.processes() if re.search(r"bash \S*/bin/worker \S+$", line))
 
 
 class FixConfig(_InTerminal):
@@ -236,7 +238,7 @@ class FixConfig(_InTerminal):
 
     name = "terminal-fix-config"
     level: ClassVar[Level] = 3
-    limits: ClassVar[Limits] = Limits(steps=40, seconds=450)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=40, seconds=450)
 
     _BUILD = """#!/bin/bash
 # Builds the report of a project from its configuration: build.sh FILE
@@ -270,27 +272,29 @@ echo "build: report.sum is written"
             "build.sh, the pages and the title stay as they are) and run the command, so that report.sum is written."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        parameters = stage.parameters
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        parameters = context.parameters
         project = parameters["project"]
-        stage.write(f"{project}/build.sh", self._BUILD)
-        stage.run(f"chmod 755 {project}/build.sh")
-        stage.write_all({f"{project}/{parameters['source']}/{i:02}.page": p for i, p in enumerate(parameters["pages"])})
-        stage.write(
+        context.write(f"{project}/build.sh", self._BUILD)
+        context.run(f"chmod 755 {project}/build.sh")
+        context.write_all(
+            {f"{project}/{parameters['source']}/{i:02}.page": p for i, p in enumerate(parameters["pages"])}
+        )
+        context.write(
             f"{project}/project.conf", self._conf(parameters, parameters["wrong_source"], parameters["wrong_pages"])
         )
-        open_terminal(stage)
+        open_terminal(context)
 
-    def evaluate(self, stage: Stage) -> Grade:
-        parameters = stage.parameters
+    def evaluate(self, context: TaskContext) -> Grade:
+        parameters = context.parameters
         project = parameters["project"]
         whole = f"{parameters['title']}\n" + "".join(parameters["pages"])
         wanted = hashlib.sha256(whole.encode()).hexdigest()[:32]
-        found = (stage.text(f"{project}/report.sum") or "").strip()
-        same = stage.text(f"{project}/build.sh") == self._BUILD
-        pages = [stage.text(f"{project}/{parameters['source']}/{i:02}.page") for i in range(len(parameters["pages"]))]
-        conf = stage.text(f"{project}/project.conf") or ""
+        found = (context.text(f"{project}/report.sum") or "").strip()
+        same = context.text(f"{project}/build.sh") == self._BUILD
+        pages = [context.text(f"{project}/{parameters['source']}/{i:02}.page") for i in range(len(parameters["pages"]))]
+        conf = context.text(f"{project}/project.conf") or ""
         settings = dict(re.findall(r"^(\w+) *= *(.*?) *$", conf, re.MULTILINE))
         fixed = settings.get("pages") == str(len(parameters["pages"])) and settings.get("title") == parameters["title"]
         wrong = [
@@ -308,16 +312,16 @@ echo "build: report.sum is written"
             float(not wrong), "; ".join(wrong) or "report.sum is right, and only project.conf was changed", state
         )
 
-    def oracle(self, stage: Stage) -> None:
-        parameters = stage.parameters
+    def oracle(self, context: TaskContext) -> None:
+        parameters = context.parameters
         project = parameters["project"]
-        type_text(stage.desktop, f"cd {project}; cat project.conf; ls; ./build.sh project.conf\n")
+        type_text(context.desktop, f"cd {project}; cat project.conf; ls; ./build.sh project.conf\n")
         type_text(
-            stage.desktop,
+            context.desktop,
             f"sed -i 's/^source.*/source = {parameters['source']}/' project.conf; ./build.sh project.conf\n",
         )
         last = f"sed -i 's/^pages.*/pages = {len(parameters['pages'])}/' project.conf; ./build.sh project.conf"
-        _command(stage, last, lambda: (stage.text(f"{project}/report.sum") or "").endswith("\n"))
+        _command(context, last, lambda: (context.text(f"{project}/report.sum") or "").endswith("\n"))
 
     def _conf(self, parameters: Mapping[str, Any], source: str, pages: int) -> str:
         return f"# What is built\ntitle = {parameters['title']}\nsource = {source}\npages = {pages}\n"
@@ -328,7 +332,7 @@ class LogReport(_InTerminal):
 
     name = "terminal-log-report"
     level: ClassVar[Level] = 3
-    limits: ClassVar[Limits] = Limits(steps=40, seconds=450)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=40, seconds=450)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         addresses = _addresses(random, random.randint(5, 8))
@@ -354,22 +358,24 @@ class LogReport(_InTerminal):
             f"~/{parameters['archive']}, and delete the folder ~/logs."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        stage.write_all({f"logs/{name}": text for name, text in stage.parameters["logs"].items()})
-        open_terminal(stage)
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        context.write_all({f"logs/{name}": text for name, text in context.parameters["logs"].items()})
+        open_terminal(context)
 
-    def evaluate(self, stage: Stage) -> Grade:
-        counted = Counter(line.split()[-1] for text in stage.parameters["logs"].values() for line in text.splitlines())
-        wanted = [f"{address},{count}" for address, count in counted.most_common(stage.parameters["top"])]
-        found = [line.strip() for line in (stage.text(stage.parameters["file"]) or "").splitlines() if line.strip()]
-        packed = self._packed(stage)
-        same = packed == stage.parameters["logs"]
-        left = sorted(stage.files("logs")) or (["logs"] if stage.files().get("logs") else [])
+    def evaluate(self, context: TaskContext) -> Grade:
+        counted = Counter(
+            line.split()[-1] for text in context.parameters["logs"].values() for line in text.splitlines()
+        )
+        wanted = [f"{address},{count}" for address, count in counted.most_common(context.parameters["top"])]
+        found = [line.strip() for line in (context.text(context.parameters["file"]) or "").splitlines() if line.strip()]
+        packed = self._packed(context)
+        same = packed == context.parameters["logs"]
+        left = sorted(context.files("logs")) or (["logs"] if context.files().get("logs") else [])
         wrong = [
             text
             for text, bad in (
-                (f"{stage.parameters['file']} has {found}, wanted is {wanted}", found != wanted),
+                (f"{context.parameters['file']} has {found}, wanted is {wanted}", found != wanted),
                 (f"the archive has {sorted(packed)}, or they are not as they were", not same),
                 (f"left in the home directory: {left}", bool(left)),
             )
@@ -378,16 +384,16 @@ class LogReport(_InTerminal):
         state = {"found": found, "packed": sorted(packed), "same": same, "left": left}
         return Grade(float(not wrong), "; ".join(wrong) or "the table and the archive are right", state)
 
-    def oracle(self, stage: Stage) -> None:
-        file, archive = stage.parameters["file"], stage.parameters["archive"]
+    def oracle(self, context: TaskContext) -> None:
+        file, archive = context.parameters["file"], context.parameters["archive"]
         counted = "awk '{n[$NF]++} END {for (a in n) print a \",\" n[a]}' logs/*.log | sort -t, -k2 -rn"
-        _command(stage, f"{counted} | head -{stage.parameters['top']} > {file}", lambda: bool(stage.text(file)))
-        type_text(stage.desktop, f"cat {file}\n")
-        _command(stage, f"tar czf {archive} logs && rm -r logs", lambda: "logs" not in stage.files())
+        _command(context, f"{counted} | head -{context.parameters['top']} > {file}", lambda: bool(context.text(file)))
+        type_text(context.desktop, f"cat {file}\n")
+        _command(context, f"tar czf {archive} logs && rm -r logs", lambda: "logs" not in context.files())
 
-    def _packed(self, stage: Stage) -> dict[str, str]:
+    def _packed(self, context: TaskContext) -> dict[str, str]:
         """The files of the archive by their names without folders; nothing if it is none."""
-        data = stage.read(stage.parameters["archive"])
+        data = context.read(context.parameters["archive"])
         found: dict[str, str] = {}
         try:
             # Whoever made it may have packed any number of bytes in few, headers included.

@@ -24,14 +24,14 @@ from deskhand.episodes.tasks.suite._material import (
     sentence,
     sentences,
 )
-from deskhand.episodes.tasks.task import Grade, Limits, Task
+from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping, Sequence
 
     from deskhand.desktop.desktop import Desktop
-    from deskhand.episodes.tasks.context import Stage
+    from deskhand.episodes.tasks.context import TaskContext
     from deskhand.episodes.tasks.task import Level
 
 __all__ = ["DeleteLine", "InsertSorted", "Letters", "MergeFiles", "ReplaceWord", "WriteNote"]
@@ -39,9 +39,9 @@ __all__ = ["DeleteLine", "InsertSorted", "Letters", "MergeFiles", "ReplaceWord",
 _MOUSEPAD, _FEATHERPAD = "mousepad", "featherpad"
 
 
-def _grade_texts(stage: Stage, wanted: Mapping[str, str]) -> Grade:
+def _grade_texts(context: TaskContext, wanted: Mapping[str, str]) -> Grade:
     """Whether each file has its text; whether a file ends with a line break is nobody's business."""
-    found = {name: stage.text(name) for name in wanted}
+    found = {name: context.text(name) for name in wanted}
     wrong = []
     for name, text in found.items():
         if text is None:
@@ -74,17 +74,17 @@ def _until_saved(desktop: Desktop, program: str) -> None:
     wait_until(saved, f"the saved file in {program}")
 
 
-def _save_as(stage: Stage, program: str, name: str) -> None:
-    press(stage.desktop, "ctrl+shift+s")
-    choose_file(stage.desktop, stage.path(name), title="Save as")
-    wait_for_window(stage.desktop, name.rpartition("/")[2], program)
-    _until_saved(stage.desktop, program)
+def _save_as(context: TaskContext, program: str, name: str) -> None:
+    press(context.desktop, "ctrl+shift+s")
+    choose_file(context.desktop, context.path(name), title="Save as")
+    wait_for_window(context.desktop, name.rpartition("/")[2], program)
+    _until_saved(context.desktop, program)
 
 
-def _open(stage: Stage, program: str, name: str) -> None:
-    press(stage.desktop, "ctrl+o")
-    choose_file(stage.desktop, stage.path(name), title="Open")
-    wait_for_window(stage.desktop, name.rpartition("/")[2], program)
+def _open(context: TaskContext, program: str, name: str) -> None:
+    press(context.desktop, "ctrl+o")
+    choose_file(context.desktop, context.path(name), title="Open")
+    wait_for_window(context.desktop, name.rpartition("/")[2], program)
 
 
 def _down(desktop: Desktop, lines: int) -> None:
@@ -119,17 +119,17 @@ class WriteNote(Task):
             f"(~ is your home directory):\n\n{_listed(parameters['lines'])}"
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        stage.write("Documents/readme.txt", "Notes go here.\n")
-        open_mousepad(stage)
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        context.write("Documents/readme.txt", "Notes go here.\n")
+        open_mousepad(context)
 
-    def evaluate(self, stage: Stage) -> Grade:
-        return _grade_texts(stage, {stage.parameters["file"]: "\n".join(stage.parameters["lines"])})
+    def evaluate(self, context: TaskContext) -> Grade:
+        return _grade_texts(context, {context.parameters["file"]: "\n".join(context.parameters["lines"])})
 
-    def oracle(self, stage: Stage) -> None:
-        type_text(stage.desktop, "\n".join(stage.parameters["lines"]) + "\n")
-        _save_as(stage, _MOUSEPAD, stage.parameters["file"])
+    def oracle(self, context: TaskContext) -> None:
+        type_text(context.desktop, "\n".join(context.parameters["lines"]) + "\n")
+        _save_as(context, _MOUSEPAD, context.parameters["file"])
 
 
 class ReplaceWord(Task):
@@ -150,22 +150,22 @@ class ReplaceWord(Task):
     def instruction(self, parameters: Mapping[str, Any]) -> str:
         return f"In the file that is open, replace {parameters['old']} everywhere by {parameters['new']}, and save the file."
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        stage.write(stage.parameters["file"], "\n".join(stage.parameters["lines"]) + "\n")
-        open_mousepad(stage, stage.parameters["file"])
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        context.write(context.parameters["file"], "\n".join(context.parameters["lines"]) + "\n")
+        open_mousepad(context, context.parameters["file"])
 
-    def evaluate(self, stage: Stage) -> Grade:
-        wanted = "\n".join(stage.parameters["lines"]).replace(stage.parameters["old"], stage.parameters["new"])
-        return _grade_texts(stage, {stage.parameters["file"]: wanted})
+    def evaluate(self, context: TaskContext) -> Grade:
+        wanted = "\n".join(context.parameters["lines"]).replace(context.parameters["old"], context.parameters["new"])
+        return _grade_texts(context, {context.parameters["file"]: wanted})
 
-    def oracle(self, stage: Stage) -> None:
-        desktop = stage.desktop
+    def oracle(self, context: TaskContext) -> None:
+        desktop = context.desktop
         press(desktop, "ctrl+r")
         wait_for_window(desktop, "Find and Replace")
-        type_text(desktop, stage.parameters["old"])
+        type_text(desktop, context.parameters["old"])
         press(desktop, "alt+w")
-        type_text(desktop, stage.parameters["new"])
+        type_text(desktop, context.parameters["new"])
         press(desktop, "alt+a", "alt+r")
         # A button that a key presses acts a quarter of a second later.
         wait_until(lambda: find_window(desktop, "*", _MOUSEPAD) is not None, "the replaced words")
@@ -192,23 +192,23 @@ class DeleteLine(Task):
             f"{parameters['who']}, leave all others as they are, and save the file."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        stage.write(stage.parameters["file"], "\n".join(stage.parameters["lines"]) + "\n")
-        open_featherpad(stage)
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        context.write(context.parameters["file"], "\n".join(context.parameters["lines"]) + "\n")
+        open_featherpad(context)
 
-    def evaluate(self, stage: Stage) -> Grade:
-        who, lines = stage.parameters["who"], stage.parameters["lines"]
+    def evaluate(self, context: TaskContext) -> Grade:
+        who, lines = context.parameters["who"], context.parameters["lines"]
         left = "\n".join(line for line in lines if not line.startswith(f"{who},"))
-        return _grade_texts(stage, {stage.parameters["file"]: left})
+        return _grade_texts(context, {context.parameters["file"]: left})
 
-    def oracle(self, stage: Stage) -> None:
-        lines = stage.parameters["lines"]
-        index = next(i for i, line in enumerate(lines) if line.startswith(f"{stage.parameters['who']},"))
-        _open(stage, _FEATHERPAD, stage.parameters["file"])
-        _down(stage.desktop, index)
-        press(stage.desktop, "shift+Down", "Delete")
-        _save(stage.desktop, _FEATHERPAD)
+    def oracle(self, context: TaskContext) -> None:
+        lines = context.parameters["lines"]
+        index = next(i for i, line in enumerate(lines) if line.startswith(f"{context.parameters['who']},"))
+        _open(context, _FEATHERPAD, context.parameters["file"])
+        _down(context.desktop, index)
+        press(context.desktop, "shift+Down", "Delete")
+        _save(context.desktop, _FEATHERPAD)
 
 
 class InsertSorted(Task):
@@ -232,23 +232,25 @@ class InsertSorted(Task):
             f"\n\n{_listed(parameters['new'])}"
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        new = stage.parameters["new"]
-        stage.write(stage.parameters["file"], "".join(f"{x}\n" for x in stage.parameters["lines"] if x not in new))
-        open_featherpad(stage)
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        new = context.parameters["new"]
+        context.write(
+            context.parameters["file"], "".join(f"{x}\n" for x in context.parameters["lines"] if x not in new)
+        )
+        open_featherpad(context)
 
-    def evaluate(self, stage: Stage) -> Grade:
-        return _grade_texts(stage, {stage.parameters["file"]: "\n".join(stage.parameters["lines"])})
+    def evaluate(self, context: TaskContext) -> Grade:
+        return _grade_texts(context, {context.parameters["file"]: "\n".join(context.parameters["lines"])})
 
-    def oracle(self, stage: Stage) -> None:
-        _open(stage, _FEATHERPAD, stage.parameters["file"])
+    def oracle(self, context: TaskContext) -> None:
+        _open(context, _FEATHERPAD, context.parameters["file"])
         # From the top: what is below a new line does not move the place of the next one.
-        for index, line in enumerate(stage.parameters["lines"]):
-            if line in stage.parameters["new"]:
-                _down(stage.desktop, index)
-                type_text(stage.desktop, f"{line}\n")
-        _save(stage.desktop, _FEATHERPAD)
+        for index, line in enumerate(context.parameters["lines"]):
+            if line in context.parameters["new"]:
+                _down(context.desktop, index)
+                type_text(context.desktop, f"{line}\n")
+        _save(context.desktop, _FEATHERPAD)
 
 
 class MergeFiles(Task):
@@ -272,28 +274,28 @@ class MergeFiles(Task):
             f"{first}, then those of {second}, then those of {third}, without empty lines between. Leave the parts as they are."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        parts = stage.parameters["parts"].items()
-        stage.write_all({f"Documents/parts/{name}": "\n".join(lines) + "\n" for name, lines in parts})
-        open_mousepad(stage)
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        parts = context.parameters["parts"].items()
+        context.write_all({f"Documents/parts/{name}": "\n".join(lines) + "\n" for name, lines in parts})
+        open_mousepad(context)
 
-    def evaluate(self, stage: Stage) -> Grade:
-        parts = stage.parameters["parts"]
+    def evaluate(self, context: TaskContext) -> Grade:
+        parts = context.parameters["parts"]
         whole = "\n".join(line for lines in parts.values() for line in lines)
         same = {f"Documents/parts/{name}": "\n".join(lines) for name, lines in parts.items()}
         # The parts count only against it: they are right before anything was done.
-        grade = _grade_texts(stage, {stage.parameters["file"]: whole, **same})
+        grade = _grade_texts(context, {context.parameters["file"]: whole, **same})
         return Grade(float(grade.success), grade.reason, grade.state)
 
-    def oracle(self, stage: Stage) -> None:
-        desktop = stage.desktop
-        file = stage.parameters["file"]
-        first, *others = stage.parameters["parts"]
-        _open(stage, _MOUSEPAD, f"Documents/parts/{first}")
-        _save_as(stage, _MOUSEPAD, file)
+    def oracle(self, context: TaskContext) -> None:
+        desktop = context.desktop
+        file = context.parameters["file"]
+        first, *others = context.parameters["parts"]
+        _open(context, _MOUSEPAD, f"Documents/parts/{first}")
+        _save_as(context, _MOUSEPAD, file)
         for name in others:
-            _open(stage, _MOUSEPAD, f"Documents/parts/{name}")
+            _open(context, _MOUSEPAD, f"Documents/parts/{name}")
             press(desktop, "ctrl+a", "ctrl+c", "ctrl+w")
             wait_for_window(desktop, file.rpartition("/")[2], _MOUSEPAD)
             press(desktop, "ctrl+End", "ctrl+v")
@@ -308,7 +310,7 @@ class Letters(Task):
     level: ClassVar[Level] = 3
     tags: ClassVar[tuple[str, ...]] = ("text",)
     programs: ClassVar[tuple[str, ...]] = (_MOUSEPAD,)
-    limits: ClassVar[Limits] = Limits(steps=60, seconds=600)
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=60, seconds=600)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         least, owing = random.randint(40, 60) * 10, random.randint(2, 3)
@@ -327,33 +329,33 @@ class Letters(Task):
             "is the customer's surname exactly as it is spelled in the list. Write no other letters."
         )
 
-    def setup(self, stage: Stage) -> None:
-        prepare(stage)
-        lines = [f"{name}; {city}; {amount}" for name, city, amount in stage.parameters["entries"]]
-        template = self._letter(stage.parameters, ["<name>", "<city>", "<amount>"])
-        stage.write_all({"Documents/customers.txt": "\n".join(lines) + "\n", "Documents/template.txt": template})
-        stage.run("mkdir -p Letters")
-        open_mousepad(stage, "Documents/customers.txt")
+    def setup(self, context: TaskContext) -> None:
+        prepare(context)
+        lines = [f"{name}; {city}; {amount}" for name, city, amount in context.parameters["entries"]]
+        template = self._letter(context.parameters, ["<name>", "<city>", "<amount>"])
+        context.write_all({"Documents/customers.txt": "\n".join(lines) + "\n", "Documents/template.txt": template})
+        context.run("mkdir -p Letters")
+        open_mousepad(context, "Documents/customers.txt")
 
-    def evaluate(self, stage: Stage) -> Grade:
+    def evaluate(self, context: TaskContext) -> Grade:
         wanted = {
-            f"Letters/{entry[0].split()[-1]}.txt": self._letter(stage.parameters, entry)
-            for entry in self._chosen(stage.parameters)
+            f"Letters/{entry[0].split()[-1]}.txt": self._letter(context.parameters, entry)
+            for entry in self._chosen(context.parameters)
         }
-        grade = _grade_texts(stage, wanted)
-        extra = [name for name in stage.files("Letters") if f"Letters/{name}" not in wanted]
+        grade = _grade_texts(context, wanted)
+        extra = [name for name in context.files("Letters") if f"Letters/{name}" not in wanted]
         state = {**grade.state, "extra": extra}
         if extra:
             return Grade(0.0, f"{grade.reason}; not wanted: {', '.join(extra)}", state)
         return Grade(grade.score, grade.reason, state)
 
-    def oracle(self, stage: Stage) -> None:
-        desktop = stage.desktop
-        for entry in self._chosen(stage.parameters):
-            _open(stage, _MOUSEPAD, "Documents/template.txt")
+    def oracle(self, context: TaskContext) -> None:
+        desktop = context.desktop
+        for entry in self._chosen(context.parameters):
+            _open(context, _MOUSEPAD, "Documents/template.txt")
             press(desktop, "ctrl+a")
-            type_text(desktop, self._letter(stage.parameters, entry))
-            _save_as(stage, _MOUSEPAD, f"Letters/{entry[0].split()[-1]}.txt")
+            type_text(desktop, self._letter(context.parameters, entry))
+            _save_as(context, _MOUSEPAD, f"Letters/{entry[0].split()[-1]}.txt")
 
     def _chosen(self, parameters: Mapping[str, Any]) -> list[list[Any]]:
         return [entry for entry in parameters["entries"] if entry[2] > parameters["least"]]

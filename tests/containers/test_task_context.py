@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.context import TaskContext
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def test_many_files_are_written_with_their_directories(desktop: deskhand.Desktop) -> None:
-    stage = Stage(desktop, {}, desktop.machine.home)
+    context = TaskContext(desktop, {}, desktop.machine.home)
     desktop.machine.run("mkdir -p ~/there && echo -n kept > ~/there/kept && echo old > ~/there/old")
     files: dict[str, bytes | str] = {
         "a": b"\x00\xff",
@@ -21,24 +21,26 @@ def test_many_files_are_written_with_their_directories(desktop: deskhand.Desktop
         "there/old": "new",
         "empty": "",
     }
-    stage.write_all(files)
-    stage.write_all({})
+    context.write_all(files)
+    context.write_all({})
     for name, data in files.items():
-        assert stage.read(name) == (data.encode() if isinstance(data, str) else data)
-    assert stage.text("there/kept") == "kept"
-    assert stage.files("new") == {"deep er": "directory", "deep er/naïve ☕": "file"}
+        assert context.read(name) == (data.encode() if isinstance(data, str) else data)
+    assert context.text("there/kept") == "kept"
+    assert context.files("new") == {"deep er": "directory", "deep er/naïve ☕": "file"}
     # The desktop's user may go on with them.
     changed = desktop.machine.run("cd ~/new && mv 'deep er' shallow && echo more >> shallow/naïve* && rm ~/a")
     assert (changed.exit_code, changed.stderr) == (0, "")
 
 
 def test_a_path_is_one_of_the_container_and_not_of_this_machine(desktop: deskhand.Desktop, tmp_path: Path) -> None:
-    stage = Stage(desktop, {}, desktop.machine.home)
+    context = TaskContext(desktop, {}, desktop.machine.home)
     there = f"/tmp/{tmp_path.name}-stage/a"  # in the container
     outside = str(tmp_path / "a")
-    stage.write_all({stage.path("absolute/a"): "by its path", there: "beside it", "../../tmp/up": "up", outside: "x"})
-    assert stage.text("absolute/a") == "by its path"
-    assert stage.text(there) == "beside it"
-    assert stage.text("/tmp/up") == "up"  # likewise
-    assert stage.text(outside) == "x"
+    context.write_all(
+        {context.path("absolute/a"): "by its path", there: "beside it", "../../tmp/up": "up", outside: "x"}
+    )
+    assert context.text("absolute/a") == "by its path"
+    assert context.text(there) == "beside it"
+    assert context.text("/tmp/up") == "up"  # likewise
+    assert context.text(outside) == "x"
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""A model's seat: what a call asks for is done, under a policy where there is one, and what came of it is told."""
+"""A model's session: what a call asks for is done, under a policy where there is one, and what came of it is told."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
 from deskhand.policy.guard import Guard
 from deskhand.policy.rules import ClassPolicy, Decision, Operation
-from deskhand.providers.session import AsyncSeat, Seat
-from deskhand.providers.values import Browse, Call, Finish, SafetyCheck, Step
+from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.values import Browse, Finish, ProviderCall, SafetyCheck, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +34,8 @@ def desktop(backend: MemoryBackend) -> Iterator[Desktop]:
         yield desktop
 
 
-def call(*steps: Step, safety: tuple[SafetyCheck, ...] = (), seat: Seat) -> Call:
-    return Call(steps=steps, viewport=seat.viewport, id="c1", safety=safety)
+def call(*steps: Step, safety: tuple[SafetyCheck, ...] = (), session: ModelSession) -> ProviderCall:
+    return ProviderCall(steps=steps, viewport=session.viewport, id="c1", safety=safety)
 
 
 def clicks(backend: MemoryBackend) -> int:
@@ -43,8 +43,8 @@ def clicks(backend: MemoryBackend) -> int:
 
 
 def test_steps_are_done_in_order_and_the_screen_is_shown(desktop: Desktop, backend: MemoryBackend) -> None:
-    seat = Seat(desktop, size=0.5)
-    done = seat.carry_out(call(LeftClick((10, 10)), CursorPosition(), Move((30, 40)), Finish(), seat=seat))
+    session = ModelSession(desktop, size=0.5)
+    done = session.carry_out(call(LeftClick((10, 10)), CursorPosition(), Move((30, 40)), Finish(), session=session))
     assert (done.error, clicks(backend)) == (None, 1)
     assert done.cursor == (5, 5), "in pixels of the model's picture"
     assert done.picture is not None
@@ -53,85 +53,85 @@ def test_steps_are_done_in_order_and_the_screen_is_shown(desktop: Desktop, backe
 
 
 def test_a_call_without_steps_shows_the_screen(desktop: Desktop) -> None:
-    seat = Seat(desktop)
-    assert seat.carry_out(call(Finish(), seat=seat)).picture == seat.look()
+    session = ModelSession(desktop)
+    assert session.carry_out(call(Finish(), session=session)).picture == session.look()
 
 
 def test_only_a_whole_picture_is_pointed_into(desktop: Desktop) -> None:
-    seat = Seat(desktop, size=(64, 40))
-    before = seat.viewport
-    zoomed = seat.carry_out(call(Zoom((0, 0, 20, 10)), seat=seat))
+    session = ModelSession(desktop, size=(64, 40))
+    before = session.viewport
+    zoomed = session.carry_out(call(Zoom((0, 0, 20, 10)), session=session))
     assert zoomed.picture is not None
-    assert seat.viewport == before
-    assert zoomed.picture != seat.look()
+    assert session.viewport == before
+    assert zoomed.picture != session.look()
 
 
 def test_the_model_points_into_the_last_picture_that_it_was_given(desktop: Desktop) -> None:
-    seat = Seat(desktop, size=(64, 40))
-    assert seat.viewport.model == (64, 40)
-    seat.look()
-    seat.size = (32, 20)
-    assert seat.viewport.model == (64, 40), "nothing newer was shown yet"
-    seat.carry_out(call(TakeScreenshot(), seat=seat))
-    assert seat.viewport.model == (32, 20)
+    session = ModelSession(desktop, size=(64, 40))
+    assert session.viewport.model == (64, 40)
+    session.look()
+    session.size = (32, 20)
+    assert session.viewport.model == (64, 40), "nothing newer was shown yet"
+    session.carry_out(call(TakeScreenshot(), session=session))
+    assert session.viewport.model == (32, 20)
 
 
 def test_what_fails_is_told_with_what_was_done_before(desktop: Desktop, backend: MemoryBackend) -> None:
-    seat = Seat(desktop)
-    failed = seat.carry_out(call(LeftClick((1, 1)), CursorPosition(), LeftClick((99_999, 1)), seat=seat))
+    session = ModelSession(desktop)
+    failed = session.carry_out(call(LeftClick((1, 1)), CursorPosition(), LeftClick((99_999, 1)), session=session))
     assert clicks(backend) == 1
     assert failed.error is not None
     assert "outside" in failed.error
     assert (failed.denied, failed.picture is None) == (False, False)
-    refused = seat.carry_out(call(Browse("back"), seat=seat))
+    refused = session.carry_out(call(Browse("back"), session=session))
     assert refused.error is not None
     assert "back" in refused.error
 
 
 def test_a_lost_desktop_is_raised() -> None:
     desktop = Desktop(MemoryBackend())
-    seat = Seat(desktop)
+    session = ModelSession(desktop)
     desktop.close()
     with pytest.raises((DesktopLost, deskhand.DeskhandError)):
-        seat.carry_out(call(TakeScreenshot(), seat=seat))
+        session.carry_out(call(TakeScreenshot(), session=session))
 
 
 # --- under a policy ---
 
 
 def test_nobody_confirms_for_nobody(desktop: Desktop, backend: MemoryBackend) -> None:
-    seat = Seat(desktop)
-    refused = seat.carry_out(call(LeftClick((1, 1)), safety=CHECKS, seat=seat))
+    session = ModelSession(desktop)
+    refused = session.carry_out(call(LeftClick((1, 1)), safety=CHECKS, session=session))
     assert (refused.denied, refused.acknowledged, clicks(backend)) == (True, (), 0)
 
 
 def test_all_checks_are_confirmed_or_nothing_is_done(desktop: Desktop, backend: MemoryBackend) -> None:
     asked: list[Any] = []
 
-    def ask(deed: Any, context: Any) -> bool:
-        asked.append((deed, context))
+    def ask(action: Any, context: Any) -> bool:
+        asked.append((action, context))
         return len(asked) != 2
 
-    seat = Seat(desktop, ask=ask, provider="openai")
-    refused = seat.carry_out(call(LeftClick((1, 1)), safety=CHECKS, seat=seat))
+    session = ModelSession(desktop, ask=ask, provider="openai")
+    refused = session.carry_out(call(LeftClick((1, 1)), safety=CHECKS, session=session))
     assert (refused.denied, clicks(backend), len(asked)) == (True, 0, 2)
     assert set(refused.acknowledged) <= {CHECKS[0]}, "what was denied is never acknowledged"
     assert asked[0][1].provider == "openai"
-    done = seat.carry_out(call(LeftClick((1, 1)), safety=CHECKS, seat=seat))
+    done = session.carry_out(call(LeftClick((1, 1)), safety=CHECKS, session=session))
     assert (done.error, done.acknowledged, clicks(backend)) == (None, CHECKS, 1)
     assert len(asked) == 4, "each call is asked about anew"
 
 
 def test_what_the_policy_denies_is_told_and_not_done(desktop: Desktop, backend: MemoryBackend) -> None:
-    def before(deed: Any, _: Any) -> Decision:
-        return Decision("deny", "no typing") if isinstance(deed, Type) else Decision("allow")
+    def before(action: Any, _: Any) -> Decision:
+        return Decision("deny", "no typing") if isinstance(action, Type) else Decision("allow")
 
     class Quiet:
         def before(self, action: Any, context: Any) -> Decision:
             return before(action, context)
 
-    seat = Seat(desktop.also(Guard(policy=Quiet(), limits=None)))
-    refused = seat.carry_out(call(LeftClick((1, 1)), Type("x"), seat=seat))
+    session = ModelSession(desktop.also(Guard(policy=Quiet(), limits=None)))
+    refused = session.carry_out(call(LeftClick((1, 1)), Type("x"), session=session))
     assert refused.error is not None
     assert "no typing" in refused.error
     assert (refused.denied, refused.picture is None, clicks(backend)) == (True, False, 0)
@@ -142,8 +142,8 @@ def test_who_may_not_look_gets_no_picture(desktop: Desktop) -> None:
         def before(self, action: Any, context: Any) -> Decision:  # noqa: ARG002
             return Decision("deny", "not for you")
 
-    seat = Seat(desktop, policy=Blind())
-    refused = seat.carry_out(call(TakeScreenshot(), seat=seat))
+    session = ModelSession(desktop, policy=Blind())
+    refused = session.carry_out(call(TakeScreenshot(), session=session))
     assert (refused.denied, refused.picture) == (True, None)
 
 
@@ -155,8 +155,8 @@ def test_browsing_is_judged_as_such(desktop: Desktop) -> None:
             judged.append(action)
             return Decision("deny", "stay here") if isinstance(action, Operation) else Decision("allow")
 
-    seat = Seat(desktop, policy=Watching())
-    refused = seat.carry_out(call(Browse("navigate", "https://example.org"), seat=seat))
+    session = ModelSession(desktop, policy=Watching())
+    refused = session.carry_out(call(Browse("navigate", "https://example.org"), session=session))
     assert refused.denied
     assert judged[0] == Operation("navigate", "https://example.org")
 
@@ -173,8 +173,8 @@ def test_what_browsing_does_is_a_part_of_it(desktop: Desktop) -> None:
         def after(self, operation: Operation, token: object, outcome: object) -> None:
             del operation, token, outcome
 
-    seat = Seat(desktop.also(Hears()), policy=ClassPolicy(allow=["navigate"]))
-    refused = seat.carry_out(call(Browse("navigate", "https://example.org"), seat=seat))
+    session = ModelSession(desktop.also(Hears()), policy=ClassPolicy(allow=["navigate"]))
+    refused = session.carry_out(call(Browse("navigate", "https://example.org"), session=session))
     # This desktop in memory has no windows to look for a browser in.
     assert (refused.denied, "which window is a browser's" in str(refused.error)) == (False, True)
     assert seen[0] == "navigate"
@@ -182,21 +182,21 @@ def test_what_browsing_does_is_a_part_of_it(desktop: Desktop) -> None:
 
 def test_a_seat_adds_its_policy_to_the_desktops(desktop: Desktop, backend: MemoryBackend) -> None:
     strict = desktop.also(Guard(policy=ClassPolicy(allow=["observe"])))
-    seat = Seat(strict, policy=ClassPolicy(allow=["observe", "input"]))
-    assert seat.carry_out(call(LeftClick((3, 4)), seat=seat)).denied
+    session = ModelSession(strict, policy=ClassPolicy(allow=["observe", "input"]))
+    assert session.carry_out(call(LeftClick((3, 4)), session=session)).denied
     assert clicks(backend) == 0
 
 
 def test_a_seat_without_a_policy_says_so(desktop: Desktop) -> None:
     with pytest.warns(deskhand.NoPolicyWarning, match="pass policy= or ask="):
-        Seat(desktop)
+        ModelSession(desktop)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Seat(desktop, policy=ClassPolicy())
-        Seat(desktop.also(Guard()))
+        ModelSession(desktop, policy=ClassPolicy())
+        ModelSession(desktop.also(Guard()))
 
 
-@pytest.mark.parametrize("kind", ["desktop", "async desktop", "judged", "async judged", "seat"])
+@pytest.mark.parametrize("kind", ["desktop", "async desktop", "judged", "async judged", "model session"])
 def test_coroutines_at_every_kind_of_desktop(desktop: Desktop, backend: MemoryBackend, kind: str) -> None:
     async def ask(_: Any, __: Any) -> bool:
         await asyncio.sleep(0)
@@ -206,15 +206,15 @@ def test_coroutines_at_every_kind_of_desktop(desktop: Desktop, backend: MemoryBa
         if kind in ("judged", "async judged"):
             judged = desktop.also(Guard(ask=ask))
             at: Any = judged if kind == "judged" else AsyncDesktop(judged)
-            seat = AsyncSeat.of(at)
-        elif kind == "seat":
-            seat = AsyncSeat.of(Seat(desktop, ask=ask))
+            session = AsyncModelSession.of(at)
+        elif kind == "model session":
+            session = AsyncModelSession.of(ModelSession(desktop, ask=ask))
         else:
-            seat = AsyncSeat.of(AsyncDesktop(desktop) if kind == "async desktop" else desktop, ask=ask)
-        assert AsyncSeat.of(seat) is seat
-        done = await seat.carry_out(call(LeftClick((3, 4)), safety=CHECKS, seat=seat.seat))
-        assert await seat.look() == done.picture
-        assert seat.viewport.screen == desktop.size
+            session = AsyncModelSession.of(AsyncDesktop(desktop) if kind == "async desktop" else desktop, ask=ask)
+        assert AsyncModelSession.of(session) is session
+        done = await session.carry_out(call(LeftClick((3, 4)), safety=CHECKS, session=session.session))
+        assert await session.look() == done.picture
+        assert session.viewport.screen == desktop.size
         return done
 
     done = asyncio.run(main())

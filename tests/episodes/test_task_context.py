@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.episodes.tasks.context import Stage
+from deskhand.episodes.tasks.context import TaskContext
 from deskhand.errors import BackendError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_many_files_are_written_with_their_directories(
     launch: Callable[..., Desktop], home: Path, tmp_path: Path
 ) -> None:
-    stage = Stage(launch(size=(320, 200)), {}, str(home))
+    context = TaskContext(launch(size=(320, 200)), {}, str(home))
     (home / "there").mkdir()
     (home / "there" / "kept").write_text("kept")
     (home / "there" / "old").write_text("old")
@@ -29,42 +29,42 @@ def test_many_files_are_written_with_their_directories(
         "new/deep er/naïve ☕": "naïve ☕",
         "there/old": "new",
         "empty": "",
-        stage.path("absolute/a"): "by its path",
+        context.path("absolute/a"): "by its path",
         elsewhere: "beside it",
     }
-    stage.write_all(files)
-    stage.write_all({})
+    context.write_all(files)
+    context.write_all({})
     for name, data in files.items():
-        assert stage.read(name) == (data.encode() if isinstance(data, str) else data)
-    assert stage.text("there/kept") == "kept"
-    assert stage.files("new") == {"deep er": "directory", "deep er/naïve ☕": "file"}
-    assert stage.read("new/deep er") is None
-    assert stage.text("a") is None
+        assert context.read(name) == (data.encode() if isinstance(data, str) else data)
+    assert context.text("there/kept") == "kept"
+    assert context.files("new") == {"deep er": "directory", "deep er/naïve ☕": "file"}
+    assert context.read("new/deep er") is None
+    assert context.text("a") is None
 
 
 def test_more_files_than_a_commands_output_has_are_all_listed_or_it_is_said(
     launch: Callable[..., Desktop], home: Path
 ) -> None:
-    stage = Stage(launch(size=(320, 200)), {}, str(home))
+    context = TaskContext(launch(size=(320, 200)), {}, str(home))
     name = "n" * 200
     for number in range(6000):
         (home / f"{name}{number}").touch()
-    assert sum(path.startswith(name) for path in stage.files()) == 6000
-    assert stage.files("nowhere") == {}
+    assert sum(path.startswith(name) for path in context.files()) == 6000
+    assert context.files("nowhere") == {}
     deep = home.joinpath(*[name] * 18)
     deep.mkdir(parents=True)
     for number in range(6000):
         (deep / f"{name}{number}").touch()
     with pytest.raises(BackendError, match=f"the files below {home}/{name} cannot be listed: there are too many"):
-        stage.files(name)
+        context.files(name)
 
 
 def test_what_takes_too_long_is_not_taken_for_what_is_not_there(
     launch: Callable[..., Desktop], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = Stage(launch(size=(320, 200)), {}, str(home))
+    context = TaskContext(launch(size=(320, 200)), {}, str(home))
     monkeypatch.setattr("deskhand.episodes.tasks.context._LIMIT", 0.1)
-    run = Stage._run
-    monkeypatch.setattr(Stage, "_run", lambda self, command, *limits: run(self, f"sleep 60; {command}", *limits))
+    run = TaskContext._run
+    monkeypatch.setattr(TaskContext, "_run", lambda self, command, *limits: run(self, f"sleep 60; {command}", *limits))
     with pytest.raises(BackendError, match="cannot be listed: timeout"):
-        stage.files()
+        context.files()

@@ -1,4 +1,4 @@
-"""What a fleet finds out of its desktops before a run begins."""
+"""What the pools of a run find out of their desktops before a run begins."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.episodes.play.pools import Fleet
+from deskhand.episodes.play.pools import DesktopPools
 from deskhand.errors import EpisodeError
 from episodes.plays import Press, memory_desktop
 
@@ -41,26 +41,26 @@ class Here:
             return desktop.host.run(command)
 
 
-def fleet_of(programs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, *, hangs: bool = False) -> Fleet:
+def fleet_of(programs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, *, hangs: bool = False) -> DesktopPools:
     class Needs(Press):
         pass
 
     Needs.programs = programs
-    monkeypatch.setattr(Fleet, "places", lambda *_: Here(hangs=hangs))
-    return Fleet([Needs()], backend="docker", desktops=1)
+    monkeypatch.setattr(DesktopPools, "places", lambda *_: Here(hangs=hangs))
+    return DesktopPools([Needs()], backend="docker", desktops=1)
 
 
 def test_a_program_is_looked_for_by_its_name_whatever_that_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = tmp_path / "made"
     odd = ("no such program", "it's none", f"$(touch {made})", "none; exit 3", "-v")
-    fleet = fleet_of(("bash", *odd, "no-such-program"), monkeypatch)
-    assert fleet.missing() == {"press": [*odd, "no-such-program"]}
+    pools = fleet_of(("bash", *odd, "no-such-program"), monkeypatch)
+    assert pools.missing() == {"press": [*odd, "no-such-program"]}
     assert not made.exists()
 
 
 def test_a_desktop_that_does_not_say_what_it_lacks_is_not_taken_for_one_that_lacks_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fleet = fleet_of(("bash",), monkeypatch, hangs=True)
+    pools = fleet_of(("bash",), monkeypatch, hangs=True)
     with pytest.raises(EpisodeError, match="deskhand/desktop: which programs it lacks cannot be found out: timeout"):
-        fleet.missing()
+        pools.missing()
