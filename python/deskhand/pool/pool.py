@@ -3,7 +3,7 @@
 This module owns the threads of a pool, and what is done to a desktop between two users. What must never appear here: the rules
 of who gets which desktop and when one is started (see `deskhand.pool.scheduler`), or how one is made (see `deskhand.launch`).
 
-One thread per pool, the worker, has its scheduler; everybody else only puts messages into its inbox. So a Ctrl-C or a cancellation
+One thread per pool, the worker, has its scheduler; the callers only put messages into its inbox. So a Ctrl-C or a cancellation
 may come at any moment: it cannot leave the scheduler half changed, and what the interrupted caller was given is given back.
 """
 
