@@ -168,7 +168,7 @@ def test_what_is_not_possible_is_refused(image: str, engine: Engine) -> None:
 
 
 LAUNCHING = """
-from deskhand.launchers.docker.shared import Rooms
+from deskhand.launchers.docker.shared import SharedContainers
 rooms = SharedContainers(2, image=os.environ["IMAGE"])
 desktops = [rooms.launch() for _ in range(2)]
 say(names=[desktop.name for desktop in desktops])
