@@ -6,13 +6,11 @@ the core with a gate before it; deskhand's own parts look through a `Desktop` wi
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import copy
 import os
 import sys
 import threading
-import time
 import warnings
 from typing import TYPE_CHECKING
 
@@ -23,7 +21,7 @@ from deskhand._native import Interrupted
 from deskhand.desktop.cleanup import CleanupStack
 from deskhand.desktop.clicks import Clicks
 from deskhand.desktop.health import examine
-from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, check_alive, loss_behind, losses_told, raise_told
+from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, loss_behind, losses_told, raise_told
 from deskhand.desktop.translate import PressedKeys
 from deskhand.desktop.watcher import Watch
 from deskhand.errors import (
@@ -55,12 +53,10 @@ __all__ = ["NO_MACHINE", "Core"]
 NO_MACHINE = 'use deskhand.launch("docker"), or desktop.host (--host) for what may run on this machine, as you'
 """What to do without a machine of the desktop's own."""
 
+_CLOSED = "this desktop is closed"
 _CLIPBOARD_LIMIT = 5.0
 _CLOSE_LOCK_LIMIT = 15.0
 _CLOSE_SLICE = 0.1
-_HALT_SLICE = 0.01
-_STOP_PERIOD = 0.002
-_END_PERIOD = 0.05
 _RELEASE_TRIES = 3
 
 
@@ -76,6 +72,12 @@ class Core:
         attempts: Calls that are under way, with the thread of each.
         successor: The desktop that `hand_over` or `renew` has made of this one.
         closed: Nobody can do anything with it any more.
+        end_told: What is said then.
+        ending: What is to be done at its end.
+        remake: Makes the display as new; None where there is no way.
+        stopped: Why nothing is done any more, after `stop`; None while things are.
+        halting: A thread releases what is held, after `stop`.
+        released: It has done so.
         acting: A call was stopped, and then stopped again while it released what it held.
         clipboard_lent: The clipboard may have a text that is to be pasted, and what was there before is to be given back.
         left_pointer: Where our input has left the pointer; None until there was some.
@@ -122,27 +124,26 @@ class Core:
         self.left_pointer: tuple[int, int] | None = None
         self._make_guard = guard
         self._view_only = view_only
-        self._ending = CleanupStack()
+        self.ending = CleanupStack()
         if owns_processes:
             # Nothing needs to be released on a display that ends, and one that is stopped would be waited for.
-            self._ending.add(backend.close)
+            self.ending.add(backend.close)
         for step in reversed(on_close):
-            self._ending.add(step)
+            self.ending.add(step)
         self._programs = CleanupStack()
-        self._ending.add(self._programs.close)
+        self.ending.add(self._programs.close)
         if not owns_processes:
-            self._ending.add(backend.close)
-        self._renew = renew
+            self.ending.add(backend.close)
+        self.remake = renew
         self._expected = expected or Expected()
         # Open ones, and those of one command each, which a stop of the call under way ends too; who called for them.
         self._shells: dict[Shell, object] = {}
         self._commands: dict[Shell, object] = {}
         self._closing = False
-        self._end_told = "this desktop is closed"
-        # Why nothing is done any more; see `stop`.
-        self._stopped: str | None = None
-        self._halting = False
-        self._released = False
+        self.end_told = _CLOSED
+        self.stopped: str | None = None
+        self.halting: bool = False
+        self.released: bool = False
         self._owns_processes = self._watched_over = owns_processes
 
     def __del__(self) -> None:
@@ -165,11 +166,6 @@ class Core:
         self.owner.refuse_if_parent("this desktop")
         return self.backend.size
 
-    @property
-    def stopped(self) -> str | None:
-        """Why nothing is done any more; None while things are."""
-        return self._stopped
-
     # --- taking turns ---
 
     @contextlib.contextmanager
@@ -178,7 +174,7 @@ class Core:
         self.owner.refuse_if_parent("this desktop")
         with self.lock:
             self.refuse_if_closed()
-            self._in_turn.begin(self._forget_stop)
+            self._in_turn.begin(self.forget_stop)
             self.backend.begin()
             self.backend.allow(limit)
             try:
@@ -192,10 +188,10 @@ class Core:
                 raise_told(self, error)
             except Interrupted:
                 if self._closing:
-                    raise Closed(self._end_told) from None
-                if self._stopped is None:
+                    raise Closed(self.end_told) from None
+                if self.stopped is None:
                     raise
-                raise PolicyDenied("the rest of this call", self._stopped) from None
+                raise PolicyDenied("the rest of this call", self.stopped) from None
             finally:
                 self.backend.end()
 
@@ -241,12 +237,12 @@ class Core:
         """Raise if nobody may do anything any more."""
         self.owner.refuse_if_parent("this desktop")
         if self.closed or self._closing:
-            raise Closed(self._end_told)
+            raise Closed(self.end_told)
 
     def refuse_if_stopped(self, what: str) -> None:
         """Raise after `stop`."""
-        if self._stopped is not None:
-            raise PolicyDenied(what, self._stopped)
+        if self.stopped is not None:
+            raise PolicyDenied(what, self.stopped)
 
     def refuse_input(self, what: str) -> None:
         """Raise where the desktop may only be looked at."""
@@ -340,7 +336,8 @@ class Core:
             raise
         return shell
 
-    def _close_shells(self) -> None:
+    def close_shells(self) -> None:
+        """End every shell, and what it has started."""
         with contextlib.ExitStack() as all_of_them:
             for shell in (*self._shells, *self._commands):
                 all_of_them.callback(shell.close)
@@ -380,10 +377,10 @@ class Core:
     def release_strays(self) -> None:
         """Release what is held, and give back the clipboard that a text was pasted from."""
         if self.pressed_keys.pressed:
-            self._forget_stop()
+            self.forget_stop()
             self.release()
         if self.clipboard_lent:
-            self._forget_stop()
+            self.forget_stop()
             self.give_clipboard_back()
         self.acting = False
 
@@ -415,63 +412,15 @@ class Core:
         self.watch.stop = True
         self.backend.interrupt()
 
-    def _forget_stop(self) -> None:
+    def forget_stop(self) -> None:
+        """What comes next is not what was to stop."""
         self.watch.stop = False
         self.backend.clear_interrupt()
 
-    def stop(self, reason: str, timeout: float) -> bool:
-        """See `Desktop.stop`."""
-        self.owner.refuse_if_parent("this desktop")
-        if self._stopped is None:
-            self._stopped = reason
-        self._end_attempts()
-        if not self._halting:
-            self._halting = True
-            # Without a lock of Python's: a signal handler may have come between any two lines of whoever holds it.
-            _thread.start_new_thread(self._halt, ())
-        if self._in_call():
-            return self._released
-        deadline = time.monotonic() + timeout
-        while not self._released and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(left, _STOP_PERIOD))
-        return self._released
-
-    def _in_call(self) -> bool:
-        """Whether this thread is in a call of this desktop, as a signal handler may find: it must not wait for it then."""
-        owned = bool(self.lock._is_owned())  # type: ignore[attr-defined] # noqa: SLF001 # what `threading.Condition` asks
-        return owned or threading.get_ident() in tuple(self.attempts.values())
-
-    def _halt(self) -> None:
-        try:
-            self._stop_acting()
-        except DesktopLost:
-            # It holds nothing any more.
-            self._released = True
-        except DeskhandError:
-            # The next `stop` tries again.
-            self._halting = False
-        else:
-            self._released = True
-        while self.attempts:
-            self._end_attempts()
-            time.sleep(_END_PERIOD)
-
-    def _end_attempts(self) -> None:
+    def end_attempts(self) -> None:
+        """End the calls under way, also those that wait for an answer."""
         for attempt in tuple(self.attempts):
             attempt.end()
-
-    def _stop_acting(self) -> None:
-        # Again and again: a call that was just beginning has taken the first request as meant for the one before.
-        self.interrupt()
-        while not self.lock.acquire(timeout=_HALT_SLICE):
-            self.interrupt()
-        try:
-            if not self.closed:
-                self._forget_stop()
-                self.release()
-                self.release_strays()
-        finally:
-            self.lock.release()
 
     # --- the end ---
 
@@ -480,92 +429,57 @@ class Core:
         if self.owner.is_parent:
             self.closed = True
             return
-        with self._last_turn("close"):
+        with self.last_turn("close"):
             self.closed = True
             self.pressed_keys.clear()
             try:
-                self._close_shells()
+                self.close_shells()
             finally:
-                self._ending.close()
+                self.ending.close()
 
     def revoke(self) -> None:
         """Refuse everything from now on, and end the call under way, without waiting for that: a pool has it back."""
         if self.closed:
             return
-        self._end_told = "this desktop was given back to its pool: acquire another"
+        self.end_told = "this desktop was given back to its pool: acquire another"
         self._closing = True
-        self._end_attempts()
+        self.end_attempts()
         self.interrupt()
 
     def last_look(self, timeout: float) -> Health:
         """How it is, though it was revoked."""
-        with self._last_turn("probe"):
+        with self.last_turn("probe"):
             if self.closed:
-                raise Closed(self._end_told)
-            self._forget_stop()
+                raise Closed(self.end_told)
+            self.forget_stop()
             self.backend.begin()
             try:
                 return self._examine(timeout)
             finally:
                 self.backend.end()
 
-    def renew(self) -> Core:
-        """See `Desktop.reset`. What is returned has no interceptors yet."""
-        self.owner.refuse_if_parent("this desktop")
-        if self._renew is None:
-            raise UnsupportedAction(self.backend.name, "renew", "close it and launch another")
-        with self._last_turn("renew"):
-            if self.closed:
-                raise Closed(self._end_told)
-            self.closed = True
-            self.pressed_keys.clear()
-            try:
-                with losses_told(self):
-                    self._forget_stop()
-                    check_alive(self.backend)
-                    self._close_shells()
-                    self.backend.close()
-                    renewed = self._renew()
-            except BaseException:
-                self._ending.close()
-                raise
-            self._ending.forget()
-            self.successor = renewed
-            return renewed
-
-    def hand_over(self) -> Core:
-        """See `deskhand.desktop.desktop.hand_over`."""
-        with self._last_turn("hand_over"):
-            if self.closed:
-                raise Closed(self._end_told)
-            with losses_told(self):
-                self.release_strays()
-                self._forget_stop()
-                check_alive(self.backend)
-                self._close_shells()
-            other = copy.copy(self)
-            # Pressed keys, a memory of what was seen and a lock of its own; the rest is the desktop's.
-            vars(other).update(
-                lock=threading.RLock(),
-                pressed_keys=PressedKeys(),
-                watch=Watch(self.backend, self.clock),
-                attempts={},
-                _closing=False,
-                _end_told="this desktop is closed",
-                _stopped=None,
-                _halting=False,
-                _released=False,
-                _in_turn=InTurn(),
-                _shells={},
-                _commands={},
-            )
-            self.closed = True
-            self._ending = CleanupStack()
-            self.successor = other
-            return other
+    def twin(self) -> Core:
+        """Another core of the same desktop, with pressed keys, a memory of what was seen and a lock of its own."""
+        other = copy.copy(self)
+        vars(other).update(
+            lock=threading.RLock(),
+            pressed_keys=PressedKeys(),
+            watch=Watch(self.backend, self.clock),
+            attempts={},
+            end_told=_CLOSED,
+            stopped=None,
+            halting=False,
+            released=False,
+            _closing=False,
+            _in_turn=InTurn(),
+            _shells={},
+            _commands={},
+        )
+        return other
 
     @contextlib.contextmanager
-    def _last_turn(self, what: str) -> Iterator[None]:
+    def last_turn(self, what: str) -> Iterator[None]:
+        """Take the turn at the desktop, ending the call under way; nobody else gets it after that."""
         self.owner.refuse_if_parent("this desktop")
         before, self._closing = self._closing, True
         for _ in range(round(_CLOSE_LOCK_LIMIT / _CLOSE_SLICE)):
@@ -583,20 +497,3 @@ class Core:
             raise
         finally:
             self.lock.release()
-
-    def leave(self, socket: str) -> int:
-        """End the connection and leave what was launched running; see `deskhand.launchers.local.launch.leave_running`.
-
-        Returns:
-            The process id of the guard, which listens at `socket` from now on.
-        """
-        with self.turn():
-            self.backend.round_trip()
-            self._close_shells()
-            guard = self.own_guard()
-            pid = guard.detach(socket)
-            self.closed = True
-            self._ending.forget()
-            self.backend.close()
-            guard.abandon()
-        return pid

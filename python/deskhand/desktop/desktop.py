@@ -24,6 +24,7 @@ from deskhand._core.arguments import (
 from deskhand._core.formats import check_format
 from deskhand._core.geometry import Point, Size
 from deskhand._core.sizes import picture_size
+from deskhand.desktop import lifecycle, stopping
 from deskhand.desktop.clipboard import Clipboard
 from deskhand.desktop.connection import NO_MACHINE, Core
 from deskhand.desktop.machine_view import Host, Machine
@@ -464,7 +465,7 @@ class Desktop:
         """
         expect_text("stop: reason", reason)
         expect_seconds("stop: timeout", timeout)
-        return self._core.stop(reason, timeout)
+        return stopping.stop(self._core, reason, timeout)
 
     def close(self) -> None:
         """Release everything, end the connection and what was launched. Harmless again, and where all of that is gone."""
@@ -483,7 +484,7 @@ class Desktop:
             DesktopLost: It is gone; everything has been ended, as by `close`.
             DeskhandError: Any other: a part did not come up again; everything has been ended, as by `close`.
         """
-        core = self._core.renew()
+        core = lifecycle.renew(self._core)
         return keep(self._seen(core, core.interceptors), *self._core.interceptors)
 
     # --- inside ---
@@ -564,7 +565,7 @@ def hand_over(desktop: _D) -> _D:
         Closed: It is closed.
         DesktopLost: It is gone.
     """
-    core = core_of(desktop).hand_over()
+    core = lifecycle.hand_over(core_of(desktop))
     return desktop._seen(core, core.interceptors)  # noqa: SLF001
 
 

@@ -21,6 +21,7 @@ from deskhand._core.health import Expected
 from deskhand.backends.x11.backend import X11Backend
 from deskhand.desktop.desktop import Desktop, core_of
 from deskhand.desktop.health import unstarted
+from deskhand.desktop.lifecycle import leave
 from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launchers import registry
 from deskhand.launchers.display import check_display
@@ -245,7 +246,7 @@ def leave_running(desktop: Desktop) -> registry.Entry:
     if entry is None:
         raise ActionError("only a desktop that was launched with a name can be left running")
     path = str(Path(entry.directory) / runtime_directory.GUARD_SOCKET)
-    pid = core_of(desktop).leave(path)
+    pid = leave(core_of(desktop), path)
     entry = replace(entry, socket=path, pid=pid)
     try:
         registry.update(entry)
