@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from deskhand.aio.calls import Calls, Part
 from deskhand.desktop.clipboard import Clipboard
@@ -66,9 +66,12 @@ if TYPE_CHECKING:
     from deskhand.actions import Action, CarriesAction
     from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.operations import Interceptor, Operation
+    from deskhand.launchers.docker.spec import ContainerOptions
     from deskhand.machine.interface import CommandResult, Listing, Usage
     from deskhand.machine.program import Program
     from deskhand.machine.shell import Shell
+    from deskhand.policy.audit import AuditLog
+    from deskhand.policy.rules import Ask, Policy
 
 __all__ = ["AsyncClipboard", "AsyncDesktop", "AsyncHost", "AsyncMachine", "AsyncShell", "AsyncWindows"]
 
@@ -109,16 +112,6 @@ class AsyncDesktop(Calls):
         super().__init__(desktop, executor)
         self.desktop = desktop
 
-    @classmethod
-    async def launch(cls, backend: str = "local", **options: Any) -> Self:
-        """As `deskhand.launch`."""
-        return cls(await asyncio.to_thread(functools.partial(targets.launch, backend, **options)))
-
-    @classmethod
-    async def connect(cls, url: str, **options: Any) -> Self:
-        """As `deskhand.connect`."""
-        return cls(await asyncio.to_thread(functools.partial(targets.connect, url, **options)))
-
     def also(self, *interceptors: Interceptor) -> Self:
         """As `Desktop.also`."""
         return type(self)(self.desktop.also(*interceptors), self._executor)
@@ -147,7 +140,7 @@ def main() -> int:
     for name in PARTS.values():
         summary = (ast.get_docstring(_class(name)) or "").splitlines()[0]
         written += [f'\n\nclass Async{name}(Part[{name}]):\n    """{summary}"""\n', *_copies(name, "_part")]
-    written += [DESKTOP, *_copies("Desktop", "desktop")]
+    written += [DESKTOP, *_makers(), *_copies("Desktop", "desktop")]
     return 0 if _is_written(TARGET, "".join(written)) else 1
 
 
@@ -166,6 +159,23 @@ def _is_written(target: Path, source: str) -> bool:
 def _class(name: str) -> ast.ClassDef:
     tree = ast.parse((PACKAGE / SOURCES[name]).read_text())
     return next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+
+
+def _makers() -> list[str]:
+    tree = ast.parse((PACKAGE / "launchers/targets.py").read_text())
+    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in {"launch", "connect"}]
+    return [_maker(n) for n in found]
+
+
+def _maker(node: ast.FunctionDef) -> str:
+    given = ", ".join([*(a.arg for a in node.args.args), *(f"{a.arg}={a.arg}" for a in node.args.kwonlyargs)])
+    if node.args.kwarg:
+        given += f", **{node.args.kwarg.arg}"
+    return (
+        f"\n    @classmethod\n    async def {node.name}(cls, {ast.unparse(node.args)}) -> Self:\n"
+        f'        """As `deskhand.{node.name}`."""\n'
+        f"        return cls(await asyncio.to_thread(functools.partial(targets.{node.name}, {given})))\n"
+    )
 
 
 def _copies(name: str, field: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from deskhand.aio.calls import Calls, Part
 from deskhand.desktop.clipboard import Clipboard
@@ -34,9 +34,12 @@ if TYPE_CHECKING:
     from deskhand.actions import Action, CarriesAction
     from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.operations import Interceptor, Operation
+    from deskhand.launchers.docker.spec import ContainerOptions
     from deskhand.machine.interface import CommandResult, Listing, Usage
     from deskhand.machine.program import Program
     from deskhand.machine.shell import Shell
+    from deskhand.policy.audit import AuditLog
+    from deskhand.policy.rules import Ask, Policy
 
 __all__ = ["AsyncClipboard", "AsyncDesktop", "AsyncHost", "AsyncMachine", "AsyncShell", "AsyncWindows"]
 
@@ -219,16 +222,6 @@ class AsyncDesktop(Calls):
         super().__init__(desktop, executor)
         self.desktop = desktop
 
-    @classmethod
-    async def launch(cls, backend: str = "local", **options: Any) -> Self:
-        """As `deskhand.launch`."""
-        return cls(await asyncio.to_thread(functools.partial(targets.launch, backend, **options)))
-
-    @classmethod
-    async def connect(cls, url: str, **options: Any) -> Self:
-        """As `deskhand.connect`."""
-        return cls(await asyncio.to_thread(functools.partial(targets.connect, url, **options)))
-
     def also(self, *interceptors: Interceptor) -> Self:
         """As `Desktop.also`."""
         return type(self)(self.desktop.also(*interceptors), self._executor)
@@ -249,6 +242,88 @@ class AsyncDesktop(Calls):
         """The desktop itself, still open; this object cannot be used any more."""
         self._executor.shutdown(wait=False)
         return self.desktop
+
+    @classmethod
+    async def launch(
+        cls,
+        backend: str = "local",
+        *,
+        size: tuple[int, int] = (1280, 800),
+        name: str | None = None,
+        window_manager: str | None = "auto",
+        env: Mapping[str, str | os.PathLike[str]] | None = None,
+        dpi: int = 96,
+        method: str | None = None,
+        home: bool | str | os.PathLike[str] = True,
+        timeout: float = 20.0,
+        policy: Policy | None = None,
+        ask: Ask | None = None,
+        audit: AuditLog | None = None,
+        **options: Unpack[ContainerOptions],
+    ) -> Self:
+        """As `deskhand.launch`."""
+        return cls(
+            await asyncio.to_thread(
+                functools.partial(
+                    targets.launch,
+                    backend,
+                    size=size,
+                    name=name,
+                    window_manager=window_manager,
+                    env=env,
+                    dpi=dpi,
+                    method=method,
+                    home=home,
+                    timeout=timeout,
+                    policy=policy,
+                    ask=ask,
+                    audit=audit,
+                    **options,
+                )
+            )
+        )
+
+    @classmethod
+    async def connect(
+        cls,
+        url: str,
+        *,
+        timeout: float = 10.0,
+        view_only: bool = False,
+        xauthority: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | os.PathLike[str]] | None = None,
+        method: str | None = None,
+        username: str | None = None,
+        password: str | Callable[[], str] | None = None,
+        password_file: str | os.PathLike[str] | None = None,
+        certificates: str | os.PathLike[str] | None = None,
+        verify: bool = True,
+        policy: Policy | None = None,
+        ask: Ask | None = None,
+        audit: AuditLog | None = None,
+    ) -> Self:
+        """As `deskhand.connect`."""
+        return cls(
+            await asyncio.to_thread(
+                functools.partial(
+                    targets.connect,
+                    url,
+                    timeout=timeout,
+                    view_only=view_only,
+                    xauthority=xauthority,
+                    env=env,
+                    method=method,
+                    username=username,
+                    password=password,
+                    password_file=password_file,
+                    certificates=certificates,
+                    verify=verify,
+                    policy=policy,
+                    ask=ask,
+                    audit=audit,
+                )
+            )
+        )
 
     @property
     def display(self) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from deskhand._core.arguments import (
     expect,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
+    from deskhand.launchers.docker.spec import ContainerOptions
     from deskhand.policy.rules import Ask, Policy
 
 __all__ = ["connect", "guarded", "launch"]
@@ -59,7 +60,7 @@ def launch(
     policy: Policy | None = None,
     ask: Ask | None = None,
     audit: AuditLog | None = None,
-    **options: Any,
+    **options: Unpack[ContainerOptions],
 ) -> Desktop:
     """Start a desktop of our own and return it ready for use.
 

@@ -10,13 +10,13 @@ This module owns the names and the parameters. What must never appear here: a pr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.editors import TextEditor
-    from deskhand.providers.session import AnyDesktop, ModelSession
+    from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
     from deskhand.providers.shell_calls import AnyShell
     from deskhand.providers.values import EditAnswer, EditCall, ProviderCall, Result, ShellAnswer, ShellCall
 
@@ -59,11 +59,11 @@ class Codec(Protocol):
 class Provider(Codec, Protocol):
     """What every package has."""
 
-    def run(self, desktop: Desktop | ModelSession, payload: object, **options: Any) -> Any:
+    def run(self, desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> Any:
         """One call, carried out and answered as `encode` does."""
         ...
 
-    async def run_async(self, desktop: AnyDesktop, payload: object, **options: Any) -> Any:
+    async def run_async(self, desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> Any:
         """As `run`."""
         ...
 
@@ -71,7 +71,7 @@ class Provider(Codec, Protocol):
 class Declares(Protocol):
     """A request to the provider lists the tool."""
 
-    def declare(self, desktop: AnyDesktop, **options: Any) -> Any:
+    def declare(self, desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Any:
         """What a request lists, as plain data or as a value of the provider's design."""
         ...
 
@@ -79,11 +79,11 @@ class Declares(Protocol):
 class Responds(Protocol):
     """A client returns a response, which may hold several calls."""
 
-    def respond(self, desktop: Desktop | ModelSession, response: object, **options: Any) -> Any:
+    def respond(self, desktop: Desktop | ModelSession, response: object, **options: Unpack[SessionOptions]) -> Any:
         """All calls of what the SDK's client returned, carried out in order, and what to go on with."""
         ...
 
-    async def respond_async(self, desktop: AnyDesktop, response: object, **options: Any) -> Any:
+    async def respond_async(self, desktop: AnyDesktop, response: object, **options: Unpack[SessionOptions]) -> Any:
         """As `respond`."""
         ...
 
@@ -91,7 +91,7 @@ class Responds(Protocol):
 class HasTool(Protocol):
     """An SDK has a class for tools, and a loop that calls them."""
 
-    def tool(self, desktop: AnyDesktop, **options: Any) -> Any:
+    def tool(self, desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Any:
         """The object that the SDK's agent or loop takes among its tools."""
         ...
 
@@ -99,7 +99,7 @@ class HasTool(Protocol):
 class HasComputer(Protocol):
     """An SDK's own tool takes a computer."""
 
-    def computer(self, desktop: AnyDesktop, **options: Any) -> Any:
+    def computer(self, desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Any:
         """The object that such a tool is made with; `tool` makes the whole tool."""
         ...
 

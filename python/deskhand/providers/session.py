@@ -7,7 +7,7 @@ to. What must never appear here: a provider's payload.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar, Unpack
 
 from deskhand._core.arguments import expect
 from deskhand._core.geometry import Viewport
@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     from deskhand.policy.rules import Ask, Policy
     from deskhand.providers.values import SafetyCheck
 
-__all__ = ["DESKTOPS", "AnyDesktop", "AsyncModelSession", "ModelSession"]
+__all__ = [
+    "DESKTOPS",
+    "AnyDesktop",
+    "AsyncModelSession",
+    "ModelSession",
+    "SessionOptions",
+]
 
 _T = TypeVar("_T")
 
@@ -41,6 +47,26 @@ _NO_POLICY = (
     "no policy judges what the model does on this desktop: pass policy= or ask= here, to deskhand.launch or to "
     "deskhand.connect, or filter deskhand.NoPolicyWarning where that is meant"
 )
+
+
+class SessionOptions(TypedDict, total=False):
+    """What a function that takes a desktop also takes of `ModelSession`; of one that is given a session nothing."""
+
+    size: PictureSize | None
+    settle: Settle | bool
+    policy: Policy | None
+    ask: Ask | None
+
+
+class NamedOptions(SessionOptions, total=False):
+    """The same, and whose calls these are."""
+
+    provider: str
+
+
+def with_usual(options: SessionOptions, **usual: Unpack[NamedOptions]) -> NamedOptions:
+    """The options, and what is usual where they say nothing."""
+    return {**usual, **options}
 
 
 class ModelSession:
@@ -85,7 +111,7 @@ class ModelSession:
         self._seen: Viewport | None = None
 
     @classmethod
-    def of(cls, desktop: Desktop | ModelSession, **options: Any) -> ModelSession:
+    def of(cls, desktop: Desktop | ModelSession, **options: Unpack[NamedOptions]) -> ModelSession:
         """The session itself, or a new one on a desktop."""
         return desktop if isinstance(desktop, ModelSession) else cls(desktop, **options)
 
@@ -191,7 +217,7 @@ class AsyncModelSession:
         session: The session itself.
     """
 
-    def __init__(self, desktop: Desktop | AsyncDesktop | ModelSession, **options: Any) -> None:
+    def __init__(self, desktop: Desktop | AsyncDesktop | ModelSession, **options: Unpack[NamedOptions]) -> None:
         """As `ModelSession`, at either kind of desktop."""
         self.session: ModelSession = ModelSession.of(
             desktop.desktop if isinstance(desktop, AsyncDesktop) else desktop, **options
@@ -202,7 +228,7 @@ class AsyncModelSession:
             self._there = AsyncDesktop(self.session.desktop)
 
     @classmethod
-    def of(cls, desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+    def of(cls, desktop: AnyDesktop, **options: Unpack[NamedOptions]) -> AsyncModelSession:
         """The session itself, or a new one on a desktop."""
         return desktop if isinstance(desktop, AsyncModelSession) else cls(desktop, **options)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from deskhand._core.arguments import (
     expect,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-__all__ = ["READY_LIMIT", "ContainerSpec", "Limits", "Mount"]
+__all__ = ["READY_LIMIT", "ContainerOptions", "ContainerSpec", "Limits", "Mount"]
 
 
 READY_LIMIT = 30.0
@@ -86,6 +86,19 @@ class Mount:
         expect_path("Mount: source", self.source)
         expect_text("Mount: target", self.target)
         expect_flag("Mount: writable", self.writable)
+
+
+class ContainerOptions(TypedDict, total=False):
+    """What `deskhand.launch("docker")` takes besides; see `deskhand.launchers.docker.launch.launch_docker`."""
+
+    image: str
+    network: str | Sequence[str]
+    mounts: Sequence[Mount]
+    user: tuple[int, int] | None
+    limits: Limits | None
+    vnc: bool
+    labels: Mapping[str, str] | None
+    remote: bool | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ This module owns the names that users call. What must never appear here: a field
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.extras import load
 from deskhand.providers.agent_framework.content import (
@@ -100,7 +100,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.agent_framework.sdk import ShellExecutor
-    from deskhand.providers.session import AnyDesktop, ModelSession
+    from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
     from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
@@ -168,7 +168,11 @@ def _sdk() -> Any:
 
 
 def run_content(
-    desktop: Desktop | ModelSession, payload: Content, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | ModelSession,
+    payload: Content,
+    *,
+    detail: str | None = "original",
+    **options: Unpack[SessionOptions],
 ) -> Content:
     """Carry out a `computer_tool_call` of the package's.
 
@@ -193,7 +197,7 @@ def run_content(
 
 
 async def run_content_async(
-    desktop: AnyDesktop, payload: Content, *, detail: str | None = "original", **options: Any
+    desktop: AnyDesktop, payload: Content, *, detail: str | None = "original", **options: Unpack[SessionOptions]
 ) -> Content:
     """As `run_content`; cancelling it stops at the desktop's next safe point, with nothing held."""
     made: Content = await _sdk().run_content_async(desktop, payload, detail=detail, **options)
@@ -201,7 +205,11 @@ async def run_content_async(
 
 
 def respond(
-    desktop: Desktop | ModelSession, response: object, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | ModelSession,
+    response: object,
+    *,
+    detail: str | None = "original",
+    **options: Unpack[SessionOptions],
 ) -> list[Message]:
     """Carry out all that an agent's response asks of the computer.
 
@@ -225,7 +233,7 @@ def respond(
 
 
 async def respond_async(
-    desktop: AnyDesktop, response: object, *, detail: str | None = "original", **options: Any
+    desktop: AnyDesktop, response: object, *, detail: str | None = "original", **options: Unpack[SessionOptions]
 ) -> list[Message]:
     """As `respond`; cancelling it stops at the desktop's next safe point, with nothing held."""
     made: list[Message] = await _sdk().respond_async(desktop, response, detail=detail, **options)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.errors import ActionError
 from deskhand.providers.agent_framework import content as contents
 from deskhand.providers.agent_framework.shells import decode_shell, encode_shell
 from deskhand.providers.agent_framework.types import ComputerUseTool, ShellTool
 from deskhand.providers.agent_framework.wire import decode, encode
-from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 from deskhand.providers.shell_calls import carry_out_shell, with_shell
 from deskhand.providers.values import ProviderCall, ShellAnswer, ShellCall
 
@@ -52,17 +52,17 @@ SIZE = "openai"
 """How large pictures are unless said otherwise: the framework's one connector with a computer is OpenAI's."""
 
 
-def model_session(desktop: Desktop | ModelSession, **options: Any) -> ModelSession:
+def model_session(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> ModelSession:
     """The session itself, or one on a desktop."""
-    return ModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    return ModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
-def async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+def async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
     """As `model_session`, at any kind of desktop."""
-    return AsyncModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    return AsyncModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
-def declare(desktop: AnyDesktop, *, environment: str = "linux", **options: Any) -> ComputerUseTool:
+def declare(desktop: AnyDesktop, *, environment: str = "linux", **options: Unpack[SessionOptions]) -> ComputerUseTool:
     """The desktop as a tool, with the size of its pictures; `fields.tool_to` tells a provider of it.
 
     Args:
@@ -83,7 +83,11 @@ def declare_shell() -> ShellTool:
 
 
 def run(
-    desktop: Desktop | ModelSession, payload: object, *, scroll_unit: ScrollUnit = "pixels", **options: Any
+    desktop: Desktop | ModelSession,
+    payload: object,
+    *,
+    scroll_unit: ScrollUnit = "pixels",
+    **options: Unpack[SessionOptions],
 ) -> ComputerUseResultContent:
     """Carry out a `ComputerUseCallContent`.
 
@@ -110,7 +114,7 @@ def run(
 
 
 async def run_async(
-    desktop: AnyDesktop, payload: object, *, scroll_unit: ScrollUnit = "pixels", **options: Any
+    desktop: AnyDesktop, payload: object, *, scroll_unit: ScrollUnit = "pixels", **options: Unpack[SessionOptions]
 ) -> ComputerUseResultContent:
     """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     return await async_model_session(desktop, **options).run(lambda at: run(at, payload, scroll_unit=scroll_unit))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from agent_framework import Content, FunctionTool, Message
 from agent_framework import tool as function_tool
@@ -27,7 +27,7 @@ from deskhand.providers.agent_framework.loop import (
 from deskhand.providers.anthropic.editing import SCHEMA, WITH_UNDO, edit_of
 from deskhand.providers.editors import carry_out_edit, with_editor
 from deskhand.providers.outcomes import how_it_ended, notes_on, status_of
-from deskhand.providers.session import DESKTOPS
+from deskhand.providers.session import DESKTOPS, SessionOptions
 from deskhand.providers.shell_calls import in_thread, run_command, with_shell
 from deskhand.providers.values import ShellCall
 
@@ -54,7 +54,11 @@ __all__ = [
 
 
 def run_content(
-    desktop: Desktop | ModelSession, payload: Content, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | ModelSession,
+    payload: Content,
+    *,
+    detail: str | None = "original",
+    **options: Unpack[SessionOptions],
 ) -> Content:
     """See `deskhand.providers.agent_framework.run_content`."""
     expect("run_content: payload", payload, Content)
@@ -63,7 +67,7 @@ def run_content(
 
 
 async def run_content_async(
-    desktop: AnyDesktop, payload: Content, *, detail: str | None = "original", **options: Any
+    desktop: AnyDesktop, payload: Content, *, detail: str | None = "original", **options: Unpack[SessionOptions]
 ) -> Content:
     """See `deskhand.providers.agent_framework.run_content_async`."""
     return await async_model_session(desktop, **options).run(lambda at: run_content(at, payload, detail=detail))
@@ -78,7 +82,11 @@ def _content(result: Result, detail: str | None) -> Content:
 
 
 def respond(
-    desktop: Desktop | ModelSession, response: Any, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | ModelSession,
+    response: Any,
+    *,
+    detail: str | None = "original",
+    **options: Unpack[SessionOptions],
 ) -> list[Message]:
     """See `deskhand.providers.agent_framework.respond`."""
     at = model_session(desktop, **options)
@@ -93,7 +101,7 @@ def respond(
 
 
 async def respond_async(
-    desktop: AnyDesktop, response: Any, *, detail: str | None = "original", **options: Any
+    desktop: AnyDesktop, response: Any, *, detail: str | None = "original", **options: Unpack[SessionOptions]
 ) -> list[Message]:
     """See `deskhand.providers.agent_framework.respond_async`."""
     return await async_model_session(desktop, **options).run(lambda at: respond(at, response, detail=detail))

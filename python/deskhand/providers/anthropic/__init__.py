@@ -21,7 +21,7 @@ This module owns the names that users call. What must never appear here: a field
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from deskhand._core.arguments import expect_mapping
 from deskhand._core.extras import load
@@ -59,7 +59,7 @@ from deskhand.providers.anthropic.wire import (
     tier,
 )
 from deskhand.providers.editors import TextEditor, editor_of
-from deskhand.providers.session import AsyncModelSession
+from deskhand.providers.session import AsyncModelSession, SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,7 +117,7 @@ def declare(
     *,
     version: str = TOOLSET,
     fields: Mapping[str, Any] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """What a request lists as its tool.
 
@@ -164,7 +164,7 @@ def toolset(
     confirm: Callable[[Any], bool],
     configs: Mapping[str, Any] | None = None,
     tool_configs: Mapping[str, Any] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> Toolset: ...
 
 
@@ -175,7 +175,7 @@ def toolset(
     confirm: Callable[[Any], Any],
     configs: Mapping[str, Any] | None = None,
     tool_configs: Mapping[str, Any] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> AsyncToolset: ...
 
 
@@ -185,7 +185,7 @@ def toolset(
     confirm: Callable[[Any], Any],
     configs: Mapping[str, Any] | None = None,
     tool_configs: Mapping[str, Any] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> Toolset | AsyncToolset:
     """The toolset for the SDK's `client.beta.messages.tool_runner(tools=[...])`.
 
@@ -219,22 +219,24 @@ def toolset(
 
 
 @overload
-def tool(desktop: Desktop | ModelSession, *, version: str = LATEST, **options: Any) -> Tool: ...
+def tool(desktop: Desktop | ModelSession, *, version: str = LATEST, **options: Unpack[SessionOptions]) -> Tool: ...
 
 
 @overload
-def tool(desktop: AsyncDesktop | AsyncModelSession, *, version: str = LATEST, **options: Any) -> AsyncTool: ...
+def tool(
+    desktop: AsyncDesktop | AsyncModelSession, *, version: str = LATEST, **options: Unpack[SessionOptions]
+) -> AsyncTool: ...
 
 
 @overload
-def tool(desktop: AnyDesktop, *, version: str = LATEST, **options: Any) -> Tool | AsyncTool: ...
+def tool(desktop: AnyDesktop, *, version: str = LATEST, **options: Unpack[SessionOptions]) -> Tool | AsyncTool: ...
 
 
 def tool(
     desktop: AnyDesktop,
     *,
     version: str = LATEST,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> Tool | AsyncTool:
     """A single tool for the SDK's `tool_runner`, which needs `betas=betas(version)` too.
 

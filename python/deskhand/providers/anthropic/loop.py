@@ -7,7 +7,7 @@ never appear here: the SDK, a field of the wire.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.errors import ActionError
 from deskhand.providers.anthropic import wire
@@ -15,7 +15,7 @@ from deskhand.providers.anthropic.editing import decode_editor, encode_editor, i
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET
 from deskhand.providers.editors import carry_out_edit
 from deskhand.providers.payload import expect_list, expect_object
-from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 from deskhand.providers.shell_calls import carry_out_shell, with_model_session, with_shell
 from deskhand.providers.values import EditAnswer, ProviderCall, Result, ShellAnswer, ShellCall
 
@@ -62,7 +62,7 @@ def run(
     *,
     version: str | None = None,
     pictures: bool | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Carry out one `tool_use` of the computer.
 
@@ -91,7 +91,7 @@ async def run_async(
     *,
     version: str | None = None,
     pictures: bool | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """As `run`; cancelling stops it at its next safe point."""
     return await async_model_session(desktop, **options).run(lambda at: _run(at, plain(payload), version, pictures))
@@ -105,7 +105,7 @@ def respond(
     pictures: bool | None = None,
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """Carry out what a whole answer of the model asks of the computer: in order, and after a failure nothing more.
 
@@ -158,7 +158,7 @@ async def respond_async(
     pictures: bool | None = None,
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """As `respond`; cancelling stops it at its next safe point."""
     there = async_model_session(desktop, **options)
@@ -234,14 +234,14 @@ def carry_out(model_session: ModelSession, call: ProviderCall, *, pictures: bool
     return replace(result, picture=None, text=_RESIZED if changed else result.text)
 
 
-def model_session(desktop: Desktop | ModelSession, **options: Any) -> ModelSession:
+def model_session(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> ModelSession:
     """The session itself, or one on a desktop, with Anthropic's sizes unless the options say otherwise."""
-    return ModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    return ModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
-def async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+def async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
     """As `model_session`, at any kind of desktop."""
-    return AsyncModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    return AsyncModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
 def _run(at: ModelSession, payload: object, version: str | None, pictures: bool | None) -> dict[str, Any]:  # noqa: FBT001 # as of `run`

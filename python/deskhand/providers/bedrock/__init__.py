@@ -19,7 +19,7 @@ This module owns the names that users call. What must never appear here: a field
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.providers.anthropic.editing import EDITORS
 from deskhand.providers.anthropic.wire import tier
@@ -40,7 +40,7 @@ from deskhand.providers.bedrock.loop import async_model_session, respond, respon
 from deskhand.providers.editors import TextEditor
 
 if TYPE_CHECKING:
-    from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.session import AnyDesktop, SessionOptions
 
 __all__ = [
     "EDITORS",
@@ -74,7 +74,7 @@ def declare(
     version: str | None = None,
     shell: bool = False,
     editor: str | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """What is given to `converse` and `converse_stream` besides the messages.
 
@@ -103,7 +103,7 @@ def declare_agent(
     version: str | None = None,
     shell: bool = False,
     editor: str | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """The `actionGroups` of an agent or inline agent; otherwise as `declare`.
 

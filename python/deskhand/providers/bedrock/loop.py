@@ -7,7 +7,7 @@ never appear here: boto3, a field of the wire.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.errors import ActionError, shown
 from deskhand.providers.anthropic.loop import SHELL_TIMEOUT, SIZE, carry_out
@@ -15,7 +15,7 @@ from deskhand.providers.anthropic.wire import NOT_EXECUTED
 from deskhand.providers.bedrock import agentcore, agents, converse
 from deskhand.providers.editors import carry_out_edit
 from deskhand.providers.payload import expect_list, expect_object
-from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 from deskhand.providers.shell_calls import carry_out_shell, with_model_session
 from deskhand.providers.values import EditAnswer, ProviderCall, Result, ShellAnswer, ShellCall
 
@@ -51,7 +51,7 @@ def run(
     version: str | None = None,
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Carry out one call.
 
@@ -97,7 +97,7 @@ async def run_async(
     version: str | None = None,
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """As `run`; cancelling stops it at its next safe point."""
     there = async_model_session(desktop, **options)
@@ -113,7 +113,7 @@ def respond(
     version: str | None = None,
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Carry out what a whole response asks for: in order, and after a failure nothing more of the computer.
 
@@ -158,7 +158,7 @@ async def respond_async(
     version: str | None = None,
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """As `respond`; cancelling stops it at its next safe point."""
     there = async_model_session(desktop, **options)
@@ -169,13 +169,13 @@ async def respond_async(
     )
 
 
-def async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+def async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
     """The session itself, or one on a desktop, with Anthropic's sizes unless the options say otherwise."""
-    return AsyncModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    return AsyncModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
-def _model_session(desktop: Desktop | ModelSession, **options: Any) -> ModelSession:
-    return ModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+def _model_session(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> ModelSession:
+    return ModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
 # --- Converse ---

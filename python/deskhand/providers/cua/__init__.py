@@ -10,12 +10,12 @@ The messages around the calls are in `deskhand.providers.cua.messages`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.errors import ActionError
 from deskhand.providers.cua.handler import PROVIDER, ComputerHandler
 from deskhand.providers.cua.wire import ScrollUnit, decode, decode_result, encode, encode_call
-from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 
 if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
@@ -34,12 +34,16 @@ __all__ = [
 ]
 
 
-def tool(desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Any) -> ComputerHandler:
+def tool(
+    desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Unpack[SessionOptions]
+) -> ComputerHandler:
     """The desktop as Cua's agents take it among their tools; see `ComputerHandler`."""
     return ComputerHandler(desktop, scroll_unit=scroll_unit, **options)
 
 
-def declare(desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Any) -> dict[str, Any]:
+def declare(
+    desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Unpack[SessionOptions]
+) -> dict[str, Any]:
     """The tool as Cua's agent lists it: `tool` itself, with its type."""
     return {"type": "computer", "computer": tool(desktop, scroll_unit=scroll_unit, **options)}
 
@@ -49,7 +53,7 @@ def run(
     payload: object,
     *,
     scroll_unit: ScrollUnit = "pixels",
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Carry a `computer_call` out.
 
@@ -66,7 +70,7 @@ def run(
         ActionError: The message has no `call_id`, so that nothing can answer it.
         DesktopLost: There is no desktop any more.
     """
-    model_session = ModelSession.of(desktop, **{"provider": PROVIDER, **options})
+    model_session = ModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     try:
         call = decode(payload, model_session.viewport, scroll_unit=scroll_unit)
     except ActionError as error:
@@ -82,8 +86,8 @@ async def run_async(
     payload: object,
     *,
     scroll_unit: ScrollUnit = "pixels",
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """As `run`, cancellable."""
-    model_session = AsyncModelSession.of(desktop, **{"provider": PROVIDER, **options})
+    model_session = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     return await model_session.run(lambda there: run(there, payload, scroll_unit=scroll_unit))

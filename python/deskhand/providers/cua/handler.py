@@ -7,11 +7,11 @@ meaning of an action (`wire.py`).
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from deskhand.errors import ActionError, DeskhandError
 from deskhand.providers.cua.wire import ScrollUnit, decode_action
-from deskhand.providers.session import AsyncModelSession
+from deskhand.providers.session import AsyncModelSession, SessionOptions, with_usual
 from deskhand.providers.values import Finish, ProviderCall
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ class ComputerHandler:
         scroll_unit: What the numbers of a scroll count.
     """
 
-    def __init__(self, desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Any) -> None:
+    def __init__(
+        self, desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Unpack[SessionOptions]
+    ) -> None:
         """Begin a session.
 
         Args:
@@ -44,7 +46,7 @@ class ComputerHandler:
             scroll_unit: `pixels`, as loops for OpenAI's models scroll, or `notches`, as the loop for Anthropic's does.
             options: As of `ModelSession`: size, settle, policy.
         """
-        self.session: AsyncModelSession = AsyncModelSession.of(desktop, **{"provider": PROVIDER, **options})
+        self.session: AsyncModelSession = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
         self.scroll_unit = scroll_unit
 
     async def get_environment(self) -> Literal["windows", "mac", "linux", "browser"]:

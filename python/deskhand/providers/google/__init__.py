@@ -19,7 +19,7 @@ own agent ends it there: a loop should, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.arguments import expect_callable, expect_integer, expect_several, expect_texts
 from deskhand._core.extras import load
@@ -35,7 +35,7 @@ from deskhand.providers.google.wire import (
     on_grid,
     unread,
 )
-from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -80,7 +80,7 @@ def declare(
     detect_injection: bool = False,
     disabled_policies: Collection[str] = (),
     interactions: bool = False,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """The tool as a request lists it, for `GenerateContentConfig(tools=[...])` or, with `interactions`, `interactions.create`.
 
@@ -114,7 +114,7 @@ def run(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Carry out one function call, and answer it.
 
@@ -141,7 +141,7 @@ def run_calls(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """Carry out the function calls of one turn in order, and answer each of them.
 
@@ -161,7 +161,7 @@ def run_calls(
     Raises:
         DesktopLost: There is no desktop any more.
     """
-    model_session = ModelSession.of(desktop, **{"provider": PROVIDER, **options})
+    model_session = ModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     if url is not None:
         expect_callable("run_calls: url", url)
     excluded = expect_texts("run_calls: excluded", excluded)
@@ -180,7 +180,7 @@ async def run_async(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """As `run`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     (answered,) = await run_calls_async(desktop, [payload], excluded=excluded, url=url, **options)
@@ -193,7 +193,7 @@ async def run_calls_async(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """As `run_calls`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     model_session = _async_model_session(desktop, **options)
@@ -222,8 +222,8 @@ def _plain(payload: Any) -> Any:
     return payload if dump is None else dump(mode="json", exclude_none=True)
 
 
-def _async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
-    return AsyncModelSession.of(desktop, **{"provider": PROVIDER, **options})
+def _async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
+    return AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
 
 
 def _sdk() -> Any:
@@ -236,7 +236,7 @@ def respond(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> Content | None:
     """Carry out all function calls of a model's turn.
 
@@ -271,7 +271,7 @@ async def respond_async(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> Content | None:
     """As `respond`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     sdk = _sdk()
@@ -301,7 +301,7 @@ def tool(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> ComputerUseToolset:
     """The desktop as the `ComputerUseToolset` of an ADK agent.
 
@@ -320,7 +320,9 @@ def tool(
     return made
 
 
-def computer(desktop: AnyDesktop, *, url: Callable[[], str] | None = None, **options: Any) -> DeskComputer:
+def computer(
+    desktop: AnyDesktop, *, url: Callable[[], str] | None = None, **options: Unpack[SessionOptions]
+) -> DeskComputer:
     """The desktop as an ADK `BaseComputer` with every function, those of Gemini 3.5 too; `tool` makes the whole tool of it.
 
     Who made the desktop closes it. What Google wants confirmed, ADK asks about in its own way, and calls nothing until then. A

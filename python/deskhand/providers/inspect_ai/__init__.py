@@ -13,7 +13,7 @@ This module owns the names that users call. What must never appear here: an impo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from deskhand._core.extras import load
 from deskhand.providers.inspect_ai.loop import SIZE, async_model_session, run, run_async
@@ -22,12 +22,12 @@ from deskhand.providers.inspect_ai.wire import decode, decode_result, encode, en
 if TYPE_CHECKING:
     from inspect_ai.tool import Tool
 
-    from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.session import AnyDesktop, SessionOptions
 
 __all__ = ["SIZE", "decode", "decode_result", "encode", "encode_call", "run", "run_async", "tool"]
 
 
-def tool(desktop: AnyDesktop, *, max_screenshots: int | None = 1, **options: Any) -> Tool:
+def tool(desktop: AnyDesktop, *, max_screenshots: int | None = 1, **options: Unpack[SessionOptions]) -> Tool:
     """The tool; inspect makes its own declaration of it.
 
     Args:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.providers.inspect_ai.wire import decode, encode
-from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 
 if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
@@ -21,7 +21,7 @@ SIZE = (1366, 768)
 Gemini's grid into, whatever the pictures are: in others, their points would be off."""
 
 
-def run(desktop: Desktop | ModelSession, payload: object, **options: Any) -> list[dict[str, Any]]:
+def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> list[dict[str, Any]]:
     """Carry out the tool's arguments.
 
     Args:
@@ -36,15 +36,15 @@ def run(desktop: Desktop | ModelSession, payload: object, **options: Any) -> lis
         ActionError: It could not be read, was not allowed or failed; inspect's tools have no other way to say so.
         DesktopLost: There is no desktop any more.
     """
-    model_session = ModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    model_session = ModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
     return encode(model_session.carry_out(decode(payload, model_session.viewport)))
 
 
-async def run_async(desktop: AnyDesktop, payload: object, **options: Any) -> list[dict[str, Any]]:
+async def run_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> list[dict[str, Any]]:
     """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     return await async_model_session(desktop, **options).run(lambda model_session: run(model_session, payload))
 
 
-def async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+def async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
     """The session itself, or one on a desktop."""
-    return AsyncModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    return AsyncModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))

@@ -19,7 +19,7 @@ This module owns the names that users call. What must never appear here: a field
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.extras import load
 from deskhand.errors import ActionError, shown
@@ -39,14 +39,14 @@ from deskhand.providers.langchain.wire import (
     functions,
     status_of,
 )
-from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.tools import BaseTool
 
     from deskhand.desktop.desktop import Desktop
-    from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.session import AnyDesktop, NamedOptions
 
 __all__ = [
     "TOOL",
@@ -67,7 +67,7 @@ PROVIDER = "langchain"
 """What policies and their logs are told of whose calls our own tools' are."""
 
 
-def tool(desktop: AnyDesktop, **options: Any) -> BaseTool:
+def tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> BaseTool:
     """The desktop as one tool, `computer`, for all actions; otherwise as `tools`.
 
     Args:
@@ -81,7 +81,7 @@ def tool(desktop: AnyDesktop, **options: Any) -> BaseTool:
     return made
 
 
-def tools(desktop: AnyDesktop, **options: Any) -> list[BaseTool]:
+def tools(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> list[BaseTool]:
     """The desktop's actions as LangChain's tools, one for each, sync and async.
 
     A tool call is answered by a `ToolMessage` with the settled screenshot; what cannot be done, is not allowed or failed by one
@@ -98,10 +98,10 @@ def tools(desktop: AnyDesktop, **options: Any) -> list[BaseTool]:
     return _tools(desktop, single=False, **options)
 
 
-def _tools(desktop: AnyDesktop, *, single: bool, **options: Any) -> list[BaseTool]:
+def _tools(desktop: AnyDesktop, *, single: bool, **options: Unpack[SessionOptions]) -> list[BaseTool]:
     sdk = load("deskhand.providers.langchain.sdk", "langchain")
     made: list[BaseTool] = sdk.make_tools(
-        AsyncModelSession.of(desktop, **{"provider": PROVIDER, **options}), single=single
+        AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER)), single=single
     )
     return made
 
@@ -113,7 +113,7 @@ def declare(
     single: bool = False,
     preview: bool = False,
     version: str = anthropic.LATEST,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """What `bind_tools` is given: a provider's computer tool, or our own actions as functions.
 
@@ -138,7 +138,7 @@ def declare(
     ]
 
 
-def run(desktop: Desktop | ModelSession, payload: object, **options: Any) -> dict[str, Any]:
+def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
     """Carry out one call of our own tools, in a loop without them.
 
     Args:
@@ -152,13 +152,13 @@ def run(desktop: Desktop | ModelSession, payload: object, **options: Any) -> dic
     Raises:
         DesktopLost: There is no desktop any more.
     """
-    model_session = ModelSession.of(desktop, **{"provider": PROVIDER, **options})
+    model_session = ModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     return encode(answered(model_session, payload))
 
 
-async def run_async(desktop: AnyDesktop, payload: object, **options: Any) -> dict[str, Any]:
+async def run_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
     """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
-    model_session = AsyncModelSession.of(desktop, **{"provider": PROVIDER, **options})
+    model_session = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     return await model_session.run(lambda there: run(there, payload))
 
 
@@ -169,7 +169,7 @@ def respond(
     provider: str | None = None,
     version: str | None = None,
     pictures: bool | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> list[BaseMessage]:
     """Carry out all calls of OpenAI's or Anthropic's computer tool in an `AIMessage`; other tools are yours to answer.
 
@@ -207,7 +207,7 @@ async def respond_async(
     provider: str | None = None,
     version: str | None = None,
     pictures: bool | None = None,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> list[BaseMessage]:
     """As `respond`; cancelling stops it at the desktop's next safe point, with nothing held."""
     whose, _ = computer_calls(response, provider)
@@ -217,11 +217,11 @@ async def respond_async(
     )
 
 
-def _in_session(provider: str, options: dict[str, Any]) -> dict[str, Any]:
+def _in_session(provider: str, options: SessionOptions) -> NamedOptions:
     """A session's options, with the sizes that a provider's models see whole."""
     if provider not in (OPENAI, ANTHROPIC):
         raise ActionError(f"computer tools are {OPENAI}'s or {ANTHROPIC}'s, not {shown(provider)}")
-    return {"provider": provider, "size": provider, **options}
+    return with_usual(options, provider=provider, size=provider)
 
 
 def _messages(sdk: Any, fields: list[dict[str, Any]]) -> list[BaseMessage]:

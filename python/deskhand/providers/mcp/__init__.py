@@ -10,11 +10,11 @@ structured content whether the screen changed and has come to rest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.errors import ActionError
 from deskhand.providers.mcp.wire import TOOL, decode, decode_result, encode, encode_call, tools
-from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["TOOL", "declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async", "server"]
 
 
-def declare(desktop: AnyDesktop, *, single: bool = False, **options: Any) -> list[dict[str, Any]]:
+def declare(desktop: AnyDesktop, *, single: bool = False, **options: Unpack[SessionOptions]) -> list[dict[str, Any]]:
     """The tools as `tools/list` answers them.
 
     Args:
@@ -36,7 +36,7 @@ def declare(desktop: AnyDesktop, *, single: bool = False, **options: Any) -> lis
     return tools(AsyncModelSession.of(desktop, **options).viewport.model, single=single)
 
 
-def run(desktop: Desktop | ModelSession, payload: object, **options: Any) -> dict[str, Any]:
+def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
     """Carry a `tools/call` out.
 
     Args:
@@ -50,7 +50,7 @@ def run(desktop: Desktop | ModelSession, payload: object, **options: Any) -> dic
     Raises:
         DesktopLost: There is no desktop any more.
     """
-    model_session = ModelSession.of(desktop, **{"provider": "mcp", **options})
+    model_session = ModelSession.of(desktop, **with_usual(options, provider="mcp"))
     try:
         call = decode(payload, model_session.viewport)
     except ActionError as error:
@@ -58,9 +58,9 @@ def run(desktop: Desktop | ModelSession, payload: object, **options: Any) -> dic
     return encode(model_session.carry_out(call))
 
 
-async def run_async(desktop: AnyDesktop, payload: object, **options: Any) -> dict[str, Any]:
+async def run_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
     """As `run`, cancellable."""
-    model_session = AsyncModelSession.of(desktop, **{"provider": "mcp", **options})
+    model_session = AsyncModelSession.of(desktop, **with_usual(options, provider="mcp"))
     return await model_session.run(lambda there: run(there, payload))
 
 
@@ -68,7 +68,7 @@ def server(
     desktop: AnyDesktop,
     *,
     single: bool = False,
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> Server[Any]:
     """A server of the SDK's, `mcp.server.lowlevel.Server`, whose tools drive a desktop.
 
@@ -82,4 +82,4 @@ def server(
     """
     from deskhand.providers.mcp.sdk import make_server  # noqa: PLC0415 # it needs the SDK
 
-    return make_server(AsyncModelSession.of(desktop, **{"provider": "mcp", **options}), single=single)
+    return make_server(AsyncModelSession.of(desktop, **with_usual(options, provider="mcp")), single=single)

@@ -21,7 +21,7 @@ message after it (`respond`, `input_filter`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.extras import load
 from deskhand.providers.openai.loop import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         SyncDesktopComputer,
         Tool,
     )
-    from deskhand.providers.session import AnyDesktop, ModelSession
+    from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
     from deskhand.providers.shell_calls import AnyShell
 
 __all__ = [
@@ -82,7 +82,7 @@ def _sdk() -> Any:
     return load("deskhand.providers.openai.sdk", "openai")
 
 
-def computer(desktop: AnyDesktop, **options: Any) -> DesktopComputer:
+def computer(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> DesktopComputer:
     """The desktop as an `agents.AsyncComputer`; `tool` makes the whole tool of it.
 
     An action that cannot be done is logged and ends its call's actions; the run goes on with a picture of the screen as it
@@ -99,7 +99,7 @@ def computer(desktop: AnyDesktop, **options: Any) -> DesktopComputer:
     return made
 
 
-def sync_computer(desktop: Desktop | ModelSession, **options: Any) -> SyncDesktopComputer:
+def sync_computer(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> SyncDesktopComputer:
     """The desktop as an `agents.Computer`, whose calls block; see `computer`.
 
     Raises:
@@ -109,7 +109,7 @@ def sync_computer(desktop: Desktop | ModelSession, **options: Any) -> SyncDeskto
     return made
 
 
-def tool(desktop: AnyDesktop, **options: Any) -> Tool:
+def tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Tool:
     """The desktop as the `agents.ComputerTool` of an agent.
 
     What OpenAI wants confirmed is asked about as the session's policy has it (`ask`); where there is none, such a call ends the

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.errors import ActionError, shown
 from deskhand.providers.openai.wire import COMPUTER, PREVIEW, decode, encode, note
 from deskhand.providers.openai.wire_shell import LOCAL, SHELL, decode_shell, encode_shell
-from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 from deskhand.providers.shell_calls import carry_out_shell, with_shell
 from deskhand.providers.values import ShellAnswer, ShellCall
 
@@ -51,7 +51,7 @@ PROVIDER = "openai"
 
 
 def declare(
-    desktop: AnyDesktop, *, preview: bool = False, environment: str = "linux", **options: Any
+    desktop: AnyDesktop, *, preview: bool = False, environment: str = "linux", **options: Unpack[SessionOptions]
 ) -> dict[str, Any]:
     """The computer tool as a request lists it among its `tools`.
 
@@ -76,7 +76,11 @@ def declare_shell() -> dict[str, Any]:
 
 
 def run(
-    desktop: Desktop | ModelSession, payload: object, *, detail: str | None = "original", **options: Any
+    desktop: Desktop | ModelSession,
+    payload: object,
+    *,
+    detail: str | None = "original",
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Carry out a `computer_call`.
 
@@ -100,7 +104,7 @@ def run(
 
 
 async def run_async(
-    desktop: AnyDesktop, payload: object, *, detail: str | None = "original", **options: Any
+    desktop: AnyDesktop, payload: object, *, detail: str | None = "original", **options: Unpack[SessionOptions]
 ) -> dict[str, Any]:
     """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     return await async_model_session(desktop, **options).run(lambda inner: run(inner, payload, detail=detail))
@@ -130,7 +134,7 @@ def respond(
     *,
     shell: AnyShell | None = None,
     detail: str | None = "original",
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """Answer all calls of a response that are for the computer or the shell.
 
@@ -168,7 +172,7 @@ async def respond_async(
     *,
     shell: AnyShell | None = None,
     detail: str | None = "original",
-    **options: Any,
+    **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """As `respond`; cancelling it stops at the desktop's next safe point, with nothing held."""
     there = async_model_session(desktop, **options)
@@ -253,11 +257,11 @@ def _shell_refused(item: object, error: DeskhandError) -> dict[str, Any]:
     return encode_shell(ShellAnswer(call=ShellCall(commands=(), id=call_id, extra=extra), error=str(error)))
 
 
-def model_session(desktop: Desktop | ModelSession, **options: Any) -> ModelSession:
+def model_session(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> ModelSession:
     """The session itself, or one on a desktop, with OpenAI's sizes unless the options say otherwise."""
-    return ModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    return ModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
-def async_model_session(desktop: AnyDesktop, **options: Any) -> AsyncModelSession:
+def async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
     """As `model_session`, at any kind of desktop."""
-    return AsyncModelSession.of(desktop, **{"size": SIZE, "provider": PROVIDER, **options})
+    return AsyncModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))

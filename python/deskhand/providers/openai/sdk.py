@@ -14,7 +14,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from agents import (
     AsyncComputer,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from agents.tool import ComputerToolCustomDataContext
 
     from deskhand._core.geometry import Viewport
-    from deskhand.providers.session import AnyDesktop, ModelSession
+    from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
     from deskhand.providers.shell_calls import AnyShell
 
 __all__ = ["DesktopComputer", "ShellExecutor", "SyncDesktopComputer", "input_filter", "safety_check", "tool"]
@@ -171,7 +171,7 @@ class _Told:
 class DesktopComputer(_Told, AsyncComputer):
     """A desktop as openai-agents' computer; see `deskhand.providers.openai.computer`."""
 
-    def __init__(self, desktop: AnyDesktop, **options: Any) -> None:
+    def __init__(self, desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> None:
         """Sit down at a desktop; the options are `ModelSession`'s."""
         self._there = async_model_session(desktop, **options)
         self.session: ModelSession = self._there.session
@@ -222,7 +222,7 @@ class DesktopComputer(_Told, AsyncComputer):
 class SyncDesktopComputer(_Told, Computer):
     """The same with calls that block; see `deskhand.providers.openai.sync_computer`."""
 
-    def __init__(self, desktop: Desktop | ModelSession, **options: Any) -> None:
+    def __init__(self, desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> None:
         """Sit down at a desktop; the options are `ModelSession`'s."""
         self.session: ModelSession = model_session(desktop, **options)
         self.hands: _Hands = _Hands()

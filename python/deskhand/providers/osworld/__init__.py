@@ -10,14 +10,14 @@ A model's Python is read, never run; see `pyautogui.py` beside this file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.arguments import expect
 from deskhand.errors import ActionError
 from deskhand.providers.osworld.computer_13 import decode_action, encode_action
 from deskhand.providers.osworld.pyautogui import decode_source, encode_source
 from deskhand.providers.payload import expect_object
-from deskhand.providers.session import AsyncModelSession, ModelSession
+from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 from deskhand.providers.values import Picture, ProviderCall, Result
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
     return Result(call=call, picture=None if picture is None else Picture(picture), error=error)
 
 
-def declare(desktop: AnyDesktop, *, space: str = "computer_13", **options: Any) -> dict[str, Any]:
+def declare(desktop: AnyDesktop, *, space: str = "computer_13", **options: Unpack[SessionOptions]) -> dict[str, Any]:
     """What OSWorld's environment is made with: its action space and its screen's size.
 
     Args:
@@ -111,7 +111,11 @@ def declare(desktop: AnyDesktop, *, space: str = "computer_13", **options: Any) 
 
 
 def run(
-    desktop: Desktop | ModelSession, payload: object, *, instruction: str | None = None, **options: Any
+    desktop: Desktop | ModelSession,
+    payload: object,
+    *,
+    instruction: str | None = None,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Carry an action of either space out.
 
@@ -127,7 +131,7 @@ def run(
     Raises:
         DesktopLost: There is no desktop any more.
     """
-    model_session = ModelSession.of(desktop, **{"provider": "osworld", **options})
+    model_session = ModelSession.of(desktop, **with_usual(options, provider="osworld"))
     try:
         call = decode(payload, model_session.viewport, pointer=model_session.desktop.pointer)
     except ActionError as error:
@@ -136,8 +140,8 @@ def run(
 
 
 async def run_async(
-    desktop: AnyDesktop, payload: object, *, instruction: str | None = None, **options: Any
+    desktop: AnyDesktop, payload: object, *, instruction: str | None = None, **options: Unpack[SessionOptions]
 ) -> dict[str, Any]:
     """As `run`, cancellable."""
-    model_session = AsyncModelSession.of(desktop, **{"provider": "osworld", **options})
+    model_session = AsyncModelSession.of(desktop, **with_usual(options, provider="osworld"))
     return await model_session.run(lambda there: run(there, payload, instruction=instruction))
