@@ -156,7 +156,8 @@ def _names(module: str) -> dict[str, Any]:
 
 
 def _evaluated(annotation: object, names: dict[str, Any]) -> Any:
-    if annotation is _MISSING:
+    # The types of single options are for a checker; each of them is judged where it is used.
+    if annotation is _MISSING or "Unpack[" in str(annotation):
         return Any
     return eval(annotation, names) if isinstance(annotation, str) else annotation  # our own annotation
 

@@ -352,6 +352,9 @@ def _written(step: Step, viewport: Viewport) -> tuple[str, dict[str, Any], dict[
     if not isinstance(step, act.Action):
         raise UnsupportedAction(WHO, "the end of a task", "say it in a message")
     name, fields = _fields(step, viewport)
+    if name not in _FIELDS:
+        # What is said must be understood when it comes back.
+        raise UnsupportedAction(WHO, name)
     properties = {key: value for key, value in fields.items() if key not in _ALL and value is not None}
     modifiers = getattr(step, "modifiers", ())
     if modifiers:
