@@ -123,6 +123,21 @@ def test_owner_that_changes_while_it_is_asked(desktop: deskhand.Desktop) -> None
         assert reading.result() == "of the next one"
 
 
+def test_an_owner_that_is_asked_as_it_takes_the_clipboard_lives(desktop: deskhand.Desktop) -> None:
+    """Xclip ends with the first error of X, such as a window that is gone when it answers."""
+    command = [need("xclip", "xclip"), "-quiet", "-selection", "clipboard"]
+    for number in range(60):
+        with subprocess.Popen(
+            command, env=x_environment(desktop), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as owner:
+            assert owner.stdin is not None
+            owner.stdin.write(f"text {number}".encode())
+            owner.stdin.close()
+            until(lambda owner=owner: desktop.clipboard.read() is not None or owner.poll() is not None, 10, "a text")  # type: ignore[misc]
+            assert (owner.poll(), desktop.clipboard.read()) == (None, f"text {number}")
+            owner.kill()
+
+
 def test_owner_that_is_stopped(desktop: deskhand.Desktop) -> None:
     """The owner does not answer: TimeoutError after 5 s, or when asked to stop; the desktop goes on."""
     with xclient(desktop) as client:

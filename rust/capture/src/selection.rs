@@ -193,7 +193,8 @@ impl Party {
         }
         conn.flush()?;
         let same_owner = self.await_answers(selection, &mut questions, bounds, interrupt);
-        for question in &questions {
+        // The others may still be written to, and a program such as xclip ends when the window is gone: they go with the connection.
+        for question in questions.iter().filter(|question| question.is_over()) {
             conn.destroy_window(question.window)?;
         }
         let answers = questions.into_iter().map(|question| question.answer.unwrap_or(Answer::Unfinished));
@@ -475,6 +476,11 @@ impl Party {
 }
 
 impl Question {
+    /// Nothing more comes for it.
+    fn is_over(&self) -> bool {
+        matches!(self.answer, Some(Answer::Given(_) | Answer::Refused))
+    }
+
     fn is_told(&self, told: &SelectionNotifyEvent) -> bool {
         (self.window, self.target) == (told.requestor, told.target) && self.pieces.is_none()
     }
