@@ -95,7 +95,9 @@ def test_what_appears_and_goes_again_has_changed_nothing(desktop: deskhand.Deskt
     start_stage(desktop)
     for _ in range(5):
         seen = desktop.perform(KeyPress(("f",)))
-        assert (seen.settled, seen.reason, seen.rects) == (True, Reason.QUIET, ())
+        assert (seen.settled, seen.rects) == (True, ())
+        # On a busy machine both may fall between two looks.
+        assert seen.reason in {Reason.QUIET, Reason.UNCHANGED}
     assert desktop.perform(KeyPress(("a",))).changed
 
 
