@@ -92,13 +92,15 @@ def _same_shape(function: Callable[..., Any], asked: Callable[..., Any]) -> None
         inspect.signature(asked).parameters.values(),
         list(inspect.signature(function).parameters.values()),
     )
-    positional = [each for each in expected if each.kind is not _KINDS.VAR_KEYWORD]
+    positional = [each for each in expected if each.kind not in {_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD}]
     assert [each.replace(annotation=_EMPTY) for each in given[: len(positional)]] == [
         each.replace(annotation=_EMPTY) for each in positional
     ]
     rest = given[len(positional) :]
     if len(positional) < len(expected):
-        assert rest.pop() == expected[-1], "options: those of a session"
+        options = rest.pop()
+        assert (options.name, options.kind) == ("options", _KINDS.VAR_KEYWORD)
+        assert options.annotation == "Unpack[SessionOptions]", "those of a session"
     assert all(each.kind is _KINDS.KEYWORD_ONLY and each.default is not _EMPTY for each in rest), rest
     for mine, its in zip(given, positional, strict=False):
         # A shell executor may take a function that opens a session, too.

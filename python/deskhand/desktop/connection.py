@@ -124,7 +124,7 @@ class Core:
         self.left_pointer: tuple[int, int] | None = None
         self._make_guard = guard
         self._view_only = view_only
-        self.ending = CleanupStack()
+        self.ending: CleanupStack = CleanupStack()
         if owns_processes:
             # Nothing needs to be released on a display that ends, and one that is stopped would be waited for.
             self.ending.add(backend.close)
@@ -134,13 +134,13 @@ class Core:
         self.ending.add(self._programs.close)
         if not owns_processes:
             self.ending.add(backend.close)
-        self.remake = renew
+        self.remake: Callable[[], Core] | None = renew
         self._expected = expected or Expected()
         # Open ones, and those of one command each, which a stop of the call under way ends too; who called for them.
         self._shells: dict[Shell, object] = {}
         self._commands: dict[Shell, object] = {}
         self._closing = False
-        self.end_told = _CLOSED
+        self.end_told: str = _CLOSED
         self.stopped: str | None = None
         self.halting: bool = False
         self.released: bool = False

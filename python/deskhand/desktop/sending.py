@@ -18,7 +18,7 @@ from deskhand.errors import InputBlocked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deskhand._core.geometry import Rect
+    from deskhand._core.geometry import Rect, Size
     from deskhand.actions import Action
     from deskhand.backends.protocols import Missed
     from deskhand.desktop.connection import Core
@@ -75,12 +75,12 @@ class Sender:
         self._patience = _PATIENCE
         # What did not reach the window that it was for, and the action that sent it.
         self._missed: tuple[Missed, int] | None = None
-        self.limit = None if settings is None else settings.timeout
+        self.limit: float | None = None if settings is None else settings.timeout
         self.index: int | None = None
-        self.planned_size = core.size
-        self.unanswered = False
-        self.stirred = False
-        self.held_up = False
+        self.planned_size: Size = core.size
+        self.unanswered: bool = False
+        self.stirred: bool = False
+        self.held_up: bool = False
 
     def begin(self, index: int) -> None:
         """What is sent next is of this action."""

@@ -38,8 +38,8 @@ class View:
 
     def __init__(self, core: Core, interceptors: tuple[Interceptor, ...], bare: Callable[[], Any]) -> None:
         """See `core` through `interceptors`; `bare` makes the desktop without any, which interceptors look through."""
-        self.core = core
-        self.interceptors = interceptors
+        self.core: Core = core
+        self.interceptors: tuple[Interceptor, ...] = interceptors
         self._bare = bare
 
     @property

@@ -1,22 +1,23 @@
 """What the packages of providers have in common: the functions, their parameters and what these mean.
 
 A package has all of `Provider`. It has the rest where its provider has such a thing: no package has a function that does
-nothing. Each function may have further parameters, which are keywords with defaults. `options` are those of `ModelSession`, and
-are used where `desktop` is no model session. A name that ends in `_async` is a coroutine with the parameters of the name
-without it; it takes an `AsyncDesktop` too, and cancelling it stops at the desktop's next safe point.
+nothing. Each function may have further parameters, which are keywords with defaults (`*more` is how a type checker is told
+that, and no function has it). `options` are those of `ModelSession`, and are used where `desktop` is no model session. A name
+that ends in `_async` is a coroutine with the parameters of the name without it; it takes an `AsyncDesktop` too, and cancelling
+it stops at the desktop's next safe point.
 
 This module owns the names and the parameters. What must never appear here: a provider.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.editors import TextEditor
-    from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
+    from deskhand.providers.session import AnyDesktop, ModelSession
     from deskhand.providers.shell_calls import AnyShell
     from deskhand.providers.values import EditAnswer, EditCall, ProviderCall, Result, ShellAnswer, ShellCall
 
@@ -59,11 +60,11 @@ class Codec(Protocol):
 class Provider(Codec, Protocol):
     """What every package has."""
 
-    def run(self, desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> Any:
+    def run(self, desktop: Desktop | ModelSession, payload: object, *more: Any, **options: Any) -> Any:
         """One call, carried out and answered as `encode` does."""
         ...
 
-    async def run_async(self, desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> Any:
+    async def run_async(self, desktop: AnyDesktop, payload: object, *more: Any, **options: Any) -> Any:
         """As `run`."""
         ...
 
@@ -71,7 +72,7 @@ class Provider(Codec, Protocol):
 class Declares(Protocol):
     """A request to the provider lists the tool."""
 
-    def declare(self, desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Any:
+    def declare(self, desktop: AnyDesktop, *more: Any, **options: Any) -> Any:
         """What a request lists, as plain data or as a value of the provider's design."""
         ...
 
@@ -79,11 +80,11 @@ class Declares(Protocol):
 class Responds(Protocol):
     """A client returns a response, which may hold several calls."""
 
-    def respond(self, desktop: Desktop | ModelSession, response: object, **options: Unpack[SessionOptions]) -> Any:
+    def respond(self, desktop: Desktop | ModelSession, response: object, *more: Any, **options: Any) -> Any:
         """All calls of what the SDK's client returned, carried out in order, and what to go on with."""
         ...
 
-    async def respond_async(self, desktop: AnyDesktop, response: object, **options: Unpack[SessionOptions]) -> Any:
+    async def respond_async(self, desktop: AnyDesktop, response: object, *more: Any, **options: Any) -> Any:
         """As `respond`."""
         ...
 
@@ -91,7 +92,7 @@ class Responds(Protocol):
 class HasTool(Protocol):
     """An SDK has a class for tools, and a loop that calls them."""
 
-    def tool(self, desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Any:
+    def tool(self, desktop: AnyDesktop, *more: Any, **options: Any) -> Any:
         """The object that the SDK's agent or loop takes among its tools."""
         ...
 
@@ -99,7 +100,7 @@ class HasTool(Protocol):
 class HasComputer(Protocol):
     """An SDK's own tool takes a computer."""
 
-    def computer(self, desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Any:
+    def computer(self, desktop: AnyDesktop, *more: Any, **options: Any) -> Any:
         """The object that such a tool is made with; `tool` makes the whole tool."""
         ...
 
