@@ -32,6 +32,10 @@ const ROOT: u32 = 0x200;
 const WINDOW: u32 = 0x60_0001;
 const W: u16 = 48;
 const H: u16 = 32;
+/// Of one answer.
+const MOST_PIXELS: usize = 1 << 20;
+/// Bytes of the longest request whose fields are read here, without what has no fixed length.
+const LONGEST_FIXED: usize = 20;
 const ERROR: u8 = 0;
 const REPLY: u8 = 1;
 const NOT_VIEWABLE: u8 = 3;
@@ -126,7 +130,9 @@ impl Puppet {
         if self.unread.len() < 4 || words == 0 || self.unread.len() < 4 * words {
             return None;
         }
-        let request: Vec<u8> = self.unread.drain(..4 * words).collect();
+        let mut request: Vec<u8> = self.unread.drain(..4 * words).collect();
+        // An extension that was given the number of a core request is asked with fewer fields.
+        request.resize(request.len().max(LONGEST_FIXED), 0);
         self.sequence = self.sequence.wrapping_add(1);
         let Some(reply) = self.usual(&request) else { return Some(Vec::new()) };
         let mut out = Vec::new();
@@ -209,7 +215,8 @@ impl Puppet {
             (44, _) => reply(0, &[0; 24], &[0; 8]),
             (73, _) => {
                 let half = |at: usize| usize::from(u16::from_le_bytes([request[at], request[at + 1]]));
-                reply(24, &words(&[0x21]), &vec![0; 4 * half(12) * half(14)])
+                let pixels = (half(12) * half(14)).min(MOST_PIXELS);
+                reply(24, &words(&[0x21]), &vec![0; 4 * pixels])
             }
             (98, _) => {
                 let name = &request[8..];
