@@ -115,11 +115,6 @@ class AsyncWindows(Part[Windows]):
 class AsyncMachine(Part[Machine]):
     """The machine that a desktop has of its own, a container; get it as `desktop.machine`."""
 
-    @property
-    def home(self) -> str:
-        """The home directory of the desktop's programs, absolute in the container."""
-        return self._part.home
-
     async def run(
         self,
         command: str,
@@ -144,6 +139,11 @@ class AsyncMachine(Part[Machine]):
         return AsyncShell(
             await self._call(lambda: self._part.open_shell(cwd=cwd, env=env, timeout=timeout, limit=limit))
         )
+
+    @property
+    def home(self) -> str:
+        """The home directory of the desktop's programs, absolute in the container."""
+        return self._part.home
 
     async def read_file(self, path: str, *, limit: int = 64 << 20) -> bytes:
         """A file of the desktop's container."""
@@ -177,11 +177,6 @@ class AsyncMachine(Part[Machine]):
 class AsyncHost(Part[Host]):
     """This machine, with the rights of this process; get it as `desktop.host`. Nothing confines what a command does here."""
 
-    @property
-    def home(self) -> str | None:
-        """The home directory of the desktop's programs, absolute; None where none can be started from here."""
-        return self._part.home
-
     async def run(
         self,
         command: str,
@@ -206,6 +201,11 @@ class AsyncHost(Part[Host]):
         return AsyncShell(
             await self._call(lambda: self._part.open_shell(cwd=cwd, env=env, timeout=timeout, limit=limit))
         )
+
+    @property
+    def home(self) -> str | None:
+        """The home directory of the desktop's programs, absolute; None where none can be started from here."""
+        return self._part.home
 
 
 class AsyncDesktop(Calls):

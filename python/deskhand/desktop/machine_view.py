@@ -46,11 +46,6 @@ class Commands:
         """Of the desktop that `view` is of."""
         self._view = view
 
-    @property
-    def home(self) -> str | None:
-        """The home directory of what runs there, absolute; None where nothing can be started."""
-        raise NotImplementedError
-
     def run(
         self,
         command: str,
