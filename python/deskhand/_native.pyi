@@ -5,12 +5,14 @@ from typing import Literal, TypeAlias, final
 
 __all__ = [
     "X11",
+    "Elements",
     "Interrupted",
     "Screen",
     "Vnc",
     "VncHandshake",
     "VncParser",
     "__version__",
+    "accessibility_address",
     "base64",
     "forked",
     "glance",
@@ -28,11 +30,39 @@ def glance(
 ) -> tuple[int, int, str | None]:
     """Width and height of a display, and who drives it; changes nothing there."""
 
+def accessibility_address(fd: int, timeout: float) -> str:
+    """Where the accessibility bus is, asked of the session bus that a socket is connected to; the descriptor is taken over."""
+
 def base64(data: bytes) -> str: ...
 def forked() -> None: ...
 
 class Interrupted(BaseException):
     """A wait was stopped through `interrupt`; like asyncio's CancelledError it is no Exception."""
+
+_Application: TypeAlias = tuple[str, str, str, int, str]
+_Element: TypeAlias = tuple[
+    tuple[int, int, int, int, int],
+    tuple[str, str, str | None, float | None],
+    _Rect | None,
+    tuple[str, ...],
+    int,
+]
+
+@final
+class Elements:
+    """The accessibility tree of one desktop, on a socket whose descriptor is taken over."""
+
+    def __new__(cls, fd: int, timeout: float) -> Elements: ...
+    def read(
+        self, changed: Sequence[_Rect], windows: Sequence[tuple[int, _Rect]], timeout: float, version: int | None
+    ) -> tuple[int, list[_Application], list[_Element]] | None:
+        """The version, the applications (name, toolkit, its version, pid, what was left out) and the elements that show.
+
+        An element is (reference, depth, application, role, states), (name, description, text, value), its place, its
+        actions and how many of its children are not there. None where nothing has changed since `version`.
+        """
+
+    def close(self) -> None: ...
 
 @final
 class Screen:

@@ -21,6 +21,7 @@ from deskhand._native import Interrupted
 from deskhand.desktop.cleanup import CleanupStack
 from deskhand.desktop.clicks import Clicks
 from deskhand.desktop.health import examine
+from deskhand.desktop.elements import ElementReader
 from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, loss_behind, losses_told, raise_told
 from deskhand.desktop.translate import PressedKeys
 from deskhand.desktop.watcher import Watch
@@ -68,6 +69,7 @@ class Core:
         lock: Who has it acts on the desktop.
         pressed_keys: What is held pressed.
         watch: What has been seen.
+        elements: Reads what applications say that they show.
         interceptors: Those of the desktop's owner. They stay when the desktop is handed over or made as new.
         attempts: Calls that are under way, with the thread of each.
         successor: The desktop that `hand_over` or `renew` has made of this one.
@@ -115,6 +117,7 @@ class Core:
         self.pressed_keys: PressedKeys = PressedKeys()
         self.clicks: Clicks = Clicks()
         self.watch: Watch = Watch(backend, clock)
+        self.elements: ElementReader = ElementReader(self)
         self.interceptors: tuple[Interceptor, ...] = ()
         self.attempts: dict[Attempt, int] = {}
         self.successor: Core | None = None
@@ -132,6 +135,7 @@ class Core:
             self.ending.add(step)
         self._programs = CleanupStack()
         self.ending.add(self._programs.close)
+        self.ending.add(self.elements.close)
         if not owns_processes:
             self.ending.add(backend.close)
         self.remake: Callable[[], Core] | None = renew

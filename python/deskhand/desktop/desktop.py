@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from deskhand._core.elements import Elements
     from deskhand._core.events import ButtonDown, KeyDown
     from deskhand._core.formats import Format
     from deskhand._core.health import Expected, Health
@@ -315,6 +316,29 @@ class Desktop:
         return self._view.operate(
             lambda: self._view.operation("screenshot"), lambda: self._picture(size, region, cursor, format, quality)
         )
+
+    def elements(self, *, timeout: float = 2.0) -> Elements:
+        """What applications say that they show: windows, buttons, texts... as a tree (AT-SPI).
+
+        The tree is kept current by what applications tell, and read again where the screen changed: unchanged it is there at
+        once. An application that does not answer is named in `Elements.left_out`, and is not waited for again until it does.
+
+        Args:
+            timeout: Seconds to wait for applications.
+
+        Raises:
+            UnsupportedAction: Nobody tells: over VNC, on a display of somebody else's, in a container, or because
+                at-spi2-core is not installed.
+            BackendError: The accessibility bus has gone, or refuses.
+        """
+        expect_seconds("elements: timeout", timeout)
+        core = self._core
+
+        def read() -> Elements:
+            with core.turn():
+                return core.elements.read(timeout)
+
+        return self._view.operate(lambda: self._view.operation("elements"), read)
 
     def release(self) -> None:
         """Release every key and button that is held, and return when the other side has done so."""

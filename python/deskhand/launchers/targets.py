@@ -25,6 +25,7 @@ from deskhand.desktop.desktop import Desktop, keep
 from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
 from deskhand.launchers import registry
 from deskhand.launchers.display import check_display, check_method
+from deskhand.launchers.local.accessibility import has_accessibility
 from deskhand.launchers.local.environment import program_environment
 from deskhand.launchers.local.launch import launch_local
 from deskhand.machine import runtime_directory
@@ -56,6 +57,7 @@ def launch(
     dpi: int = 96,
     method: str | None = None,
     home: bool | str | os.PathLike[str] = True,
+    elements: bool = True,
     timeout: float = 20.0,
     policy: Policy | None = None,
     ask: Ask | None = None,
@@ -77,6 +79,8 @@ def launch(
             temporary files and a session bus without a keyring; the fonts, themes and icons that you have installed are seen
             there. A directory: the same, as a copy of it. False: your own, with your settings, files and keys. A container
             always has its own.
+        elements: Whether its programs tell what they show, as `Desktop.elements` reads it: three more processes, which work only
+            when somebody reads. Needs the package at-spi2-core.
         timeout: Seconds to wait for each of its parts; for all of them in a container.
         policy: Judges everything that is done on the desktop, by whoever has it; see `Guard`. None of these three: nobody does.
         ask: Called where the policy says so; see `Guard`.
@@ -127,6 +131,7 @@ def launch(
         dpi=dpi,
         method=method,
         home=home,
+        elements=expect_flag("launch: elements", elements),
         timeout=timeout,
     )
     return guarded(launched, policy, ask, audit)
@@ -241,7 +246,9 @@ def connect(
         xauthority=backend.xauthority,
         name=name,
         guard=guard,
-        environment=program_environment(display, backend.xauthority, directory, env),
+        environment=program_environment(
+            display, backend.xauthority, directory, env, accessible=directory is not None and has_accessibility(directory)
+        ),
         view_only=view_only,
     )
     return guarded(desktop, policy, ask, audit)

@@ -76,6 +76,7 @@ _OPERATIONS = {
     "close_window": ActionClass.INPUT,
     "copy_in": ActionClass.HOST_FILES,
     "copy_out": ActionClass.HOST_FILES,
+    "elements": ActionClass.OBSERVE,
     "get_clipboard": ActionClass.CLIPBOARD_READ,
     "host_shell": ActionClass.SHELL,
     "logs": ActionClass.OBSERVE,

@@ -137,6 +137,14 @@ pub(crate) fn vnc(error: vnc::Error) -> PyErr {
     }
 }
 
+pub(crate) fn elements(error: elements::Error) -> PyErr {
+    match error {
+        elements::Error::Interrupted => interrupted(),
+        elements::Error::Silent => python::ServerSilent::new_err(error.to_string()),
+        other => python::BackendError::new_err(other.to_string()),
+    }
+}
+
 /// The character of a Unicode or Latin-1 keysym, which are the only ones that borrow keycodes.
 fn xkeysym_char(keysym: u32) -> char {
     char::from_u32(keysym & 0x00ff_ffff).unwrap_or(char::REPLACEMENT_CHARACTER)

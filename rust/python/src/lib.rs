@@ -1,5 +1,6 @@
 //! `deskhand._native`: converts arguments, releases the GIL, calls the crates below, maps their errors. No algorithm lives here.
 
+mod elements;
 mod errors;
 mod events;
 mod owned;
@@ -26,12 +27,14 @@ fn forked() {
 #[pymodule]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<elements::Elements>()?;
     module.add_class::<screen::Screen>()?;
     module.add_class::<vnc::Vnc>()?;
     module.add_class::<vnc::VncHandshake>()?;
     module.add_class::<parser::VncParser>()?;
     module.add_class::<x11::X11>()?;
     module.add_function(wrap_pyfunction!(x11::glance, module)?)?;
+    module.add_function(wrap_pyfunction!(elements::accessibility_address, module)?)?;
     module.add_function(wrap_pyfunction!(base64, module)?)?;
     module.add_function(wrap_pyfunction!(forked, module)?)?;
     module.add("Interrupted", module.py().get_type::<errors::Interrupted>())?;

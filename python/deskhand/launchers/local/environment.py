@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.errors import ActionError, BackendError
+from deskhand.launchers.local.accessibility import SWITCHED_OFF, SWITCHED_ON
 from deskhand.launchers.left_out import LeftOut, kind_of
 
 if TYPE_CHECKING:
@@ -118,7 +119,12 @@ def _show_installed(home: Path) -> None:
 
 
 def program_environment(
-    display: str, xauthority: Path | None, directory: Path | None, extra: Mapping[str, str] | None = None
+    display: str,
+    xauthority: Path | None,
+    directory: Path | None,
+    extra: Mapping[str, str] | None = None,
+    *,
+    accessible: bool = False,
 ) -> dict[str, str]:
     """What programs on a desktop get: ours, pointed at that display, with a UTF-8 locale.
 
@@ -128,10 +134,12 @@ def program_environment(
         directory: The desktop's private directory, which becomes `XDG_RUNTIME_DIR` and holds its session bus and, unless they
             are to have the user's own, their home directory.
         extra: Added last; an empty value is kept as such.
+        accessible: Whether its session bus leads to an accessibility bus.
     """
     environment = {**os.environ, "DISPLAY": display}
     # A toolkit that finds Wayland, or the session manager of the desktop we were started from, would leave for it.
-    for name in ("WAYLAND_DISPLAY", "SESSION_MANAGER", "DESKTOP_STARTUP_ID", "XAUTHORITY"):
+    foreign = ("WAYLAND_DISPLAY", "SESSION_MANAGER", "DESKTOP_STARTUP_ID", "XAUTHORITY", "AT_SPI_BUS_ADDRESS")
+    for name in (*foreign, *SWITCHED_ON, *SWITCHED_OFF):
         environment.pop(name, None)
     if directory is not None and (home := Home(directory)).path.is_dir():
         for name in _KEYS:
@@ -149,7 +157,8 @@ def program_environment(
         environment.pop("LC_ALL", None)
         environment.pop("LC_CTYPE", None)
         environment["LANG"] = "C.UTF-8"
-    environment.update({"GDK_BACKEND": "x11", "QT_QPA_PLATFORM": "xcb", "NO_AT_BRIDGE": "1", **(extra or {})})
+    environment.update({"GDK_BACKEND": "x11", "QT_QPA_PLATFORM": "xcb"})
+    environment.update({**(SWITCHED_ON if accessible else SWITCHED_OFF), **(extra or {})})
     return environment
 
 

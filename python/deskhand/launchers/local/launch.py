@@ -25,6 +25,7 @@ from deskhand.desktop.lifecycle import leave
 from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launchers import registry
 from deskhand.launchers.display import check_display
+from deskhand.launchers.local.accessibility import registry_command
 from deskhand.launchers.local.environment import Home, program_environment
 from deskhand.machine import runtime_directory
 from deskhand.machine.processes import Guard
@@ -108,6 +109,7 @@ def launch_local(
     dpi: int = 96,
     method: str | None = None,
     home: bool | str | os.PathLike[str] = True,
+    elements: bool = True,
     timeout: float = _READY_LIMIT,
 ) -> Desktop:
     """Start a desktop here; see `deskhand.launch`.
@@ -120,6 +122,7 @@ def launch_local(
         dpi: Dots per inch that the server reports.
         method: Use this capture method or fail (`shared-fd`, `shared-id`, `socket`).
         home: See `deskhand.launch`.
+        elements: See `deskhand.launch`.
         timeout: Seconds to wait for each part.
 
     Raises:
@@ -140,7 +143,8 @@ def launch_local(
     guard = Guard.start(runtime_directory.private_directory(numbered=home is not False and name is None))
     try:
         here = Home(guard.directory, template) if home is not False else None
-        session = _Session(guard, manager, env or {}, here, method, timeout, name)
+        accessibility = registry_command() if elements and shutil.which("dbus-daemon") else None
+        session = _Session(guard, manager, env or {}, here, method, timeout, name, accessibility)
         return session.begin(lambda: _start_server(guard, xvfb, f"{width}x{height}x24", dpi, timeout))
     except BaseException:
         guard.close()
@@ -158,6 +162,7 @@ class _Session:
     method: str | None
     timeout: float
     name: str | None
+    accessibility: list[str] | None
     entry: registry.Entry | None = None
 
     def begin(self, start_server: Callable[[], _Server]) -> Desktop:
@@ -181,7 +186,10 @@ class _Session:
         return self._on(server)
 
     def _environment(self, server: _Server) -> dict[str, str]:
-        return program_environment(server.display, server.xauthority, self.guard.directory, self.env)
+        accessible = self.accessibility is not None
+        return program_environment(
+            server.display, server.xauthority, self.guard.directory, self.env, accessible=accessible
+        )
 
     def _on(self, server: _Server) -> Desktop:
         guard = self.guard
@@ -192,6 +200,9 @@ class _Session:
             if bus is not None:
                 _await_bus(guard, bus, self.timeout)
             environment = self._environment(server)
+            if self.accessibility is not None:
+                # Nobody waits for it: it is up long before a program has a window to announce.
+                guard.spawn(self.accessibility, env=environment)
             if self.manager is not None:
                 managed = _start_manager(guard, self.manager, environment)
                 _await_manager(guard, backend, self.manager, managed, self.timeout)

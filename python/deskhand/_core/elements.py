@@ -1,0 +1,303 @@
+"""Elements: what applications say that they show. Values, how they are found, and how they are written for a model.
+
+Names, texts and descriptions come from applications: they are untrusted, and cleaned of control characters here. This module
+does no I/O.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, overload
+
+from deskhand._core.redaction import clean
+from deskhand._core.roles import GENERIC, ROLES, aria_role
+from deskhand.errors import ActionError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deskhand._core.geometry import Point, Rect, Viewport
+
+__all__ = ["Element", "Elements", "Query", "clean_text", "role_names"]
+
+_LONGEST_SHOWN = 80
+# A word is about as long for the models that count tokens; names and punctuation are shorter.
+_SIGNS_OF_A_TOKEN = 3.5
+# What is worth saying of an element's state, in this order.
+_SAID = ("disabled", "checked", "selected", "pressed", "expanded", "collapsed", "focused", "required", "busy")
+_WITH_VALUE = {"slider", "spinbutton", "progressbar", "scrollbar", "meter", "dial"}
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of an application: a window, a button, a text...
+
+    Attributes:
+        ref: Names it, such as `e12`: the same element for as long as it lives, and never another one afterwards.
+        role: ARIA's word for what it is (`button`, `textbox`, `menuitem`), or AT-SPI's where ARIA has none (`terminal`).
+        name: What it is called. Untrusted.
+        description: What is said of it beyond that. Untrusted.
+        text: What is written in it, at most 16,000 bytes; None where it has no text, or hides it as a password's. Untrusted.
+        value: Of a slider, a progress bar and the like.
+        states: AT-SPI's names of the states that it is in (`focused`, `checked`, `editable`), and `disabled`.
+        box: Where it is, in screen pixels; may reach beyond the screen. None where that is not known.
+        point: The middle of what is on the screen of it, in screen pixels; None where nothing is.
+        actions: What its toolkit offers to do with it. Untrusted.
+        depth: In how many elements it is; 0 for a window.
+        parent: The reference of the element that it is in; None for a window.
+        application: What its application calls itself. Untrusted.
+        pid: The process of its application; 0 where that is not known.
+        covered_by: The title of the window that covers its middle; None where none does.
+        hidden: How many elements it says are in it that are not in the tree, because they do not show or are too many.
+        native_role: AT-SPI's name of its role (`push-button`).
+    """
+
+    ref: str
+    role: str
+    name: str
+    description: str = ""
+    text: str | None = None
+    value: float | None = None
+    states: frozenset[str] = frozenset()
+    box: Rect | None = None
+    point: Point | None = None
+    actions: tuple[str, ...] = ()
+    depth: int = 0
+    parent: str | None = None
+    application: str = ""
+    pid: int = 0
+    covered_by: str | None = None
+    hidden: int = 0
+    native_role: str = ""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it does anything when it is used."""
+        return "disabled" not in self.states
+
+    @property
+    def visible(self) -> bool:
+        """Whether a part of it is on the screen."""
+        return self.point is not None
+
+    def line(self, viewport: Viewport | None = None) -> str:
+        """One line that says what it is: `button "Save" [e12] (640,400)`.
+
+        Args:
+            viewport: The picture that a model was given, whose pixels the point is in; None for the screen's.
+        """
+        words = [self.role]
+        if self.name:
+            words.append(_quoted(self.name))
+        words.append(f"[{self.ref}]")
+        if (point := self.point) is not None:
+            at = point if viewport is None else viewport.to_model(*point)
+            words.append(f"({at[0]},{at[1]})")
+        words += [state for state in _SAID if state in self.states]
+        if self.covered_by is not None:
+            words.append("covered")
+        if self.role in _WITH_VALUE and self.value is not None:
+            words.append(f"= {self.value:g}")
+        if self.text and self.text != self.name:
+            words.append(f": {_quoted(self.text)}")
+        return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What elements are looked for by; see `Desktop.find`.
+
+    Attributes:
+        role: ARIA's word, or AT-SPI's name.
+        name: The name: a text that it contains, whatever its case, or a pattern that is found in it.
+        exact: The name is this text, and no longer.
+        text: The same of what is written in it.
+        states: All of these are set.
+        nth: Which of those that match, from 0, or from the end below 0; None: there must be one only.
+    """
+
+    role: str | None = None
+    name: str | re.Pattern[str] | None = None
+    exact: bool = False
+    text: str | re.Pattern[str] | None = None
+    states: tuple[str, ...] = ()
+    nth: int | None = None
+
+    def __str__(self) -> str:
+        said = []
+        if self.role is not None:
+            said.append(f"role={self.role!r}")
+        for what, wanted in (("name", self.name), ("text", self.text)):
+            if wanted is not None:
+                said.append(f"{what}={wanted.pattern if isinstance(wanted, re.Pattern) else wanted!r}")
+        if self.exact:
+            said.append("exact=True")
+        if self.states:
+            said.append(f"states={self.states!r}")
+        if self.nth is not None:
+            said.append(f"nth={self.nth}")
+        return f"find({', '.join(said)})"
+
+    def matches(self, element: Element) -> bool:
+        """Whether an element is one of these, apart from where it is."""
+        if self.role is not None and self.role not in {element.role, element.native_role}:
+            return False
+        if self.name is not None and not self._found(self.name, element.name):
+            return False
+        if self.text is not None and not self._found(self.text, element.text or ""):
+            return False
+        return all(state in element.states for state in self.states)
+
+    def _found(self, wanted: str | re.Pattern[str], there: str) -> bool:
+        if isinstance(wanted, re.Pattern):
+            return wanted.search(there) is not None
+        if self.exact:
+            return wanted == there
+        return " ".join(wanted.split()).casefold() in " ".join(there.split()).casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The elements that show on a desktop, each after the one that it is in.
+
+    Attributes:
+        all: The elements.
+        left_out: What is not among them, or not as it is now, a sentence each: an application that does not answer...
+        version: Changes whenever something else does.
+    """
+
+    all: tuple[Element, ...] = ()
+    left_out: tuple[str, ...] = ()
+    version: int = 0
+    _places: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._places.update({element.ref: place for place, element in enumerate(self.all)})
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __iter__(self) -> Iterator[Element]:
+        return iter(self.all)
+
+    def __contains__(self, ref: object) -> bool:
+        return (ref.ref if isinstance(ref, Element) else ref) in self._places
+
+    @overload
+    def __getitem__(self, ref: str) -> Element: ...
+
+    @overload
+    def __getitem__(self, ref: int) -> Element: ...
+
+    def __getitem__(self, ref: str | int) -> Element:
+        """The element of a reference, or of a place.
+
+        Raises:
+            KeyError: No such element shows.
+            IndexError: There are not so many.
+        """
+        return self.all[ref] if isinstance(ref, int) else self.all[self._places[ref]]
+
+    def within(self, ref: str) -> Sequence[Element]:
+        """The elements that are in one, at whatever depth."""
+        begin = self._places.get(ref)
+        if begin is None:
+            return ()
+        end = begin + 1
+        while end < len(self.all) and self.all[end].depth > self.all[begin].depth:
+            end += 1
+        return self.all[begin + 1 : end]
+
+    def find_all(self, query: Query, within: Sequence[Element] | None = None) -> list[Element]:
+        """The elements that `query` asks for, in the order of the tree; `nth` is left to the caller."""
+        return [element for element in (self.all if within is None else within) if query.matches(element)]
+
+    def text(self, viewport: Viewport | None = None, *, budget: int | None = None) -> str:
+        """An outline for a model: a line an element, indented by what it is in. What only holds others is left out.
+
+        Args:
+            viewport: The picture that the model was given; points are in its pixels.
+            budget: About how many tokens it may have; what is cut is said in its last line.
+        """
+        return _cut(self._lines(viewport), budget)
+
+    def changes(self, before: Elements, viewport: Viewport | None = None, *, budget: int | None = None) -> str:
+        """What is different from `before`: lines that begin with `+`, `-` or `~`. The whole outline where that is shorter."""
+        if before.version == self.version:
+            return "(unchanged)"
+        old = {line[1].ref: line for line in before._outline(viewport)}
+        new = self._outline(viewport)
+        lines = [f"- [{ref}]" for ref in old if ref not in {line[1].ref for line in new}]
+        above: str | None = None
+        for depth, element, line in new:
+            known = old.get(element.ref)
+            if known is None:
+                inside = f" in [{element.parent}]" if element.parent and element.parent != above else ""
+                lines.append(f"{'  ' * depth}+ {line}{inside}")
+            elif known[2] != line:
+                lines.append(f"~ {line}")
+            above = element.ref if known is None else above
+        whole = self._lines(viewport)
+        if sum(map(len, lines)) >= sum(map(len, whole)):
+            lines = whole
+        return _cut(lines, budget) if lines else "(unchanged)"
+
+    def _lines(self, viewport: Viewport | None) -> list[str]:
+        lines = [f"{'  ' * depth}- {line}" for depth, _, line in self._outline(viewport)]
+        return [*lines, *(f"({sentence})" for sentence in self.left_out)]
+
+    def _outline(self, viewport: Viewport | None) -> list[tuple[int, Element, str]]:
+        lines = []
+        # How deep the elements are that were left out above, so that what is in them moves to the left.
+        shown: list[tuple[int, int]] = []
+        named: dict[str, str] = {}
+        for element in self.all:
+            while shown and shown[-1][0] >= element.depth:
+                shown.pop()
+            above = named.get(element.parent or "", "")
+            named[element.ref] = element.name or above
+            if not element.visible or _says_nothing(element, above):
+                continue
+            depth = len(shown)
+            shown.append((element.depth, depth))
+            lines.append((depth, element, element.line(viewport)))
+        return lines
+
+
+def _says_nothing(element: Element, above: str) -> bool:
+    if element.role in GENERIC:
+        return not element.name and not element.text
+    # A text that repeats the name of what it is in, as in a link or a button.
+    return element.role in {"text", "paragraph"} and (element.name or element.text or "").strip() in {"", above.strip()}
+
+
+def _quoted(text: str) -> str:
+    line = " ".join(text.split()).replace('"', "'")
+    return f'"{line[: _LONGEST_SHOWN - 1]}…"' if len(line) > _LONGEST_SHOWN else f'"{line}"'
+
+
+def _cut(lines: list[str], budget: int | None) -> str:
+    if budget is not None:
+        if budget < 1:
+            raise ActionError(f"the budget is a number of tokens, at least 1, not {shown(budget)}")
+        left = budget * _SIGNS_OF_A_TOKEN
+        for number, line in enumerate(lines):
+            left -= len(line) + 1
+            if left < 0:
+                lines = [*lines[:number], f"({len(lines) - number} more lines were cut to keep {budget} tokens)"]
+                break
+    return "\n".join(lines)
+
+
+def clean_text(text: str) -> str:
+    """A text of an application without control characters but line ends and tabs, and without what stands for objects in it."""
+    return text if text.isprintable() and "\ufffc" not in text else clean(text, keep="\n\t").replace("\ufffc", "")
+
+
+def role_names(number: int, parent: str | None) -> tuple[str, str]:
+    """ARIA's word and AT-SPI's name for a role, by its number and the role of the element that it is in."""
+    native = ROLES[number] if number < len(ROLES) else f"role-{number}"
+    if native == "list-item" and parent in {"listbox", "combobox"}:
+        return "option", native
+    return aria_role(native), native

@@ -1,0 +1,237 @@
+"""Reading the elements of a desktop: the connection to its accessibility bus, and what is made of the answers.
+
+This module owns where the bus is found and which window covers which element. What is asked of applications, and what is kept
+of their answers, is in Rust (`rust/elements`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from deskhand._core.elements import Element, Elements, clean_text, role_names
+from deskhand._core.geometry import Point, Rect
+from deskhand._core.redaction import one_line
+from deskhand._core.roles import states_of
+from deskhand._native import Elements as Session
+from deskhand._native import accessibility_address
+from deskhand.errors import BackendError, UnsupportedAction
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deskhand._core.window import Window
+    from deskhand.desktop.connection import Core
+
+__all__ = ["ElementReader"]
+
+_LONGEST_TITLE = 80
+# What scrolls shows a part of what is in it.
+_CLIPS = {"document-frame", "document-web", "scroll-pane", "viewport"}
+_NO_BUS = (
+    "its programs tell nobody what they show: a desktop launched here does, where at-spi2-core is installed "
+    "(apt-get install at-spi2-core) and it was not launched with elements=False"
+)
+
+
+class ElementReader:
+    """Reads the elements of one desktop. Its calls are made within a turn."""
+
+    __slots__ = ("_core", "_generation", "_known", "_raw", "_session", "_windows")
+
+    def __init__(self, core: Core) -> None:
+        """Of a desktop; nothing is connected yet."""
+        self._core = core
+        self._session: Session | None = None
+        self._generation = -1
+        self._windows: list[Window] = []
+        self._known = Elements()
+        self._raw: dict[str, tuple[object, Element]] = {}
+
+    def read(self, timeout: float) -> Elements:
+        """The elements as they are now.
+
+        Args:
+            timeout: Seconds to wait for applications; who has not answered by then is named, and has the elements of before.
+
+        Raises:
+            UnsupportedAction: This desktop has no accessibility bus.
+            BackendError: The bus has gone, or refuses.
+        """
+        core = self._core
+        session = self._session
+        if session is None:
+            session = self._session = _connect(core, timeout)
+        core.look()
+        screen = core.backend.screen
+        generation = screen.generation
+        changed: list[tuple[int, int, int, int]] = []
+        moved = False
+        if generation != self._generation:
+            if self._generation >= 0:
+                changed = screen.changes(self._generation)
+            windows = core.backend.windows() if core.backend.has_windows else []
+            moved = windows != self._windows
+            self._windows = windows
+        places = [(window.pid or 0, _native_rect(window.rect)) for window in self._windows]
+        try:
+            found = session.read(changed, places, timeout, None if moved else self._known.version)
+        except BackendError:
+            # Whoever asks next begins anew.
+            self.close()
+            raise
+        self._generation = generation
+        if found is not None:
+            self._known = self._elements(*found)
+        return self._known
+
+    def close(self) -> None:
+        """End the connection."""
+        if (session := self._session) is not None:
+            self._session, self._known, self._generation = None, Elements(), -1
+            self._raw.clear()
+            session.close()
+
+    def _elements(
+        self,
+        version: int,
+        applications: list[tuple[str, str, str, int, str]],
+        found: list[tuple[tuple[int, int, int, int, int], tuple[str, str, str | None, float | None], tuple[int, int, int, int] | None, tuple[str, ...], int]],
+    ) -> Elements:
+        screen = Rect(0, 0, *self._core.size)
+        raw, known = {}, self._raw
+        elements: list[Element] = []
+        # Of the elements that the next one may be in: depth, reference, role, and what it shows of what is in it.
+        above: list[tuple[int, str, str, Rect]] = []
+        shift = Point(0, 0)
+        over: tuple[Window, ...] = ()
+        for given in found:
+            (number, depth, place, role, states), (name, description, text, value), area, actions, hidden = given
+            ref = f"e{number}"
+            application, toolkit, _, pid, _ = applications[place]
+            while above and above[-1][0] >= depth:
+                above.pop()
+            _, parent, parent_role, clip = above[-1] if above else (0, None, "", screen)
+            if depth == 0:
+                shift, over = self._placed(pid, name, area, relative=toolkit == "GTK")
+            box = None if area is None else Rect(area[0] + shift.x, area[1] + shift.y, area[2], area[3])
+            if box is not None and (box.empty or area == (-1, -1, -1, -1)):
+                box = None
+            seen = clip if box is None else box.intersect(clip)
+            basis = (given, box, seen, over, parent)
+            before = known.get(ref)
+            if before is not None and before[0] == basis:
+                element = before[1]
+            else:
+                aria, native = role_names(role, parent_role)
+                point = None if box is None or seen.empty else Point(seen.x + seen.width // 2, seen.y + seen.height // 2)
+                element = Element(
+                    ref=ref,
+                    role=aria,
+                    name=clean_text(name),
+                    description=clean_text(description),
+                    text=None if text is None else clean_text(text),
+                    value=value,
+                    states=states_of(states),
+                    box=box,
+                    point=point,
+                    actions=tuple(clean_text(action) for action in actions),
+                    depth=depth,
+                    parent=parent,
+                    application=clean_text(application),
+                    pid=pid,
+                    covered_by=None if point is None else _covering(over, point),
+                    hidden=hidden,
+                    native_role=native,
+                )
+            raw[ref] = (basis, element)
+            elements.append(element)
+            above.append((depth, ref, element.role, seen if element.native_role in _CLIPS else clip))
+        self._raw = raw
+        return Elements(tuple(elements), tuple(self._left_out(applications)), version)
+
+    def _left_out(self, applications: list[tuple[str, str, str, int, str]]) -> list[str]:
+        said = [f"{one_line(name, _LONGEST_TITLE)!r}: {reason}" for name, _, _, _, reason in applications if reason]
+        there = {pid for _, _, _, pid, _ in applications}
+        for window in self._windows:
+            if window.pid not in there and not window.minimized:
+                said.append(f"the window {one_line(window.title, _LONGEST_TITLE)!r}: its program tells nobody what it shows")
+        return said
+
+    def _placed(
+        self, pid: int, title: str, area: tuple[int, int, int, int] | None, *, relative: bool
+    ) -> tuple[Point, tuple[Window, ...]]:
+        """How far an element's place is from that in its window, and the windows above that."""
+        shown = [window for window in self._windows if not window.minimized]
+        mine = [at for at, window in enumerate(shown) if window.pid == pid]
+        if not mine or area is None:
+            return Point(0, 0), ()
+        if relative:
+            at = next((at for at in mine if shown[at].title == title), mine[-1])
+            rect = shown[at].rect
+            # The shadow of a window that draws its own frame is a part of it for the server, and none for its elements.
+            return Point(rect.x + (rect.width - area[2]) // 2, rect.y + (rect.height - area[3]) // 2), tuple(shown[at + 1 :])
+        box = Rect(*area)
+        at = max(mine, key=lambda at: _shared(shown[at].rect, box))
+        # A menu is a window that no window manager lists, and above all that it does.
+        listed = _shared(shown[at].rect, box) * 2 >= box.width * box.height
+        return Point(0, 0), tuple(shown[at + 1 :]) if listed else ()
+
+
+def _shared(one: Rect, other: Rect) -> int:
+    both = one.intersect(other)
+    return both.width * both.height
+
+
+def _covering(over: tuple[Window, ...], point: Point) -> str | None:
+    for window in reversed(over):
+        if window.rect.contains(point):
+            return one_line(window.title, _LONGEST_TITLE)
+    return None
+
+
+def _native_rect(rect: Rect) -> tuple[int, int, int, int]:
+    return rect.x, rect.y, rect.width, rect.height
+
+
+def _connect(core: Core, timeout: float) -> Session:
+    address = _session_bus(core.environment)
+    if address is None or core.environment.get("NO_AT_BRIDGE") == "1":
+        raise UnsupportedAction(core.backend.name, "elements", _NO_BUS)
+    try:
+        found = accessibility_address(_open(address, timeout), timeout)
+    except BackendError as error:
+        raise UnsupportedAction(core.backend.name, "elements", f"{_NO_BUS} ({one_line(str(error), 200)})") from None
+    return Session(_open(found, timeout), timeout)
+
+
+def _session_bus(environment: Mapping[str, str]) -> str | None:
+    address = environment.get("DBUS_SESSION_BUS_ADDRESS", "")
+    return address if address.startswith("unix:") else None
+
+
+def _open(address: str, timeout: float) -> int:
+    """A descriptor of a socket that is connected to a bus; the caller's.
+
+    Args:
+        address: As D-Bus writes it: `unix:path=/run/bus,guid=...`.
+        timeout: Seconds.
+    """
+    first = address.split(";", maxsplit=1)[0]
+    transport, _, rest = first.partition(":")
+    fields = dict(pair.split("=", 1) for pair in rest.split(",") if "=" in pair)
+    path, abstract = fields.get("path"), fields.get("abstract")
+    if transport != "unix" or (path is None and abstract is None):
+        raise BackendError(f"the accessibility bus is at {one_line(address, 200)!r}, which is no Unix socket")
+    name = unquote(path) if path is not None else "\0" + unquote(abstract or "")
+    with contextlib.ExitStack() as kept:
+        connection = kept.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        connection.settimeout(timeout)
+        try:
+            connection.connect(name)
+        except (OSError, ValueError) as error:
+            raise BackendError(f"cannot reach the accessibility bus at {one_line(address, 200)!r}: {error}") from None
+        connection.setblocking(False)
+        return connection.detach()

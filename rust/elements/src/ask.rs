@@ -1,0 +1,128 @@
+//! What applications are asked.
+
+use crate::wire::{Argument, call};
+
+pub(crate) const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
+pub(crate) const APPLICATION: &str = "org.a11y.atspi.Application";
+pub(crate) const ROOT: &str = "/org/a11y/atspi/accessible/root";
+pub(crate) const REGISTRY: &str = "org.a11y.atspi.Registry";
+pub(crate) const BUS: &str = "org.freedesktop.DBus";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+/// Signs of a text that are read.
+const LONGEST_TEXT: i32 = 4_000;
+const SCREEN: u32 = 0;
+
+/// A question about an object, or about the application that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    State,
+    Children,
+    /// Its name, its description and how many children it has.
+    Details,
+    Role,
+    Interfaces,
+    Extents,
+    Text,
+    Value,
+    Actions,
+    /// All that the application's cache has.
+    Items,
+    /// The application's toolkit.
+    Toolkit,
+    /// The toolkit's version.
+    Version,
+    /// Whether it has handled all that came before. Its events come before the answer.
+    Ping,
+    /// Its attributes, which are of no use here: browsers make the tree of a page when somebody asks for them.
+    Wake,
+    /// Which process has the connection. The bus itself answers that.
+    Process,
+}
+
+impl Ask {
+    /// Its place in a set of questions.
+    pub(crate) const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+
+    /// Those about an object.
+    pub(crate) const OF_OBJECTS: [Self; 9] = [
+        Self::State,
+        Self::Children,
+        Self::Details,
+        Self::Role,
+        Self::Interfaces,
+        Self::Extents,
+        Self::Text,
+        Self::Value,
+        Self::Actions,
+    ];
+
+    /// Appends the call to `out`.
+    pub(crate) fn write(self, out: &mut Vec<u8>, serial: u32, bus: &str, path: &str) {
+        let object = (bus, path);
+        let all = (PROPERTIES, "GetAll");
+        match self {
+            Self::State => call(out, serial, object, (ACCESSIBLE, "GetState"), &[]),
+            Self::Children => call(out, serial, object, (ACCESSIBLE, "GetChildren"), &[]),
+            Self::Details => call(out, serial, object, all, &[Argument::Text(ACCESSIBLE)]),
+            Self::Role => call(out, serial, object, (ACCESSIBLE, "GetRole"), &[]),
+            Self::Interfaces => call(out, serial, object, (ACCESSIBLE, "GetInterfaces"), &[]),
+            Self::Wake => call(out, serial, object, (ACCESSIBLE, "GetAttributes"), &[]),
+            Self::Extents => {
+                call(out, serial, object, ("org.a11y.atspi.Component", "GetExtents"), &[Argument::Unsigned(SCREEN)]);
+            }
+            Self::Text => {
+                let range = [Argument::Signed(0), Argument::Signed(LONGEST_TEXT)];
+                call(out, serial, object, ("org.a11y.atspi.Text", "GetText"), &range);
+            }
+            Self::Value => {
+                let property = [Argument::Text("org.a11y.atspi.Value"), Argument::Text("CurrentValue")];
+                call(out, serial, object, (PROPERTIES, "Get"), &property);
+            }
+            Self::Actions => call(out, serial, object, ("org.a11y.atspi.Action", "GetActions"), &[]),
+            Self::Items => {
+                call(out, serial, (bus, "/org/a11y/atspi/cache"), ("org.a11y.atspi.Cache", "GetItems"), &[]);
+            }
+            Self::Toolkit | Self::Version => {
+                let name = if self == Self::Toolkit { "ToolkitName" } else { "Version" };
+                let property = [Argument::Text(APPLICATION), Argument::Text(name)];
+                call(out, serial, (bus, ROOT), (PROPERTIES, "Get"), &property);
+            }
+            Self::Ping => call(out, serial, (bus, ROOT), ("org.freedesktop.DBus.Peer", "Ping"), &[]),
+            Self::Process => {
+                let who = [Argument::Text(bus)];
+                call(out, serial, (BUS, "/org/freedesktop/DBus"), (BUS, "GetConnectionUnixProcessID"), &who);
+            }
+        }
+    }
+}
+
+/// What is sent once, when a connection begins: which signals are wanted.
+pub(crate) fn subscribe(out: &mut Vec<u8>, mut serial: impl FnMut() -> u32) {
+    let rules = [
+        "type='signal',interface='org.a11y.atspi.Event.Object'",
+        "type='signal',interface='org.a11y.atspi.Event.Window'",
+        "type='signal',interface='org.a11y.atspi.Cache'",
+        "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged'",
+    ];
+    for rule in rules {
+        call(out, serial(), (BUS, "/org/freedesktop/DBus"), (BUS, "AddMatch"), &[Argument::Text(rule)]);
+    }
+    let events = [
+        "object:state-changed",
+        "object:children-changed",
+        "object:property-change",
+        "object:text-changed",
+        "object:bounds-changed",
+        "object:visible-data-changed",
+        "object:model-changed",
+        "object:row-inserted",
+        "object:row-deleted",
+        "window:",
+    ];
+    for event in events {
+        let registry = (REGISTRY, "/org/a11y/atspi/registry");
+        call(out, serial(), registry, (REGISTRY, "RegisterEvent"), &[Argument::Text(event)]);
+    }
+}

@@ -1,0 +1,75 @@
+//! What an application's signals mean for what is known of its objects.
+
+use crate::ask::Ask;
+use crate::node::{LONGEST_NAME, beginning, state};
+use crate::wire::{Malformed, Message, Value};
+
+/// What a signal says.
+#[derive(Debug, PartialEq)]
+pub(crate) enum News<'a> {
+    /// A bit of the object's state.
+    State(u64, bool),
+    /// The object is called this now.
+    Name(&'a str),
+    /// This is said of the object now.
+    Description(&'a str),
+    /// These answers do not hold any more.
+    Stale(&'static [Ask]),
+    /// The object has gone.
+    Gone(&'a str),
+    /// A window came or went, or the whole application changed.
+    Windows,
+    /// Nothing that matters here.
+    Nothing,
+}
+
+/// Reads an event (`org.a11y.atspi.Event.*`): a detail, two numbers and a value.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn read<'a>(message: &Message<'a>) -> Result<News<'a>, Malformed> {
+    if message.interface == "org.a11y.atspi.Cache" {
+        return cache(message);
+    }
+    if message.interface == "org.a11y.atspi.Event.Window" {
+        return Ok(match message.member {
+            "Create" | "Destroy" | "Close" => News::Windows,
+            _ => News::Nothing,
+        });
+    }
+    if message.interface != "org.a11y.atspi.Event.Object" {
+        return Ok(News::Nothing);
+    }
+    let mut body = message.body();
+    let detail = body.str()?;
+    let (first, _second) = (body.i32()?, body.i32()?);
+    Ok(match message.member {
+        "StateChanged" => match state::NAMES.iter().position(|name| *name == detail) {
+            Some(_) if detail == "defunct" && first != 0 => News::Gone(message.path),
+            Some(bit) => News::State(1 << bit, first != 0),
+            None => News::Stale(&[Ask::State]),
+        },
+        "ChildrenChanged" | "ModelChanged" | "RowInserted" | "RowDeleted" => News::Stale(&[Ask::Children]),
+        "PropertyChange" => match (detail, body.variant()?) {
+            ("accessible-name", Value::Text(text)) => News::Name(beginning(text, LONGEST_NAME)),
+            ("accessible-description", Value::Text(text)) => News::Description(beginning(text, LONGEST_NAME)),
+            ("accessible-name" | "accessible-description", _) => News::Stale(&[Ask::Details]),
+            ("accessible-role", _) => News::Stale(&[Ask::Role, Ask::Interfaces]),
+            ("accessible-value", _) => News::Stale(&[Ask::Value]),
+            _ => News::Nothing,
+        },
+        "TextChanged" => News::Stale(&[Ask::Text]),
+        "BoundsChanged" => News::Stale(&[Ask::Extents]),
+        "VisibleDataChanged" => News::Stale(&[Ask::Children, Ask::Extents, Ask::Text]),
+        _ => News::Nothing,
+    })
+}
+
+fn cache<'a>(message: &Message<'a>) -> Result<News<'a>, Malformed> {
+    let mut body = message.body();
+    Ok(match message.member {
+        "RemoveAccessible" => News::Gone(body.object()?.1),
+        // The object's parent says so as well, and is asked for its children then.
+        _ => News::Nothing,
+    })
+}

@@ -1,0 +1,284 @@
+//! One object of an application, and what callers see of it.
+
+use std::sync::Arc;
+
+use crate::ask::Ask;
+
+/// Signs of a name or description that are kept.
+pub(crate) const LONGEST_NAME: usize = 1_000;
+/// Bytes of a text that are kept.
+pub(crate) const LONGEST_TEXT: usize = 16_000;
+
+/// Bits of a state, as AT-SPI numbers them (`atspi-constants.h`).
+pub(crate) mod state {
+    pub(crate) const DEFUNCT: u64 = 1 << 6;
+    pub(crate) const SHOWING: u64 = 1 << 25;
+    pub(crate) const VISIBLE: u64 = 1 << 30;
+    pub(crate) const MANAGES_DESCENDANTS: u64 = 1 << 31;
+    /// By what events call them.
+    pub(crate) const NAMES: [&str; 44] = [
+        "invalid",
+        "active",
+        "armed",
+        "busy",
+        "checked",
+        "collapsed",
+        "defunct",
+        "editable",
+        "enabled",
+        "expandable",
+        "expanded",
+        "focusable",
+        "focused",
+        "has-tooltip",
+        "horizontal",
+        "iconified",
+        "modal",
+        "multi-line",
+        "multiselectable",
+        "opaque",
+        "pressed",
+        "resizable",
+        "selectable",
+        "selected",
+        "sensitive",
+        "showing",
+        "single-line",
+        "stale",
+        "transient",
+        "vertical",
+        "visible",
+        "manages-descendants",
+        "indeterminate",
+        "required",
+        "truncated",
+        "animated",
+        "invalid-entry",
+        "supports-autocompletion",
+        "selectable-text",
+        "is-default",
+        "visited",
+        "checkable",
+        "has-popup",
+        "read-only",
+    ];
+}
+
+/// Bits of the interfaces that an object has.
+pub(crate) mod interface {
+    pub(crate) const COMPONENT: u8 = 1;
+    pub(crate) const TEXT: u8 = 2;
+    pub(crate) const EDITABLE: u8 = 4;
+    pub(crate) const VALUE: u8 = 8;
+    pub(crate) const ACTION: u8 = 16;
+
+    pub(crate) fn bit(name: &str) -> u8 {
+        match name {
+            "org.a11y.atspi.Component" => COMPONENT,
+            "org.a11y.atspi.Text" => TEXT,
+            "org.a11y.atspi.EditableText" => EDITABLE,
+            "org.a11y.atspi.Value" => VALUE,
+            "org.a11y.atspi.Action" => ACTION,
+            _ => 0,
+        }
+    }
+}
+
+/// Numbers of roles (`atspi-constants.h`) that are treated in a way of their own.
+pub(crate) mod role {
+    pub(crate) const PASSWORD: u32 = 40;
+    pub(crate) const DOCUMENT_WEB: u32 = 95;
+    /// Objects of which the text is more than their name: terminals, texts, entries, paragraphs, headings...
+    pub(crate) const TEXTS: [u32; 9] = [29, 60, 61, 73, 77, 79, 82, 83, 94];
+}
+
+/// Where an object is, in pixels of the screen, or of its window where the toolkit knows nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Area {
+    /// Of its left edge.
+    pub x: i32,
+    /// Of its upper edge.
+    pub y: i32,
+    /// In pixels.
+    pub width: i32,
+    /// In pixels.
+    pub height: i32,
+}
+
+impl Area {
+    /// Whether a pixel is in both.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        let apart = |a: i32, length: i32, b: i32, other: i32| {
+            i64::from(a) + i64::from(length) <= i64::from(b) || i64::from(b) + i64::from(other) <= i64::from(a)
+        };
+        !apart(self.x, self.width, other.x, other.width) && !apart(self.y, self.height, other.y, other.height)
+    }
+}
+
+/// An application on the bus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Application {
+    /// What it calls itself.
+    pub name: String,
+    /// Its toolkit, such as `gtk`.
+    pub toolkit: String,
+    /// The toolkit's version.
+    pub version: String,
+    /// Its process, as the bus sees it; 0 for unknown.
+    pub pid: u32,
+    /// Why not all of its elements are there, or as they are now; empty where they are.
+    pub left_out: &'static str,
+}
+
+/// One element as it was when it was last read.
+#[derive(Debug, Clone)]
+pub struct Element {
+    /// Names this element, and no other, for as long as the session lives.
+    pub reference: u64,
+    /// How many elements it is in; 0 for a window.
+    pub depth: u16,
+    /// Its application, by place in [`Snapshot::applications`].
+    pub application: usize,
+    /// As AT-SPI numbers it.
+    pub role: u32,
+    /// As AT-SPI numbers its bits.
+    pub states: u64,
+    /// What it is called.
+    pub name: Arc<str>,
+    /// What is said of it beyond that.
+    pub description: Arc<str>,
+    /// What is written in it; None where it has no text, or hides it.
+    pub text: Option<Arc<str>>,
+    /// Of a slider, a progress bar...
+    pub value: Option<f64>,
+    /// Where it is; None where that is not known.
+    pub area: Option<Area>,
+    /// What its toolkit offers to do with it.
+    pub actions: Arc<[String]>,
+    /// How many children it says it has that are not here.
+    pub hidden: u32,
+}
+
+/// All elements that show, each after the one that it is in.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Changes whenever something else does.
+    pub version: u64,
+    /// The applications.
+    pub applications: Vec<Application>,
+    /// Their elements.
+    pub elements: Vec<Element>,
+}
+
+/// An object, as far as it is known.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) path: Box<str>,
+    pub(crate) reference: u64,
+    pub(crate) parent: Option<usize>,
+    pub(crate) depth: u16,
+    pub(crate) children: Vec<usize>,
+    /// How many it says that it has.
+    pub(crate) claimed: i32,
+    pub(crate) role: u32,
+    pub(crate) states: u64,
+    pub(crate) interfaces: u8,
+    pub(crate) name: Arc<str>,
+    pub(crate) description: Arc<str>,
+    pub(crate) text: Option<Arc<str>>,
+    pub(crate) value: Option<f64>,
+    pub(crate) actions: Arc<[String]>,
+    pub(crate) area: Option<Area>,
+    /// Which questions have an answer that holds.
+    pub(crate) known: u16,
+    /// Which were asked since the reading of number `read` began.
+    pub(crate) asked: u16,
+    pub(crate) read: u32,
+}
+
+impl Node {
+    pub(crate) fn new(path: &str, reference: u64) -> Self {
+        Self {
+            path: path.into(),
+            reference,
+            parent: None,
+            depth: 0,
+            children: Vec::new(),
+            claimed: 0,
+            role: 0,
+            states: 0,
+            interfaces: 0,
+            name: Arc::from(""),
+            description: Arc::from(""),
+            text: None,
+            value: None,
+            actions: Arc::from([]),
+            area: None,
+            known: 0,
+            asked: 0,
+            read: 0,
+        }
+    }
+
+    pub(crate) fn knows(&self, ask: Ask) -> bool {
+        self.known & ask.bit() != 0
+    }
+
+    pub(crate) fn forget(&mut self, asks: &[Ask]) {
+        for ask in asks {
+            self.known &= !ask.bit();
+        }
+    }
+
+    /// Whether it shows, where `bit` is what its toolkit says of that.
+    pub(crate) fn shows(&self, bit: u64) -> bool {
+        self.states & bit != 0
+    }
+
+    /// What is not known of it and is worth knowing. `top`: it is an application's root, which has no state.
+    pub(crate) fn missing(&self, top: bool, read: u32, most: i32, shown: u64) -> u16 {
+        let mut wanted = if top { Ask::Details.bit() } else { Ask::State.bit() };
+        if top {
+            wanted |= Ask::Children.bit();
+        } else if self.knows(Ask::State) && self.shows(shown) {
+            wanted |= Ask::Details.bit() | Ask::Role.bit() | Ask::Interfaces.bit();
+            if self.claimed <= most && self.states & state::MANAGES_DESCENDANTS == 0 {
+                wanted |= Ask::Children.bit();
+            }
+            if self.knows(Ask::Interfaces) && self.knows(Ask::Role) {
+                wanted |= self.offered();
+            }
+        }
+        let asked = if self.read == read { self.asked } else { 0 };
+        wanted & !self.known & !asked
+    }
+
+    /// What its interfaces have answers to.
+    fn offered(&self) -> u16 {
+        let mut wanted = 0;
+        if self.interfaces & interface::COMPONENT != 0 {
+            wanted |= Ask::Extents.bit();
+        }
+        if self.interfaces & interface::VALUE != 0 {
+            wanted |= Ask::Value.bit();
+        }
+        if self.interfaces & interface::ACTION != 0 {
+            wanted |= Ask::Actions.bit();
+        }
+        let written = self.interfaces & interface::EDITABLE != 0 || role::TEXTS.contains(&self.role);
+        if self.interfaces & interface::TEXT != 0 && written && self.role != role::PASSWORD {
+            wanted |= Ask::Text.bit();
+        }
+        wanted
+    }
+}
+
+/// The beginning of a text, at most `longest` bytes.
+pub(crate) fn beginning(text: &str, longest: usize) -> &str {
+    let mut end = longest.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
