@@ -7,7 +7,8 @@ appear here: an event or how an action is carried out (`deskhand.desktop.transla
 (`deskhand.providers`), and a screen's size: whether a point is on the screen is for `translate` to say.
 
 Every action is frozen, hashable and validated on construction; what is wrong raises `ActionError`. Coordinates
-are screen pixels: integers, or floats with an integral value; ``xy=None`` means where the pointer is.
+are screen pixels: integers, or floats with an integral value; ``xy=None`` means where the pointer is, unless ``element`` names
+an element that `Desktop.elements` found, whose middle it is when the action's turn comes.
 ``modifiers`` are key names held around the whole action. Lists are accepted where tuples are stored.
 
     LeftMouseDown((10, 20))            LeftMouseUp((90, 20))             LeftClick((400, 300))
@@ -19,6 +20,7 @@ are screen pixels: integers, or floats with an integral value; ``xy=None`` means
 
     LeftClick((5, 5), modifiers=["ctrl"])                                KeyPress(["Tab"], repeat=4)
     PressKeys(["shift"])               ReleaseKeys(["shift"])            MouseDown("right", (5, 5))
+    LeftClick(element="e12")           Scroll(element="e7", direction="down")
     MouseUp("right")                   Zoom((0, 0, 200, 100))            CursorPosition()
 """
 
@@ -30,6 +32,7 @@ from typing import Any, ClassVar, Protocol
 
 from deskhand._core.fields import (
     Check,
+    check_element,
     check_flag,
     check_keys,
     check_modifiers,
@@ -136,6 +139,11 @@ class Action:
                 raise
             except ActionError as error:
                 raise ActionError(f"{self.type}: {key}: {error.message}") from None
+        if getattr(self, "element", None) is not None:
+            if getattr(self, "xy", None) is not None:
+                raise ActionError(f"{self.type}: its place is a point or an element, not both")
+        elif type(self) is Move and self.xy is None:
+            raise ActionError("move: a place is needed: xy, or element")
 
     def to_dict(self) -> dict[str, Any]:
         """The action as plain JSON data: dict, list, str, int, float, bool and None.
@@ -203,9 +211,15 @@ def action_of(value: Action | CarriesAction) -> Action:
 _OTHER_PLACES = {"x", "y", "coordinate", "coordinates", "point", "pos", "position"}
 
 
+def _element() -> Any:
+    """The field of an element that an action is done at instead of a point: its reference, as `Desktop.elements` gives it."""
+    return field(default=None, kw_only=True, metadata=_as(check_element, extra=True))
+
+
 @dataclass(frozen=True, slots=True)
 class _AtPointer(Action):
     xy: tuple[int, int] | None = field(default=None, metadata=_as(check_xy))
+    element: str | None = _element()
     modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(check_modifiers, extra=True))
 
 
@@ -213,6 +227,7 @@ class _AtPointer(Action):
 class _ButtonAtPointer(Action):
     button: str = field(metadata=_as(check_one_of(BUTTONS)))
     xy: tuple[int, int] | None = field(default=None, metadata=_as(check_xy))
+    element: str | None = _element()
     modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(check_modifiers, extra=True))
 
 
@@ -328,7 +343,8 @@ class Move(Action):
     """
 
     type: ClassVar[str] = "move"
-    xy: tuple[int, int] = field(metadata=_as(check_xy))
+    xy: tuple[int, int] | None = field(default=None, metadata=_as(check_xy))
+    element: str | None = _element()
     modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(check_modifiers, extra=True))
 
 
@@ -347,6 +363,7 @@ class Scroll(Action):
 
     type: ClassVar[str] = "scroll"
     xy: tuple[int, int] | None = field(default=None, metadata=_as(check_xy, key="start_xy"))
+    element: str | None = _element()
     distance_xy: tuple[int, int] | None = field(default=None, metadata=_as(check_xy))
     magnitude: float | None = field(default=None, metadata=_as(check_number))
     direction: str | None = field(default=None, metadata=_as(check_one_of(DIRECTIONS)))

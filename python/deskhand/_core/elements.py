@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, overload
 
 from deskhand._core.redaction import clean
 from deskhand._core.roles import GENERIC, ROLES, aria_role
@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Point, Rect, Viewport
 
-__all__ = ["Element", "Elements", "Query", "clean_text", "role_names"]
+__all__ = ["STATES", "Element", "ElementState", "Elements", "Query", "clean_text", "role_names"]
 
+ElementState: TypeAlias = Literal["visible", "hidden", "enabled", "disabled", "checked", "unchecked", "focused"]
+"""What an element can be waited to be."""
+
+STATES: tuple[str, ...] = get_args(ElementState)
 _LONGEST_SHOWN = 80
 # A word is about as long for the models that count tokens; names and punctuation are shorter.
 _SIGNS_OF_A_TOKEN = 3.5
 # What is worth saying of an element's state, in this order.
 _SAID = ("disabled", "checked", "selected", "pressed", "expanded", "collapsed", "focused", "required", "busy")
+_UNCHANGED = "(unchanged)"
 _WITH_VALUE = {"slider", "spinbutton", "progressbar", "scrollbar", "meter", "dial"}
 
 
@@ -92,7 +97,7 @@ class Element:
             words.append(_quoted(self.name))
         words.append(f"[{self.ref}]")
         if (point := self.point) is not None:
-            at = point if viewport is None else viewport.to_model(*point)
+            at = point if viewport is None else viewport.to_model(point)
             words.append(f"({at[0]},{at[1]})")
         words += [state for state in _SAID if state in self.states]
         if self.covered_by is not None:
@@ -225,43 +230,45 @@ class Elements:
     def changes(self, before: Elements, viewport: Viewport | None = None, *, budget: int | None = None) -> str:
         """What is different from `before`: lines that begin with `+`, `-` or `~`. The whole outline where that is shorter."""
         if before.version == self.version:
-            return "(unchanged)"
-        old = {line[1].ref: line for line in before._outline(viewport)}
+            return _UNCHANGED
+        old = {element.ref: line for _, element, _, line in before._outline(viewport)}
         new = self._outline(viewport)
-        lines = [f"- [{ref}]" for ref in old if ref not in {line[1].ref for line in new}]
-        above: str | None = None
-        for depth, element, line in new:
-            known = old.get(element.ref)
-            if known is None:
-                inside = f" in [{element.parent}]" if element.parent and element.parent != above else ""
-                lines.append(f"{'  ' * depth}+ {line}{inside}")
-            elif known[2] != line:
+        there = {element.ref for _, element, _, _ in new}
+        lines = [f"- [{ref}]" for ref in old if ref not in there]
+        # How far to the left what is new begins, under the element of before that it is in.
+        left: dict[str, int] = {}
+        for depth, element, above, line in new:
+            if element.ref not in old:
+                indent = left.get(above or "", depth)
+                left[element.ref] = indent + 1 if above in left else 1
+                inside = "" if above is None or above in left else f" in [{above}]"
+                lines.append(f"{'  ' * indent if above in left else ''}+ {line}{inside}")
+            elif old[element.ref] != line:
                 lines.append(f"~ {line}")
-            above = element.ref if known is None else above
         whole = self._lines(viewport)
         if sum(map(len, lines)) >= sum(map(len, whole)):
             lines = whole
-        return _cut(lines, budget) if lines else "(unchanged)"
+        return _cut(lines, budget) if lines else _UNCHANGED
 
     def _lines(self, viewport: Viewport | None) -> list[str]:
-        lines = [f"{'  ' * depth}- {line}" for depth, _, line in self._outline(viewport)]
+        lines = [f"{'  ' * depth}- {line}" for depth, _, _, line in self._outline(viewport)]
         return [*lines, *(f"({sentence})" for sentence in self.left_out)]
 
-    def _outline(self, viewport: Viewport | None) -> list[tuple[int, Element, str]]:
+    def _outline(self, viewport: Viewport | None) -> list[tuple[int, Element, str | None, str]]:
+        """What is worth a line: its depth, the element, the reference of the one whose line it is under, its line."""
         lines = []
-        # How deep the elements are that were left out above, so that what is in them moves to the left.
-        shown: list[tuple[int, int]] = []
+        # The lines that the next one may be under: the depth of each in the tree, and its reference.
+        over: list[tuple[int, str]] = []
         named: dict[str, str] = {}
         for element in self.all:
-            while shown and shown[-1][0] >= element.depth:
-                shown.pop()
+            while over and over[-1][0] >= element.depth:
+                over.pop()
             above = named.get(element.parent or "", "")
             named[element.ref] = element.name or above
             if not element.visible or _says_nothing(element, above):
                 continue
-            depth = len(shown)
-            shown.append((element.depth, depth))
-            lines.append((depth, element, element.line(viewport)))
+            lines.append((len(over), element, over[-1][1] if over else None, element.line(viewport)))
+            over.append((element.depth, element.ref))
         return lines
 
 
@@ -300,4 +307,7 @@ def role_names(number: int, parent: str | None) -> tuple[str, str]:
     native = ROLES[number] if number < len(ROLES) else f"role-{number}"
     if native == "list-item" and parent in {"listbox", "combobox"}:
         return "option", native
+    if native in {"color-chooser", "file-chooser", "font-chooser"} and parent:
+        # A part of a dialog.
+        return "group", native
     return aria_role(native), native

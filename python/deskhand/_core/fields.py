@@ -18,6 +18,7 @@ __all__ = [
     "MAX_REPEAT",
     "MAX_SECONDS",
     "Check",
+    "check_element",
     "check_flag",
     "check_index",
     "check_integer",
@@ -77,6 +78,13 @@ def check_integers(value: object, count: int, what: str) -> tuple[int, ...]:
 
 def check_xy(value: object) -> tuple[int, ...]:
     return check_integers(value, _PAIR, "a pair (x, y)")
+
+
+def check_element(value: object) -> str:
+    ref = getattr(value, "ref", value)
+    if not isinstance(ref, str) or not (ref[:1] == "e" and ref[1:].isascii() and ref[1:].isdecimal()):
+        raise ActionError(f"an element is a reference such as 'e12', not {shown(value)}")
+    return ref
 
 
 def check_path(value: object) -> tuple[tuple[int, ...], ...]:

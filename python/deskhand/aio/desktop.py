@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from deskhand.aio.calls import Calls, Part
 from deskhand.desktop.clipboard import Clipboard
+from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.window_list import Windows
 from deskhand.launchers import targets
@@ -19,15 +20,18 @@ from deskhand.launchers import targets
 if TYPE_CHECKING:
     import builtins
     import os
+    import re
     from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
+    from deskhand._core.elements import Element, Elements, ElementState
     from deskhand._core.events import ButtonDown, KeyDown
     from deskhand._core.formats import Format
     from deskhand._core.geometry import Point, Size
     from deskhand._core.health import Health
     from deskhand._core.observation import Observation, Screenshot
+    from deskhand._core.redaction import Secret
     from deskhand._core.settle import Settle
     from deskhand._core.sizes import PictureSize
     from deskhand._core.window import Window
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from deskhand.policy.audit import AuditLog
     from deskhand.policy.rules import Ask, Policy
 
-__all__ = ["AsyncClipboard", "AsyncDesktop", "AsyncHost", "AsyncMachine", "AsyncShell", "AsyncWindows"]
+__all__ = ["AsyncClipboard", "AsyncDesktop", "AsyncHost", "AsyncLocator", "AsyncMachine", "AsyncShell", "AsyncWindows"]
 
 _T = TypeVar("_T")
 
@@ -208,6 +212,60 @@ class AsyncHost(Part[Host]):
         return self._part.home
 
 
+class AsyncLocator(Part[Locator]):
+    """An element that is looked for by what it is; see `Locator` for what each of the methods does."""
+
+    def find(
+        self,
+        role: str | None = None,
+        name: str | re.Pattern[str] | None = None,
+        *,
+        exact: bool = False,
+        text: str | re.Pattern[str] | None = None,
+        states: Sequence[str] = (),
+        nth: int | None = None,
+    ) -> AsyncLocator:
+        """As `Locator.find`: no coroutine, because nothing is looked for yet."""
+        found = self._part.find(role, name, exact=exact, text=text, states=states, nth=nth)
+        return AsyncLocator(self._calls, found)
+
+    def nth(self, number: int) -> AsyncLocator:
+        """As `Locator.nth`."""
+        return AsyncLocator(self._calls, self._part.nth(number))
+
+    async def all(self, *, timeout: float = 2.0) -> list[Element]:
+        """Those that match now, without waiting for one."""
+        return await self._call(lambda: self._part.all(timeout=timeout))
+
+    async def element(self, *, timeout: float = 5.0) -> Element:
+        """The element, as it is when there is one."""
+        return await self._call(lambda: self._part.element(timeout=timeout))
+
+    async def wait_for(self, state: ElementState = "visible", *, timeout: float = 5.0) -> Element | None:
+        """Wait until it is as `state` says; None when it is hidden, which is also when it is not there."""
+        return await self._call(lambda: self._part.wait_for(state, timeout=timeout))
+
+    async def click(
+        self, *, button: str = "left", count: int = 1, modifiers: Sequence[str] = (), timeout: float = 5.0
+    ) -> Observation:
+        """Click it as a person would: when it is on the screen, still, enabled and not covered."""
+        return await self._call(
+            lambda: self._part.click(button=button, count=count, modifiers=modifiers, timeout=timeout)
+        )
+
+    async def hover(self, *, timeout: float = 5.0) -> Observation:
+        """Put the pointer on it; waits and raises as `click` does."""
+        return await self._call(lambda: self._part.hover(timeout=timeout))
+
+    async def fill(self, text: str | Secret, *, timeout: float = 5.0) -> Observation:
+        """Replace what is written in it, as a person would: click, select all, type."""
+        return await self._call(lambda: self._part.fill(text, timeout=timeout))
+
+    async def select(self, name: str, *, timeout: float = 5.0) -> Observation:
+        """Open it, and click the option of that name."""
+        return await self._call(lambda: self._part.select(name, timeout=timeout))
+
+
 class AsyncDesktop(Calls):
     """A desktop whose methods are coroutines; see `Desktop` for what each of them does.
 
@@ -225,6 +283,20 @@ class AsyncDesktop(Calls):
     def also(self, *interceptors: Interceptor) -> Self:
         """As `Desktop.also`."""
         return type(self)(self.desktop.also(*interceptors), self._executor)
+
+    def find(
+        self,
+        role: str | None = None,
+        name: str | re.Pattern[str] | None = None,
+        *,
+        exact: bool = False,
+        text: str | re.Pattern[str] | None = None,
+        states: Sequence[str] = (),
+        nth: int | None = None,
+    ) -> AsyncLocator:
+        """As `Desktop.find`: no coroutine, because nothing is looked for yet."""
+        found = self.desktop.find(role, name, exact=exact, text=text, states=states, nth=nth)
+        return AsyncLocator(self, found)
 
     def stop(self, reason: str = "it was stopped", *, timeout: float = 5.0) -> bool:
         """As `Desktop.stop`: no coroutine, so that a signal handler may call it."""
@@ -255,6 +327,7 @@ class AsyncDesktop(Calls):
         dpi: int = 96,
         method: str | None = None,
         home: bool | str | os.PathLike[str] = True,
+        elements: bool = True,
         timeout: float = 20.0,
         policy: Policy | None = None,
         ask: Ask | None = None,
@@ -274,6 +347,7 @@ class AsyncDesktop(Calls):
                     dpi=dpi,
                     method=method,
                     home=home,
+                    elements=elements,
                     timeout=timeout,
                     policy=policy,
                     ask=ask,
@@ -410,6 +484,10 @@ class AsyncDesktop(Calls):
         return await self._call(
             lambda: self.desktop.screenshot(size, region, cursor=cursor, format=format, quality=quality)
         )
+
+    async def elements(self, *, timeout: float = 2.0) -> Elements:
+        """What applications say that they show: windows, buttons, texts... as a tree (AT-SPI)."""
+        return await self._call(lambda: self.desktop.elements(timeout=timeout))
 
     async def release(self) -> None:
         """Release every key and button that is held, and return when the other side has done so."""

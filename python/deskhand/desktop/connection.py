@@ -20,8 +20,8 @@ from deskhand._core.health import Expected, Health
 from deskhand._native import Interrupted
 from deskhand.desktop.cleanup import CleanupStack
 from deskhand.desktop.clicks import Clicks
-from deskhand.desktop.health import examine
 from deskhand.desktop.elements import ElementReader
+from deskhand.desktop.health import examine
 from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, loss_behind, losses_told, raise_told
 from deskhand.desktop.translate import PressedKeys
 from deskhand.desktop.watcher import Watch
@@ -117,7 +117,7 @@ class Core:
         self.pressed_keys: PressedKeys = PressedKeys()
         self.clicks: Clicks = Clicks()
         self.watch: Watch = Watch(backend, clock)
-        self.elements: ElementReader = ElementReader(self)
+        self.elements: ElementReader = ElementReader(backend, self.watch, self.environment)
         self.interceptors: tuple[Interceptor, ...] = ()
         self.attempts: dict[Attempt, int] = {}
         self.successor: Core | None = None

@@ -27,6 +27,7 @@ from deskhand._core.sizes import picture_size
 from deskhand.desktop import lifecycle, stopping
 from deskhand.desktop.clipboard import Clipboard
 from deskhand.desktop.connection import NO_MACHINE, Core
+from deskhand.desktop.locator import Locator, make_query
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.operations import CallContext, Operation, calling
 from deskhand.desktop.performing import Performance, plain_actions, settings_of
@@ -38,6 +39,7 @@ from deskhand.machine.program_arguments import check_timeout, program_directory,
 
 if TYPE_CHECKING:
     import os
+    import re
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
@@ -339,6 +341,32 @@ class Desktop:
                 return core.elements.read(timeout)
 
         return self._view.operate(lambda: self._view.operation("elements"), read)
+
+    def find(
+        self,
+        role: str | None = None,
+        name: str | re.Pattern[str] | None = None,
+        *,
+        exact: bool = False,
+        text: str | re.Pattern[str] | None = None,
+        states: Sequence[str] = (),
+        nth: int | None = None,
+    ) -> Locator:
+        """An element, by what it is: `desktop.find("button", "Save").click()`. Nothing is looked for before it is used.
+
+        Args:
+            role: ARIA's word (`button`, `textbox`, `menuitem`, `dialog`...), or AT-SPI's name of the role.
+            name: What it is called: a part of that, whatever its case, or a pattern that is found in it.
+            exact: `name` and `text` are the whole, with its case.
+            text: The same of what is written in it.
+            states: AT-SPI's names of states that are all set, such as `checked`.
+            nth: Which of those that match, from 0, or from the end below 0. By default there must be only one.
+
+        Raises:
+            ActionError: An argument is impossible.
+        """
+        query = make_query("find", role, name, exact=exact, text=text, states=states, nth=nth)
+        return Locator(self._view, self.perform, (query,))
 
     def release(self) -> None:
         """Release every key and button that is held, and return when the other side has done so."""

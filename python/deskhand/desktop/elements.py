@@ -17,19 +17,39 @@ from deskhand._core.redaction import one_line
 from deskhand._core.roles import states_of
 from deskhand._native import Elements as Session
 from deskhand._native import accessibility_address
-from deskhand.errors import BackendError, UnsupportedAction
+from deskhand.errors import ActionError, BackendError, DeskhandTimeout, UnsupportedAction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TypeAlias
 
     from deskhand._core.window import Window
-    from deskhand.desktop.connection import Core
+    from deskhand.backends.protocols import Backend
+    from deskhand.desktop.watcher import Watch
+
+    _Application: TypeAlias = tuple[str, str, str, int, str]
+    _Given: TypeAlias = tuple[
+        tuple[int, int, int, int, int],
+        tuple[str, str, str | None, float | None],
+        tuple[int, int, int, int] | None,
+        tuple[str, ...],
+        int,
+    ]
+    # What an element is made of: given as it was, it is made again.
+    _Basis: TypeAlias = tuple[_Given, Rect | None, Rect, tuple[Window, ...], str | None]
 
 __all__ = ["ElementReader"]
 
 _LONGEST_TITLE = 80
+# Seconds: for one reading within a wait, between two of them, and without a change before something counts as still.
+_ONE_READ = 1.0
+_LOOK_AGAIN = 0.04
+_STILL = 0.08
+# As much as a window with its frame and the same without have in common, at least.
+_SAME_WINDOW = 0.5
 # What scrolls shows a part of what is in it.
 _CLIPS = {"document-frame", "document-web", "scroll-pane", "viewport"}
+_TELLS_NOTHING = "its program tells nobody what it shows"
 _NO_BUS = (
     "its programs tell nobody what they show: a desktop launched here does, where at-spi2-core is installed "
     "(apt-get install at-spi2-core) and it was not launched with elements=False"
@@ -39,16 +59,18 @@ _NO_BUS = (
 class ElementReader:
     """Reads the elements of one desktop. Its calls are made within a turn."""
 
-    __slots__ = ("_core", "_generation", "_known", "_raw", "_session", "_windows")
+    __slots__ = ("_backend", "_environment", "_generation", "_known", "_raw", "_session", "_watch", "_windows")
 
-    def __init__(self, core: Core) -> None:
-        """Of a desktop; nothing is connected yet."""
-        self._core = core
+    def __init__(self, backend: Backend, watch: Watch, environment: Mapping[str, str]) -> None:
+        """Of a desktop whose programs get `environment`; nothing is connected yet."""
+        self._backend = backend
+        self._watch = watch
+        self._environment = environment
         self._session: Session | None = None
         self._generation = -1
         self._windows: list[Window] = []
         self._known = Elements()
-        self._raw: dict[str, tuple[object, Element]] = {}
+        self._raw: dict[str, tuple[_Basis, Element]] = {}
 
     def read(self, timeout: float) -> Elements:
         """The elements as they are now.
@@ -60,19 +82,18 @@ class ElementReader:
             UnsupportedAction: This desktop has no accessibility bus.
             BackendError: The bus has gone, or refuses.
         """
-        core = self._core
         session = self._session
         if session is None:
-            session = self._session = _connect(core, timeout)
-        core.look()
-        screen = core.backend.screen
+            session = self._session = self._connect(timeout)
+        self._backend.look()
+        screen = self._backend.screen
         generation = screen.generation
         changed: list[tuple[int, int, int, int]] = []
         moved = False
         if generation != self._generation:
             if self._generation >= 0:
                 changed = screen.changes(self._generation)
-            windows = core.backend.windows() if core.backend.has_windows else []
+            windows = self._backend.windows() if self._backend.has_windows else []
             moved = windows != self._windows
             self._windows = windows
         places = [(window.pid or 0, _native_rect(window.rect)) for window in self._windows]
@@ -87,6 +108,50 @@ class ElementReader:
             self._known = self._elements(*found)
         return self._known
 
+    def check(self, ref: str) -> None:
+        """Let a reference pass only if an element that was read has it.
+
+        Raises:
+            ActionError: None has, or it is not there any more.
+        """
+        if ref not in self._known:
+            known = self._session is not None
+            raise ActionError(
+                f"there is no element {ref}" + (" any more" if known else "; read them first"),
+                hint="references come from desktop.elements(), and hold for as long as the element shows",
+            )
+
+    def reach(self, ref: str, timeout: float) -> Point:
+        """The middle of an element when a person could click it: it is on the screen, still, enabled and not covered.
+
+        Raises:
+            ActionError: It is not there any more.
+            DeskhandTimeout: It was not so within `timeout` seconds; says what it was instead.
+        """
+        clock = self._watch.clock
+        deadline = clock() + timeout
+        before: Rect | None = None
+        while True:
+            left = deadline - clock()
+            found = self.read(max(0.1, min(left, _ONE_READ)))
+            self.check(ref)
+            element = found[ref]
+            obstacle = _obstacle(element)
+            if obstacle is None and element.point is not None and (element.box == before or self._is_quiet()):
+                return element.point
+            if left <= 0:
+                said = obstacle or "moves"
+                raise DeskhandTimeout(f"waited {timeout:g} s to reach {element.line()}: it {said}")
+            before = element.box
+            self._watch.check_stop()
+            self._backend.wait(min(left, _LOOK_AGAIN))
+
+    def _is_quiet(self) -> bool:
+        """Whether nothing has changed on the screen for as long as an animation takes for several steps."""
+        screen = self._backend.screen
+        changes = screen.history(screen.generation - 1)
+        return not changes or self._watch.clock() - changes[-1][1] >= _STILL
+
     def close(self) -> None:
         """End the connection."""
         if (session := self._session) is not None:
@@ -94,14 +159,34 @@ class ElementReader:
             self._raw.clear()
             session.close()
 
+    def _connect(self, timeout: float) -> Session:
+        address = _session_bus(self._environment)
+        if address is None or self._environment.get("NO_AT_BRIDGE") == "1":
+            raise UnsupportedAction(self._backend.name, "elements", _NO_BUS)
+        try:
+            found = accessibility_address(_open(address, timeout), timeout)
+        except BackendError as error:
+            hint = f"{_NO_BUS} ({one_line(str(error), 200)})"
+            raise UnsupportedAction(self._backend.name, "elements", hint) from None
+        return Session(_open(found, timeout), timeout)
+
     def _elements(
         self,
         version: int,
-        applications: list[tuple[str, str, str, int, str]],
-        found: list[tuple[tuple[int, int, int, int, int], tuple[str, str, str | None, float | None], tuple[int, int, int, int] | None, tuple[str, ...], int]],
+        applications: list[_Application],
+        found: list[
+            tuple[
+                tuple[int, int, int, int, int],
+                tuple[str, str, str | None, float | None],
+                tuple[int, int, int, int] | None,
+                tuple[str, ...],
+                int,
+            ]
+        ],
     ) -> Elements:
-        screen = Rect(0, 0, *self._core.size)
-        raw, known = {}, self._raw
+        screen = Rect(0, 0, *self._backend.size)
+        raw: dict[str, tuple[_Basis, Element]] = {}
+        known = self._raw
         elements: list[Element] = []
         # Of the elements that the next one may be in: depth, reference, role, and what it shows of what is in it.
         above: list[tuple[int, str, str, Rect]] = []
@@ -126,7 +211,9 @@ class ElementReader:
                 element = before[1]
             else:
                 aria, native = role_names(role, parent_role)
-                point = None if box is None or seen.empty else Point(seen.x + seen.width // 2, seen.y + seen.height // 2)
+                point = (
+                    None if box is None or seen.empty else Point(seen.x + seen.width // 2, seen.y + seen.height // 2)
+                )
                 element = Element(
                     ref=ref,
                     role=aria,
@@ -152,13 +239,11 @@ class ElementReader:
         self._raw = raw
         return Elements(tuple(elements), tuple(self._left_out(applications)), version)
 
-    def _left_out(self, applications: list[tuple[str, str, str, int, str]]) -> list[str]:
+    def _left_out(self, applications: list[_Application]) -> list[str]:
         said = [f"{one_line(name, _LONGEST_TITLE)!r}: {reason}" for name, _, _, _, reason in applications if reason]
         there = {pid for _, _, _, pid, _ in applications}
-        for window in self._windows:
-            if window.pid not in there and not window.minimized:
-                said.append(f"the window {one_line(window.title, _LONGEST_TITLE)!r}: its program tells nobody what it shows")
-        return said
+        silent = [window for window in self._windows if window.pid not in there and not window.minimized]
+        return said + [f"the window {one_line(window.title, _LONGEST_TITLE)!r}: {_TELLS_NOTHING}" for window in silent]
 
     def _placed(
         self, pid: int, title: str, area: tuple[int, int, int, int] | None, *, relative: bool
@@ -172,17 +257,32 @@ class ElementReader:
             at = next((at for at in mine if shown[at].title == title), mine[-1])
             rect = shown[at].rect
             # The shadow of a window that draws its own frame is a part of it for the server, and none for its elements.
-            return Point(rect.x + (rect.width - area[2]) // 2, rect.y + (rect.height - area[3]) // 2), tuple(shown[at + 1 :])
+            return Point(rect.x + (rect.width - area[2]) // 2, rect.y + (rect.height - area[3]) // 2), tuple(
+                shown[at + 1 :]
+            )
         box = Rect(*area)
-        at = max(mine, key=lambda at: _shared(shown[at].rect, box))
+        at = max(mine, key=lambda at: _likeness(shown[at].rect, box))
         # A menu is a window that no window manager lists, and above all that it does.
-        listed = _shared(shown[at].rect, box) * 2 >= box.width * box.height
+        listed = _likeness(shown[at].rect, box) >= _SAME_WINDOW
         return Point(0, 0), tuple(shown[at + 1 :]) if listed else ()
 
 
-def _shared(one: Rect, other: Rect) -> int:
+def _obstacle(element: Element) -> str | None:
+    """Why a person could not click an element, as the end of a sentence about it."""
+    if not element.enabled:
+        return "is disabled"
+    if element.point is None:
+        return "is not on the screen"
+    if element.covered_by is not None:
+        return f"is covered by the window {element.covered_by!r}"
+    return None
+
+
+def _likeness(one: Rect, other: Rect) -> float:
+    """What two rectangles share, as a part of what they cover together."""
     both = one.intersect(other)
-    return both.width * both.height
+    shared = both.width * both.height
+    return shared / max(1, one.width * one.height + other.width * other.height - shared)
 
 
 def _covering(over: tuple[Window, ...], point: Point) -> str | None:
@@ -194,17 +294,6 @@ def _covering(over: tuple[Window, ...], point: Point) -> str | None:
 
 def _native_rect(rect: Rect) -> tuple[int, int, int, int]:
     return rect.x, rect.y, rect.width, rect.height
-
-
-def _connect(core: Core, timeout: float) -> Session:
-    address = _session_bus(core.environment)
-    if address is None or core.environment.get("NO_AT_BRIDGE") == "1":
-        raise UnsupportedAction(core.backend.name, "elements", _NO_BUS)
-    try:
-        found = accessibility_address(_open(address, timeout), timeout)
-    except BackendError as error:
-        raise UnsupportedAction(core.backend.name, "elements", f"{_NO_BUS} ({one_line(str(error), 200)})") from None
-    return Session(_open(found, timeout), timeout)
 
 
 def _session_bus(environment: Mapping[str, str]) -> str | None:
@@ -233,5 +322,5 @@ def _open(address: str, timeout: float) -> int:
             connection.connect(name)
         except (OSError, ValueError) as error:
             raise BackendError(f"cannot reach the accessibility bus at {one_line(address, 200)!r}: {error}") from None
-        connection.setblocking(False)
+        connection.settimeout(0)
         return connection.detach()

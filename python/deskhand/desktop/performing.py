@@ -67,11 +67,16 @@ _NO_WAIT_AFTER = (
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
 
 
+# Seconds that an element has to be reachable where the caller does not wait for the screen.
+_REACHED = 3.0
+
+
 class Performance:
     """One `Desktop.perform`, from its actions to the observation."""
 
     __slots__ = (
         "_actions",
+        "_aimed",
         "_backend",
         "_clock",
         "_core",
@@ -113,6 +118,8 @@ class Performance:
         self._pointer_moved = False
         # Which actions release a button that was moved while it was pressed.
         self._drops: set[int] = set()
+        # Which actions are done at an element, and whether a button is held then.
+        self._aimed: dict[int, bool] = {}
 
     def carry_out(self) -> Observation:
         """Do it.
@@ -165,6 +172,8 @@ class Performance:
         pasted = False
         for index, (action, events) in enumerate(planned):
             self._sender.begin(index)
+            if index in self._aimed:
+                action, events = self._aim(index)  # noqa: PLW2901 # the place of the one that was planned is not its own
             pasted |= self._send_action(action, events)
             if index < len(planned) - 1 and (index in self._drops or not isinstance(action, _NO_WAIT_AFTER)):
                 result = self._settle(at_pointer=not isinstance(action, _TO_FOCUS))
@@ -224,6 +233,15 @@ class Performance:
             may_change=result.may_change,
         )
 
+    def _aim(self, index: int) -> tuple[Action, Sequence[Step]]:
+        """An action at an element, where that is now."""
+        action = self._actions[index]
+        limit = _REACHED if self._settings is None else self._settings.timeout
+        point = self._core.elements.reach(action.element, limit)  # type: ignore[attr-defined] # only those that have one are here
+        action = _at(action, point)
+        pointer = Point(*self._backend.screen.pointer)
+        return action, translate(action, size=self._core.size, pointer=pointer, dragging=self._aimed[index])
+
     def _send_action(self, action: Action, events: Sequence[Step]) -> bool:
         """Send one action, by keys or otherwise; whether a text was pasted."""
         if isinstance(action, Type) and action.paste and action.text:
@@ -266,6 +284,7 @@ class Performance:
                 if (held or isinstance(action, Drag)) and pointer is None:
                     self._backend.look(limit)
                     pointer = Point(*self._backend.screen.pointer)
+                action = self._placed(index, action, holding=bool(held))
                 events = translate(action, size=size, pointer=pointer or Point(0, 0), dragging=bool(held))
                 if isinstance(action, Type) and not action.paste and (missing := self._backend.untypable(events)):
                     action = self._paster.instead_of_keys(action, missing)
@@ -292,12 +311,25 @@ class Performance:
             planned[last] = planned[last][0], planned[last][1][:-1]
         return planned
 
+    def _placed(self, index: int, action: Action, *, holding: bool) -> Action:
+        """An action with a place, to be checked; that of an element is found when its turn comes, as it may move until then."""
+        if (ref := getattr(action, "element", None)) is None:
+            return action
+        self._core.elements.check(ref)
+        self._core.refuse_input(action.type)
+        self._aimed[index] = holding
+        return _at(action, Point(0, 0))
+
     def _notice_pointer(self) -> None:
         """Note whether somebody else has moved the pointer since our last input, as far as the backend has been told."""
         pointer = self._backend.screen.pointer
         if self._core.left_pointer not in {None, pointer}:
             self._pointer_moved = True
             self._core.left_pointer = pointer
+
+
+def _at(action: Action, point: Point) -> Action:
+    return replace(action, element=None, xy=point)  # type: ignore[call-arg] # an action that has an element has a place
 
 
 def plain_actions(given: Sequence[Action | CarriesAction]) -> tuple[Action, ...]:

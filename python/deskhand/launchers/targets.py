@@ -79,8 +79,8 @@ def launch(
             temporary files and a session bus without a keyring; the fonts, themes and icons that you have installed are seen
             there. A directory: the same, as a copy of it. False: your own, with your settings, files and keys. A container
             always has its own.
-        elements: Whether its programs tell what they show, as `Desktop.elements` reads it: three more processes, which work only
-            when somebody reads. Needs the package at-spi2-core.
+        elements: Whether its programs tell what they show, for `Desktop.elements`: three more processes, which work only when
+            somebody reads. Needs the package at-spi2-core.
         timeout: Seconds to wait for each of its parts; for all of them in a container.
         policy: Judges everything that is done on the desktop, by whoever has it; see `Guard`. None of these three: nobody does.
         ask: Called where the policy says so; see `Guard`.
@@ -247,7 +247,11 @@ def connect(
         name=name,
         guard=guard,
         environment=program_environment(
-            display, backend.xauthority, directory, env, accessible=directory is not None and has_accessibility(directory)
+            display,
+            backend.xauthority,
+            directory,
+            env,
+            accessible=directory is not None and has_accessibility(directory),
         ),
         view_only=view_only,
     )

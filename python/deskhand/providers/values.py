@@ -136,6 +136,19 @@ class ProviderCall:
     safety: tuple[SafetyCheck, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def at_points(self, where: str) -> ProviderCall:
+        """This call, for a provider that knows places by points only.
+
+        Raises:
+            UnsupportedAction: A step is done at an element.
+        """
+        for step in self.steps:
+            if getattr(step, "element", None) is not None:
+                raise UnsupportedAction(
+                    where, getattr(step, "type", ""), "its places are points: give xy= and no element="
+                )
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:

@@ -17,8 +17,8 @@ const SCREEN: u32 = 0;
 pub(crate) enum Ask {
     State,
     Children,
-    /// Its name, its description and how many children it has.
-    Details,
+    Name,
+    Description,
     Role,
     Interfaces,
     Extents,
@@ -46,10 +46,11 @@ impl Ask {
     }
 
     /// Those about an object.
-    pub(crate) const OF_OBJECTS: [Self; 9] = [
+    pub(crate) const OF_OBJECTS: [Self; 10] = [
         Self::State,
         Self::Children,
-        Self::Details,
+        Self::Name,
+        Self::Description,
         Self::Role,
         Self::Interfaces,
         Self::Extents,
@@ -61,11 +62,15 @@ impl Ask {
     /// Appends the call to `out`.
     pub(crate) fn write(self, out: &mut Vec<u8>, serial: u32, bus: &str, path: &str) {
         let object = (bus, path);
-        let all = (PROPERTIES, "GetAll");
         match self {
             Self::State => call(out, serial, object, (ACCESSIBLE, "GetState"), &[]),
             Self::Children => call(out, serial, object, (ACCESSIBLE, "GetChildren"), &[]),
-            Self::Details => call(out, serial, object, all, &[Argument::Text(ACCESSIBLE)]),
+            // Each by itself: to be asked for all properties at once ends programs of Qt 5 and 6.4.
+            Self::Name | Self::Description => {
+                let name = if self == Self::Name { "Name" } else { "Description" };
+                let property = [Argument::Text(ACCESSIBLE), Argument::Text(name)];
+                call(out, serial, object, (PROPERTIES, "Get"), &property);
+            }
             Self::Role => call(out, serial, object, (ACCESSIBLE, "GetRole"), &[]),
             Self::Interfaces => call(out, serial, object, (ACCESSIBLE, "GetInterfaces"), &[]),
             Self::Wake => call(out, serial, object, (ACCESSIBLE, "GetAttributes"), &[]),

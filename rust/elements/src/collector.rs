@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::ask::{Ask, REGISTRY, ROOT, subscribe};
 use crate::events::{self, News};
-use crate::node::{Application, Area, Element, LONGEST_NAME, LONGEST_TEXT, Node, Snapshot, beginning, interface, role, state};
+use crate::node::{Application, Area, DETAILS, Element, LONGEST_NAME, LONGEST_TEXT, Node, Snapshot, beginning, interface, role, state};
 use crate::tree::{MOST_CHILDREN, Tree};
 use crate::wire::{Kind, Malformed, Message, Reader, Value};
 
@@ -393,6 +393,10 @@ impl Collector {
             return;
         }
         let shown = app.shown();
+        if moved && let Some(root) = app.tree.get_mut(app.root) {
+            // Not every toolkit says so.
+            root.forget(&[Ask::Children]);
+        }
         for node in app.tree.nodes_mut() {
             if !node.shows(shown) {
                 continue;
@@ -430,9 +434,8 @@ impl Collector {
                 node.read = read;
                 node.asked = 0;
             }
-            let details = Ask::Details.bit() | Ask::Role.bit() | Ask::Interfaces.bit();
-            if in_bulk && !top && missing & details == details {
-                missing &= !details;
+            if in_bulk && !top && missing & DETAILS == DETAILS {
+                missing &= !DETAILS;
                 app.unknown.push(at);
             }
             node.asked |= missing;
@@ -567,16 +570,11 @@ impl Collector {
                 changed = *node.actions != *found;
                 node.actions = found.into();
             }
-            Ask::Details => {
-                let (mut name, mut description, mut claimed) = ("", "", 0);
-                properties(body, |property, value| match (property, value) {
-                    ("Name", Value::Text(text)) => name = beginning(text, LONGEST_NAME),
-                    ("Description", Value::Text(text)) => description = beginning(text, LONGEST_NAME),
-                    ("ChildCount", Value::Number(number)) => claimed = number as i32,
-                    _ => {}
-                })?;
-                node.claimed = claimed;
-                changed = set_str(&mut node.name, name) | set_str(&mut node.description, description);
+            Ask::Name | Ask::Description => {
+                if let Value::Text(text) = body.variant()? {
+                    let field = if asked.ask == Ask::Name { &mut node.name } else { &mut node.description };
+                    changed = set_str(field, beginning(text, LONGEST_NAME));
+                }
             }
             _ => {}
         }
@@ -691,7 +689,7 @@ impl Collector {
             node.claimed = claimed;
             set_str(&mut node.name, name);
             set_str(&mut node.description, description);
-            node.known |= Ask::Details.bit() | Ask::Role.bit() | Ask::Interfaces.bit() | Ask::State.bit();
+            node.known |= DETAILS | Ask::State.bit();
         }
         app.has_items = Some(app.has_items == Some(true) || any);
         app.unknown.clear();
@@ -837,10 +835,11 @@ fn element(node: &Node, depth: u16, application: usize, _relative: bool) -> Elem
     }
 }
 
-/// The processes whose windows are elsewhere now.
+/// The processes whose windows came, went or are elsewhere now.
 fn moved(before: &[Window], now: &[Window]) -> Vec<u32> {
-    let different = now.iter().filter(|window| !before.contains(window));
-    different.map(|window| window.pid).filter(|pid| *pid != 0).collect()
+    let came = now.iter().filter(|window| !before.contains(window));
+    let went = before.iter().filter(|window| !now.contains(window));
+    came.chain(went).map(|window| window.pid).filter(|pid| *pid != 0).collect()
 }
 
 fn bits(body: &mut Reader) -> Result<u64, Malformed> {
@@ -855,16 +854,6 @@ fn bits(body: &mut Reader) -> Result<u64, Malformed> {
         shift += 32;
     }
     Ok(found)
-}
-
-fn properties<'a>(mut body: Reader<'a>, mut each: impl FnMut(&'a str, Value<'a>)) -> Result<(), Malformed> {
-    let end = body.array(8)?;
-    while !body.reached(end) {
-        body.structure()?;
-        let name = body.str()?;
-        each(name, body.variant()?);
-    }
-    Ok(())
 }
 
 fn set<T: PartialEq>(field: &mut T, value: T) -> bool {

@@ -53,7 +53,8 @@ pub(crate) fn read<'a>(message: &Message<'a>) -> Result<News<'a>, Malformed> {
         "PropertyChange" => match (detail, body.variant()?) {
             ("accessible-name", Value::Text(text)) => News::Name(beginning(text, LONGEST_NAME)),
             ("accessible-description", Value::Text(text)) => News::Description(beginning(text, LONGEST_NAME)),
-            ("accessible-name" | "accessible-description", _) => News::Stale(&[Ask::Details]),
+            ("accessible-name", _) => News::Stale(&[Ask::Name]),
+            ("accessible-description", _) => News::Stale(&[Ask::Description]),
             ("accessible-role", _) => News::Stale(&[Ask::Role, Ask::Interfaces]),
             ("accessible-value", _) => News::Stale(&[Ask::Value]),
             _ => News::Nothing,

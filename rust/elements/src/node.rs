@@ -197,6 +197,9 @@ pub(crate) struct Node {
     pub(crate) read: u32,
 }
 
+/// What an application's cache has of an object besides its state.
+pub(crate) const DETAILS: u16 = Ask::Name.bit() | Ask::Description.bit() | Ask::Role.bit() | Ask::Interfaces.bit();
+
 impl Node {
     pub(crate) fn new(path: &str, reference: u64) -> Self {
         Self {
@@ -238,11 +241,11 @@ impl Node {
 
     /// What is not known of it and is worth knowing. `top`: it is an application's root, which has no state.
     pub(crate) fn missing(&self, top: bool, read: u32, most: i32, shown: u64) -> u16 {
-        let mut wanted = if top { Ask::Details.bit() } else { Ask::State.bit() };
+        let mut wanted = if top { Ask::Name.bit() } else { Ask::State.bit() };
         if top {
             wanted |= Ask::Children.bit();
         } else if self.knows(Ask::State) && self.shows(shown) {
-            wanted |= Ask::Details.bit() | Ask::Role.bit() | Ask::Interfaces.bit();
+            wanted |= DETAILS;
             if self.claimed <= most && self.states & state::MANAGES_DESCENDANTS == 0 {
                 wanted |= Ask::Children.bit();
             }

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.errors import ActionError, BackendError
-from deskhand.launchers.local.accessibility import SWITCHED_OFF, SWITCHED_ON
 from deskhand.launchers.left_out import LeftOut, kind_of
+from deskhand.launchers.local.accessibility import SWITCHED_OFF, SWITCHED_ON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

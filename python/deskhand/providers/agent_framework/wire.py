@@ -312,7 +312,7 @@ def encode_call(call: ProviderCall) -> ComputerUseCallContent:
         UnsupportedAction: It cannot say that: several actions (use `encode_calls`), the end of a task, a secret text.
         OutOfBounds: It points where the picture shows nothing.
     """
-    expect("encode_call: call", call, ProviderCall)
+    call = expect("encode_call: call", call, ProviderCall).at_points("the Agent Framework")
     if len(call.steps) != 1:
         raise UnsupportedAction(
             WHO, f"{len(call.steps)} actions at once", "it asks for one at a time: use encode_calls"
@@ -328,7 +328,7 @@ def encode_calls(call: ProviderCall) -> list[ComputerUseCallContent]:
         OutOfBounds: It points where the picture shows nothing.
         ActionError: There is no id, or nothing to do.
     """
-    expect("encode_calls: call", call, ProviderCall)
+    call = expect("encode_calls: call", call, ProviderCall).at_points("the Agent Framework")
     if call.id is None or not call.steps:
         raise ActionError(f"a content of {WHO} needs the call's id and an action")
     checks = {_CHECKS: [_check(check) for check in call.safety]} if call.safety else {}

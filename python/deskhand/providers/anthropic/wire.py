@@ -155,7 +155,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: That version cannot say it.
     """
-    expect("encode_call: call", call, ProviderCall)
+    call = expect("encode_call: call", call, ProviderCall).at_points("Anthropic's computer tool")
     rules = rules_of(call.name)
     name, fields = write(call.steps, call.viewport, rules)
     extra = dict(call.extra)

@@ -181,7 +181,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: The interface cannot say it.
     """
-    expect("encode_call: call", call, ProviderCall)
+    call = expect("encode_call: call", call, ProviderCall).at_points(WHERE)
     kind, fields = _written(call.steps, call.viewport)
     extra = dict(call.extra)
     action = {kind: {**extra.pop("arguments", {}), **fields}}
@@ -200,7 +200,7 @@ def _written(steps: Sequence[Step], viewport: Viewport) -> tuple[str, dict[str, 
     if len(steps) > 1:
         raise UnsupportedAction(WHERE, first.type, "one action a request")
     match first:
-        case act.Move(xy=point):
+        case act.Move(xy=(_, _) as point):
             return "mouseMove", _at(point, viewport)
         case act.Drag(path=[start, end], button="left" | "right" | "middle" as button):
             at, to = viewport.to_model(start), viewport.to_model(end)

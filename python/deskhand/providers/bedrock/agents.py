@@ -210,7 +210,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: That version cannot say it.
     """
-    expect("encode_call: call", call, ProviderCall)
+    call = expect("encode_call: call", call, ProviderCall).at_points("Bedrock Agents")
     extra = dict(call.extra)
     parameters = list(extra.pop("parameters", []))
     if call.steps or not call.safety:

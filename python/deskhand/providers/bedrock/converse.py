@@ -180,7 +180,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: That version cannot say it.
     """
-    expect("encode_call: call", call, ProviderCall)
+    call = expect("encode_call: call", call, ProviderCall).at_points("Bedrock's Converse")
     action, fields = write(call.steps, call.viewport, single(call.name))
     extra = dict(call.extra)
     given = {**extra.pop("input", {}), "action": action, **fields}

@@ -93,7 +93,7 @@ def encode_call(call: ProviderCall, *, scroll_unit: ScrollUnit = "pixels") -> di
     Raises:
         UnsupportedAction: Cua's messages cannot say it.
     """
-    expect("encode_call: call", call, ProviderCall)
+    call = expect("encode_call: call", call, ProviderCall).at_points(_WHERE)
     if len(call.steps) != 1:
         raise UnsupportedAction(_WHERE, "a batch", f"one call has one action, not {len(call.steps)}")
     action = encode_action(call.steps[0], call.viewport, scroll_unit=scroll_unit)

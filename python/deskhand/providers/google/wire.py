@@ -199,7 +199,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
         UnsupportedAction: There is no function that asks for just this.
         OutOfBounds: A point is not on the screen.
     """
-    expect("encode_call: call", call, ProviderCall)
+    call = expect("encode_call: call", call, ProviderCall).at_points("Gemini's computer use")
     name, said = args_of(call.name, call.steps, on_grid(call.viewport))
     args = {**call.extra.get("args", {}), **said}
     if call.safety:

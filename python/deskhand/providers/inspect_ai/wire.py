@@ -103,7 +103,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: They cannot say it.
     """
-    expect("encode_call: call", call, ProviderCall)
+    call = expect("encode_call: call", call, ProviderCall).at_points("Inspect's computer tool")
     written = [_written(step, call.viewport) for step in call.steps]
     if not written:
         raise UnsupportedAction("inspect's computer", "no action at all")

@@ -222,7 +222,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
         UnsupportedAction: OpenAI's tool cannot ask for this.
         OutOfBounds: It points where the picture shows nothing.
     """
-    expect("encode_call: call", call, ProviderCall)
+    call = expect("encode_call: call", call, ProviderCall).at_points(_WHERE)
     extra = dict(call.extra)
     rests = extra.pop("actions", ())
     steps = _with(rests, _actions(call.steps, call.viewport))

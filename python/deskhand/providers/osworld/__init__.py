@@ -54,7 +54,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any] | str:
     Raises:
         UnsupportedAction: The action space cannot say it.
     """
-    expect("encode_call: call", call, ProviderCall)
+    call = expect("encode_call: call", call, ProviderCall).at_points("OSWorld")
     if call.name == "pyautogui":
         return encode_source(call.steps, call.viewport)
     if len(call.steps) != 1:
