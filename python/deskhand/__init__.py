@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from deskhand._core.difference import difference
+from deskhand._core.elements import Element, Elements
 from deskhand._core.geometry import Point, Rect, Size, Viewport
 from deskhand._core.health import Health
 from deskhand._core.observation import Elapsed, Observation, Screenshot
@@ -50,6 +51,7 @@ from deskhand.actions import (
     Zoom,
 )
 from deskhand.desktop.desktop import Desktop
+from deskhand.desktop.locator import Locator
 from deskhand.desktop.operations import CallContext, Interceptor, Operation, SafetyCheck, calling
 from deskhand.errors import (
     ActionError,
@@ -123,6 +125,8 @@ __all__ = [
     "DoubleClick",
     "Drag",
     "Elapsed",
+    "Element",
+    "Elements",
     "EpisodeError",
     "FileError",
     "Fit",
@@ -142,6 +146,7 @@ __all__ = [
     "LeftOutWarning",
     "Limits",
     "Listing",
+    "Locator",
     "MiddleClick",
     "MissingExtra",
     "Mount",

@@ -29,6 +29,7 @@ ALLOWING = ClassPolicy(allow=set(ActionClass) - {ActionClass.SAFETY_CHECK})
 CALLS: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
     "perform": (True, lambda d, _: d.perform(LeftClick((33, 44)), Type("a"), PressKeys(["shift"]))),
     "screenshot": (False, lambda d, _: d.screenshot()),
+    "elements": (False, lambda d, _: d.elements()),
     "windows.list": (False, lambda d, _: d.windows.list()),
     "windows.activate": (False, lambda d, _: d.windows.activate(1)),
     "windows.close": (False, lambda d, _: d.windows.close(1)),
@@ -63,7 +64,19 @@ MORE: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
 }
 # These end something, tell about the object itself, or belong to those who made the desktop.
 NOT_JUDGED = {
-    *("also", "clipboard", "close", "closed", "display", "has_machine", "host", "host.home", "interrupt", "machine"),
+    *(
+        "also",
+        "clipboard",
+        "close",
+        "closed",
+        "display",
+        "find",
+        "has_machine",
+        "host",
+        "host.home",
+        "interrupt",
+        "machine",
+    ),
     *(
         "machine.home",
         "name",

@@ -43,9 +43,10 @@ from deskhand import (
 )
 from deskhand._core.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
 from deskhand._native import Interrupted
-from deskhand.aio.desktop import AsyncClipboard, AsyncHost, AsyncMachine, AsyncWindows
+from deskhand.aio.desktop import AsyncClipboard, AsyncHost, AsyncLocator, AsyncMachine, AsyncWindows
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.clipboard import Clipboard
+from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.window_list import Windows
 
@@ -335,6 +336,7 @@ def test_calls_from_several_threads_take_turns(desktop: Desktop, backend: Memory
         (Host, AsyncHost, set(), set()),
         (Machine, AsyncMachine, set(), set()),
         (Windows, AsyncWindows, set(), set()),
+        (Locator, AsyncLocator, set(), set()),
     ],
 )
 def test_the_async_surface_is_the_same(original: type, twin: type, by_nature: set[str], only_there: set[str]) -> None:
@@ -344,7 +346,7 @@ def test_the_async_surface_is_the_same(original: type, twin: type, by_nature: se
     sync, coroutines = public(original), public(twin)
     assert set(sync) - by_nature == set(coroutines) - only_there
     for name, function in sync.items():
-        if inspect.isfunction(function) and name in coroutines and name not in {"also", "close", "stop"}:
+        if inspect.isfunction(function) and name in coroutines and name not in {"also", "close", "find", "nth", "stop"}:
             theirs = coroutines[name]
             assert inspect.iscoroutinefunction(theirs)
             mine = inspect.signature(function)

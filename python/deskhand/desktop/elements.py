@@ -130,19 +130,21 @@ class ElementReader:
         """
         clock = self._watch.clock
         deadline = clock() + timeout
-        before: Rect | None = None
+        before, since = None, clock()
         while True:
             left = deadline - clock()
             found = self.read(max(0.1, min(left, _ONE_READ)))
             self.check(ref)
             element = found[ref]
             obstacle = _obstacle(element)
-            if obstacle is None and element.point is not None and (element.box == before or self._is_quiet()):
+            if element.box != before:
+                before, since = element.box, clock()
+            still = clock() - since >= _STILL or self._is_quiet()
+            if obstacle is None and element.point is not None and still:
                 return element.point
             if left <= 0:
                 said = obstacle or "moves"
                 raise DeskhandTimeout(f"waited {timeout:g} s to reach {element.line()}: it {said}")
-            before = element.box
             self._watch.check_stop()
             self._backend.wait(min(left, _LOOK_AGAIN))
 

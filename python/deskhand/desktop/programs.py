@@ -52,7 +52,8 @@ def start_program(
     """
     earlier = backend.windows() if backend.has_windows else []
     generation = backend.screen.generation
-    before = {window.id for window in earlier}
+    # The server gives the number of a window that has gone again.
+    before = {(window.id, window.pid) for window in earlier}
     hosts = {window.pid for window in earlier}
     begun = watch.clock()
     # Startup notification: toolkits put it on the first window, also where a program hands over to one that runs already.
@@ -80,7 +81,7 @@ def start_program(
             ended_at = watch.clock()
         if not backend.has_windows:
             return backend.screen.generation != generation or status not in {None, 0}
-        window = next((w for w in backend.windows() if w.id not in before and is_its(w)), None)
+        window = next((w for w in backend.windows() if (w.id, w.pid) not in before and is_its(w)), None)
         if window is not None or status is None:
             return window is not None
         return status != 0 or ended_at is None or watch.clock() - ended_at >= _HANDED_OVER

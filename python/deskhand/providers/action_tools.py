@@ -32,6 +32,11 @@ _FIELDS: Mapping[str, dict[str, Any]] = {
         **_POINT,
         "description": "Where, as [x, y] in pixels of the screenshot. Left out: where the pointer is.",
     },
+    "element": {
+        "type": "string",
+        "pattern": "^e[0-9]+$",
+        "description": 'The element to do it at, such as "e12", in place of a point.',
+    },
     "distance_xy": {
         "type": "array",
         "items": {"type": "integer"},

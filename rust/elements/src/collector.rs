@@ -16,6 +16,8 @@ const WINDOW: usize = 64;
 const MANY: usize = 24;
 const MOST_APPLICATIONS: usize = 200;
 const MOST_ACTIONS: usize = 16;
+/// Hidden children of an object whose pixels changed that are asked whether they show now.
+const MOST_DOUBTED: usize = 200;
 /// A browser that was woken is looked at this often until it has a page, or for so long in all.
 const WAKING: Duration = Duration::from_millis(40);
 const WAKING_LIMIT: Duration = Duration::from_secs(2);
@@ -397,14 +399,22 @@ impl Collector {
             // Not every toolkit says so.
             root.forget(&[Ask::Children]);
         }
+        let mut around = Vec::new();
         for node in app.tree.nodes_mut() {
             if !node.shows(shown) {
                 continue;
             }
             if all || node.area.is_some_and(|area| changed.iter().any(|other| other.meets(&area))) {
                 node.forget(&[Ask::State, Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
+                around.extend(node.children.iter().take(MOST_DOUBTED));
             } else if moved {
                 node.forget(&[Ask::Extents]);
+            }
+        }
+        // What did not show may do so now.
+        for each in around {
+            if let Some(node) = app.tree.get_mut(each).filter(|node| !node.shows(shown)) {
+                node.forget(&[Ask::State]);
             }
         }
     }

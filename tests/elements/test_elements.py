@@ -1,0 +1,319 @@
+"""What applications say that they show is read as it is, kept current and acted on; who is silent or hostile harms nobody."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand import ActionError, DeskhandTimeout, KeyPress, LeftClick, Move, RightClick, UnsupportedAction
+from elements.puppet import Puppet
+from integration.apps import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from deskhand import Desktop
+
+
+@pytest.fixture(scope="module")
+def desktop() -> Iterator[Desktop]:
+    with deskhand.launch(size=(1000, 700)) as desktop:
+        yield desktop
+
+
+@pytest.fixture
+def puppet(desktop: Desktop, tmp_path: Path) -> Iterator[Puppet]:
+    puppet = Puppet(desktop, tmp_path / "socket")
+    yield puppet
+    os.kill(puppet.program.pid, signal.SIGKILL)
+    puppet.close()
+    desktop.find("window", "Puppet").wait_for("hidden", timeout=10)
+
+
+def test_what_is_there_is_read(desktop: Desktop, puppet: Puppet) -> None:
+    puppet.run(
+        "button('Save'); check('Loud', 20, 80); entry('Name', 20, 140, 'Ada'); entry('Key', 20, 200, 's', secret=True)"
+    )
+    save = desktop.find("button", "Save").element()
+    window = desktop.find("window", "Puppet").element()
+    assert (save.role, save.native_role, save.name, save.parent is not None) == ("button", "push-button", "Save", True)
+    assert save.enabled
+    assert save.pid == puppet.program.pid
+    assert window.box is not None
+    assert save.box is not None
+    assert save.box.within(window.box)
+    assert desktop.find("textbox", "Name").element().text == "Ada"
+    # What a password field has is nobody's.
+    assert desktop.find("textbox", "Key").element().text is None
+    elements = desktop.elements()
+    assert elements[save.ref] == save
+    assert f'button "Save" [{save.ref}]' in elements.text()
+    assert elements is desktop.elements()
+
+
+def test_what_changes_is_known(desktop: Desktop, puppet: Puppet) -> None:
+    puppet.run("button('First'); check('Loud', 20, 80)")
+    first = desktop.find("button", "First").element()
+    before = desktop.elements()
+    puppet.run("widgets['First'].set_label('Renamed')")
+    assert desktop.find("button", "Renamed").element().ref == first.ref
+    puppet.run("widgets['Loud'].set_active(True)")
+    assert desktop.find("checkbox", "Loud").wait_for("checked") is not None
+    puppet.run("button('Second', 20, 140)")
+    desktop.find("button", "Second").element()
+    puppet.run("place.move(widgets['First'], 300, 300)")
+    assert first.box is not None
+    moved = first.box
+    assert until(lambda: desktop.elements()[first.ref].box not in {None, moved}, 10)
+    told = desktop.elements().changes(before)
+    assert f'~ button "Renamed" [{first.ref}]' in told
+    assert '+ button "Second"' in told
+    puppet.run("widgets['Second'].destroy()")
+    desktop.find("button", "Second").wait_for("hidden")
+
+
+def test_what_is_kept_is_what_is_read_anew(desktop: Desktop, puppet: Puppet) -> None:
+    """After any changes a second session, which has kept nothing, sees the same."""
+    import random  # noqa: PLC0415
+
+    choice = random.Random(20)
+    for number in range(12):
+        puppet.run(f"button('B{number}', {20 + number % 3 * 180}, {20 + number // 3 * 90})")
+    for step in range(60):
+        name = f"B{choice.randrange(12)}"
+        change = choice.choice(
+            [
+                f"widgets['{name}'].set_label('{name} at {step}')",
+                f"widgets['{name}'].set_sensitive({bool(step % 2)})",
+                f"widgets['{name}'].set_visible({bool(step % 3)})",
+                f"place.move(widgets['{name}'], {choice.randrange(400)}, {choice.randrange(300)})",
+            ]
+        )
+        puppet.run(change)
+        if step % 6 == 0:
+            desktop.elements()
+    desktop.perform()
+
+    def same() -> bool:
+        kept = desktop.elements()
+        desktop._core.elements.close()
+        anew = desktop.elements()
+        return [_plain(element) for element in kept] == [_plain(element) for element in anew]
+
+    assert until(same, 10)
+
+
+def _plain(element: deskhand.Element) -> tuple[object, ...]:
+    return element.role, element.name, element.states, element.box, element.depth, element.text
+
+
+def test_an_action_at_an_element(desktop: Desktop, puppet: Puppet) -> None:
+    puppet.run("button('One', 40, 40); button('There', 300, 200)")
+    here, there = (desktop.find("button", name).element() for name in ("One", "There"))
+    desktop.perform(LeftClick(element=there.ref))
+    assert puppet.tells(["clicked", "There"])
+    desktop.perform(Move(element=here), LeftClick())
+    assert puppet.tells(["clicked", "One"])
+    # Where it is is looked up when its turn comes.
+    puppet.run("told.clear(); widgets['One'].connect('clicked', lambda _: place.move(widgets['There'], 20, 300))")
+    seen = desktop.perform(LeftClick(element=here.ref), LeftClick(element=there.ref))
+    assert seen.settled
+    assert puppet.tells(["clicked", "There"])
+    assert puppet.told == [["clicked", "One"], ["clicked", "There"]]
+
+
+def test_a_reference_means_one_element_only(desktop: Desktop, puppet: Puppet) -> None:
+    puppet.run("button('Old')")
+    old = desktop.find("button", "Old").element()
+    puppet.run("widgets['Old'].destroy(); button('New')")
+    new = desktop.find("button", "New").element()
+    assert new.ref != old.ref
+    with pytest.raises(ActionError, match=f"there is no element {old.ref} any more"):
+        desktop.perform(LeftClick(element=old.ref))
+    with pytest.raises(ActionError, match="there is no element e99999999"):
+        desktop.perform(RightClick(element="e99999999"))
+    assert puppet.told == []
+
+
+ACTIONABLE: dict[str, tuple[str, str, str | None]] = {
+    # What the window is given, what is done, and what is said; None: it is clicked.
+    "at once": ("button('Go')", "", None),
+    "by a part of its name": ("button('Go on')", "", None),
+    "appears late": ("later(400, \"button('Go')\")", "", None),
+    "is enabled late": (
+        "button('Go'); widgets['Go'].set_sensitive(False)",
+        "later(400, \"widgets['Go'].set_sensitive(True)\")",
+        None,
+    ),
+    "is shown late": ("button('Go'); widgets['Go'].hide()", "later(400, \"widgets['Go'].show()\")", None),
+    "moves, and comes to rest": ("button('Go'); slide('Go', 60, 10)", "", None),
+    "is renamed late": ("button('Wait')", "later(400, \"widgets['Wait'].set_label('Go')\")", None),
+    "is never there": ("button('Wait')", "", 'found nothing; there is .*button "Wait"'),
+    "is hidden": ("button('Go'); widgets['Go'].hide()", "", "found nothing"),
+    "is disabled": ("button('Go'); widgets['Go'].set_sensitive(False)", "", 'is not usable: button "Go" .* disabled'),
+    "moves without end": ("button('Go'); slide('Go', 100000, 10)", "", "it moves"),
+    "two match": ("button('Go'); button('Go ahead', 20, 200)", "", "matches 2 elements, and one is needed"),
+    "two, and one is hidden": ("button('Go'); button('Go ahead', 20, 200); widgets['Go ahead'].hide()", "", None),
+    "goes while it is waited for": (
+        "button('Go'); widgets['Go'].set_sensitive(False)",
+        "later(300, \"widgets['Go'].destroy()\")",
+        "found nothing",
+    ),
+    "is outside of the window": ("button('Go', 20, 20); window.move(-590, 100)", "", "found nothing|is not usable"),
+}
+
+
+@pytest.mark.parametrize("case", ACTIONABLE)
+def test_a_click_waits_until_a_person_could(desktop: Desktop, puppet: Puppet, case: str) -> None:
+    given, meanwhile, told = ACTIONABLE[case]
+    puppet.run(given)
+    if meanwhile:
+        puppet.run(meanwhile)
+    if told is None:
+        desktop.find("button", "Go").click(timeout=8)
+        assert until(lambda: any(what == "clicked" for what, *_ in puppet.told), 10)
+        return
+    with pytest.raises((ActionError, DeskhandTimeout), match=told):
+        desktop.find("button", "Go").click(timeout=1)
+    assert puppet.told == []
+
+
+def test_a_covered_element_is_not_clicked(desktop: Desktop, puppet: Puppet, tmp_path: Path) -> None:
+    puppet.run("button('Go', 250, 150)")
+    desktop.find("button", "Go").element()
+    other = Puppet(desktop, tmp_path / "other")
+    try:
+        other.run("window.set_title('Above')")
+        at = desktop.find("window", "Puppet").element(timeout=10)
+        assert at.box is not None
+        other.run(f"window.move({at.box.x}, {at.box.y})")
+        with pytest.raises(DeskhandTimeout, match="covered by 'Above'"):
+            desktop.find("button", "Go").click(timeout=1)
+        other.run("window.iconify()")
+        desktop.find("button", "Go").click()
+        assert puppet.tells(["clicked", "Go"])
+    finally:
+        os.kill(other.program.pid, signal.SIGKILL)
+        other.close()
+    desktop.find("window", "Above").wait_for("hidden")
+
+
+def test_fields_are_filled_and_options_chosen(desktop: Desktop, puppet: Puppet) -> None:
+    puppet.run(
+        "entry('Name', 20, 20, 'before'); entry('Key', 20, 80, secret=True); combo('Colour', ['red', 'green', 'blue'], 20, 140)"
+    )
+    desktop.find("textbox", "Name").fill("Ada Lovelace ☕")
+    assert puppet.run("widgets['Name'].get_text()") == "Ada Lovelace ☕"
+    desktop.find("textbox", "Name").fill("")
+    assert puppet.run("widgets['Name'].get_text()") == ""
+    desktop.find("textbox", "Key").fill(deskhand.Secret("hunter2"))
+    assert puppet.run("widgets['Key'].get_text()") == "hunter2"
+    desktop.find("combobox", "Colour").select("green")
+    assert until(lambda: puppet.run("widgets['Colour'].get_active_text()") == "green", 10)
+    with pytest.raises(DeskhandTimeout, match="offers no 'pink'"):
+        desktop.find("combobox", "Colour").select("pink", timeout=1)
+    desktop.perform(KeyPress(["Escape"]))
+    with pytest.raises(ActionError, match="nothing to write in"):
+        desktop.find("window", "Puppet").fill("x")
+
+
+def test_a_silent_application_costs_nobody_else(desktop: Desktop, puppet: Puppet, tmp_path: Path) -> None:
+    puppet.run("button('Silent')")
+    desktop.find("button", "Silent").element()
+    other = Puppet(desktop, tmp_path / "other")
+    try:
+        other.run("window.set_title('Alive'); button('Heard', 300, 300)")
+        desktop.find("button", "Heard").element()
+        os.kill(puppet.program.pid, signal.SIGSTOP)
+        other.run("widgets['Heard'].set_label('Heard again')")
+        desktop.elements(timeout=0.5)
+        clock = desktop._core.clock
+        begun = clock()
+        for number in range(5):
+            other.run(f"widgets['Heard'].set_label('Heard {number}')")
+            assert until(lambda number=number: any(e.name == f"Heard {number}" for e in desktop.elements()), 10)
+        # Waited for once, and then no more: five times its half second would be 2.5.
+        assert clock() - begun < 2.5
+        assert any("does not answer" in sentence for sentence in desktop.elements().left_out)
+        os.kill(puppet.program.pid, signal.SIGCONT)
+        puppet.run("widgets['Silent'].set_label('Back')")
+        desktop.find("button", "Back").element(timeout=10)
+        assert desktop.elements().left_out == ()
+    finally:
+        os.kill(puppet.program.pid, signal.SIGCONT)
+        os.kill(other.program.pid, signal.SIGKILL)
+        other.close()
+    desktop.find("window", "Alive").wait_for("hidden")
+
+
+def test_a_flooding_application_is_read_all_the_same(desktop: Desktop, puppet: Puppet) -> None:
+    puppet.run("[button(f'B{number}', number % 5 * 100, number // 5 * 40) for number in range(40)] and None")
+    puppet.run("flood(3000)")
+    for _ in range(20):
+        assert sum(element.role == "button" for element in desktop.elements(timeout=5)) == 40
+    desktop.find("button", "B7 0", exact=True).element(timeout=60)
+
+
+def test_one_that_has_too_much_is_cut(desktop: Desktop, puppet: Puppet) -> None:
+    puppet.run("button('x' * 200_000 + '\\x1b[31m')")
+    element = desktop.find("button", re.compile("^xxx")).element()
+    assert len(element.name) <= 1_000
+    puppet.run("widgets['many'] = Gtk.Box(); place.put(widgets['many'], 0, 100)")
+    puppet.run(
+        "[widgets['many'].add(Gtk.Label(label=str(each))) for each in range(2000)] and widgets['many'].show_all()"
+    )
+    assert until(lambda: len(desktop.elements(timeout=5)) > 500, 20)
+    assert any("too many" in sentence for sentence in desktop.elements(timeout=5).left_out)
+
+
+def test_windows_that_tell_nothing_are_named(desktop: Desktop) -> None:
+    program = desktop.start(["xterm", "-T", "plain"])
+    assert any("'plain': its program tells nobody" in sentence for sentence in desktop.elements().left_out)
+    os.kill(program.pid, signal.SIGKILL)
+    assert until(lambda: not desktop.elements().left_out, 10)
+
+
+def test_where_nobody_tells(launch: Callable[..., Desktop]) -> None:
+    plain = launch(size=(640, 480), elements=False)
+    with pytest.raises(UnsupportedAction, match="at-spi2-core"):
+        plain.elements()
+    with pytest.raises(UnsupportedAction, match="at-spi2-core"):
+        plain.find("button").click()
+
+
+def test_a_policy_sees_the_reading(desktop: Desktop) -> None:
+    class Nobody:
+        def before(self, operation: deskhand.Operation) -> None:
+            if operation.type == "elements":
+                raise deskhand.PolicyDenied(operation.type, "it is not to be read")
+
+        def after(self, operation: deskhand.Operation, token: object, outcome: object) -> None:
+            pass
+
+    judged = desktop.also(Nobody())
+    with pytest.raises(deskhand.PolicyDenied):
+        judged.elements()
+    with pytest.raises(deskhand.PolicyDenied):
+        judged.find("button").click()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"role": "knob"}, "there is no role 'knob'"),
+        ({"role": 5}, "role"),
+        ({"name": 5}, "name"),
+        ({"name": "x", "exact": 1}, "exact"),
+        ({"states": [1]}, "states"),
+        ({"nth": "first"}, "nth"),
+    ],
+)
+def test_what_cannot_be_looked_for(desktop: Desktop, wrong: dict[str, object], told: str) -> None:
+    with pytest.raises(ActionError, match=told):
+        desktop.find(**wrong)  # type: ignore[arg-type]
