@@ -26,7 +26,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if number == 0 {
             for each in &found.elements {
                 let depth = usize::from(each.depth) * 2;
-                println!("{:depth$}- {} {:?} {:?} {:?} {:?} +{}", "", each.role, each.name, each.text, each.area, each.actions, each.hidden);
+                println!(
+                    "{:depth$}- {} {:?} {:?} {:?} {:?} +{}",
+                    "", each.role, each.name, each.text, each.area, each.actions, each.hidden
+                );
             }
         }
     }

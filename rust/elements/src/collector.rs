@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::ask::{Ask, REGISTRY, ROOT, subscribe};
 use crate::events::{self, News};
-use crate::node::{Application, Area, DETAILS, Element, LONGEST_NAME, LONGEST_TEXT, Node, Snapshot, beginning, interface, role, state};
+use crate::node::{
+    Application, Area, DETAILS, Element, LONGEST_NAME, LONGEST_TEXT, Node, Snapshot, beginning, interface, role, state,
+};
 use crate::tree::{MOST_CHILDREN, Tree};
 use crate::wire::{Kind, Malformed, Message, Reader, Value};
 
@@ -390,7 +392,8 @@ impl Collector {
         let moved = self.moved.contains(&pid);
         let changed = &self.seen.changed;
         let windows = self.seen.windows.iter().filter(|window| window.pid == pid && pid != 0);
-        let all = app.is_relative() && windows.into_iter().any(|window| changed.iter().any(|area| area.meets(&window.area)));
+        let all =
+            app.is_relative() && windows.into_iter().any(|window| changed.iter().any(|area| area.meets(&window.area)));
         if changed.is_empty() && !moved {
             return;
         }
@@ -524,7 +527,9 @@ impl Collector {
                 return Ok(());
             }
             Ask::Toolkit | Ask::Version => {
-                let (Some(app), Value::Text(text)) = (self.apps.get_mut(&asked.app), body.variant()?) else { return Ok(()) };
+                let (Some(app), Value::Text(text)) = (self.apps.get_mut(&asked.app), body.variant()?) else {
+                    return Ok(());
+                };
                 let field = if asked.ask == Ask::Toolkit { &mut app.about.toolkit } else { &mut app.about.version };
                 beginning(text, LONGEST_NAME).clone_into(field);
                 return Ok(());

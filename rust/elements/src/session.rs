@@ -131,13 +131,7 @@ impl Session {
     /// When the bus does not let us in, or does not answer within `limit`.
     pub fn open(stream: OwnedFd, limit: Duration, stop: &Interrupt) -> Result<Self> {
         let inbox = greet(&stream, Instant::now() + limit, stop)?;
-        let state = State {
-            collector: Collector::new(),
-            inbox,
-            outbox: Vec::new(),
-            gone: false,
-            ending: false,
-        };
+        let state = State { collector: Collector::new(), inbox, outbox: Vec::new(), gone: false, ending: false };
         let shared = Arc::new(Shared { stream, nudge: Nudge::new()?, state: Mutex::new(state) });
         let reader = Arc::clone(&shared);
         let thread = thread::Builder::new().name("deskhand-elements".into()).spawn(move || listen(&reader));

@@ -42,6 +42,8 @@ pub struct Message<'a> {
     pub serial: u32,
     /// The number of the call that it answers; 0 for none.
     pub reply_to: u32,
+    /// Whom it is for.
+    pub destination: &'a str,
     /// Who sent it. The bus fills it in, so nobody can forge it.
     pub sender: &'a str,
     /// The object that it is about.
@@ -104,6 +106,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>> {
         kind,
         serial,
         reply_to: 0,
+        destination: "",
         sender: "",
         path: "",
         interface: "",
@@ -121,6 +124,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>> {
             (2, "s") => message.interface = reader.str()?,
             (3, "s") => message.member = reader.str()?,
             (5, "u") => message.reply_to = reader.u32()?,
+            (6, "s") => message.destination = reader.str()?,
             (7, "s") => message.sender = reader.str()?,
             (8, "g") => message.signature = reader.signature()?,
             (_, other) => reader.skip(other, 0)?,
@@ -398,6 +402,41 @@ pub fn call(
         out.extend(signature.as_bytes());
         out.push(0);
     }
+    let length = (out.len() - fields) as u32;
+    out[fields - 4..fields].copy_from_slice(&length.to_le_bytes());
+    pad(out, begin, 8);
+    out.extend(body);
+}
+
+/// Appends to `out` what an application sends, for who plays one: an answer to `reply_to`, or a signal where that is 0.
+pub fn said(
+    out: &mut Vec<u8>,
+    reply_to: u32,
+    (sender, path): (&str, &str),
+    (interface, member): (&str, &str),
+    (signature, body): (&str, &[u8]),
+) {
+    let begin = out.len();
+    out.extend([b'l', if reply_to == 0 { 4 } else { 2 }, 1, 1]);
+    out.extend((body.len() as u32).to_le_bytes());
+    out.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+    let fields = out.len();
+    for (field, kind, text) in [(1, b'o', path), (2, b's', interface), (3, b's', member), (7, b's', sender)] {
+        if !text.is_empty() {
+            pad(out, begin, 8);
+            out.extend([field, 1, kind, 0]);
+            write_str(out, begin, text);
+        }
+    }
+    if reply_to != 0 {
+        pad(out, begin, 8);
+        out.extend([5, 1, b'u', 0]);
+        out.extend(reply_to.to_le_bytes());
+    }
+    pad(out, begin, 8);
+    out.extend([8, 1, b'g', 0, signature.len() as u8]);
+    out.extend(signature.as_bytes());
+    out.push(0);
     let length = (out.len() - fields) as u32;
     out[fields - 4..fields].copy_from_slice(&length.to_le_bytes());
     pad(out, begin, 8);

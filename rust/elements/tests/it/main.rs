@@ -1,0 +1,5 @@
+//! The messages, and what is made of an application's answers, by applications that a test plays.
+
+mod application;
+mod reading;
+mod wire;

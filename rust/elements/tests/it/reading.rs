@@ -1,0 +1,177 @@
+use elements::wire::said;
+use elements::{Area, Seen, Snapshot};
+
+use crate::application::{Application, Body, Bus, Object, ROOT};
+
+fn editor() -> Application {
+    let objects = [
+        (ROOT, Object::new("Editor", 75, &["/w"])),
+        ("/w", Object::new("Untitled", 23, &["/save", "/menu"])),
+        ("/save", Object::new("Save", 43, &[])),
+        ("/menu", Object::new("File", 33, &["/open"])),
+        ("/open", Object { states: 1 << 30, ..Object::new("Open", 35, &[]) }),
+    ];
+    Application::new(":1.1", &objects)
+}
+
+fn names(found: &Snapshot) -> Vec<String> {
+    found.elements.iter().map(|each| format!("{}{}", "  ".repeat(each.depth.into()), each.name)).collect()
+}
+
+fn reference(found: &Snapshot, name: &str) -> u64 {
+    found.elements.iter().find(|each| &*each.name == name).expect("it is there").reference
+}
+
+#[test]
+fn what_shows_is_read_in_order() {
+    for has_items in [false, true] {
+        let mut bus = Bus::new(vec![Application { has_items, ..editor() }]);
+        let found = bus.read(Seen::default());
+        assert_eq!(names(&found), ["Untitled", "  Save", "  File"]);
+        let about = &found.applications[0];
+        assert_eq!((about.name.as_str(), about.toolkit.as_str(), about.pid), ("Editor", "played", 4711));
+        assert_eq!(found.elements[1].area, Some(Area { x: 0, y: 0, width: 10, height: 10 }));
+        // What does not show is not asked where it is.
+        assert!(!bus.applications[0].asked.iter().any(|asked| asked == "GetExtents /open"));
+    }
+}
+
+#[test]
+fn what_has_not_changed_is_not_asked_again() {
+    let mut bus = Bus::new(vec![editor()]);
+    let first = bus.read(Seen::default());
+    bus.applications[0].asked.clear();
+    let second = bus.read(Seen::default());
+    assert_eq!(bus.applications[0].asked, [format!("Ping {ROOT}")]);
+    assert_eq!(first.version, second.version);
+}
+
+#[test]
+fn events_change_what_is_known() {
+    let mut bus = Bus::new(vec![editor()]);
+    let first = bus.read(Seen::default());
+    bus.event(":1.1", "/save", "PropertyChange", "accessible-name", 0, Some("Save all"));
+    bus.applications[0].objects.get_mut("/open").unwrap().states |= 1 << 25;
+    bus.event(":1.1", "/open", "StateChanged", "showing", 1, None);
+    let second = bus.read(Seen::default());
+    assert_eq!(names(&second), ["Untitled", "  Save all", "  File", "    Open"]);
+    assert_eq!(reference(&first, "Save"), reference(&second, "Save all"));
+    assert!(second.version > first.version);
+}
+
+#[test]
+fn a_reference_is_never_given_again() {
+    let mut bus = Bus::new(vec![editor()]);
+    let first = bus.read(Seen::default());
+    bus.applications[0].objects.get_mut("/w").unwrap().children.remove(0);
+    bus.event(":1.1", "/w", "ChildrenChanged", "remove", 0, None);
+    assert_eq!(names(&bus.read(Seen::default())), ["Untitled", "  File"]);
+    bus.applications[0].objects.get_mut("/w").unwrap().children.push("/save".into());
+    bus.event(":1.1", "/w", "ChildrenChanged", "add", 1, None);
+    let again = bus.read(Seen::default());
+    assert_eq!(names(&again), ["Untitled", "  File", "  Save"]);
+    assert_ne!(reference(&first, "Save"), reference(&again, "Save"));
+}
+
+#[test]
+fn where_pixels_changed_is_asked_again() {
+    let mut bus = Bus::new(vec![editor()]);
+    bus.applications[0].objects.get_mut("/menu").unwrap().area = (100, 100, 5, 5);
+    bus.read(Seen::default());
+    bus.applications[0].asked.clear();
+    bus.applications[0].objects.get_mut("/save").unwrap().area = (3, 3, 10, 10);
+    let changed = vec![Area { x: 0, y: 0, width: 4, height: 4 }];
+    let found = bus.read(Seen { changed, windows: Vec::new() });
+    assert_eq!(found.elements[1].area, Some(Area { x: 3, y: 3, width: 10, height: 10 }));
+    // What is beside what moved may have moved too.
+    assert!(bus.applications[0].asked.contains(&"GetExtents /menu".to_owned()));
+}
+
+#[test]
+fn who_is_silent_is_not_waited_for_again_until_it_answers() {
+    let mut silent = editor();
+    silent.bus = ":1.2".into();
+    let mut bus = Bus::new(vec![editor(), silent]);
+    assert_eq!(bus.read(Seen::default()).elements.len(), 6);
+    bus.applications[1].answers = false;
+    bus.collector.begin(Seen::default(), bus.now);
+    bus.settle();
+    assert!(!bus.collector.is_done());
+    bus.collector.end();
+    assert_eq!(bus.collector.snapshot().applications[1].left_out, "it does not answer");
+    // It owes an answer: this reading ends without it.
+    bus.collector.begin(Seen::default(), bus.now);
+    bus.settle();
+    assert!(bus.collector.is_done());
+    bus.collector.end();
+    assert_eq!(bus.collector.snapshot().elements.len(), 6);
+    bus.applications[1].answers = true;
+    assert_eq!(bus.read(Seen::default()).applications[1].left_out, "");
+}
+
+#[test]
+fn an_application_that_goes_takes_its_elements_along() {
+    let mut bus = Bus::new(vec![editor()]);
+    assert_eq!(bus.read(Seen::default()).elements.len(), 3);
+    let mut body = Body::default();
+    body.str(":1.1").str(":1.1").str("");
+    let mut out = Vec::new();
+    let sender = ("org.freedesktop.DBus", "/org/freedesktop/DBus");
+    said(&mut out, 0, sender, ("org.freedesktop.DBus", "NameOwnerChanged"), ("sss", &body.0));
+    bus.feed(&out);
+    bus.applications.clear();
+    assert!(bus.read(Seen::default()).applications.is_empty());
+}
+
+#[test]
+fn nobody_answers_for_another() {
+    let mut bus = Bus::new(vec![editor(), Application { bus: ":1.9".into(), ..editor() }]);
+    bus.read(Seen::default());
+    bus.event(":1.9", "/save", "PropertyChange", "accessible-name", 0, Some("of the other"));
+    bus.event(":1.7", "/save", "PropertyChange", "accessible-name", 0, Some("of nobody"));
+    let found = bus.read(Seen::default());
+    let mine: Vec<_> = found.elements.iter().filter(|each| each.application == 0).map(|each| &*each.name).collect();
+    assert_eq!(mine, ["Untitled", "Save", "File"]);
+}
+
+#[test]
+fn objects_in_themselves_end() {
+    let objects = [
+        (ROOT, Object::new("Round", 75, &["/a"])),
+        ("/a", Object::new("a", 23, &["/b", "/a", ROOT])),
+        ("/b", Object::new("b", 39, &["/a", "/b", "/b"])),
+    ];
+    let mut bus = Bus::new(vec![Application::new(":1.1", &objects)]);
+    assert_eq!(names(&bus.read(Seen::default())), ["a", "  b"]);
+}
+
+#[test]
+fn what_is_too_deep_or_too_many_is_cut_and_said() {
+    let paths: Vec<String> = (0..300).map(|number| format!("/{number}")).collect();
+    let mut deep = vec![(ROOT.to_owned(), Object::new("Deep", 75, &["/0"]))];
+    for (number, path) in paths.iter().enumerate() {
+        let below = format!("/{}", number + 1);
+        deep.push((path.clone(), Object::new(path, 39, &[&below])));
+    }
+    let wide: Vec<String> = (0..3000).map(|number| format!("/w{number}")).collect();
+    let children: Vec<&str> = wide.iter().map(String::as_str).collect();
+    let mut broad =
+        vec![(ROOT.to_owned(), Object::new("Wide", 75, &["/w"])), ("/w".into(), Object::new("w", 23, &children))];
+    broad.extend(wide.iter().map(|path| (path.clone(), Object::new(path, 39, &[]))));
+    for (objects, most) in [(deep, 101), (broad, 1_001)] {
+        let objects: Vec<(&str, Object)> =
+            objects.iter().map(|(path, object)| (path.as_str(), object.clone())).collect();
+        let mut bus = Bus::new(vec![Application::new(":1.1", &objects)]);
+        let found = bus.read(Seen::default());
+        assert!(found.elements.len() <= most, "{}", found.elements.len());
+        assert_eq!(found.applications[0].left_out, "it has too many elements, or too deep ones");
+    }
+}
+
+#[test]
+fn names_have_a_bound() {
+    let long = "ä".repeat(10_000_000);
+    let objects = [(ROOT, Object::new("Long", 75, &["/w"])), ("/w", Object::new(&long, 23, &[]))];
+    let mut bus = Bus::new(vec![Application::new(":1.1", &objects)]);
+    assert_eq!(bus.read(Seen::default()).elements[0].name.len(), 1_000);
+}
