@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,17 @@ import pytest
 
 import deskhand
 from containers.helpers import containers
-from deskhand import Move, Pool, PressKeys
+from deskhand import Closed, DesktopLost, Move, Pool, PressKeys
 from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY, links_to
 from faults.conftest import mark, runtime  # noqa: F401 # fixtures
 from faults.helpers import marked, until, within, zombies
 from faults.scale import CONTAINER_CYCLES, EVIDENCE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deskhand.launchers.docker.engine import Engine
+    from deskhand.pool.status import ResetBy
 
 SMALL = (320, 240)
 REPLACED = 5.0
@@ -45,6 +49,44 @@ def test_a_session_leaves_nothing_to_the_next_user(image: str, displays: int) ->
             with pytest.raises(deskhand.BackendError, match="given back to its pool"):
                 first.perform(Move((1, 1)))
         assert pool.status.failed == 0
+
+
+@pytest.mark.parametrize(("reset", "displays"), [("fresh", 1), ("session", 1), ("session", 2)])
+def test_what_was_given_back_does_nothing_more(image: str, tmp_path: Path, reset: ResetBy, displays: int) -> None:
+    """From the first moment, while its container is ended or made as new: also in open shells, and what the engine would do."""
+    options: dict[str, Any] = {"image": image, "screen": SMALL, "size": 1, "warm": 0}
+    with Pool("docker", reset=reset, displays=displays, **options) as pool:
+        with pool.acquire(timeout=60) as desktop:
+            machine, shells = desktop.machine, [desktop.machine.open_shell(), desktop.host.open_shell()]
+        calls: list[Callable[[], object]] = [
+            *(partial(shell.run, "true") for shell in shells),
+            lambda: machine.run("true"),
+            machine.open_shell,
+            lambda: desktop.start("xterm"),
+            lambda: desktop.perform(Move((1, 1))),
+        ]
+        files: list[Callable[[], object]] = [
+            lambda: machine.write_file("/tmp/mine", "x"),
+            lambda: machine.read_file("/etc/hostname"),
+            lambda: machine.copy_in(__file__, "/tmp/mine"),
+            lambda: machine.copy_out("/etc/hostname", tmp_path / "copied"),
+        ]
+
+        def refused() -> None:
+            for call in calls:
+                with pytest.raises(Closed, match=r"given back to its pool|this shell is closed"):
+                    call()
+            for call in files:
+                # Once the container is gone, they say that.
+                with pytest.raises((Closed, DesktopLost)):
+                    call()
+
+        refused()
+        with pool.acquire(timeout=60) as second:
+            refused()
+            assert second.machine.run("ls /tmp/mine").exit_code != 0
+            assert second.windows.list() == []
+    assert not (tmp_path / "copied").exists()
 
 
 def test_a_function_resets(image: str) -> None:

@@ -29,6 +29,7 @@ from faults.helpers import MARK, in_namespace, marked, until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deskhand.episodes.run.plan import Plan
     from deskhand.episodes.run.run import Begun
 
 PRESS, NUMBER = "episodes.plays:Press", "episodes.plays_here:Number"
@@ -225,6 +226,25 @@ def test_a_run_on_real_desktops(tmp_path: Path) -> None:
     more = run(NUMBER, "--out", out, "--seeds", "4")
     assert "[4/4] success  number.s3.r0" in more.stderr
     assert f"deskhand report {out}" in more.stderr
+
+
+def test_the_command_goes_on_with_the_engine_and_the_desktops_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[tuple[str, int]] = []
+
+    class Engine:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def run(self, plan: Plan, **_: object) -> None:
+            called.append((self.name, plan.desktops))
+
+    monkeypatch.setattr("deskhand.episodes.run.engines.find_engine", Engine)
+    for words in (["--desktops", "3", "--engine", "ray"], [], ["--desktops", "2"], []):
+        done = run(NUMBER, *words, "--out", str(tmp_path))
+        assert done.exit_code == 0, done.output
+    assert called == [("ray", 3), ("ray", 3), ("ray", 2), ("ray", 2)]
 
 
 _LEDGER = "DESKHAND_TEST_LEDGER"

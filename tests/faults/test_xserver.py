@@ -454,6 +454,33 @@ def test_what_comes_with_the_cursor_is_not_waited_for(tmp_path: Path) -> None:
             assert core.backend.wait(0.0)
 
 
+def test_windows_are_asked_about_together(tmp_path: Path) -> None:
+    """Nothing is said of any before all have been asked about: a look that waits for one after the other never ends."""
+    windows = range(0x60_0001, 0x60_0001 + 50)
+
+    class Withholding(Server):
+        held: bytes | None = None
+
+        def usual(self, request: Request) -> bytes:
+            said, about = super().usual(request), int.from_bytes(request.body[1:5], "little")
+            if request.name == "GetProperty" and property_of(request) == self.atom(b"_NET_SUPPORTING_WM_CHECK"):
+                said = request.reply(u32(33, 0, 1), u32(windows[0]), second=32)
+            elif request.name == "GetProperty" and property_of(request) == self.atom(b"_NET_CLIENT_LIST_STACKING"):
+                said = request.reply(u32(33, 0, len(windows)), u32(*windows), second=32)
+            elif request.name == "GetGeometry" and about == windows[0]:
+                self.held = b""
+            if self.held is None:
+                return said
+            self.held += said
+            if request.name != "GetGeometry" or about != windows[-1]:
+                return b""
+            said, self.held = self.held, None
+            return said
+
+    with Withholding(tmp_path) as server, deskhand.connect(server.url) as desktop:
+        assert [window.id for window in desktop.windows.list()] == list(windows)
+
+
 def test_the_size_is_told_while_a_server_is_waited_for(tmp_path: Path) -> None:
     """A picture of several answers, of which only the first comes."""
     armed, waited_for, go_on = threading.Event(), threading.Event(), threading.Event()
