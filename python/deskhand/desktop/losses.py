@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from deskhand.errors import (
     BackendError,
+    Closed,
     DeskhandTimeout,
     DesktopLost,
     LaunchFailed,
@@ -57,7 +58,7 @@ def losses_told(core: Losable) -> Iterator[None]:
 
 def raise_told(core: Losable, error: Exception) -> NoReturn:
     """Raise the loss that this error is about, or the error."""
-    lost = None if isinstance(error, Reconnected | ServerSilent) else loss_behind(core, error)
+    lost = None if isinstance(error, Closed | Reconnected | ServerSilent) else loss_behind(core, error)
     if lost is None or lost is error:
         raise error
     raise lost from error
