@@ -143,7 +143,7 @@ class Action:
             if getattr(self, "xy", None) is not None:
                 raise ActionError(f"{self.type}: its place is a point or an element, not both")
         elif type(self) is Move and self.xy is None:
-            raise ActionError("move: xy missing, or element")
+            raise ActionError("move: xy missing")
 
     def to_dict(self) -> dict[str, Any]:
         """The action as plain JSON data: dict, list, str, int, float, bool and None.

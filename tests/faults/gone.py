@@ -25,6 +25,7 @@ ANSWERS = {
     "Desktop.display": "as it was",
     "Desktop.has_machine": "as it was",
     "Desktop.clipboard": "whose calls do not",
+    "Desktop.find": "whose calls do not",
     "Desktop.host": "whose calls do not",
     "Desktop.machine": "whose calls do not",
     "Desktop.pressed": "nothing is",
