@@ -20,6 +20,11 @@ const MOST_APPLICATIONS: usize = 200;
 const MOST_ACTIONS: usize = 16;
 /// Hidden children of an object whose pixels changed that are asked whether they show now.
 const MOST_DOUBTED: usize = 200;
+/// For so long after an application was found, and this often, all that is known of it is asked again.
+const YOUNG: Duration = Duration::from_secs(3);
+const YOUNG_PERIOD: Duration = Duration::from_millis(250);
+/// For so long an object is asked again what it refused to answer.
+const UNFINISHED: Duration = Duration::from_secs(10);
 /// A browser that was woken is looked at this often until it has a page, or for so long in all.
 const WAKING: Duration = Duration::from_millis(40);
 const WAKING_LIMIT: Duration = Duration::from_secs(2);
@@ -71,6 +76,10 @@ struct App {
     woken: Option<Instant>,
     awake: bool,
     heard: Instant,
+    /// When it was found.
+    born: Instant,
+    /// When all that is known of it was last doubted.
+    checked: Instant,
 }
 
 impl App {
@@ -231,9 +240,9 @@ impl Collector {
             }
         }
         let taken = if message.kind == Kind::Return {
-            self.learn(asked, message)
+            self.learn(asked, message, now)
         } else {
-            self.refused(asked);
+            self.refused(asked, now);
             Ok(())
         };
         self.advance(asked.app, now);
@@ -285,6 +294,8 @@ impl Collector {
                 woken: None,
                 awake: false,
                 heard: now,
+                born: now,
+                checked: now,
             },
         );
         self.version += 1;
@@ -348,7 +359,7 @@ impl Collector {
         }
         if app.stage == Stage::Barrier {
             app.stage = Stage::Reading;
-            self.doubt(id);
+            self.doubt(id, now);
             self.pursue_root(id);
         }
         self.look_up(id);
@@ -386,7 +397,7 @@ impl Collector {
     }
 
     /// What may be different where pixels changed, or because a window moved.
-    fn doubt(&mut self, id: u32) {
+    fn doubt(&mut self, id: u32, now: Instant) {
         let Some(app) = self.apps.get_mut(&id) else { return };
         let pid = app.about.pid;
         let moved = self.moved.contains(&pid);
@@ -394,10 +405,21 @@ impl Collector {
         let windows = self.seen.windows.iter().filter(|window| window.pid == pid && pid != 0);
         let all =
             app.is_relative() && windows.into_iter().any(|window| changed.iter().any(|area| area.meets(&window.area)));
-        if changed.is_empty() && !moved {
+        let shown = app.shown();
+        for node in app.tree.nodes_mut().filter(|node| node.shows(shown)) {
+            // What has just been made may not be all that it is yet, and does not say when it is.
+            if node.since.is_some_and(|since| now < since + UNFINISHED) {
+                node.retry();
+            }
+        }
+        // An application begins to tell of changes some time after somebody has begun to listen, or after it has started.
+        let young = app.checked < app.born + YOUNG && now >= app.checked + YOUNG_PERIOD;
+        if young {
+            app.checked = now;
+        }
+        if changed.is_empty() && !moved && !young {
             return;
         }
-        let shown = app.shown();
         if moved && let Some(root) = app.tree.get_mut(app.root) {
             // Not every toolkit says so.
             root.forget(&[Ask::Children]);
@@ -407,8 +429,10 @@ impl Collector {
             if !node.shows(shown) {
                 continue;
             }
-            if all || node.area.is_some_and(|area| changed.iter().any(|other| other.meets(&area))) {
+            let placed = node.area.filter(|area| area.width > 0 && area.height > 0);
+            if all || young || placed.is_none_or(|area| changed.iter().any(|other| other.meets(&area))) {
                 node.forget(&[Ask::State, Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
+                node.retry();
                 around.extend(node.children.iter().take(MOST_DOUBTED));
             } else if moved {
                 node.forget(&[Ask::Extents]);
@@ -484,17 +508,15 @@ impl Collector {
         }
     }
 
-    fn refused(&mut self, asked: Asked) {
+    fn refused(&mut self, asked: Asked, now: Instant) {
         let Some(app) = self.apps.get_mut(&asked.app) else { return };
-        match asked.ask {
-            Ask::Items if app.has_items.is_none() => app.has_items = Some(false),
-            Ask::Items => self.pursue_unknown(asked.app),
-            _ => {}
+        if asked.ask == Ask::Items {
+            return self.without_items(asked.app);
         }
-        let Some(app) = self.apps.get_mut(&asked.app) else { return };
         let root = app.root;
         let Some(node) = app.tree.get_mut(asked.node).filter(|node| node.reference == asked.reference) else { return };
         node.known |= asked.ask.bit();
+        node.refuse(asked.ask, now);
         // Who cannot say its state is not there any more.
         if asked.ask == Ask::State && asked.node != root {
             let parent = node.parent;
@@ -506,15 +528,17 @@ impl Collector {
         }
     }
 
-    fn pursue_unknown(&mut self, id: u32) {
-        let unknown = self.apps.get_mut(&id).map(|app| std::mem::take(&mut app.unknown)).unwrap_or_default();
-        for at in unknown {
+    /// An application has no cache, or would not say what is in it: each object is asked about by itself.
+    fn without_items(&mut self, id: u32) {
+        let Some(app) = self.apps.get_mut(&id) else { return };
+        app.has_items = app.has_items.or(Some(false));
+        for at in std::mem::take(&mut app.unknown) {
             self.pursue(id, at);
         }
     }
 
     /// Takes in an answer.
-    fn learn(&mut self, asked: Asked, message: &Message) -> Result<(), Malformed> {
+    fn learn(&mut self, asked: Asked, message: &Message, now: Instant) -> Result<(), Malformed> {
         let mut body = message.body();
         match asked.ask {
             Ask::Items => return self.items(asked.app, body, message.signature),
@@ -561,6 +585,9 @@ impl Collector {
                 let before = node.area;
                 changed = set(&mut node.area, Some(area));
                 moved = changed && before.is_some();
+                if area.width <= 0 || area.height <= 0 {
+                    node.refuse(Ask::Extents, now);
+                }
             }
             Ask::Text => {
                 let text = beginning(body.str()?, LONGEST_TEXT);
@@ -655,7 +682,7 @@ impl Collector {
             "a((so)(so)(so)iiassusau)" => false,
             "a((so)(so)(so)a(so)assusau)" => true,
             _ => {
-                self.refused(Asked { app: id, node: usize::MAX, reference: 0, ask: Ask::Items });
+                self.without_items(id);
                 return Ok(());
             }
         };
@@ -770,6 +797,7 @@ impl Collector {
         let Some(at) = at else { return Ok(()) };
         let shown = app.shown();
         let Some(node) = app.tree.get_mut(at) else { return Ok(()) };
+        node.retry();
         let mut changed = false;
         let before = node.shows(shown);
         match news {

@@ -1,6 +1,7 @@
 //! One object of an application, and what callers see of it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::ask::Ask;
 
@@ -192,6 +193,10 @@ pub(crate) struct Node {
     pub(crate) area: Option<Area>,
     /// Which questions have an answer that holds.
     pub(crate) known: u16,
+    /// Which of these it refused to answer.
+    pub(crate) refused: u16,
+    /// When it first did.
+    pub(crate) since: Option<Instant>,
     /// Which were asked since the reading of number `read` began.
     pub(crate) asked: u16,
     pub(crate) read: u32,
@@ -219,6 +224,8 @@ impl Node {
             actions: Arc::from([]),
             area: None,
             known: 0,
+            refused: 0,
+            since: None,
             asked: 0,
             read: 0,
         }
@@ -232,6 +239,17 @@ impl Node {
         for ask in asks {
             self.known &= !ask.bit();
         }
+    }
+
+    /// It refused to answer, or had no answer yet.
+    pub(crate) fn refuse(&mut self, ask: Ask, now: Instant) {
+        self.refused |= ask.bit();
+        self.since.get_or_insert(now);
+    }
+
+    /// What it refused to answer may have an answer now.
+    pub(crate) fn retry(&mut self) {
+        self.known &= !std::mem::take(&mut self.refused);
     }
 
     /// Whether it shows, where `bit` is what its toolkit says of that.
