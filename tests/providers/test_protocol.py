@@ -37,6 +37,7 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "HasShellExecutor": ("agent_framework", "openai"),
     "EditsFiles": ("anthropic", "bedrock"),
     "HasEditorTool": ("agent_framework", "anthropic"),
+    "HasElementsTool": ("langchain",),
 }  # fmt: skip
 """Who has which part that not everyone has."""
 

@@ -27,6 +27,7 @@ __all__ = [
     "EditsFiles",
     "HasComputer",
     "HasEditorTool",
+    "HasElementsTool",
     "HasShellExecutor",
     "HasTool",
     "Provider",
@@ -102,6 +103,14 @@ class HasComputer(Protocol):
 
     def computer(self, desktop: AnyDesktop, *more: Any, **options: Any) -> Any:
         """The object that such a tool is made with; `tool` makes the whole tool."""
+        ...
+
+
+class HasElementsTool(Protocol):
+    """An SDK's agent or loop can have the tool `elements` beside the one for the computer."""
+
+    def elements_tool(self, desktop: AnyDesktop, *more: Any, **options: Any) -> Any:
+        """The object by which a model reads what applications say that they show; given the session that the other has."""
         ...
 
 
