@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from agents import Agent, RunConfig, Runner
+from agents.testing import ScriptedModel, function_call
+from openai.types.responses.computer_action import Screenshot
+from openai.types.responses.response_input_item_param import FunctionCallOutput
+from pydantic import TypeAdapter
 
 import deskhand
 from deskhand import ActionError, Element, Elements, Point, PolicyDenied, Rect, Size, Viewport
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.errors import Closed, UnsupportedAction
-from deskhand.providers import cua, google, langchain, mcp
+from deskhand.providers import anthropic, cua, google, langchain, mcp, openai
 from deskhand.providers.element_tools import (
     NOTE,
     decode_elements,
@@ -26,7 +31,11 @@ from deskhand.providers.element_tools import (
 from deskhand.providers.session import ModelSession
 from deskhand.providers.values import ProviderCall, ReadElements
 from elements.puppet import Puppet
+from providers.anthropic_helpers import Api, accepted, member
+from providers.openai_helpers import call, said
 from providers.strategies import VIEWPORT
+
+LOOK = Screenshot(type="screenshot")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,7 +90,23 @@ def by_langchain(session: ModelSession, **arguments: Any) -> tuple[str, bool]:
     return block["text"], message.status == "error"
 
 
-WAYS = [by_mcp, by_langchain]
+def by_openai(session: ModelSession, **arguments: Any) -> tuple[str, bool]:
+    payload = function_call("elements", arguments, call_id="call_1").model_dump()
+    output = openai.run_elements(session, payload)
+    TypeAdapter(FunctionCallOutput).validate_python(output, strict=True)
+    assert (output["type"], output["call_id"]) == ("function_call_output", "call_1")
+    return output["output"], not output["output"].startswith(NOTE)
+
+
+def by_anthropic(session: ModelSession, **arguments: Any) -> tuple[str, bool]:
+    block = {"type": "tool_use", "id": "call_1", "name": "elements", "input": arguments}
+    result = accepted(anthropic.run_elements(session, block))
+    (content,) = result["content"]
+    assert result["tool_use_id"] == "call_1"
+    return content["text"], result.get("is_error", False)
+
+
+WAYS = [by_mcp, by_langchain, by_openai, by_anthropic]
 Way = "Callable[..., tuple[str, bool]]"
 
 
@@ -271,3 +296,109 @@ def test_denials_are_known_as_such(desktop: Desktop) -> None:
     assert (result.denied, result.picture) == (True, None)
     with pytest.raises(PolicyDenied):
         session.desktop.elements()
+
+
+# --- in the loops of the SDKs ---
+
+
+def asks(arguments: Any, id: str = "c1") -> Any:
+    return function_call("elements", arguments, call_id=id)
+
+
+def converse(session: ModelSession, *turns: list[Any]) -> list[Any]:
+    """A whole run of openai-agents, and what its tools answered."""
+    model = ScriptedModel([*turns, [said("done")]])
+    agent = Agent(name="desk", model=model, tools=[openai.tool(session), openai.elements_tool(session)])
+    result = asyncio.run(Runner.run(agent, "go", run_config=RunConfig(tracing_disabled=True)))
+    assert result.final_output == "done"
+    model.assert_complete()
+    return [item.output for item in result.new_items if item.type == "tool_call_output_item"]
+
+
+def test_beside_the_computer_of_openai_agents(desktop: Desktop, puppet: Puppet) -> None:
+    session = ModelSession(desktop, size=SIZE, settle=False)
+    save = desktop.find("button", "Save").element()
+    assert save.point is not None
+    x, y = Viewport((1000, 700), SIZE).to_model(save.point)
+    whole, picture, unchanged, wrong, empty = converse(
+        session,
+        [asks({"budget": 500}, "c1")],
+        [call(LOOK, id="c2")],
+        [asks({"changes": True}, "c3")],
+        [asks({"depth": 5}, "c4")],
+        [asks("", "c5")],
+    )
+    assert whole.startswith(NOTE)
+    assert f'- button "Save" [{save.ref}] ({x},{y})' in whole
+    assert picture.startswith("data:image/png")
+    assert unchanged == f"{NOTE}\n(unchanged)"
+    assert "no 'depth'" in wrong
+    assert empty == whole
+    assert puppet.told == []
+
+
+def test_what_is_no_json_is_told(desktop: Desktop) -> None:
+    (answer,) = converse(ModelSession(desktop), [asks('{"changes": tr')])
+    assert "no JSON" in answer
+
+
+def test_a_response_of_openais(desktop: Desktop, puppet: Puppet) -> None:
+    session = ModelSession(desktop, size=SIZE, settle=False)
+    asked = function_call("elements", {}, call_id="call_2").model_dump()
+    other = function_call("weather", {}, call_id="call_3").model_dump()
+    whole = {"status": "completed", "output": [call(LOOK).model_dump(exclude_none=True), asked, other]}
+    kinds = [item["type"] for item in openai.respond(session, whole)]
+    assert kinds == ["computer_call_output"], "functions are the caller's unless it says so"
+    _, answer = openai.respond(session, whole, elements=True)
+    assert (answer["call_id"], '- button "Save"' in answer["output"]) == ("call_2", True)
+    assert asyncio.run(openai.respond_async(AsyncDesktop(desktop), whole, elements=True))[1]["call_id"] == "call_2"
+    _, refused = openai.respond(session, {**whole, "status": "incomplete"}, elements=True)[-2:]
+    assert "the response is incomplete" in refused["output"]
+    answer = asyncio.run(openai.run_elements_async(AsyncDesktop(desktop), asked))
+    assert '- button "Save"' in answer["output"]
+    with pytest.raises(ActionError, match="call_id"):
+        openai.run_elements(session, {"type": "function_call", "name": "elements", "arguments": "{}"})
+    assert puppet.told == []
+
+
+def test_beside_the_toolset_in_anthropics_loop(desktop: Desktop, puppet: Puppet) -> None:
+    session = ModelSession(desktop, size=SIZE)
+    save = desktop.find("button", "Save").element()
+    assert save.point is not None
+    x, y = Viewport((1000, 700), SIZE).to_model(save.point)
+    api = Api([_uses("a")], [member("left_click", "b", coordinate=[x, y])], [_uses("c", changes=True, depth=1)])
+    api.client().beta.messages.tool_runner(
+        model="claude-opus-5-5",
+        max_tokens=100,
+        tools=[anthropic.toolset(session, confirm=lambda _: True), anthropic.elements_tool(session)],
+        messages=[{"role": "user", "content": "Do it."}],
+    ).until_done()
+    (first,), _, (last,) = api.results
+    assert api.requests[0]["tools"][1] == anthropic.declare_elements()
+    assert f'- button "Save" [{save.ref}] ({x},{y})' in first["content"][0]["text"]
+    assert puppet.tells(["clicked", "Save"])
+    assert last["is_error"]
+    assert "no 'depth'" in last["content"][0]["text"]
+
+
+def test_a_whole_answer_of_anthropics(desktop: Desktop, puppet: Puppet) -> None:
+    session = ModelSession(desktop, size=SIZE)
+    blocks = [member("screenshot", "a"), _uses("b"), {**_uses("c"), "name": "weather"}]
+    assert [result["tool_use_id"] for result in anthropic.respond(session, blocks)] == ["a"]
+    _, answer = anthropic.respond(session, blocks, elements=True)
+    assert (answer["tool_use_id"], '- button "Save"' in answer["content"][0]["text"]) == ("b", True)
+    results = asyncio.run(anthropic.respond_async(AsyncDesktop(desktop), blocks, elements=True))
+    assert [result["tool_use_id"] for result in results] == ["a", "b"]
+    again = asyncio.run(anthropic.run_elements_async(AsyncDesktop(desktop), blocks[1]))
+    assert '- button "Save"' in again["content"][0]["text"]
+    tool = anthropic.elements_tool(AsyncDesktop(desktop))
+
+    async def read() -> Any:
+        return await tool.call({"budget": 100})
+
+    assert '- button "Save"' in asyncio.run(read())[0]["text"]
+    assert puppet.told == []
+
+
+def _uses(id: str, **given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": "elements", "input": given}

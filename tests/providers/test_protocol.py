@@ -37,7 +37,8 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "HasShellExecutor": ("agent_framework", "openai"),
     "EditsFiles": ("anthropic", "bedrock"),
     "HasEditorTool": ("agent_framework", "anthropic"),
-    "HasElementsTool": ("langchain",),
+    "HasElementsTool": ("anthropic", "langchain", "openai"),
+    "ReadsElements": ("anthropic", "openai"),
 }  # fmt: skip
 """Who has which part that not everyone has."""
 

@@ -31,6 +31,7 @@ __all__ = [
     "HasShellExecutor",
     "HasTool",
     "Provider",
+    "ReadsElements",
     "ReadsShells",
     "Responds",
     "RunsCommands",
@@ -111,6 +112,26 @@ class HasElementsTool(Protocol):
 
     def elements_tool(self, desktop: AnyDesktop, *more: Any, **options: Any) -> Any:
         """The object by which a model reads what applications say that they show; given the session that the other has."""
+        ...
+
+
+class ReadsElements(Protocol):
+    """The provider has functions beside its computer, and `elements` is one."""
+
+    def declare_elements(self) -> dict[str, Any]:
+        """What a request lists for it."""
+        ...
+
+    def run_elements(
+        self, desktop: Desktop | ModelSession, payload: object, *more: Any, **options: Any
+    ) -> dict[str, Any]:
+        """One call of it, carried out and answered."""
+        ...
+
+    async def run_elements_async(
+        self, desktop: AnyDesktop, payload: object, *more: Any, **options: Any
+    ) -> dict[str, Any]:
+        """As `run_elements`."""
         ...
 
 

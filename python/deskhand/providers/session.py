@@ -17,11 +17,12 @@ from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
 from deskhand.desktop.desktop import Desktop, is_judged, review
 from deskhand.desktop.operations import Operation, calling
-from deskhand.errors import Closed, DeskhandError, DesktopLost, PolicyDenied, Reconnected
+from deskhand.errors import ActionError, Closed, DeskhandError, DesktopLost, PolicyDenied, Reconnected
 from deskhand.policy.guard import Guard
 from deskhand.policy.rules import NoPolicyWarning
 from deskhand.providers.browsing import browse, destination
-from deskhand.providers.element_tools import told
+from deskhand.providers.element_tools import ELEMENTS, decode_elements, told
+from deskhand.providers.payload import expect_object
 from deskhand.providers.values import Browse, Picture, ProviderCall, ReadElements, Result
 
 if TYPE_CHECKING:
@@ -175,6 +176,24 @@ class ModelSession:
             raise
         except DeskhandError as error:
             return self.refused(call, error, acknowledged=judged.acknowledged)
+
+    def read_elements(self, arguments: object, *, id: str | None = None) -> Result:
+        """Answer a call of the tool `elements`: in words, also where it cannot be read, is not allowed or fails.
+
+        Args:
+            arguments: Of the call; see `element_tools.elements_schema`.
+            id: The call's id.
+
+        Raises:
+            DesktopLost: There is no desktop any more.
+            BackendError: It was closed.
+        """
+        try:
+            steps = (decode_elements(expect_object("a call's arguments", arguments)),)
+        except ActionError as error:
+            call = ProviderCall(steps=(), viewport=self.viewport, id=id, name=ELEMENTS)
+            return Result(call=call, error=str(error))
+        return self.carry_out(ProviderCall(steps=steps, viewport=self.viewport, id=id, name=ELEMENTS))
 
     def refused(
         self, call: ProviderCall, error: DeskhandError, *, acknowledged: tuple[SafetyCheck, ...] = ()
