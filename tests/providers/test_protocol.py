@@ -57,6 +57,7 @@ OWN: Mapping[str, frozenset[str]] = {
     "langchain": frozenset({"tools"}),
     "mcp": frozenset({"server"}),
     "openai": frozenset({"input_filter", "note", "safety_check", "sync_computer"}),
+    "osworld": frozenset({"accessibility_table", "accessibility_xml"}),
 }
 """What a package has besides, for what its provider alone has."""
 
