@@ -279,6 +279,20 @@ def test_windows_that_tell_nothing_are_named(desktop: Desktop) -> None:
     assert until(lambda: not desktop.elements().left_out, 10)
 
 
+def test_a_picture_with_numbers(desktop: Desktop, puppet: Puppet) -> None:
+    puppet.run("button('Save'); button('Off', 20, 90); widgets['Off'].set_sensitive(False)")
+    save = desktop.find("button", "Save").element()
+    off = desktop.find("button", "Off", states=["disabled"]).element()
+    seen = desktop.screenshot()
+    assert save.box is not None
+    assert off.box is not None
+    marked = seen.with_marks(desktop.elements())
+    differs = (marked.array() != seen.array()).any(axis=2)
+    assert differs[save.box.y, save.box.x : save.box.right].all()
+    assert not differs[off.box.bottom - 1, off.box.x : off.box.right].all()
+    assert marked.viewport == seen.viewport
+
+
 def test_where_nobody_tells(launch: Callable[..., Desktop]) -> None:
     plain = launch(size=(640, 480), elements=False)
     with pytest.raises(UnsupportedAction, match="at-spi2-core"):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import json
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from PIL import Image
 
 from deskhand.episodes.environments.osworld import OSWorldEnv
-from deskhand.errors import ActionError, TaskError
+from deskhand.errors import ActionError, TaskError, UnsupportedAction
 from episodes.dots import Dots, painted
 
 if TYPE_CHECKING:
@@ -81,6 +82,22 @@ def test_an_observation_has_what_osworlds_has() -> None:
         assert Image.open(io.BytesIO(env.render())).size == (40, 32)
 
 
+class Bare(Dots):
+    screen = (640, 480)
+
+    def setup(self, context: Any) -> None:
+        """Nothing: on a desktop of its own."""
+
+
+def test_an_observation_has_the_accessibility_tree_where_it_is_required() -> None:
+    with OSWorldEnv(require_a11y_tree=True) as env:
+        trees = [env.reset(task_config=Bare(), seed=3), env._get_obs(), env.step("WAIT")[0], env.step("fly()")[0]]
+    for seen in trees:
+        assert ET.fromstring(seen["accessibility_tree"]).tag == "desktop-frame"
+    with OSWorldEnv(backend=painted, require_a11y_tree=True) as env, pytest.raises(UnsupportedAction, match="elements"):
+        env.reset(task_config=Dots(), seed=3)
+
+
 def test_seeds_are_used() -> None:
     with OSWorldEnv(backend=painted) as env:
         told = [env.reset(task_config=Dots(), seed=seed)["instruction"] for seed in (1, 2, 1)]
@@ -115,7 +132,7 @@ def test_an_action_that_cannot_be_read_is_told_to_the_agent() -> None:
 
 
 def test_what_is_wrong_is_named() -> None:
-    for options in ({"action_space": "mouse"}, {"require_a11y_tree": True}, {"require_terminal": True}):
+    for options in ({"action_space": "mouse"}, {"require_terminal": True}):
         with pytest.raises(ActionError):
             OSWorldEnv(**options)  # type: ignore[arg-type]
     with OSWorldEnv(backend=painted) as env:

@@ -83,7 +83,7 @@ def named(desktop: Any, *, single: bool = False, **options: Any) -> dict[str, An
 @pytest.mark.parametrize("single", [False, True], ids=["a tool each", "one tool"])
 def test_every_action_through_its_tool(shared: deskhand.Desktop, observer: Observer, *, single: bool) -> None:
     tools = named(shared, single=single)
-    assert list(tools) == (["computer"] if single else list(a.ACTIONS))
+    assert list(tools) == (["computer"] if single else [*a.ACTIONS, "elements"])
     for action, expected in SEEN:
         name, args = encode_plain(action, VIEWPORT)
         call = asks("computer", action=name, **args) if single else asks(name, **args)
@@ -125,7 +125,7 @@ def test_a_loop_without_the_tools(shared: deskhand.Desktop) -> None:
 
 def test_smaller_pictures_are_pointed_into(shared: deskhand.Desktop) -> None:
     tools = named(shared, size=(640, 400))
-    assert all("640x400" in tool.description for tool in tools.values())
+    assert all("640x400" in tool.description for name, tool in tools.items() if name != "elements")
     assert image_of(tools["move"].invoke(asks("move", xy=[3, 4]))).size == (640, 400)
     assert shared.pointer == (7, 9)
 
@@ -210,7 +210,7 @@ def test_the_example_with_langchains_scripted_model() -> None:
         "success",
     ]
     assert messages[-1].text == "The menu is there."
-    assert {tool.name for tool in model.bound} == set(a.ACTIONS)
+    assert {tool.name for tool in model.bound} == {*a.ACTIONS, "elements"}
     assert model.asked[1] == messages[:4], "the model was given the answers"
     assert image_of(messages[2]).size == (1280, 800)
 
@@ -345,8 +345,8 @@ def test_our_own_tools_through_chatopenai(shared: deskhand.Desktop) -> None:
         lambda _, said: [tools[asked["name"]].invoke(asked) for asked in said.tool_calls],
     )
     first, second = service.requests
-    assert {tool["name"] for tool in first["tools"]} == set(a.ACTIONS)
-    assert [each["function"]["name"] for each in langchain.declare(shared)] == list(a.ACTIONS)
+    assert {tool["name"] for tool in first["tools"]} == {*a.ACTIONS, "elements"}
+    assert [each["function"]["name"] for each in langchain.declare(shared)] == [*a.ACTIONS, "elements"]
     output = second["input"][-1]
     assert (output["type"], output["call_id"]) == ("function_call_output", "call_1")
     (block,) = output["output"]

@@ -88,13 +88,13 @@ def test_every_action_through_the_client(shared: deskhand.Desktop, observer: Obs
 
 def test_the_list_of_tools(shared: deskhand.Desktop) -> None:
     listed = with_client(mcp.server(shared, size=(640, 400)), lambda client: client.list_tools()).tools
-    assert [tool.name for tool in listed] == list(a.ACTIONS)
-    assert all("640x400" in tool.description for tool in listed)
+    assert [tool.name for tool in listed] == [*a.ACTIONS, "elements"]
+    assert all("640x400" in tool.description for tool in listed[:-1])
     read_only = {tool.name for tool in listed if tool.annotations.read_only_hint}
-    assert read_only == {"screenshot", "zoom", "cursor_position", "wait"}
+    assert read_only == {"screenshot", "zoom", "cursor_position", "wait", "elements"}
     assert [types.Tool.model_validate(tool) for tool in mcp.declare(shared, size=(640, 400))] == listed
     single = with_client(mcp.server(shared, single=True), lambda client: client.list_tools()).tools
-    assert [tool.name for tool in single] == ["computer"]
+    assert [tool.name for tool in single] == ["computer", "elements"]
 
 
 def test_what_changed_is_told(shared: deskhand.Desktop) -> None:
@@ -156,7 +156,7 @@ def test_over_standard_input_and_output(tmp_path: Any, short: Any) -> None:
 
     async def main() -> None:
         async with stdio_client(parameters) as (incoming, outgoing), Client(Joined(incoming, outgoing)) as client:
-            assert len((await client.list_tools()).tools) == len(a.ACTIONS)
+            assert len((await client.list_tools()).tools) == len(a.ACTIONS) + 1
             seen = await client.call_tool("screenshot", {})
             assert image_of(seen).size == (320, 200)
 

@@ -37,6 +37,8 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "HasShellExecutor": ("agent_framework", "openai"),
     "EditsFiles": ("anthropic", "bedrock"),
     "HasEditorTool": ("agent_framework", "anthropic"),
+    "HasElementsTool": ("anthropic", "langchain", "openai"),
+    "ReadsElements": ("anthropic", "openai"),
 }  # fmt: skip
 """Who has which part that not everyone has."""
 
@@ -55,6 +57,7 @@ OWN: Mapping[str, frozenset[str]] = {
     "langchain": frozenset({"tools"}),
     "mcp": frozenset({"server"}),
     "openai": frozenset({"input_filter", "note", "safety_check", "sync_computer"}),
+    "osworld": frozenset({"accessibility_table", "accessibility_xml"}),
 }
 """What a package has besides, for what its provider alone has."""
 

@@ -59,7 +59,7 @@ def test_every_action_through_the_client(*, single: bool) -> None:
             server = mcp.server(desktop, single=single)
             async with create_connected_server_and_client_session(server) as client:
                 listed = (await client.list_tools()).tools
-                assert [tool.name for tool in listed] == (["computer"] if single else list(a.ACTIONS))
+                assert [tool.name for tool in listed] == [*(["computer"] if single else a.ACTIONS), "elements"]
                 for action, expected in SEEN:
                     name, arguments = encode_plain(action, VIEWPORT)
                     observer.events()

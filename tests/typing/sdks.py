@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, assert_type
 
+from agents import FunctionTool
 from google.adk.tools.computer_use.computer_use_toolset import ComputerUseToolset
 from google.genai.types import Content
 from inspect_ai.tool import Tool
@@ -16,7 +17,7 @@ from deskhand.providers.google.adk import DeskComputer
 
 if TYPE_CHECKING:
     from deskhand import AsyncDesktop, Desktop
-    from deskhand.providers.protocol import HasTool, Provider, Responds
+    from deskhand.providers.protocol import HasElementsTool, HasTool, Provider, ReadsElements, Responds
 
 
 def objects_of_sdks(desktop: Desktop, content: Content) -> None:
@@ -27,6 +28,7 @@ def objects_of_sdks(desktop: Desktop, content: Content) -> None:
     assert_type(google.tool(desktop), ComputerUseToolset)
     assert_type(inspect_ai.tool(desktop), Tool)
     assert_type(mcp.server(desktop), Server[Any])
+    assert_type(openai.elements_tool(desktop), FunctionTool)
     google.respond("desktop", content)  # type: ignore[arg-type]
     mcp.server("desktop")  # type: ignore[arg-type]
 
@@ -34,7 +36,9 @@ def objects_of_sdks(desktop: Desktop, content: Content) -> None:
 def one_protocol() -> list[Provider]:
     responding: list[Responds] = [agent_framework, anthropic, google, langchain, openai]
     tools: list[HasTool] = [anthropic, google, inspect_ai, langchain, openai]
-    print(responding, tools)
+    readers: list[HasElementsTool] = [anthropic, langchain, openai]
+    reading: list[ReadsElements] = [anthropic, openai]
+    print(responding, tools, readers, reading)
     return [agent_framework, anthropic, google, inspect_ai, langchain, mcp, openai]
 
 

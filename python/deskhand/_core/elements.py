@@ -90,13 +90,14 @@ class Element:
         """One line that says what it is: `button "Save" [e12] (640,400)`.
 
         Args:
-            viewport: The picture that a model was given, whose pixels the point is in; None for the screen's.
+            viewport: The picture that a model was given, whose pixels the point is in; None for the screen's. What it does
+                not show has no point.
         """
         words = [self.role]
         if self.name:
             words.append(_quoted(self.name))
         words.append(f"[{self.ref}]")
-        if (point := self.point) is not None:
+        if (point := self.point) is not None and (viewport is None or _shows(viewport, point)):
             at = point if viewport is None else viewport.to_model(point)
             words.append(f"({at[0]},{at[1]})")
         words += [state for state in _SAID if state in self.states]
@@ -277,6 +278,11 @@ def _says_nothing(element: Element, above: str) -> bool:
         return not element.name and not element.text
     # A text that repeats the name of what it is in, as in a link or a button.
     return element.role in {"text", "paragraph"} and (element.name or element.text or "").strip() in {"", above.strip()}
+
+
+def _shows(viewport: Viewport, point: Point) -> bool:
+    shown = viewport.shown
+    return shown.x <= point.x < shown.right and shown.y <= point.y < shown.bottom
 
 
 def _quoted(text: str) -> str:

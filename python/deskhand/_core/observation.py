@@ -7,16 +7,20 @@ This module owns the two value types that users hold. They are snapshots: nothin
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from deskhand._core.formats import MEDIA_TYPES, data_url, encode
+from deskhand._core.marks import draw, marks
 
 if TYPE_CHECKING:
+    from typing import Self
+
     import numpy as np
     from numpy.typing import NDArray
     from PIL import Image
 
+    from deskhand._core.elements import Elements
     from deskhand._core.formats import Format
     from deskhand._core.geometry import Point, Rect, Size, Viewport
     from deskhand._core.settle import Reason
@@ -82,6 +86,19 @@ class Screenshot:
         if self.format == "raw":
             return np.frombuffer(self.data, np.uint8).reshape(self.size.height, self.size.width, 3)
         return np.asarray(self.image())
+
+    def with_marks(self, elements: Elements) -> Self:
+        """The same as a PNG with a frame and a number on each element that something can be done with (a set of marks).
+
+        The numbers are those of the references: 12 is `e12`, for `LeftClick(element="e12")`. Elements that are hidden, covered,
+        disabled or only there to be read have none.
+
+        Args:
+            elements: Read when the picture was taken, or soon after (`Desktop.elements`).
+        """
+        image = self.image()
+        draw(image, marks(elements, self.viewport))
+        return replace(self, data=encode(image.tobytes(), self.size, "png", 1), format="png")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ tables.
 
 from __future__ import annotations
 
-__all__ = ["GENERIC", "ROLES", "STATES", "aria_role", "states_of"]
+__all__ = ["CLIPPING", "GENERIC", "ROLES", "STATES", "aria_role", "states_of"]
 
 ROLES = (
     "invalid", "accelerator-label", "alert", "animation", "arrow", "calendar", "canvas", "check-box", "check-menu-item",
@@ -106,6 +106,9 @@ _ARIA = {
 
 GENERIC = {"generic", "root-pane", "layered-pane", "glass-pane", "extended", "invalid"}
 """What is only there to hold others."""
+
+CLIPPING = {"document-frame", "document-web", "scroll-pane", "viewport"}
+"""AT-SPI's names of what scrolls: it shows a part of what is in it."""
 
 
 def aria_role(name: str) -> str:

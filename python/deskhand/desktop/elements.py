@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from deskhand._core.elements import Element, Elements, clean_text, role_names
 from deskhand._core.geometry import Point, Rect
 from deskhand._core.redaction import one_line
-from deskhand._core.roles import states_of
+from deskhand._core.roles import CLIPPING, states_of
 from deskhand._native import Elements as Session
 from deskhand._native import accessibility_address
 from deskhand.errors import ActionError, BackendError, DeskhandTimeout, UnsupportedAction
@@ -47,8 +47,6 @@ _LOOK_AGAIN = 0.04
 _STILL = 0.08
 # As much as a window with its frame and the same without have in common, at least.
 _SAME_WINDOW = 0.5
-# What scrolls shows a part of what is in it.
-_CLIPS = {"document-frame", "document-web", "scroll-pane", "viewport"}
 _TELLS_NOTHING = "its program tells nobody what it shows"
 _NO_BUS = (
     "its programs tell nobody what they show: a desktop launched here does, where at-spi2-core is installed "
@@ -237,7 +235,7 @@ class ElementReader:
                 )
             raw[ref] = (basis, element)
             elements.append(element)
-            above.append((depth, ref, element.role, seen if element.native_role in _CLIPS else clip))
+            above.append((depth, ref, element.role, seen if element.native_role in CLIPPING else clip))
         self._raw = raw
         return Elements(tuple(elements), tuple(self._left_out(applications)), version)
 

@@ -27,9 +27,11 @@ __all__ = [
     "EditsFiles",
     "HasComputer",
     "HasEditorTool",
+    "HasElementsTool",
     "HasShellExecutor",
     "HasTool",
     "Provider",
+    "ReadsElements",
     "ReadsShells",
     "Responds",
     "RunsCommands",
@@ -102,6 +104,34 @@ class HasComputer(Protocol):
 
     def computer(self, desktop: AnyDesktop, *more: Any, **options: Any) -> Any:
         """The object that such a tool is made with; `tool` makes the whole tool."""
+        ...
+
+
+class HasElementsTool(Protocol):
+    """An SDK's agent or loop can have the tool `elements` beside the one for the computer."""
+
+    def elements_tool(self, desktop: AnyDesktop, *more: Any, **options: Any) -> Any:
+        """The object by which a model reads what applications say that they show; given the session that the other has."""
+        ...
+
+
+class ReadsElements(Protocol):
+    """The provider has functions beside its computer, and `elements` is one."""
+
+    def declare_elements(self) -> dict[str, Any]:
+        """What a request lists for it."""
+        ...
+
+    def run_elements(
+        self, desktop: Desktop | ModelSession, payload: object, *more: Any, **options: Any
+    ) -> dict[str, Any]:
+        """One call of it, carried out and answered."""
+        ...
+
+    async def run_elements_async(
+        self, desktop: AnyDesktop, payload: object, *more: Any, **options: Any
+    ) -> dict[str, Any]:
+        """As `run_elements`."""
         ...
 
 

@@ -17,15 +17,18 @@ from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
 from deskhand.desktop.desktop import Desktop, is_judged, review
 from deskhand.desktop.operations import Operation, calling
-from deskhand.errors import DeskhandError, DesktopLost, PolicyDenied, Reconnected
+from deskhand.errors import ActionError, Closed, DeskhandError, DesktopLost, PolicyDenied, Reconnected
 from deskhand.policy.guard import Guard
 from deskhand.policy.rules import NoPolicyWarning
 from deskhand.providers.browsing import browse, destination
-from deskhand.providers.values import Browse, Picture, ProviderCall, Result
+from deskhand.providers.element_tools import ELEMENTS, decode_elements, told
+from deskhand.providers.payload import expect_object
+from deskhand.providers.values import Browse, Picture, ProviderCall, ReadElements, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from deskhand._core.elements import Elements
     from deskhand._core.geometry import Point
     from deskhand._core.observation import Observation, Screenshot
     from deskhand._core.settle import Settle
@@ -109,6 +112,7 @@ class ModelSession:
         self.provider = provider
         self._settle = settle
         self._seen: Viewport | None = None
+        self._read: tuple[Viewport, Elements] | None = None
 
     @classmethod
     def of(cls, desktop: Desktop | ModelSession, **options: Unpack[NamedOptions]) -> ModelSession:
@@ -148,6 +152,7 @@ class ModelSession:
         picture: Picture | None = None
         seen: Observation | None = None
         cursor: Point | None = None
+        text: str | None = None
         try:
             acknowledged = review(self.desktop, judged) if call.safety else ()
             for run in _runs(call):
@@ -155,16 +160,40 @@ class ModelSession:
                     self._browse(run, judged)
                     picture = seen = None
                     continue
+                if isinstance(run, ReadElements):
+                    text = self._read_elements(run, judged)
+                    continue
                 seen = self._perform(run, judged)
                 picture = self._shown(seen)
                 if isinstance(run[-1], CursorPosition):
                     cursor = self.viewport.to_model(self.desktop.pointer)
-            picture = picture or self.look()
-            return Result(call=call, picture=picture, cursor=cursor, acknowledged=acknowledged, observation=seen)
-        except DesktopLost:
+            if not _only_reads(call):
+                picture = picture or self.look()
+            return Result(
+                call=call, picture=picture, cursor=cursor, text=text, acknowledged=acknowledged, observation=seen
+            )
+        except (DesktopLost, Closed):
             raise
         except DeskhandError as error:
             return self.refused(call, error, acknowledged=judged.acknowledged)
+
+    def read_elements(self, arguments: object, *, id: str | None = None) -> Result:
+        """Answer a call of the tool `elements`: in words, also where it cannot be read, is not allowed or fails.
+
+        Args:
+            arguments: Of the call; see `element_tools.elements_schema`.
+            id: The call's id.
+
+        Raises:
+            DesktopLost: There is no desktop any more.
+            BackendError: It was closed.
+        """
+        try:
+            steps = (decode_elements(expect_object("a call's arguments", arguments)),)
+        except ActionError as error:
+            call = ProviderCall(steps=(), viewport=self.viewport, id=id, name=ELEMENTS)
+            return Result(call=call, error=str(error))
+        return self.carry_out(ProviderCall(steps=steps, viewport=self.viewport, id=id, name=ELEMENTS))
 
     def refused(
         self, call: ProviderCall, error: DeskhandError, *, acknowledged: tuple[SafetyCheck, ...] = ()
@@ -176,7 +205,8 @@ class ModelSession:
             BackendError: It was closed.
         """
         try:
-            picture = self.look()
+            # Who asked for words is answered in words, and goes on pointing into the picture of before.
+            picture = None if _only_reads(call) else self.look()
         except (PolicyDenied, Reconnected):
             # Nobody may look, or the connection has just been made anew: the reason is what matters.
             picture = None
@@ -194,6 +224,15 @@ class ModelSession:
     def _browse(self, request: Browse, judged: operations.CallContext) -> None:
         with calling(judged):
             self.desktop.operate(Operation("navigate", destination(request)), lambda: browse(self.desktop, request))
+
+    def _read_elements(self, request: ReadElements, judged: operations.CallContext) -> str:
+        with calling(judged):
+            elements = self.desktop.elements()
+        viewport = self.viewport
+        # In another picture, every point has changed.
+        before = self._read[1] if self._read is not None and self._read[0] == viewport else None
+        self._read = viewport, elements
+        return told(request, elements, viewport, before)
 
     def _perform(self, actions: tuple[Action, ...], judged: operations.CallContext) -> Observation:
         zoomed = any(isinstance(action, Zoom) for action in actions)
@@ -256,7 +295,11 @@ AnyDesktop: TypeAlias = Desktop | AsyncDesktop | ModelSession | AsyncModelSessio
 DESKTOPS = (Desktop, AsyncDesktop, ModelSession, AsyncModelSession)
 
 
-def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse]:
+def _only_reads(call: ProviderCall) -> bool:
+    return bool(call.steps) and all(isinstance(step, ReadElements) for step in call.steps)
+
+
+def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse | ReadElements]:
     """The steps, actions that follow one another together; each question for the pointer ends its run."""
     run: list[Action] = []
     for step in call.steps:
@@ -265,7 +308,7 @@ def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse]:
         if run and not (isinstance(step, Action) and not isinstance(step, CursorPosition)):
             yield tuple(run)
             run = []
-        if isinstance(step, Browse):
+        if isinstance(step, Browse | ReadElements):
             yield step
     if run:
         yield tuple(run)

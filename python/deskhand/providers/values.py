@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deskhand import actions as act
+from deskhand._core.arguments import expect_flag
 from deskhand._core.formats import base64, data_url
 from deskhand.actions import Action
 from deskhand.desktop.operations import SafetyCheck
@@ -29,6 +30,7 @@ __all__ = [
     "Finish",
     "Picture",
     "ProviderCall",
+    "ReadElements",
     "Result",
     "SafetyCheck",
     "ShellAnswer",
@@ -39,10 +41,14 @@ __all__ = [
     "one_picture",
     "refuse_more",
     "refuse_more_of_a_command",
+    "step_name",
 ]
 
 BROWSING = ("open", "navigate", "back", "forward", "search")
 ENDINGS = ("done", "failed")
+READING_BUDGET = 2000
+"""How many tokens elements are told in, when nobody says."""
+MOST_TO_READ = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,43 @@ class Finish:
             raise ActionError(f"a task ends {' or '.join(ENDINGS)}, not {shown(self.status)}")
 
 
-Step: TypeAlias = Action | Browse | Finish
+@dataclass(frozen=True, slots=True)
+class ReadElements:
+    """The model asks what applications say that they show.
+
+    Attributes:
+        changes: Only what has changed since this conversation read it last; all of it where that is shorter.
+        budget: About how many tokens the answer may have.
+
+    Raises:
+        ActionError: `changes` is no flag, or the budget is no number of tokens.
+    """
+
+    changes: bool = False
+    budget: int = READING_BUDGET
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        expect_flag("elements: changes", self.changes)
+        if isinstance(self.budget, bool) or not isinstance(self.budget, int) or not 1 <= self.budget <= MOST_TO_READ:
+            raise ActionError(f"elements: budget is a number of tokens, 1...{MOST_TO_READ}, not {shown(self.budget)}")
+
+
+Step: TypeAlias = Action | Browse | Finish | ReadElements
+
+
+def step_name(step: Step) -> str:
+    """What a step is called where it is refused."""
+    match step:
+        case Browse():
+            return step.what
+        case Finish():
+            return step.status
+        case ReadElements():
+            return "elements"
+        case _:
+            return step.type
+
 
 _CLICKS: Mapping[str, type[Action]] = {
     "left": act.LeftClick,

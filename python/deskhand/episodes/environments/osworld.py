@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.pool.status import ResetBy
+    from deskhand.providers.values import Result
 
 __all__ = ["OSWorldEnv"]
 
@@ -76,8 +77,8 @@ class OSWorldEnv:
             pool: Where desktops come from; who made it closes it. By default one of this environment's own for each size.
             backend: What that pool launches, see `deskhand.Pool`.
             reset: Of a pool of its own: how a desktop is made as new.
-            require_a11y_tree: Must be False: there is none.
-            require_terminal: Must be False, likewise.
+            require_a11y_tree: Whether observations have the `accessibility_tree`, in OSWorld's XML.
+            require_terminal: Must be False: there is none.
             options: For every launch of a pool of its own.
 
         Raises:
@@ -85,11 +86,12 @@ class OSWorldEnv:
         """
         if action_space not in osworld.SPACES:
             raise ActionError(f"an action space is one of {', '.join(osworld.SPACES)}, not {shown(action_space)}")
-        if require_a11y_tree or require_terminal:
-            raise ActionError("an observation has the screenshot only: neither the accessibility tree nor the terminal")
+        if require_terminal:
+            raise ActionError("an observation has no terminal: leave require_terminal out")
         self.action_space = action_space
         self.instruction: str | None = None
         self.action_history: list[object] = []
+        self._with_tree = require_a11y_tree
         self._size = screen_size
         self._given = pool
         self._options: dict[str, Any] = {"launch": backend, "size": 1, "warm": 0, "reset": reset, **options}
@@ -123,10 +125,11 @@ class OSWorldEnv:
             options: Nothing is looked at.
 
         Returns:
-            The first observation: `screenshot` (a PNG), `instruction`, and None for `accessibility_tree` and `terminal`.
+            The first observation: `screenshot` (a PNG), `instruction`, `accessibility_tree` or None, and None for `terminal`.
 
         Raises:
             TaskError: There is no such task.
+            UnsupportedAction: The accessibility tree is required, and the desktop has none.
             LaunchFailed: No desktop comes up.
         """
         del options
@@ -176,12 +179,11 @@ class OSWorldEnv:
         try:
             call = osworld.decode(action, model_session.viewport, pointer=model_session.desktop.pointer)
         except ActionError as error:
-            return osworld.encode(model_session.unreadable(error), instruction=self.instruction), 0.0, False, {}
+            return self._encoded(model_session.unreadable(error)), 0.0, False, {}
         ends = [step.status for step in call.steps if isinstance(step, Finish)]
         self._gave_up = "failed" in ends
         info = {"fail" if self._gave_up else "done": True} if ends else {}
-        seen = osworld.encode(model_session.carry_out(call), instruction=self.instruction)
-        return seen, 0.0, bool(ends), info
+        return self._encoded(model_session.carry_out(call)), 0.0, bool(ends), info
 
     def evaluate(self) -> float:
         """The task's score, 0...1; 0 after `FAIL`, since every task here can be done.
@@ -208,10 +210,17 @@ class OSWorldEnv:
         model_session, _ = self._begun("_get_obs")
         return {
             "screenshot": model_session.look().data,
-            "accessibility_tree": None,
+            "accessibility_tree": self._tree(),
             "terminal": None,
             "instruction": self.instruction,
         }
+
+    def _encoded(self, result: Result) -> dict[str, Any]:
+        return {**osworld.encode(result, instruction=self.instruction), "accessibility_tree": self._tree()}
+
+    def _tree(self) -> str | None:
+        model_session, _ = self._begun("the accessibility tree")
+        return osworld.accessibility_xml(model_session.desktop.elements()) if self._with_tree else None
 
     def _begun(self, what: str) -> tuple[ModelSession, TaskContext]:
         if self._model_session is None or self._context is None:

@@ -14,7 +14,8 @@ With the SDK's own loop, which runs the calls of a turn in order and stops at th
 With a loop of your own: `declare` for the request's `tools` (and `betas` for its headers), then `respond` for the answer's
 content. For a model that knows only a single tool, give its `version` to each of them. `shell_tool` is its shell and
 `editor_tool` its text editor, over the files of a container; `respond` takes them as `shell=` and as
-`editor=TextEditor(desktop)`.
+`editor=TextEditor(desktop)`. `elements_tool` (or `declare_elements`, and `elements=True`) lets the model read what applications
+say that they show.
 
 This module owns the names that users call. What must never appear here: a field of the wire, an import of the SDK.
 """
@@ -38,12 +39,15 @@ from deskhand.providers.anthropic.inputs import LATEST, TOOLSET, VERSIONS, rules
 from deskhand.providers.anthropic.loop import (
     SHELL_TIMEOUT,
     async_model_session,
+    declare_elements,
     model_session,
     respond,
     respond_async,
     run,
     run_async,
     run_editor,
+    run_elements,
+    run_elements_async,
     run_shell,
     run_shell_async,
 )
@@ -68,10 +72,12 @@ if TYPE_CHECKING:
     from deskhand.providers.anthropic.sdk import (
         AsyncBash,
         AsyncEditor,
+        AsyncElementsTool,
         AsyncTool,
         AsyncToolset,
         Bash,
         Editor,
+        ElementsTool,
         Tool,
         Toolset,
     )
@@ -89,11 +95,13 @@ __all__ = [
     "betas",
     "declare",
     "declare_editor",
+    "declare_elements",
     "decode",
     "decode_editor",
     "decode_result",
     "decode_shell",
     "editor_tool",
+    "elements_tool",
     "encode",
     "encode_call",
     "encode_editor",
@@ -103,6 +111,8 @@ __all__ = [
     "run",
     "run_async",
     "run_editor",
+    "run_elements",
+    "run_elements_async",
     "run_shell",
     "run_shell_async",
     "shell_tool",
@@ -332,4 +342,38 @@ def editor_tool(
     made: Editor | AsyncEditor = (sdk.AsyncEditor if is_async else sdk.Editor)(
         editor_of(desktop, max_characters=max_characters), declared
     )
+    return made
+
+
+@overload
+def elements_tool(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> ElementsTool: ...
+
+
+@overload
+def elements_tool(
+    desktop: AsyncDesktop | AsyncModelSession, **options: Unpack[SessionOptions]
+) -> AsyncElementsTool: ...
+
+
+@overload
+def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> ElementsTool | AsyncElementsTool: ...
+
+
+def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> ElementsTool | AsyncElementsTool:
+    """The tool `elements` for the SDK's `tool_runner`: the model reads what applications say that they show.
+
+    With a desktop it is for `Anthropic`, with an `AsyncDesktop` for `AsyncAnthropic`.
+
+    Args:
+        desktop: The model session that the computer's tool has, so that points are in pixels of its pictures; or the desktop.
+        options: As of `run`.
+
+    Raises:
+        MissingExtra: The SDK is not installed.
+    """
+    sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
+    if isinstance(desktop, AsyncDesktop | AsyncModelSession):
+        made: ElementsTool | AsyncElementsTool = sdk.AsyncElementsTool(async_model_session(desktop, **options))
+    else:
+        made = sdk.ElementsTool(model_session(desktop, **options))
     return made

@@ -14,6 +14,7 @@ from deskhand.providers.anthropic import wire
 from deskhand.providers.anthropic.editing import decode_editor, encode_editor, is_edit
 from deskhand.providers.anthropic.inputs import LATEST, TOOLSET
 from deskhand.providers.editors import carry_out_edit
+from deskhand.providers.element_tools import ELEMENTS, describe_elements, elements_schema
 from deskhand.providers.payload import expect_list, expect_object
 from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 from deskhand.providers.shell_calls import carry_out_shell, with_model_session, with_shell
@@ -33,6 +34,7 @@ __all__ = [
     "SIZE",
     "async_model_session",
     "carry_out",
+    "declare_elements",
     "model_session",
     "plain",
     "respond",
@@ -40,6 +42,8 @@ __all__ = [
     "run",
     "run_async",
     "run_editor",
+    "run_elements",
+    "run_elements_async",
     "run_shell",
     "run_shell_async",
 ]
@@ -105,6 +109,7 @@ def respond(
     pictures: bool | None = None,
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """Carry out what a whole answer of the model asks of the computer: in order, and after a failure nothing more.
@@ -116,11 +121,12 @@ def respond(
         pictures: As of `run`.
         shell: What runs the commands of the `bash` tool, if anything does: a session, or a desktop with a machine of its own.
         editor: What the text editor's calls are carried out by, if they are; the same for a whole conversation.
+        elements: Whether calls of the tool `elements` are answered too (`declare_elements`).
         options: As of `run`.
 
     Returns:
-        One `tool_result` for each call of the computer, and of the shell and the text editor where there is one. Other tools
-        are yours to answer.
+        One `tool_result` for each call of the computer, and of the shell, the text editor and `elements` where there is one.
+        Other tools are yours to answer.
 
     Raises:
         ActionError: It is no answer of a model.
@@ -133,6 +139,7 @@ def respond(
         if wire.is_computer(block)
         or (shell is not None and wire.is_shell(block))
         or (editor is not None and is_edit(block))
+        or (elements and _is_elements(block))
     ]
     for block in blocks:
         wire.block_id(block)  # all can be answered, or nothing is done
@@ -143,6 +150,8 @@ def respond(
             answer = _not_executed(block) if failed else _run(at, block, version, pictures)
             failed = failed or answer.get("is_error", False)
             answers.append(answer)
+        elif elements and _is_elements(block):
+            answers.append(run_elements(at, block))
         elif editor is not None and is_edit(block):
             answers.append(run_editor(editor, block))
         else:
@@ -158,12 +167,17 @@ async def respond_async(
     pictures: bool | None = None,
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """As `respond`; cancelling stops it at its next safe point."""
     there = async_model_session(desktop, **options)
     return await with_model_session(
-        there, shell, lambda at: respond(at, response, version=version, pictures=pictures, shell=shell, editor=editor)
+        there,
+        shell,
+        lambda at: respond(
+            at, response, version=version, pictures=pictures, shell=shell, editor=editor, elements=elements
+        ),
     )
 
 
@@ -219,6 +233,44 @@ def run_editor(editor: TextEditor | None, payload: object) -> dict[str, Any]:
     except ActionError as error:
         return encode_editor(EditAnswer(text=str(error), id=number, failed=True))
     return encode_editor(carry_out_edit(editor, call, provider=PROVIDER))
+
+
+def declare_elements() -> dict[str, Any]:
+    """The tool `elements` as a request lists it: the model reads what applications say that they show."""
+    description = describe_elements(by_reference=False)
+    return {"name": ELEMENTS, "description": description, "input_schema": elements_schema()}
+
+
+def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+    """Carry out one `tool_use` of `elements`.
+
+    Args:
+        desktop: The model session that the computer's calls have, whose pictures the points are in; or the desktop.
+        payload: The block, as the SDK's object or as a dictionary.
+        options: As of `run`.
+
+    Returns:
+        The `tool_result`. What cannot be read, is not allowed or failed is told there.
+
+    Raises:
+        ActionError: It is no `tool_use` that could be answered.
+        DesktopLost: There is no desktop any more.
+    """
+    block = expect_object("a tool_use", plain(payload))
+    number = wire.block_id(block)
+    result = model_session(desktop, **options).read_elements(block.get("input"), id=number)
+    content = [{"type": "text", "text": result.error or result.text or ""}]
+    answer = {"type": "tool_result", "tool_use_id": number, "content": content}
+    return answer if result.error is None else {**answer, "is_error": True}
+
+
+async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+    """As `run_elements`; cancelling it stops at its next safe point."""
+    return await async_model_session(desktop, **options).run(lambda at: run_elements(at, payload))
+
+
+def _is_elements(block: Mapping[str, Any]) -> bool:
+    return block.get("type") == "tool_use" and block.get("toolset_name") is None and block.get("name") == ELEMENTS
 
 
 def carry_out(model_session: ModelSession, call: ProviderCall, *, pictures: bool) -> Result:

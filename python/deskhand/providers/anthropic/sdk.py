@@ -1,4 +1,4 @@
-"""The classes that Anthropic's own loop runs: the toolset, the single tools, the shell, the text editor.
+"""The classes that Anthropic's own loop runs: the toolset, the single tools, the shell, the text editor, `elements`.
 
 This module owns what needs the SDK. What must never appear here: a field of an input, an action.
 """
@@ -18,8 +18,17 @@ from anthropic.tools.computer import (
 
 from deskhand.errors import ActionError, DesktopLost
 from deskhand.providers.anthropic import wire
-from deskhand.providers.anthropic.loop import carry_out, run, run_editor, run_shell, run_shell_async
+from deskhand.providers.anthropic.loop import (
+    carry_out,
+    declare_elements,
+    run,
+    run_editor,
+    run_elements,
+    run_shell,
+    run_shell_async,
+)
 from deskhand.providers.editors import with_editor
+from deskhand.providers.element_tools import ELEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,10 +53,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncBash",
     "AsyncEditor",
+    "AsyncElementsTool",
     "AsyncTool",
     "AsyncToolset",
     "Bash",
     "Editor",
+    "ElementsTool",
     "Tool",
     "Toolset",
     "ToolsetLost",
@@ -242,6 +253,38 @@ class AsyncEditor(BetaAsyncBuiltinFunctionTool):
         """View or edit a file."""
         block = _block(self._declaration["name"], input)
         return _content(await with_editor(self._editor, lambda _: run_editor(self._editor, block)))
+
+
+class ElementsTool(BetaBuiltinFunctionTool):
+    """The tool `elements` for `Anthropic().beta.messages.tool_runner`."""
+
+    def __init__(self, model_session: ModelSession) -> None:
+        """See `deskhand.providers.anthropic.elements_tool`."""
+        self.session = model_session
+
+    def to_dict(self) -> BetaToolUnionParam:
+        """What the request lists."""
+        return cast("BetaToolUnionParam", declare_elements())
+
+    def call(self, input: object) -> BetaToolsetContent:
+        """Read them."""
+        return _content(run_elements(self.session, _block(ELEMENTS, input)))
+
+
+class AsyncElementsTool(BetaAsyncBuiltinFunctionTool):
+    """As `ElementsTool`, for `AsyncAnthropic`."""
+
+    def __init__(self, model_session: AsyncModelSession) -> None:
+        """See `deskhand.providers.anthropic.elements_tool`."""
+        self.session = model_session
+
+    def to_dict(self) -> BetaToolUnionParam:
+        """What the request lists."""
+        return cast("BetaToolUnionParam", declare_elements())
+
+    async def call(self, input: object) -> BetaToolsetContent:
+        """Read them."""
+        return _content(await self.session.run(lambda at: run_elements(at, _block(ELEMENTS, input))))
 
 
 def _block(name: str, input: object) -> dict[str, Any]:

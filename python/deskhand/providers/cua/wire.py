@@ -18,7 +18,17 @@ from deskhand._core.geometry import Point
 from deskhand.desktop.translate import PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, picture_of_url, the_rest
-from deskhand.providers.values import Finish, ProviderCall, Result, SafetyCheck, Step, a_click, clicked, refuse_more
+from deskhand.providers.values import (
+    Finish,
+    ProviderCall,
+    Result,
+    SafetyCheck,
+    Step,
+    a_click,
+    clicked,
+    refuse_more,
+    step_name,
+)
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport
@@ -113,7 +123,7 @@ def encode_action(step: Step, viewport: Viewport, *, scroll_unit: ScrollUnit = "
     if isinstance(step, Finish):
         return {"type": "terminate", "status": "success" if step.status == "done" else "failure"}
     if not isinstance(step, a.Action):
-        raise UnsupportedAction(_WHERE, step.what)
+        raise UnsupportedAction(_WHERE, step_name(step))
     said = None
     if not (getattr(step, "modifiers", ()) or getattr(step, "repeat", 1) != 1 or getattr(step, "paste", False)):
         said = _say_without_point(step) or _say_with_point(step, viewport, scroll_unit)

@@ -36,7 +36,7 @@ from deskhand.actions import (
 from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import expect_float, expect_list, expect_string, the_rest
-from deskhand.providers.values import Browse, Step, refuse_more
+from deskhand.providers.values import Browse, Step, refuse_more, step_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -284,7 +284,7 @@ class _Steps:
         self.viewport = viewport
 
     def fail(self, hint: str = "") -> UnsupportedAction:
-        what = " and ".join(_said(step) for step in self.steps) or "nothing"
+        what = " and ".join(step_name(step) for step in self.steps) or "nothing"
         return UnsupportedAction(f"{WHO} ({self.name})", what, hint)
 
     def only(self, kind: type[Any]) -> Any:
@@ -318,10 +318,6 @@ class _Steps:
         return {"key": keys[0]}
 
 
-def _said(step: Step) -> str:
-    return step.type if isinstance(step, Action) else step.what if isinstance(step, Browse) else step.status
-
-
 _NAMES: Mapping[type[Any], str] = {
     **{action: name for name, action in reversed(list(_POINTED.items()))},
     Drag: "drag_and_drop",
@@ -349,7 +345,7 @@ def _name_of(steps: tuple[Step, ...]) -> str:
             return "long_press"
         case (step,) if type(step) in _NAMES:
             return _NAMES[type(step)]
-    what = " and ".join(_said(step) for step in steps) or "nothing"
+    what = " and ".join(step_name(step) for step in steps) or "nothing"
     raise UnsupportedAction(WHO, what, "it has no function for this; say it by several calls")
 
 

@@ -4,7 +4,7 @@ Our own actions, for any model that takes tools and pictures (`pip install 'desk
 
     from deskhand.providers import langchain as deskhand_langchain
 
-    tools = deskhand_langchain.tools(desktop)
+    tools = deskhand_langchain.tools(desktop)               # an action each, and `elements`
     model = init_chat_model(...).bind_tools(tools)          # or an agent: create_agent(model, tools)
 
 The computer tool that a model was trained for, with ChatOpenAI or ChatAnthropic:
@@ -53,6 +53,7 @@ __all__ = [
     "declare",
     "decode",
     "decode_result",
+    "elements_tool",
     "encode",
     "encode_call",
     "respond",
@@ -77,12 +78,24 @@ def tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> BaseTool:
     Raises:
         MissingExtra: The extra `langchain` is not installed.
     """
-    (made,) = _tools(desktop, single=True, **options)
-    return made
+    return _tools(desktop, single=True, **options)[0]
+
+
+def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> BaseTool:
+    """The tool `elements` alone, to have beside `tool`: the model reads what applications say that they show.
+
+    Args:
+        desktop: The model session that the other tool has, so that points are in pixels of its pictures; or the desktop.
+        options: As of `tools`.
+
+    Raises:
+        MissingExtra: The extra `langchain` is not installed.
+    """
+    return _tools(desktop, single=True, **options)[-1]
 
 
 def tools(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> list[BaseTool]:
-    """The desktop's actions as LangChain's tools, one for each, sync and async.
+    """The desktop's actions as LangChain's tools, one for each, and the tool `elements`; sync and async.
 
     A tool call is answered by a `ToolMessage` with the settled screenshot; what cannot be done, is not allowed or failed by one
     with `status="error"` and the reason as its text. Its `artifact` says besides whether the screen changed and has come to

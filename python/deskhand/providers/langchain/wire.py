@@ -21,10 +21,11 @@ from deskhand._core.observation import remarks
 from deskhand.actions import Action, CursorPosition
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.action_tools import decode_tool, encode_plain
+from deskhand.providers.element_tools import ELEMENTS, decode_elements, encode_elements
 from deskhand.providers.mcp.wire import TOOL
 from deskhand.providers.mcp.wire import tools as all_tools
 from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_base64, the_rest
-from deskhand.providers.values import ProviderCall, Result, one_picture
+from deskhand.providers.values import ProviderCall, ReadElements, Result, Step, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +56,7 @@ _CURSOR = re.compile(r"X=(\d{1,9}),Y=(\d{1,9})")
 
 
 def functions(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]]:
-    """Our actions as functions, in the form that `bind_tools` of every chat model takes.
+    """Our actions and `elements` as functions, in the form that `bind_tools` of every chat model takes.
 
     Args:
         size: Width and height of the pictures that the model gets, which its points are in.
@@ -78,7 +79,7 @@ def functions(size: tuple[int, int], *, single: bool = False) -> list[dict[str, 
 
 
 def decode(payload: object, viewport: Viewport) -> ProviderCall:
-    """What a tool call asks for: a tool for one action, or the one for all.
+    """What a tool call asks for: a tool for one action, the one for all, or `elements`.
 
     Args:
         payload: The call, as it is in `AIMessage.tool_calls`.
@@ -93,9 +94,10 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
     arguments = dict(expect_object("a tool call's args", call.get("args")))
     number = call.get("id")
     action_name = arguments.pop("action", None) if name == TOOL else name
-    action = decode_tool(_WHERE, action_name, arguments, viewport)
+    step: Step
+    step = decode_elements(arguments) if name == ELEMENTS else decode_tool(_WHERE, action_name, arguments, viewport)
     return ProviderCall(
-        steps=(action,),
+        steps=(step,),
         viewport=viewport,
         id=None if number is None else expect_string("a tool call's id", number),
         name=name,
@@ -110,6 +112,14 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
         UnsupportedAction: One tool cannot do it.
     """
     expect("encode_call: call", call, ProviderCall)
+    if len(call.steps) == 1 and isinstance(call.steps[0], ReadElements):
+        return {
+            **call.extra,
+            "type": "tool_call",
+            "name": ELEMENTS,
+            "args": encode_elements(call.steps[0]),
+            "id": call.id,
+        }
     if len(call.steps) != 1 or not isinstance(call.steps[0], Action):
         raise UnsupportedAction(_WHERE, "anything but one action in a call")
     name, arguments = encode_plain(call.steps[0], call.viewport)

@@ -13,6 +13,13 @@ from deskhand._core.observation import remarks
 from deskhand.actions import ACTIONS, Action, CursorPosition
 from deskhand.errors import UnsupportedAction
 from deskhand.providers.action_tools import decode_tool, describe, encode_plain, is_read_only, schema, whole_schema
+from deskhand.providers.element_tools import (
+    ELEMENTS,
+    decode_elements,
+    describe_elements,
+    elements_schema,
+    encode_elements,
+)
 from deskhand.providers.payload import (
     expect_list,
     expect_object,
@@ -21,7 +28,7 @@ from deskhand.providers.payload import (
     picture_of_base64,
     the_rest,
 )
-from deskhand.providers.values import ProviderCall, Result, one_picture
+from deskhand.providers.values import ProviderCall, ReadElements, Result, Step, one_picture
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Viewport
@@ -62,13 +69,22 @@ def tools(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]
 
     Args:
         size: Width and height of the pictures that the model gets, which its points are in.
-        single: One tool, `computer`, for all actions, instead of one for each.
+        single: One tool, `computer`, for all actions, instead of one for each. The tool `elements` is beside it.
     """
+    elements = {
+        "name": ELEMENTS,
+        "description": describe_elements(by_reference=True),
+        "inputSchema": elements_schema(),
+        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+    }
     where = f"The screenshot is {size[0]}x{size[1]} pixels."
     if single:
         text = f"Use the mouse and keyboard of a Linux desktop, and see its screen. {where}"
-        return [{"name": TOOL, "description": text, "inputSchema": whole_schema(), "outputSchema": _OUTPUT}]
-    return [
+        return [
+            {"name": TOOL, "description": text, "inputSchema": whole_schema(), "outputSchema": _OUTPUT},
+            elements,
+        ]
+    each = [
         {
             "name": name,
             "description": f"{describe(action)} {where}",
@@ -78,10 +94,11 @@ def tools(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]
         }
         for name, action in ACTIONS.items()
     ]
+    return [*each, elements]
 
 
 def decode(payload: object, viewport: Viewport) -> ProviderCall:
-    """What the parameters of a `tools/call` ask for: a tool for one action, or the one for all.
+    """What the parameters of a `tools/call` ask for: a tool for one action, the one for all, or `elements`.
 
     Raises:
         ActionError: There is no such tool, or an argument is missing or wrong.
@@ -92,8 +109,9 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
     given = params.get("arguments")
     arguments = dict(expect_object("a call's arguments", {} if given is None else given))
     action_name = arguments.pop("action", None) if name == TOOL else name
-    action = decode_tool("MCP", action_name, arguments, viewport)
-    return ProviderCall(steps=(action,), viewport=viewport, name=name, extra=the_rest(params, "name", "arguments"))
+    step: Step
+    step = decode_elements(arguments) if name == ELEMENTS else decode_tool("MCP", action_name, arguments, viewport)
+    return ProviderCall(steps=(step,), viewport=viewport, name=name, extra=the_rest(params, "name", "arguments"))
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any]:
@@ -103,6 +121,8 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
         UnsupportedAction: One tool cannot do it.
     """
     expect("encode_call: call", call, ProviderCall)
+    if len(call.steps) == 1 and isinstance(call.steps[0], ReadElements):
+        return {"name": ELEMENTS, "arguments": encode_elements(call.steps[0]), **call.extra}
     if len(call.steps) != 1 or not isinstance(call.steps[0], Action):
         raise UnsupportedAction("MCP", "anything but one action in a call")
     name, arguments = encode_plain(call.steps[0], call.viewport)
@@ -130,6 +150,8 @@ def encode(result: Result) -> dict[str, Any]:
     # Who asks where the pointer is need not pay for a picture.
     if result.picture is not None and not isinstance(result.call.steps[-1], CursorPosition):
         content.append({"type": "image", "data": result.picture.base64, "mimeType": result.picture.media_type})
+    if isinstance(result.call.steps[-1], ReadElements):
+        return {"content": content, "isError": False}
     return {"content": content, "structuredContent": structured, "isError": False}
 
 

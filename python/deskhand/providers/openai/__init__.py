@@ -15,6 +15,9 @@ With `openai-agents` (`pip install 'deskhand[openai]'`):
     config = RunConfig(call_model_input_filter=deskhand_openai.input_filter(tool))
     result = await Runner.run(Agent(name="desk", tools=[tool]), task, run_config=config)
 
+`elements_tool(session)` goes beside it: a function by which the model reads what applications say that they show. With your
+own loop that is `declare_elements()` among the tools, and `respond(..., elements=True)`.
+
 OpenAI's `computer_call_output` has no place for an error. What could not be done is shown by the screen as it is, and told by a
 message after it (`respond`, `input_filter`).
 """
@@ -26,11 +29,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 from deskhand._core.extras import load
 from deskhand.providers.openai.loop import (
     declare,
+    declare_elements,
     declare_shell,
     respond,
     respond_async,
     run,
     run_async,
+    run_elements,
+    run_elements_async,
     run_shell,
     run_shell_async,
 )
@@ -38,6 +44,8 @@ from deskhand.providers.openai.wire import decode, decode_result, encode, encode
 from deskhand.providers.openai.wire_shell import decode_shell, decode_shell_result, encode_shell, encode_shell_call
 
 if TYPE_CHECKING:
+    from agents import FunctionTool
+
     from deskhand.aio.desktop import AsyncDesktop
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.openai.sdk import (
@@ -54,11 +62,13 @@ if TYPE_CHECKING:
 __all__ = [
     "computer",
     "declare",
+    "declare_elements",
     "declare_shell",
     "decode",
     "decode_result",
     "decode_shell",
     "decode_shell_result",
+    "elements_tool",
     "encode",
     "encode_call",
     "encode_shell",
@@ -69,6 +79,8 @@ __all__ = [
     "respond_async",
     "run",
     "run_async",
+    "run_elements",
+    "run_elements_async",
     "run_shell",
     "run_shell_async",
     "safety_check",
@@ -123,6 +135,21 @@ def tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Tool:
         MissingExtra: openai-agents is not installed.
     """
     made: Tool = _sdk().tool(computer(desktop, **options))
+    return made
+
+
+def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> FunctionTool:
+    """The function `elements` as an `agents.FunctionTool`: the model reads what applications say that they show.
+
+    Args:
+        desktop: The model session that `tool` or `computer` was made with, so that points are in pixels of its pictures; or the
+            desktop.
+        options: As of `computer`.
+
+    Raises:
+        MissingExtra: openai-agents is not installed.
+    """
+    made: FunctionTool = _sdk().elements_tool(desktop, **options)
     return made
 
 

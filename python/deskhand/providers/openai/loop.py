@@ -7,10 +7,12 @@ fields (see `wire`, `wire_shell`), a class of an SDK.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.errors import ActionError, shown
+from deskhand.providers.element_tools import ELEMENTS, describe_elements, elements_schema
 from deskhand.providers.openai.wire import COMPUTER, PREVIEW, decode, encode, note
 from deskhand.providers.openai.wire_shell import LOCAL, SHELL, decode_shell, encode_shell
 from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
@@ -32,13 +34,18 @@ __all__ = [
     "SIZE",
     "async_model_session",
     "declare",
+    "declare_elements",
     "declare_shell",
+    "is_elements",
     "model_session",
     "plain",
+    "read_elements",
     "respond",
     "respond_async",
     "run",
     "run_async",
+    "run_elements",
+    "run_elements_async",
     "run_shell",
     "run_shell_async",
 ]
@@ -70,6 +77,18 @@ def declare(
 def declare_shell() -> dict[str, Any]:
     """The shell tool as a request lists it, with commands that run here and not at OpenAI's."""
     return {"type": "shell", "environment": {"type": "local"}}
+
+
+def declare_elements() -> dict[str, Any]:
+    """The function `elements` as a request lists it: the model reads what applications say that they show."""
+    description = describe_elements(by_reference=False)
+    return {
+        "type": "function",
+        "name": ELEMENTS,
+        "description": description,
+        "parameters": elements_schema(),
+        "strict": False,
+    }
 
 
 # --- one call ---
@@ -134,6 +153,7 @@ def respond(
     *,
     shell: AnyShell | None = None,
     detail: str | None = "original",
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """Answer all calls of a response that are for the computer or the shell.
@@ -144,6 +164,7 @@ def respond(
             carried out: its last call may have been cut off, and what it was leading to is not known.
         shell: What runs commands. Without one they are refused.
         detail: As of `run`.
+        elements: Whether calls of the function `elements` are answered too (`declare_elements`). Other functions are yours.
         options: As of `run`.
 
     Returns:
@@ -158,9 +179,11 @@ def respond(
     # All calls of a response point into the picture that the model had seen before it.
     viewport = at.viewport
     answers: list[dict[str, Any]] = []
-    for item, doubt in _calls(response):
+    for item, doubt in _calls(response, elements=elements):
         if item.get("type") == "computer_call":
             answers += _answer(_result(at, item, viewport, doubt), detail)
+        elif is_elements(item):
+            answers.append(_elements(at, item, doubt))
         else:
             answers.append(run_shell(shell, item) if doubt is None else _shell_refused(item, doubt))
     return answers
@@ -172,14 +195,17 @@ async def respond_async(
     *,
     shell: AnyShell | None = None,
     detail: str | None = "original",
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """As `respond`; cancelling it stops at the desktop's next safe point, with nothing held."""
     there = async_model_session(desktop, **options)
     viewport = there.viewport
     answers: list[dict[str, Any]] = []
-    for item, doubt in _calls(response):
-        if item.get("type") == "computer_call":
+    for item, doubt in _calls(response, elements=elements):
+        if is_elements(item):
+            answers.append(await there.run(functools.partial(_elements, item=item, doubt=doubt)))
+        elif item.get("type") == "computer_call":
             result = await there.run(functools.partial(_result, item=item, viewport=viewport, doubt=doubt))
             answers += _answer(result, detail)
         else:
@@ -192,7 +218,7 @@ def _answer(result: Result, detail: str | None) -> list[dict[str, Any]]:
     return [encode(result, detail=detail), *([] if said is None else [said])]
 
 
-def _calls(response: object) -> Iterator[tuple[Mapping[str, Any], ActionError | None]]:
+def _calls(response: object, *, elements: bool) -> Iterator[tuple[Mapping[str, Any], ActionError | None]]:
     """The items that ask for something, each with what stands against it."""
     whole = plain(response)
     doubt = None
@@ -207,7 +233,9 @@ def _calls(response: object) -> Iterator[tuple[Mapping[str, Any], ActionError | 
         )
     for item in whole:
         data = plain(item)
-        if isinstance(data, Mapping) and data.get("type") in ("computer_call", SHELL, LOCAL):
+        if not isinstance(data, Mapping):
+            continue
+        if data.get("type") in ("computer_call", SHELL, LOCAL) or (elements and is_elements(data)):
             yield data, doubt
 
 
@@ -216,6 +244,57 @@ def plain(value: object) -> object:
     dump = getattr(value, "model_dump", None)
     # The SDK makes objects of whatever the server sends, unchecked: what is wrong with that is said where it is read.
     return dump(exclude_none=True, warnings=False) if callable(dump) else value
+
+
+# --- elements ---
+
+
+def is_elements(item: Mapping[str, Any]) -> bool:
+    """Whether an item of a response is a call of the function `elements`."""
+    return item.get("type") == "function_call" and item.get("name") == ELEMENTS
+
+
+def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+    """Carry out a `function_call` of `elements`.
+
+    Args:
+        desktop: The model session that the computer's calls have, whose pictures the points are in; or the desktop.
+        payload: The item of the response: plain data or the SDK's object.
+        options: As of `run`.
+
+    Returns:
+        Its `function_call_output`. What cannot be read, is not allowed or failed is told there.
+
+    Raises:
+        ActionError: The payload has no `call_id`, so that nothing can answer it.
+        DesktopLost: There is no desktop any more.
+    """
+    return _elements(model_session(desktop, **options), plain(payload))
+
+
+async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+    """As `run_elements`; cancelling it stops at the desktop's next safe point."""
+    return await async_model_session(desktop, **options).run(lambda at: run_elements(at, payload))
+
+
+def _elements(at: ModelSession, item: object, doubt: DeskhandError | None = None) -> dict[str, Any]:
+    data = item if isinstance(item, Mapping) else {}
+    call_id = data.get("call_id")
+    if not isinstance(call_id, str):
+        raise ActionError(f"a function_call has a call_id, by which it is answered, not {shown(call_id)}")
+    text = str(doubt) if doubt is not None else read_elements(at, data.get("arguments"), call_id)
+    return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+
+def read_elements(at: ModelSession, arguments: object, call_id: str | None) -> str:
+    """What the function `elements` answers to its arguments, which are JSON in a string; a failure in words too."""
+    try:
+        # A model that gives no argument may write nothing.
+        given = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
+    except ValueError as error:
+        return f"the arguments of {ELEMENTS} are no JSON: {error}"
+    result = at.read_elements(given, id=call_id)
+    return result.error or result.text or ""
 
 
 # --- the shell ---

@@ -20,6 +20,7 @@ from agents import (
     AsyncComputer,
     Computer,
     ComputerTool,
+    FunctionTool,
     ShellCallOutcome,
     ShellCommandOutput,
     ShellResult,
@@ -30,7 +31,15 @@ from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
 from deskhand.desktop.desktop import Desktop, review
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
-from deskhand.providers.openai.loop import PROVIDER, async_model_session, model_session, plain, run_shell_async
+from deskhand.providers.openai.loop import (
+    PROVIDER,
+    async_model_session,
+    declare_elements,
+    model_session,
+    plain,
+    read_elements,
+    run_shell_async,
+)
 from deskhand.providers.openai.wire import BLANK, COMPUTER, decode_action, decode_check, message
 from deskhand.providers.openai.wire_shell import LOCAL
 from deskhand.providers.values import ProviderCall
@@ -40,12 +49,21 @@ if TYPE_CHECKING:
     from agents.computer import Button, Environment
     from agents.run_config import CallModelData, ModelInputData
     from agents.tool import ComputerToolCustomDataContext
+    from agents.tool_context import ToolContext
 
     from deskhand._core.geometry import Viewport
     from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
     from deskhand.providers.shell_calls import AnyShell
 
-__all__ = ["DesktopComputer", "ShellExecutor", "SyncDesktopComputer", "input_filter", "safety_check", "tool"]
+__all__ = [
+    "DesktopComputer",
+    "ShellExecutor",
+    "SyncDesktopComputer",
+    "elements_tool",
+    "input_filter",
+    "safety_check",
+    "tool",
+]
 
 Tool: TypeAlias = ComputerTool[Any]
 SafetyHook: TypeAlias = "Callable[[ComputerToolSafetyCheckData], Awaitable[bool]]"
@@ -284,6 +302,24 @@ def tool(computer: DesktopComputer | SyncDesktopComputer) -> Tool:
 
     hook = safety_check(computer.session.desktop)
     return ComputerTool(computer=computer, on_safety_check=hook, custom_data_extractor=ended)
+
+
+def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> FunctionTool:
+    """See `deskhand.providers.openai.elements_tool`."""
+    there = async_model_session(desktop, **options)
+    declared = declare_elements()
+
+    async def read(context: ToolContext[Any], arguments: str) -> str:
+        return await there.run(lambda at: read_elements(at, arguments, context.tool_call_id))
+
+    return FunctionTool(
+        name=declared["name"],
+        description=declared["description"],
+        params_json_schema=declared["parameters"],
+        on_invoke_tool=read,
+        # Strict ones have to be given all of their arguments.
+        strict_json_schema=False,
+    )
 
 
 def safety_check(desktop: Desktop | AsyncDesktop | None) -> SafetyHook:

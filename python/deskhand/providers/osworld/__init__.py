@@ -4,6 +4,7 @@
     >>> seen = osworld.run(desktop, {"action_type": "CLICK", "parameters": {"x": 10, "y": 20}})
     >>> seen = osworld.run(desktop, "pyautogui.hotkey('ctrl', 's')")
     >>> seen["screenshot"]                      # a PNG
+    >>> osworld.accessibility_xml(desktop.elements())      # or as the table of its agents: accessibility_table
 
 A model's Python is read, never run; see `pyautogui.py` beside this file.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.arguments import expect
 from deskhand.errors import ActionError
+from deskhand.providers.osworld.accessibility import accessibility_table, accessibility_xml
 from deskhand.providers.osworld.computer_13 import decode_action, encode_action
 from deskhand.providers.osworld.pyautogui import decode_source, encode_source
 from deskhand.providers.payload import expect_object
@@ -25,7 +27,17 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop
 
-__all__ = ["declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async"]
+__all__ = [
+    "accessibility_table",
+    "accessibility_xml",
+    "declare",
+    "decode",
+    "decode_result",
+    "encode",
+    "encode_call",
+    "run",
+    "run_async",
+]
 
 SPACES = ("computer_13", "pyautogui")
 
