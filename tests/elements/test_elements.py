@@ -254,6 +254,7 @@ def test_a_silent_application_costs_nobody_else(desktop: Desktop, puppet: Puppet
 
 def test_a_flooding_application_is_read_all_the_same(desktop: Desktop, puppet: Puppet) -> None:
     puppet.run("[button(f'B{number}', number % 5 * 100, number // 5 * 40) for number in range(40)] and None")
+    desktop.find("button", "B39").element(timeout=30)
     puppet.run("flood(3000)")
     for _ in range(20):
         assert sum(element.role == "button" for element in desktop.elements(timeout=5)) == 40
