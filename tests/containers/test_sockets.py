@@ -192,18 +192,26 @@ def test_where_the_other_process_cannot_be_seen_the_status_says_so(
 
 
 def test_a_driver_may_be_neither_root_nor_the_containers_user(image: str, engine: Engine) -> None:
-    """It may give the sockets no names of its own, so no display number leads to what the container can redirect."""
+    """It may give the sockets no names of its own, so no display number leads to what the container can redirect.
+
+    Nor need the image know that user: without a name for it the session bus would end, and with it the desktop.
+    """
     script = (
         "import deskhand, json\n"
         f"with deskhand.launch('docker', image={image!r}, user=(4242, 4242)) as desktop:\n"
         "    desktop.clipboard.write('text')\n"
         "    desktop = desktop.reset()\n"
-        "    print(json.dumps([desktop.clipboard.read(), desktop.display, len(desktop.windows.list())]))\n"
+        "    desktop.machine.run('until test -S $XDG_RUNTIME_DIR/bus; do sleep 0.01; done')\n"
+        "    print(json.dumps([desktop.clipboard.read(), desktop.display, len(desktop.windows.list()),\n"
+        "        desktop.machine.logs(), desktop.machine.run('whoami; pgrep -xc dbus-daemon').stdout]))\n"
         "    desktop.close()\n"
     )
     with somebody("user", image, engine) as (python, environment):
         done = subprocess.run([*python, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    clipboard, display, windows = json.loads(done.stdout)
+    clipboard, display, windows, log, inside = json.loads(done.stdout)
     assert (clipboard, windows) == (None, 0)
+    assert "ended" not in log
+    assert inside.split()[0] == "desktop"
+    assert int(inside.split()[1]) > 0
     assert display.startswith("unix:/") or Path("/proc/sys/fs/protected_hardlinks").read_text().strip() == "0"
