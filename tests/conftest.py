@@ -51,6 +51,7 @@ _LONG = (
     "conformance/test_events.py",
     "episodes/test_ray.py",
     "conformance/test_desktop.py",
+    "containers/test_elements.py",
     "containers/test_remote.py",
     "integration/test_bench.py",
     "episodes/test_suite.py",

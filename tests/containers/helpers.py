@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import tempfile
 from pathlib import Path
@@ -37,6 +38,28 @@ def minimal_image() -> str:
     with Path(tempfile.gettempdir(), f"deskhand-test-image-{os.getuid()}.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return build_image("minimal")
+
+
+# A program of each toolkit: GTK and Qt. Made as docs/containers.md says.
+_TOOLKITS = """
+FROM {image}
+USER 0:0
+RUN apt-get update -q \\
+ && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends featherpad mousepad \\
+ && /usr/local/lib/deskhand/finish
+USER 1000:1000
+"""
+
+
+def toolkits_image(engine: Engine, image: str) -> str:
+    """The id of an image with programs of GTK and Qt, which is made of that one; later runs find it built."""
+    recipe = io.BytesIO(_TOOLKITS.format(image=image).encode())
+    with Path(tempfile.gettempdir(), f"deskhand-test-image-{os.getuid()}.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = list(engine.api.build(fileobj=recipe, tag="deskhand-test/toolkits", rm=True, forcerm=True, decode=True))
+        assert not any("error" in line for line in said), said[-5:]
+        found: str = engine.api.inspect_image("deskhand-test/toolkits")["Id"]
+        return found
 
 
 def own_name(word: str) -> str:

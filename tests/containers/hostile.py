@@ -26,7 +26,7 @@ from deskhand.backends.x11.backend import X11Backend
 from deskhand.machine import runtime_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SOCKETS = "/tmp/.X11-unix"
 USER = (1000, 1000)
@@ -119,6 +119,12 @@ def look_over_vnc(desktop: deskhand.Desktop) -> None:
         assert other.size == SIZE, f"another display was served: {other.size}"
 
 
+def read_elements(desktop: deskhand.Desktop, timeout: float = 5.0) -> None:
+    """Another driver comes by name, and reads what programs show."""
+    with deskhand.connect(f"docker://{desktop.name}", view_only=True, timeout=5) as other:
+        assert len(other.elements(timeout=timeout)) == 0
+
+
 class Attacks:
     """Each plants something in the container's directory, and has the driver step on it. They return the desktop."""
 
@@ -203,8 +209,16 @@ class Attacks:
 
     def socket_of_another_process(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
         """One that is not in the container, whatever it leads to."""
-        desktop.machine.run(f"cd {SOCKETS} && mv X0 real")
-        path = sockets_of(desktop) / "X0"
+        with self._of_another_process(desktop, "X0"):
+            self._refused(desktop, "not in the container")
+        look(desktop)
+        return desktop
+
+    @contextlib.contextmanager
+    def _of_another_process(self, desktop: deskhand.Desktop, name: str) -> Iterator[None]:
+        """One of the container's sockets is ours meanwhile, and must be told nothing."""
+        desktop.machine.run(f"cd {SOCKETS} && mv {name} real")
+        path = sockets_of(desktop) / name
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
             if os.getuid() == 0:
@@ -226,12 +240,10 @@ class Attacks:
 
             threading.Thread(target=accept, daemon=True).start()
             try:
-                self._refused(desktop, "not in the container")
+                yield
             finally:
-                assert not any(told), f"it was told the cookie: {told!r}"
-        desktop.machine.run(f"cd {SOCKETS} && mv -f real X0")
-        look(desktop)
-        return desktop
+                assert not any(told), f"it was told something: {told!r}"
+        desktop.machine.run(f"cd {SOCKETS} && mv -f real {name}")
 
     def socket_accepts_nothing(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
         script = (
@@ -268,6 +280,73 @@ class Attacks:
             deskhand.connect(f"vnc+unix://{sockets_of(desktop) / 'vnc'}", timeout=2).close()
         desktop.machine.run(f"cd {SOCKETS} && mv -f real vnc")
         return desktop
+
+    def _not_read(self, desktop: deskhand.Desktop, script: str, why: str) -> deskhand.Desktop:
+        """What is there instead of the accessibility bus is refused, in time; and that is read when it is back."""
+        read_elements(desktop)
+        desktop.machine.run(f"cd {SOCKETS} && mv bus_0 real && {script}")
+        begun = time.monotonic()
+        with pytest.raises(deskhand.BackendError, match=why):
+            read_elements(desktop, 0.3)
+        assert time.monotonic() - begun < LIMIT
+        desktop.machine.run(f"pkill -KILL -f bus.py; cd {SOCKETS} && rm -f bus_0 && mv real bus_0")
+        read_elements(desktop)
+        return desktop
+
+    def bus_is_a_link(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
+        return self._not_read(desktop, f"ln -s {self.host.display} bus_0", "symbolic link")
+
+    def bus_is_a_link_to_itself(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
+        return self._not_read(desktop, "ln -s real bus_0", "symbolic link")
+
+    def bus_is_a_fifo(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
+        return self._not_read(desktop, "mkfifo bus_0", "FIFO")
+
+    def bus_is_a_file(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
+        return self._not_read(desktop, "truncate -s 1T bus_0", "regular file")
+
+    def bus_is_absent(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
+        return self._not_read(desktop, "true", "No such file")
+
+    def bus_of_another_process(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
+        read_elements(desktop)
+        with (
+            self._of_another_process(desktop, "bus_0"),
+            pytest.raises(deskhand.BackendError, match="not in the container"),
+        ):
+            read_elements(desktop, 0.3)
+        read_elements(desktop)
+        return desktop
+
+    def _other_bus(self, desktop: deskhand.Desktop, program: str, why: str) -> deskhand.Desktop:
+        """A program of the container's serves in its place."""
+        script = f"import os, socket, time\na = socket.socket(socket.AF_UNIX); a.bind('bus_0')\n{program}\n"
+        desktop.machine.write_file("/home/user/bus.py", script.encode())
+        start = "(setsid python3 ~/bus.py >~/out 2>&1 &); until grep -q ready ~/out; do sleep 0.01; done"
+        return self._not_read(desktop, f"rm -f ~/out; touch ~/out; {start}", why)
+
+    def bus_accepts_nothing(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
+        program = (
+            "a.listen(0); b = socket.socket(socket.AF_UNIX); b.connect('bus_0')\n"
+            "print('ready', flush=True); time.sleep(600)"
+        )
+        return self._other_bus(desktop, program, "temporarily unavailable")
+
+    def bus_says_nothing(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
+        program = "a.listen(9); print('ready', flush=True); time.sleep(600)"
+        return self._other_bus(desktop, program, "did not answer in time")
+
+    def bus_says_anything(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
+        program = (
+            "a.listen(9); print('ready', flush=True)\n"
+            "while True:\n"
+            "    connection = a.accept()[0]\n"
+            "    try:\n"
+            "        connection.sendall(b'OK 0123\\r\\n')\n"
+            "        while True: connection.sendall(os.urandom(65536))\n"
+            "    except OSError: pass"
+        )
+        return self._other_bus(desktop, program, "bus")
 
     def restarts_are_endless(self, desktop: deskhand.Desktop) -> deskhand.Desktop:
         for script in (

@@ -16,7 +16,7 @@ import time
 SOCKETS = "/tmp/.X11-unix"
 OWN = "/var/lib/deskhand"
 VICTIMS, DISPLAYS = (word.split(",") for word in sys.argv[1:3])
-NAMES = ("X0", "xauthority", "restarted", "vnc", ".xauthority", ".X0", "own", "X1")
+NAMES = ("X0", "xauthority", "restarted", "vnc", "bus_0", ".xauthority", ".X0", "own", "X1")
 LINKS = [*VICTIMS, *DISPLAYS, "/dev/zero", "/", "..", "../own/xauthority", "../own", f"{OWN}/xauthority"]
 REAL = f"{SOCKETS}/real"
 kept: list[socket.socket] = []

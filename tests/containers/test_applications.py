@@ -49,6 +49,9 @@ def test_a_program_shows_its_window_and_no_question(full: deskhand.Desktop, comm
     until(lambda: any(PROGRAMS[command] in window.class_name.lower() for window in opened()), 60, "its window")
     full.perform()
     (window,) = opened()
+    until(
+        lambda: window.pid in {element.pid for element in full.elements()}, 30, "what it shows, of GTK 2 and 3 and Qt"
+    )
     assert full.windows.close(window)
 
 

@@ -50,7 +50,7 @@ def test_a_failed_start_shows_its_own_output(desktop: deskhand.Desktop) -> None:
 
 
 def test_logs_of_parts_and_of_nobody(desktop: deskhand.Desktop) -> None:
-    for part in ("x-server", "window-manager", "bus", "keep-logs"):
+    for part in ("x-server", "window-manager", "bus", "accessibility", "keep-logs"):
         assert isinstance(desktop.machine.logs(part), str)
     with pytest.raises(deskhand.BackendError, match=r"no log of 'nobody'.*x-server"):
         desktop.machine.logs("nobody")

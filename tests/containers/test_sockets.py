@@ -162,6 +162,41 @@ def test_the_cookie_of_another_container_is_taken_from_it_once(
     assert list(runtime.glob("d-*")) == []
 
 
+# Says who it is, and what becomes of that: whether the bus still listens, or has hung up.
+_KNOCK = """
+import os, socket, sys
+with socket.socket(socket.AF_UNIX) as bus:
+    bus.connect(sys.argv[1])
+    bus.sendall(b"\\0AUTH EXTERNAL " + str(os.getuid()).encode().hex().encode() + b"\\r\\n")
+    if not bus.recv(100).startswith(b"OK "):
+        sys.exit("refused")
+    bus.sendall(b"BEGIN\\r\\n")
+    bus.settimeout(0.5)
+    try:
+        sys.exit("hung up" if not bus.recv(100) else "spoke first")
+    except TimeoutError:
+        print("listens")
+"""
+
+
+def test_what_programs_of_another_container_show_is_read_by_its_user_only(by_hand: tuple[str, Path]) -> None:
+    """Its directory may be open to everybody, as this one: X asks for the cookie, and the accessibility bus who it is."""
+    container, sockets = by_hand
+    with deskhand.connect(f"docker://{container}") as desktop:
+        assert len(desktop.elements(timeout=30)) == 0
+        sockets.chmod(0o755)
+        told = {}
+        # One whom nobody knows in there, and one who is known. Only root can play others.
+        for user in (hostile.USER[0], 4343, 33) if os.getuid() == 0 else (os.getuid(),):
+            rights = [f"--reuid={user}", f"--regid={user}", "--clear-groups"] if os.getuid() == 0 else []
+            # By its directory, which it could not find from above: that is the tests' own.
+            command = [need("setpriv", "util-linux"), *rights, "/usr/bin/python3", "-c", _KNOCK, "bus_0"]
+            done = subprocess.run(command, cwd=sockets, capture_output=True, text=True, check=False)
+            told[user] = done.stdout or done.stderr
+    assert told.pop(desktop._core.inside.slot.user[0]) == "listens\n"  # type: ignore[union-attr]
+    assert set(told.values()) <= {"refused\n", "hung up\n"}, told
+
+
 def test_after_a_restart_by_hand_it_is_found_again(contained: Callable[..., deskhand.Desktop], engine: Engine) -> None:
     desktop = contained()
     engine.api.restart(desktop.name, timeout=0)
@@ -192,18 +227,28 @@ def test_where_the_other_process_cannot_be_seen_the_status_says_so(
 
 
 def test_a_driver_may_be_neither_root_nor_the_containers_user(image: str, engine: Engine) -> None:
-    """It may give the sockets no names of its own, so no display number leads to what the container can redirect."""
+    """It may give the sockets no names of its own, so no display number leads to what the container can redirect.
+
+    Nor need the image know that user: without a name for it the session bus would end, and with it the desktop. The
+    accessibility bus lets that driver in.
+    """
     script = (
         "import deskhand, json\n"
         f"with deskhand.launch('docker', image={image!r}, user=(4242, 4242)) as desktop:\n"
         "    desktop.clipboard.write('text')\n"
         "    desktop = desktop.reset()\n"
-        "    print(json.dumps([desktop.clipboard.read(), desktop.display, len(desktop.windows.list())]))\n"
+        "    assert len(desktop.elements(timeout=30)) == 0\n"
+        "    desktop.machine.run('until test -S $XDG_RUNTIME_DIR/bus; do sleep 0.01; done')\n"
+        "    print(json.dumps([desktop.clipboard.read(), desktop.display, len(desktop.windows.list()),\n"
+        "        desktop.machine.logs(), desktop.machine.run('whoami; pgrep -xc dbus-daemon').stdout]))\n"
         "    desktop.close()\n"
     )
     with somebody("user", image, engine) as (python, environment):
         done = subprocess.run([*python, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    clipboard, display, windows = json.loads(done.stdout)
+    clipboard, display, windows, log, inside = json.loads(done.stdout)
     assert (clipboard, windows) == (None, 0)
+    assert "ended" not in log
+    assert inside.split()[0] == "desktop"
+    assert int(inside.split()[1]) > 0
     assert display.startswith("unix:/") or Path("/proc/sys/fs/protected_hardlinks").read_text().strip() == "0"

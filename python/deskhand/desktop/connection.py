@@ -117,7 +117,7 @@ class Core:
         self.pressed_keys: PressedKeys = PressedKeys()
         self.clicks: Clicks = Clicks()
         self.watch: Watch = Watch(backend, clock)
-        self.elements: ElementReader = ElementReader(backend, self.watch, self.environment)
+        self.elements: ElementReader = ElementReader(backend, self.watch, self.environment, inside)
         self.interceptors: tuple[Interceptor, ...] = ()
         self.attempts: dict[Attempt, int] = {}
         self.successor: Core | None = None

@@ -329,8 +329,8 @@ class Desktop:
             timeout: Seconds to wait for applications.
 
         Raises:
-            UnsupportedAction: Nobody tells: over VNC, on a display of somebody else's, in a container, or because
-                at-spi2-core is not installed.
+            UnsupportedAction: Nobody tells: over VNC, on a display of somebody else's, or because at-spi2-core is not
+                installed, here or in a container's image.
             BackendError: The accessibility bus has gone, or refuses.
         """
         expect_seconds("elements: timeout", timeout)

@@ -17,7 +17,7 @@ from deskhand._core.redaction import one_line
 from deskhand._core.roles import CLIPPING, states_of
 from deskhand._native import Elements as Session
 from deskhand._native import accessibility_address
-from deskhand.errors import ActionError, BackendError, DeskhandTimeout, UnsupportedAction
+from deskhand.errors import ActionError, BackendError, ConnectFailed, DeskhandTimeout, UnsupportedAction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deskhand._core.window import Window
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.watcher import Watch
+    from deskhand.machine.interface import Inside
 
     _Application: TypeAlias = tuple[str, str, str, int, str]
     _Given: TypeAlias = tuple[
@@ -45,11 +46,12 @@ _LONGEST_TITLE = 80
 _ONE_READ = 1.0
 _LOOK_AGAIN = 0.04
 _STILL = 0.08
+_POLL = 0.01
 # As much as a window with its frame and the same without have in common, at least.
 _SAME_WINDOW = 0.5
 _TELLS_NOTHING = "its program tells nobody what it shows"
 _NO_BUS = (
-    "its programs tell nobody what they show: a desktop launched here does, where at-spi2-core is installed "
+    "its programs tell nobody what they show: a desktop launched here or in a container does, where at-spi2-core is installed "
     "(apt-get install at-spi2-core) and it was not launched with elements=False"
 )
 
@@ -57,11 +59,24 @@ _NO_BUS = (
 class ElementReader:
     """Reads the elements of one desktop. Its calls are made within a turn."""
 
-    __slots__ = ("_backend", "_environment", "_generation", "_known", "_raw", "_session", "_watch", "_windows")
+    __slots__ = (
+        "_backend",
+        "_environment",
+        "_generation",
+        "_inside",
+        "_known",
+        "_raw",
+        "_session",
+        "_watch",
+        "_windows",
+    )
 
-    def __init__(self, backend: Backend, watch: Watch, environment: Mapping[str, str]) -> None:
-        """Of a desktop whose programs get `environment`; nothing is connected yet."""
+    def __init__(
+        self, backend: Backend, watch: Watch, environment: Mapping[str, str], inside: Inside | None = None
+    ) -> None:
+        """Of a desktop whose programs get `environment`, here or on a machine of its own; nothing is connected yet."""
         self._backend = backend
+        self._inside = inside
         self._watch = watch
         self._environment = environment
         self._session: Session | None = None
@@ -160,6 +175,8 @@ class ElementReader:
             session.close()
 
     def _connect(self, timeout: float) -> Session:
+        if self._inside is not None:
+            return self._connect_inside(self._inside, timeout)
         address = _session_bus(self._environment)
         if address is None or self._environment.get("NO_AT_BRIDGE") == "1":
             raise UnsupportedAction(self._backend.name, "elements", _NO_BUS)
@@ -169,6 +186,21 @@ class ElementReader:
             hint = f"{_NO_BUS} ({one_line(str(error), 200)})"
             raise UnsupportedAction(self._backend.name, "elements", hint) from None
         return Session(_open(found, timeout), timeout)
+
+    def _connect_inside(self, inside: Inside, timeout: float) -> Session:
+        clock = self._watch.clock
+        deadline = clock() + timeout
+        while True:
+            try:
+                entered = inside.enter_accessibility()
+            except ConnectFailed as error:
+                # Nobody waited for it when the desktop was started.
+                if clock() >= deadline:
+                    raise BackendError(f"cannot reach the accessibility bus: {error.reason}") from error
+                self._watch.check_stop()
+                self._backend.wait(_POLL)
+            else:
+                return Session(entered, max(_POLL, deadline - clock()))
 
     def _elements(
         self,

@@ -301,7 +301,7 @@ class Machine(Commands):
 
         Args:
             program: What `start` returned, or a program's name: of several that were started under it, the one that wrote last.
-                Also `x-server`, `window-manager`, `panel`, `bus` and `keep-logs`.
+                Also `x-server`, `window-manager`, `panel`, `bus`, `accessibility` and `keep-logs`.
 
         Raises:
             BackendError: There is no log of it, or the engine does not tell.

@@ -80,7 +80,7 @@ def launch(
             there. A directory: the same, as a copy of it. False: your own, with your settings, files and keys. A container
             always has its own.
         elements: Whether its programs tell what they show, for `Desktop.elements`: three more processes, which work only when
-            somebody reads. Needs the package at-spi2-core.
+            somebody reads. Needs the package at-spi2-core, which the images of `deskhand image build` have.
         timeout: Seconds to wait for each of its parts; for all of them in a container.
         policy: Judges everything that is done on the desktop, by whoever has it; see `Guard`. None of these three: nobody does.
         ask: Called where the policy says so; see `Guard`.
@@ -99,6 +99,7 @@ def launch(
         registry.check_name(name)
     if not isinstance(home, bool):
         home = expect_path("launch: home", home)
+    expect_flag("launch: elements", elements)
     if backend == "docker":
         if not isinstance(home, bool):
             raise ActionError("a container's home is its own: bring files with desktop.machine.copy_in, or mounts=")
@@ -113,6 +114,7 @@ def launch(
             env=env,
             dpi=dpi,
             method=method,
+            elements=elements,
             timeout=timeout,
             **options,
         )
@@ -131,7 +133,7 @@ def launch(
         dpi=dpi,
         method=method,
         home=home,
-        elements=expect_flag("launch: elements", elements),
+        elements=elements,
         timeout=timeout,
     )
     return guarded(launched, policy, ask, audit)

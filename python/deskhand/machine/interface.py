@@ -198,6 +198,15 @@ class Inside(Protocol):
         """See `Machine.usage`."""
         ...
 
+    def enter_accessibility(self) -> int:
+        """A descriptor of a socket that is connected to its accessibility bus; the caller's.
+
+        Raises:
+            UnsupportedAction: It has none; says what to do.
+            ConnectFailed: It is not up yet, or has gone, or what is there is not this machine's.
+        """
+        ...
+
     def cause(self, lost: DesktopLost) -> DesktopLost:
         """The same loss with its cause, as far as the machine can tell."""
         ...

@@ -68,7 +68,7 @@ def create(
     *,
     user: tuple[int, int],
     labels: Mapping[str, str],
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str | None] | None = None,
     **more: Any,
 ) -> str:
     """Make a container, not started yet; returns its id.
@@ -80,7 +80,7 @@ def create(
         name: Its name.
         user: Numbers of its user and group.
         labels: What marks it as ours.
-        environment: Of everything in it.
+        environment: Of everything in it, beyond its image's; None takes away what the image says.
         more: What else the SDK's `create_container` takes.
 
     Raises:

@@ -15,7 +15,16 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from deskhand.errors import ActionError, BackendError, DeskhandTimeout, DesktopLost, LaunchFailed, ShellError, shown
+from deskhand.errors import (
+    ActionError,
+    BackendError,
+    DeskhandTimeout,
+    DesktopLost,
+    LaunchFailed,
+    ShellError,
+    UnsupportedAction,
+    shown,
+)
 from deskhand.launchers.docker import cgroup
 from deskhand.launchers.docker.copying import spooled, staged
 from deskhand.launchers.docker.exec import (
@@ -32,6 +41,7 @@ from deskhand.launchers.docker.exec import (
 from deskhand.launchers.docker.throttle import Throttle
 from deskhand.launchers.docker.viewing import LONGEST_LISTING, VIEW, viewed
 from deskhand.launchers.docker.warnings import notes
+from deskhand.launchers.toolkits import SWITCHED_OFF
 from deskhand.machine.interface import Usage
 from deskhand.machine.processes import log_name
 from deskhand.machine.program import Program
@@ -47,6 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["Container"]
 
 LIBRARY = "/usr/local/lib/deskhand"
+LABEL_ELEMENTS = "org.deskhand.elements"
 # The supervisor's exit codes.
 _X_ENDED, _PART_ENDED, _X_ABSENT, _X_KILLED = 71, 72, 73, 74
 _KILLED = 137
@@ -135,9 +146,14 @@ class Container:
         return found
 
     @functools.cached_property
+    def _configuration(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.inspect()["Config"]
+        return found
+
+    @property
     def labels(self) -> dict[str, str]:
         """Its image's labels, and its own."""
-        return self.inspect()["Config"]["Labels"] or {}
+        return self._configuration["Labels"] or {}
 
     # --- commands ---
 
@@ -330,7 +346,9 @@ class Container:
         else:
             code, text, errors = self.run([f"{LIBRARY}/show-log", self._log_prefix_of(program), str(LOG_TAIL)])
             if code != 0:
-                hint = "of the desktop's parts they are x-server, window-manager, bus, panel and keep-logs"
+                hint = (
+                    "of the desktop's parts they are x-server, window-manager, bus, accessibility, panel and keep-logs"
+                )
                 raise BackendError(f"no log of {shown(program)} in {self.name}: {_words(errors)}; {hint}")
         return text.decode("utf-8", "replace")
 
@@ -379,6 +397,25 @@ class Container:
             processes_limit=most if most and most < 1 << 32 else None,
             oom_kills=self._oom_kills(),
         )
+
+    def enter_accessibility(self) -> int:
+        """See `Inside.enter_accessibility`."""
+        if (lacks := self._why_no_accessibility()) is not None:
+            raise UnsupportedAction(f"the container {self.name}", "elements", lacks)
+        return self.slot.enter_accessibility(self.id)
+
+    def _why_no_accessibility(self) -> str | None:
+        if self.slot.sockets is None:
+            return "what its programs show is read through its directory of sockets, which is not on this machine"
+        try:
+            environment, labels = self._configuration["Env"] or [], self.labels
+        except (self.engine.errors.DockerException, OSError) as error:
+            raise BackendError(f"the Docker engine tells nothing of {self.name}: {error}") from error
+        if not labels.get(LABEL_ELEMENTS):
+            return "its image is from before this was possible: build it again, `deskhand image build`"
+        if any(f"{name}={value}" in environment for name, value in SWITCHED_OFF.items()):
+            return "it was started without (elements=False, or NO_AT_BRIDGE=1): launch it with elements=True"
+        return None
 
     def _killed(self) -> int:
         """How many of its processes were killed for want of memory, as far as this machine's kernel tells."""

@@ -89,6 +89,11 @@ class DisplaySlot:
         return f"vnc{self._suffix}"
 
     @property
+    def _accessibility_name(self) -> str:
+        # The image's supervisor has at-spi-bus-launcher put it here, which makes this name of the display's.
+        return f"bus_{self.number}"
+
+    @property
     def xauthority(self) -> Path | None:
         """Its cookie file, as this machine names it."""
         return None if self.own is None else self._ours(self._cookie_name)
@@ -187,6 +192,24 @@ class DisplaySlot:
             if not (ours.exists() and os.path.samestat(theirs.lstat(), ours.lstat())):
                 with self._pinned(self._vnc_name, container) as vnc:
                     vnc.link(ours)
+
+    def enter_accessibility(self, container: str) -> int:
+        """A descriptor of a socket that is connected to its accessibility bus; the caller's.
+
+        Args:
+            container: The full id of its container.
+
+        Raises:
+            ConnectFailed: It is not there, or what is there is not that container's.
+        """
+        with self._pinned(self._accessibility_name, container) as found, socket.socket(socket.AF_UNIX) as connection:
+            # One whose queue is full would be waited for without end.
+            connection.settimeout(0)
+            try:
+                connection.connect(found.address)
+            except OSError as error:
+                raise ConnectFailed(str(found.path), error.strerror or str(error)) from error
+            return connection.detach()
 
     def _pinned(self, name: str, container: str) -> PinnedSocket:
         owner = None if self.user is None else self.user[0]

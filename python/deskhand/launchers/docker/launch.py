@@ -51,6 +51,7 @@ def launch_docker(
     labels: Mapping[str, str] | None = None,
     method: str | None = None,
     remote: bool | None = None,
+    elements: bool = True,
     timeout: float = READY_LIMIT,
 ) -> Desktop:
     """Start a desktop in a container of its own and return it ready for use; see `deskhand.launch`.
@@ -78,6 +79,7 @@ def launch_docker(
         remote: Whether the engine is on another machine, which cannot be given directories of this one. The desktop is then
             reached over VNC through the engine: see `Desktop.status`. By default it is where `DOCKER_HOST`, or the chosen
             Docker context, is `ssh://` or `tcp://`; True is for one behind a socket that leads to another machine.
+        elements: See `deskhand.launch`.
         timeout: Seconds until it must be ready.
 
     Raises:
@@ -99,6 +101,7 @@ def launch_docker(
         labels=labels,
         method=method,
         remote=remote,
+        elements=elements,
         timeout=timeout,
     )
     begun = time.monotonic()

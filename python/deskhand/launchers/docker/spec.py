@@ -22,6 +22,7 @@ from deskhand.launchers import registry
 from deskhand.launchers.display import check_display
 from deskhand.launchers.docker.connect import NO_MANAGER
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
+from deskhand.launchers.toolkits import SWITCHED_OFF, SWITCHED_ON
 from deskhand.machine.program_arguments import program_variables
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class ContainerSpec:
     labels: Mapping[str, str] | None = None
     method: str | None = None
     remote: bool | None = None
+    elements: bool = True
     timeout: float = READY_LIMIT
 
     def __post_init__(self) -> None:
@@ -152,6 +154,7 @@ class ContainerSpec:
         if self.limits is not None:
             expect("launch: limits", self.limits, Limits)
         expect_flag("launch: vnc", self.vnc)
+        expect_flag("launch: elements", self.elements)
         if self.remote is not None:
             expect_flag("launch: remote", self.remote)
 
@@ -166,13 +169,14 @@ class ContainerSpec:
         return self.limits or Limits()
 
     @property
-    def environment(self) -> dict[str, str]:
-        """Of everything in the container."""
+    def environment(self) -> dict[str, str | None]:
+        """Of everything in the container; None for what its image says and is not to be there."""
         return {
             "DESKHAND_SIZE": f"{self.size[0]}x{self.size[1]}",
             "DESKHAND_DPI": str(self.dpi),
             **({"DESKHAND_VNC": "1"} if self.vnc else {}),
             **({NO_MANAGER: "none"} if self.window_manager is None else {}),
+            **({} if self.elements else {**dict.fromkeys(SWITCHED_ON), **SWITCHED_OFF}),
             **(self.env or {}),
         }
 

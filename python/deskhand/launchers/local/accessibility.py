@@ -1,4 +1,4 @@
-"""The accessibility bus of a local desktop: what is to be installed for it, and what has toolkits join it.
+"""The accessibility bus of a local desktop: what is to be installed for it, and what starts it.
 
 The session bus starts the bus itself (`org.a11y.Bus`) when somebody asks for its address. The registry, which applications
 announce themselves to, is started here: Qt announces itself once, and to nobody where the registry is not there yet.
@@ -9,16 +9,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-__all__ = ["SWITCHED_OFF", "SWITCHED_ON", "has_accessibility", "registry_command"]
-
-SWITCHED_OFF = {"NO_AT_BRIDGE": "1"}
-"""For programs where there is no bus: GTK would wait for one, and complain."""
-SWITCHED_ON = {
-    "ACCESSIBILITY_ENABLED": "1",  # Chromium and Electron
-    "GNOME_ACCESSIBILITY": "1",  # Firefox
-    "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1",
-}
-"""For programs where there is one. GTK needs nothing."""
+__all__ = ["has_accessibility", "registry_command"]
 
 _BUS_SERVICE = Path("/usr/share/dbus-1/services/org.a11y.Bus.service")
 _REGISTRY_SERVICE = Path("/usr/share/dbus-1/accessibility-services/org.a11y.atspi.Registry.service")

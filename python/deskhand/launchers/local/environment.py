@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from deskhand.errors import ActionError, BackendError
 from deskhand.launchers.left_out import LeftOut, kind_of
-from deskhand.launchers.local.accessibility import SWITCHED_OFF, SWITCHED_ON
+from deskhand.launchers.toolkits import SWITCHED_OFF, SWITCHED_ON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
