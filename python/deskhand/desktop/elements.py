@@ -206,15 +206,7 @@ class ElementReader:
         self,
         version: int,
         applications: list[_Application],
-        found: list[
-            tuple[
-                tuple[int, int, int, int, int],
-                tuple[str, str, str | None, float | None],
-                tuple[int, int, int, int] | None,
-                tuple[str, ...],
-                int,
-            ]
-        ],
+        found: list[_Given],
     ) -> Elements:
         screen = Rect(0, 0, *self._backend.size)
         raw: dict[str, tuple[_Basis, Element]] = {}
