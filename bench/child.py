@@ -34,7 +34,9 @@ class ChildError(Exception):
 class Child:
     """The asking side."""
 
-    def __init__(self, module: str, *arguments: object, env: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, module: str, *arguments: object, env: Mapping[str, str], log: Path, python: str = sys.executable
+    ) -> None:
         """Start `python -m module arguments`.
 
         Args:
@@ -42,11 +44,12 @@ class Child:
             arguments: Its arguments.
             env: Its whole environment.
             log: A file for what it writes to standard error.
+            python: The interpreter.
         """
         self._log = log
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", module, *map(str, arguments)],
+                [python, "-m", module, *map(str, arguments)],
                 env=dict(env),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

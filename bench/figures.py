@@ -97,6 +97,11 @@ class Samples:
         for name, count in (counts or {}).items():
             self._counts.setdefault(name, []).append(count)
 
+    @property
+    def fastest(self) -> float:
+        """The smallest of them; 0 when there is none."""
+        return round(min(self._values, default=0.0), 4)
+
     def row(self, **totals: float) -> Row:
         """The row. Counts that were added with each measurement are their medians; `totals` go in as they are."""
         section, case, who, unit = self._names

@@ -13,7 +13,7 @@ from bench.figures import AHEAD, OURS, PHOTO, ROUND_TRIP, Report, Row, judge, ra
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["MARKERS", "amount", "block", "into", "times"]
+__all__ = ["MARKERS", "amount", "block", "into", "table", "times"]
 
 MARKERS = ("<!-- bench -->", "<!-- /bench -->")
 PAGE, CLOCK = "look/1920x1080/page", "clock/1920x1080/page"
@@ -41,7 +41,14 @@ def amount(value: float | None, unit: str = "ms") -> str:
     return f"{value:,.{digits}f} {unit}"
 
 
-def _table(header: Sequence[str], alignment: str, rows: Iterable[Sequence[str]]) -> str:
+def table(header: Sequence[str], alignment: str, rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown.
+
+    Args:
+        header: The names of its columns.
+        alignment: A letter for each column: l, r or c.
+        rows: As many cells each.
+    """
     marks = {"l": "---", "r": "---:", "c": ":-:"}
     lines = [header, [marks[letter] for letter in alignment], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -88,23 +95,23 @@ def block(report: Report, *, plot: str | None = None) -> str:
     return "\n\n".join([how, *(text for title, part in parts if part for text in (title, part) if text)])
 
 
-def into(text: str, content: str) -> str:
+def into(text: str, content: str, markers: tuple[str, str] = MARKERS) -> str:
     """A document with `content` between its markers.
 
     Raises:
         ValueError: It does not have both, once each and in order.
     """
-    head, first, rest = text.partition(MARKERS[0])
-    _, second, tail = rest.partition(MARKERS[1])
-    if not (first and second) or MARKERS[0] in rest or MARKERS[1] in tail:
-        raise ValueError(f"it needs the markers {MARKERS[0]} and {MARKERS[1]}, once each and in this order")
-    return f"{head}{MARKERS[0]}\n{content}\n{MARKERS[1]}{tail}"
+    head, first, rest = text.partition(markers[0])
+    _, second, tail = rest.partition(markers[1])
+    if not (first and second) or markers[0] in rest or markers[1] in tail:
+        raise ValueError(f"it needs the markers {markers[0]} and {markers[1]}, once each and in this order")
+    return f"{head}{markers[0]}\n{content}\n{markers[1]}{tail}"
 
 
 def _targets(report: Report) -> str:
     marks = {True: "✓", False: "✗ **missed**", None: "?"}
     rows = [[v.name, v.must, v.measured, marks[v.met]] for v in judge(report)]
-    return _table(["what", "must", "measured", ""], "lrrl", rows)
+    return table(["what", "must", "measured", ""], "lrrl", rows)
 
 
 _SEEN = (
@@ -125,7 +132,7 @@ def _peers(report: Report) -> str:
         rows += [_peer(row, ours) for row in found if row.who != OURS]
         if rows:
             tables.append(
-                _table([title, "median", "p95", "size", "× nothing", "× a line", "× everything"], "lrrrrrr", rows)
+                table([title, "median", "p95", "size", "× nothing", "× a line", "× everything"], "lrrrrrr", rows)
             )
     return "\n\n".join(tables)
 
@@ -145,9 +152,7 @@ def _clock(report: Report) -> str:
         found = (report.find(section, case), report.find(CLOCK, rested(case)), report.find(CLOCK, case + AHEAD))
         if any(found[1:]):
             rows.append([case, *(amount(row.median) if row is not None else "" for row in found)])
-    return (
-        _table(["what", "at once", "after a second's rest", "at once, captured before"], "lrrr", rows) if rows else ""
-    )
+    return table(["what", "at once", "after a second's rest", "at once, captured before"], "lrrr", rows) if rows else ""
 
 
 def _named(row: Row) -> str:
@@ -164,7 +169,7 @@ def _counts(report: Report) -> str:
     rows = [row for row in report.of(PAGE, who=OURS) if row.counts]
     names = list(dict.fromkeys(name for row in rows for name in row.counts if name != "pixels_changed"))
     cells = [[row.case, *(f"{row.counts[name]:,.0f}" if name in row.counts else "" for name in names)] for row in rows]
-    return _table(["look", *(name.replace("_", " ") for name in names)], "l" + "r" * len(names), cells) if names else ""
+    return table(["look", *(name.replace("_", " ") for name in names)], "l" + "r" * len(names), cells) if names else ""
 
 
 def _fastest(report: Report, section: str) -> Row | None:
@@ -183,7 +188,7 @@ def _scenes(report: Report) -> str:
             peer = f"{fastest.who}: {amount(fastest.median)}, {_size(fastest)}" if fastest else ""
             name = f"{size.replace('x', '×')}, {scene}, {_named(row)}"
             rows.append([name, amount(row.median), amount(row.p95), _size(row), peer, times(ratio(fastest, row))])
-    return _table(["look", "median", "p95", "size", "the fastest peer there", "×"], "lrrrlr", rows) if rows else ""
+    return table(["look", "median", "p95", "size", "the fastest peer there", "×"], "lrrrlr", rows) if rows else ""
 
 
 def _acts(report: Report) -> str:
@@ -198,7 +203,7 @@ def _acts(report: Report) -> str:
         ]
         what = f"{row.case}, {row.section.partition('/')[2]}"
         rows.append([what, amount(row.median), amount(row.p95), _exactness(row).lstrip(", "), "; ".join(peers)])
-    return _table(["what", "median", "p95", "", "others"], "lrrll", rows) if rows else ""
+    return table(["what", "median", "p95", "", "others"], "lrrll", rows) if rows else ""
 
 
 def _vnc(report: Report) -> str:
@@ -211,7 +216,7 @@ def _vnc(report: Report) -> str:
             rows.append(
                 [name, amount(row.median), _size(row), "" if row.who == OURS else times(ratio(row, ours)), about]
             )
-    return _table(["what", "median", "bytes", "×", ""], "lrrrl", rows) if rows else ""
+    return table(["what", "median", "bytes", "×", ""], "lrrrl", rows) if rows else ""
 
 
 def _exactness(row: Row) -> str:
@@ -229,4 +234,4 @@ def _resources(report: Report) -> str:
             if row.median is not None:
                 who = "" if row.who == OURS else f", {row.who}"
                 rows.append([f"{row.case}{who}", amount(row.median, row.unit), row.note])
-    return _table(["what", "", ""], "lrl", rows) if rows else ""
+    return table(["what", "", ""], "lrl", rows) if rows else ""

@@ -54,6 +54,7 @@ _LONG = (
     "containers/test_elements.py",
     "containers/test_remote.py",
     "integration/test_bench.py",
+    "integration/test_bench_elements.py",
     "episodes/test_suite.py",
     "episodes/test_run.py",
     "integration/test_typing.py",

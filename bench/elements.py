@@ -1,0 +1,549 @@
+"""The accessibility tree, read by us and by others: `python -m bench.elements`, in the repository.
+
+Each application is alone on a desktop of its own, new in each round. Everybody reads the whole of what that desktop's bus
+tells, in turns: we have no connection while others read, so that no application tells events to somebody who is not measured.
+A click is made by us, for everybody, and is over (the screen has settled) before a clock starts. What must never appear here:
+a number that was not measured in the run it is reported with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import sys
+import tempfile
+import textwrap
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import deskhand
+from bench import scenes
+from bench.child import Child, ChildError
+from bench.context import timed
+from bench.elements_applications import APPLICATIONS
+from bench.elements_calls import listening
+from bench.figures import OURS, Report, Row, Samples, ratio
+from bench.idle import memory
+from bench.stage import environment_of
+from bench.tables import amount, into, table, times
+from bench.versions import versions
+from deskhand import KeyPress, LeftClick, Settle
+from deskhand.cli.common import examples, file_to_write
+from deskhand.cli.group import run_command
+from deskhand.episodes.run.host import describe
+from deskhand.errors import DeskhandError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from bench.elements_applications import Application
+    from deskhand import Element
+
+MARKERS = ("<!-- elements -->", "<!-- /elements -->")
+_SIZE = (1920, 1080)
+_REPOSITORY = Path(__file__).parents[1]
+_PEERS = _REPOSITORY / ".venv" / "peers"
+FIRST_EVER, FIRST, UNCHANGED, CHANGED = "the first that anybody reads", "first", "unchanged", "after a click"
+_READ_LIMIT = 60.0
+_START_LIMIT = 60.0
+_UNCHANGED_READINGS = 7
+# A peer that takes longer is asked once: medians of minutes are not worth hours.
+_SLOW = 5_000.0
+_CALM = Settle(quiet=0.5, reaction=0.5, timeout=5)
+_LOADED = Settle(quiet=1.0, reaction=1.0, timeout=15)
+_OF_THE_BUS = ("at-spi-bus-laun", "at-spi2-registr")
+_LAUNCHES, _KEYS = 10, 40
+_CASES = {True: "with elements", False: "without"}
+_REASON = 160
+_ANEW = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One that reads trees too, in an environment of its own below the directory of peers.
+
+    Attributes:
+        name: As `elements_worker` and the directory know it.
+        title: As the table says it.
+        needs: What it is given, below its directory.
+        own: Whether its interpreter is that of its directory; ours otherwise.
+        note: What its reading is, and is not.
+    """
+
+    name: str
+    title: str
+    needs: str
+    own: bool
+    note: str
+
+
+PEERS = (
+    Peer("osworld", "OSWorld's server (pyatspi)", "main.py", own=True, note="without `libreoffice --version` and HTTP"),
+    Peer("cua", "Cua (cua-driver)", "bin/cua-driver", own=False, note="list_windows and get_window_state over MCP"),
+    Peer("xa11y", "xa11y", "bin/python", own=True, note="App.tree() of all: roles, names and values, no boxes"),
+)
+
+
+@dataclass(slots=True)
+class Run:
+    """What all measurements share.
+
+    Attributes:
+        scratch: A directory of its own; it goes at the end.
+        peers: Where the peers are; None for none.
+        rounds: How often each is measured.
+        say: Told what is going on.
+    """
+
+    scratch: Path
+    peers: Path | None
+    rounds: int
+    say: Callable[[str], None] = field(default=lambda _text: None)
+
+
+class _TooLongError(Exception):
+    """A peer was given up; the round begins again without it."""
+
+
+class _Contender:
+    """A peer on one desktop. It is started anew for each round, and given up when it fails or takes too long."""
+
+    def __init__(self, run: Run, peer: Peer, section: str) -> None:
+        self.peer = peer
+        self.samples = {case: Samples(section, case, peer.title, note=peer.note) for case in (FIRST, CHANGED)}
+        self._run = run
+        self._child: Child | None = None
+        self._home = (run.peers or Path()) / peer.name
+        self.over = not (self._home / peer.needs).exists()
+        if self.over:
+            self._tell(f"not installed: tools/peers puts it into {self._home}")
+
+    def _tell(self, reason: str) -> None:
+        for samples in self.samples.values():
+            samples.missing = reason
+
+    def begin(self, desktop: deskhand.Desktop) -> None:
+        """Start it; it has imported what it needs when this returns."""
+        if self.over:
+            return
+        home = self._run.scratch / f"home-{self.peer.name}"
+        session = {**desktop._core.environment, **scenes.home_environment(home)}  # noqa: SLF001 # its bus
+        environment = {**environment_of(desktop), **session, "PYTHONPATH": str(_REPOSITORY)}
+        if not self.peer.own:
+            environment["PYTHONPATH"] = os.pathsep.join([str(_REPOSITORY), os.environ.get("PYTHONPATH", "")])
+        python = {"python": str(self._home / "bin/python")} if self.peer.own else {}
+        argument = self._home / self.peer.needs
+        log = self._run.scratch / f"{self.peer.name}.log"
+        self._child = Child("bench.elements_worker", self.peer.name, argument, env=environment, log=log, **python)
+        self._ask(None, op="ready")
+
+    def read(self, case: str) -> None:
+        """Let it read once, if it is still there."""
+        if self._child is not None and (answer := self._ask(case, op="read")) is not None:
+            if not answer["nodes"]:
+                self._tell("finds nothing")
+                self.over = True
+                return
+            self.samples[case].add(answer["ms"], counts={"nodes": answer["nodes"]})
+            if case == CHANGED and answer["ms"] > _SLOW:
+                self.over = True
+
+    def _ask(self, case: str | None, **message: object) -> dict[str, Any] | None:
+        assert self._child is not None  # noqa: S101 # it was begun
+        try:
+            return self._child.ask(timeout=_READ_LIMIT, **message)
+        except ChildError as error:
+            said = textwrap.shorten(str(error), _REASON)
+            reason = f"over {_READ_LIMIT:g} s" if said.startswith("no answer in") else f"failed: {said}"
+            for each, samples in self.samples.items():
+                if case in {None, FIRST, each}:
+                    samples.missing = reason
+            self.over = True
+            self.end(limit=0)
+            if said.startswith("no answer in"):
+                # The application has still to answer what it was asked: nobody else is measured on it.
+                raise _TooLongError from None
+            return None
+
+    def end(self, limit: float = 2.0) -> None:
+        """End its process."""
+        if self._child is not None:
+            self._child.close(limit=limit)
+            self._child = None
+
+
+def _target(desktop: deskhand.Desktop, application: Application, samples: Samples) -> Element:
+    """What is clicked, when it is there; `samples` is told what that took."""
+    deadline = time.monotonic() + _START_LIMIT
+    for number in itertools.count():
+        for element in desktop.elements(timeout=10):
+            if element.role == application.role and element.name.rstrip(".") == application.label and element.point:
+                return element
+        if time.monotonic() > deadline:
+            break
+        if number == _ANEW:
+            # What a session has missed, another may find; the row says so.
+            samples.note = f"after {_ANEW} readings without what is clicked, a new session was needed"
+            _forget(desktop)
+        time.sleep(0.2)
+    raise scenes.Missing(f"{application.name} shows no {application.role} {application.label!r}")
+
+
+def _forget(desktop: deskhand.Desktop) -> None:
+    desktop._core.elements.close()  # noqa: SLF001 # only a session that begins has a first reading
+
+
+def application(run: Run, which: Application) -> Iterator[Row]:
+    """The rows of one application."""
+    section = f"elements/{which.name}"
+    ours = {case: Samples(section, case) for case in (FIRST_EVER, FIRST, UNCHANGED, CHANGED)}
+    contenders = [_Contender(run, peer, section) for peer in PEERS] if run.peers else []
+    counts: dict[str, dict[str, float]] = {}
+    done, begun = 0, 0
+    while done < run.rounds:
+        run.say(f"{which.name}: round {done + 1} of {run.rounds}")
+        begun += 1
+        scratch = run.scratch / f"{which.name}-{begun}"
+        scratch.mkdir()
+        command = list(which.command(scratch))
+        with contextlib.ExitStack() as stack:
+            desktop = stack.enter_context(deskhand.launch(size=_SIZE))
+            desktop.start(command, timeout=_START_LIMIT)
+            desktop.perform(settle=_LOADED)
+            _read(desktop, ours[FIRST_EVER])
+            target = _target(desktop, which, ours[FIRST_EVER])
+            assert target.point is not None  # noqa: S101 # it was looked for
+            act = LeftClick(target.point)
+            for each in contenders:
+                stack.callback(each.end)
+            try:
+                _round(desktop, act, ours, contenders[done % 3 :] + contenders[: done % 3])
+            except _TooLongError:
+                continue
+            done += 1
+            if done == run.rounds:
+                counts = _counts(desktop, act)
+    yield ours[FIRST_EVER].row()
+    for case in (FIRST, UNCHANGED, CHANGED):
+        yield ours[case].row(fastest=ours[case].fastest, **counts[case])
+    for each in contenders:
+        yield from (samples.row() for samples in each.samples.values())
+
+
+def _read(desktop: deskhand.Desktop, samples: Samples) -> int:
+    begun = time.perf_counter()
+    found = desktop.elements(timeout=_READ_LIMIT)
+    took = (time.perf_counter() - begun) * 1000
+    if len(found):
+        samples.add(took, counts={"nodes": len(found), "left_out": len(found.left_out)})
+    else:
+        samples.missing = f"nothing was read: {', '.join(found.left_out)}"
+    return found.version
+
+
+def _round(
+    desktop: deskhand.Desktop, act: LeftClick, ours: dict[str, Samples], contenders: Sequence[_Contender]
+) -> None:
+    _forget(desktop)
+    for each in contenders:
+        each.begin(desktop)
+    desktop.perform(settle=_CALM)
+    for each in contenders:
+        each.read(FIRST)
+    _read(desktop, ours[FIRST])
+    before = 0
+    for _ in range(_UNCHANGED_READINGS):
+        before = _read(desktop, ours[UNCHANGED])
+    desktop.perform(act)
+    if _read(desktop, ours[CHANGED]) == before:
+        ours[CHANGED].missing = "the click changed nothing"
+    _forget(desktop)
+    desktop.perform(settle=_CALM)
+    for each in contenders:
+        each.read(CHANGED)
+        each.end()
+    desktop.perform(act)
+    desktop.perform(settle=_CALM)
+
+
+def _counts(desktop: deskhand.Desktop, act: LeftClick) -> dict[str, dict[str, float]]:
+    """What is said on the bus for one reading of each kind, in a session that is not timed."""
+    counts: dict[str, dict[str, float]] = {}
+    _forget(desktop)
+    with listening() as calls:
+
+        def read(case: str, before: Callable[[], object]) -> None:
+            before()
+            calls.clear()
+            desktop.elements(timeout=_READ_LIMIT)
+            said = {f"{name}_calls": float(count) for name, count in calls.said.items()}
+            heard = {"events": float(calls.heard["events"]), "bytes_heard": float(calls.bytes_heard)}
+            counts[case] = {"calls": float(sum(calls.said.values())), **heard, **said}
+
+        read(FIRST, lambda: None)
+        read(UNCHANGED, lambda: None)
+        read(CHANGED, lambda: desktop.perform(act))
+        _forget(desktop)
+    return counts
+
+
+def without_elements(run: Run) -> Iterator[Row]:
+    """What `elements=True` costs who reads none: launching, acting and memory."""
+    run.say("what elements=True costs")
+    ready = {on: Samples("elements-cost", f"desktop ready, {name}") for on, name in _CASES.items()}
+    for number in range(max(1, min(_LAUNCHES, run.rounds * 4))):
+        for on in (True, False) if number % 2 else (False, True):
+            begun = time.perf_counter()
+            desktop = deskhand.launch(size=_SIZE, elements=on)
+            ready[on].add((time.perf_counter() - begun) * 1000)
+            desktop.close()
+    key = {on: Samples("elements-cost", f"key press in mousepad, {name}") for on, name in _CASES.items()}
+    with contextlib.ExitStack() as stack:
+        desktops: dict[bool, deskhand.Desktop] = {}
+        for on in _CASES:
+            desktops[on] = desktop = stack.enter_context(deskhand.launch(size=_SIZE, elements=on))
+            scenes.need("mousepad", "mousepad")
+            desktop.start("mousepad")
+            desktop.perform(settle=_LOADED)
+        for number in range(max(2, min(_KEYS, run.rounds * 14))):
+            for on in (True, False) if number % 2 else (False, True):
+                key[on].add(timed(lambda on=on: desktops[on].perform(KeyPress(("a",)))))  # type: ignore[misc]
+        used = Samples("elements-cost", "memory of the accessibility bus", unit="MB", note="PSS, per desktop")
+        sizes = _memory(desktops[True])
+        used.add(sum(sizes.values()))
+    for samples in (*ready.values(), *key.values()):
+        yield samples.row(fastest=samples.fastest)
+    yield used.row(**sizes)
+
+
+def _memory(desktop: deskhand.Desktop) -> dict[str, float]:
+    """Of the processes that make a desktop's accessibility bus, in MB, by name."""
+    bus = f"DBUS_SESSION_BUS_ADDRESS={desktop._core.environment['DBUS_SESSION_BUS_ADDRESS']}".encode()  # noqa: SLF001
+    sizes: dict[str, float] = {}
+    launchers: set[str] = set()
+    for process in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
+        with contextlib.suppress(OSError):
+            name = (process / "comm").read_text().strip()
+            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+            ours = any(bus in part for part in (process / "environ").read_bytes().split(b"\0"))
+            if ours and name.startswith("at-spi-bus"):
+                launchers.add(process.name)
+            if ours and (name in _OF_THE_BUS or (name == "dbus-daemon" and parent in launchers)):
+                sizes[name] = sizes.get(name, 0.0) + memory(int(process.name))[0]
+    return sizes
+
+
+def measure(run: Run, chosen: Sequence[Application], *, cost: bool) -> Report:
+    """Measure, and report."""
+    begun, load = time.monotonic(), os.getloadavg()[0]
+    rows: list[Row] = []
+    for which in chosen:
+        try:
+            rows += application(run, which)
+        except scenes.Missing as missing:
+            rows.append(Row(f"elements/{which.name}", FIRST, missing=f"not measured: {missing}"))
+        except DeskhandError as error:
+            rows.append(
+                Row(f"elements/{which.name}", FIRST, missing=f"failed: {textwrap.shorten(str(error), _REASON)}")
+            )
+    if cost:
+        rows += without_elements(run)
+    conditions = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "seconds": round(time.monotonic() - begun),
+        "rounds": run.rounds,
+        "load": [round(load, 1), round(os.getloadavg()[0], 1)],
+    }
+    return Report(describe(), versions(), conditions, rows)
+
+
+def block(report: Report) -> str:
+    """What people read of it."""
+    machine, conditions = report.machine, report.conditions
+    before, after = conditions["load"]
+    note = f" {conditions['note']}" if conditions.get("note") else ""
+    how = (
+        f"Written by `python -m bench.elements` on {conditions['date']}: {machine['processor']}, {machine['cores']} cores,"
+        f" {machine['system']}. Medians of {conditions['rounds']} rounds, in which deskhand and the peers took turns; in"
+        f" brackets the fastest. The load of the machine was {before:g} at the beginning and {after:g} at the end, of which"
+        f" this run makes about 1: what is above that are other processes, which slow everybody down.{note}"
+    )
+    contains = (
+        "**What the clock contains.** Each application is alone on a desktop of 1920×1080, and everybody reads all that its"
+        " bus tells. Ours: one call of `desktop.elements()`, from the call to the elements in hand. The first ever: before"
+        " anybody else has read the application, once its window had settled. First: in a new session, with its connection;"
+        " the application has been read before, by others too. Unchanged: the call after that. After a"
+        " click: the call after `perform(LeftClick(...))` has returned with the settled frame; what the application tells"
+        " during the click is heard by then. Peers: a process that has imported its library; first, its first reading;"
+        " after the click, another reading by the same process of the menu or the box that the click has opened or ticked."
+        " × is how many times faster than the fastest peer ours is."
+    )
+    notes = "\n".join(f"- {peer.title}: {peer.note}." for peer in PEERS)
+    notes += (
+        "\n- The accessibility handler of cua-computer-server returns the same made-up window on every Linux desktop and"
+        " asks nobody; so Cua's driver is measured, which reads."
+    )
+    return "\n\n".join(
+        part for part in (how, _goals(report), _trees(report), contains, notes, _bus(report), _cost(report)) if part
+    )
+
+
+def _sections(report: Report) -> list[str]:
+    return list(dict.fromkeys(row.section for row in report.rows if row.section.startswith("elements/")))
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return amount(row.median) + (f" ({amount(row.counts['fastest'])})" if "fastest" in row.counts else "")
+
+
+def _trees(report: Report) -> str:
+    titles = {f"elements/{each.name}": each.title for each in APPLICATIONS}
+    peers = [peer for peer in PEERS if any(row.who == peer.title for row in report.rows)]
+    lines = []
+    for section in _sections(report):
+        found = {(row.who, row.case): row for row in report.of(section)}
+        first, changed = found.get((OURS, FIRST)), found.get((OURS, CHANGED))
+        nodes = "" if first is None else f"{first.counts.get('nodes', 0):,.0f}"
+        if first is not None and first.median is None:
+            lines.append([titles[section], first.missing, *[""] * (5 + len(peers))])
+            continue
+        cells = [_cell(found.get((OURS, case))) for case in (FIRST_EVER, FIRST, UNCHANGED, CHANGED)]
+        ever = found.get((OURS, FIRST_EVER))
+        if ever is not None and first is not None and ever.counts.get("nodes") != first.counts.get("nodes"):
+            cells[0] += f" ({ever.counts.get('nodes', 0):,.0f} elements)"
+        others = []
+        for peer in peers:
+            both = [found.get((peer.title, case)) for case in (FIRST, CHANGED)]
+            said = list(dict.fromkeys(row.missing if row.median is None else amount(row.median) for row in both if row))
+            nodes_of = [f"{row.counts['nodes']:,.0f} nodes" for row in both[:1] if row is not None and row.median]
+            others.append(" / ".join(said) + (f" ({nodes_of[0]})" if nodes_of else ""))
+        timed_peers = [found.get((peer.title, CHANGED)) for peer in peers]
+        best = min((row for row in timed_peers if row is not None and row.median), key=_median, default=None)
+        lines.append([titles[section], nodes, *cells, *others, times(ratio(best, changed))])
+    header = ["application", "elements", "the first ever", "first", "unchanged", "after a click"]
+    names = [f"{peer.title}: first / after a click" for peer in peers]
+    return table([*header, *names, "×"], "lrrrrr" + "r" * len(peers) + "r", lines) if lines else ""
+
+
+def _goals(report: Report) -> str:
+    """What was promised, beside what was measured."""
+    lines: list[list[str]] = []
+
+    def judge(what: str, must: str, value: float | None, unit: str, *, met: bool) -> None:
+        if value is not None:
+            shown = f"{value:.1f} %" if unit == "%" else times(value) if unit == "×" else amount(value)
+            lines.append([what, must, shown, "✓" if met else "✗ **missed**"])
+
+    def under(section: str, case: str, limit: float) -> None:
+        row = report.find(section, case)
+        if row is not None and row.median is not None:
+            name = section.partition("/")[2]
+            judge(f"{name}, {case}", f"≤ {limit:g} ms", row.median, "ms", met=row.median <= limit)
+
+    under("elements/mousepad", FIRST, 50)
+    under("elements/chromium", FIRST, 400)
+    for case, limit in ((UNCHANGED, 1), (CHANGED, 15)):
+        for section in _sections(report):
+            under(section, case, limit)
+    for section in _sections(report):
+        found = [row for row in report.of(section) if row.case == CHANGED and row.who != OURS and row.median]
+        best = ratio(min(found, key=_median, default=None), report.find(section, CHANGED))
+        judge(f"{section.partition('/')[2]}, beside the best peer", "≥ 20×", best, "×", met=(best or 0) >= 20)
+    slow, fast = (report.find("elements-cost", f"key press in mousepad, {name}") for name in _CASES.values())
+    if slow is not None and fast is not None:
+        more = (_median(slow) / _median(fast) - 1) * 100
+        judge("`perform` that reads no elements, slower by", "≤ 2 %", more, "%", met=more <= 2)
+    return table(["what", "must", "measured", ""], "lrrl", lines) if lines else ""
+
+
+def _median(row: Row) -> float:
+    return row.median or 0.0
+
+
+def _bus(report: Report) -> str:
+    """What ours says on the bus for one reading."""
+    lines = []
+    for section in _sections(report):
+        for case in (FIRST, CHANGED):
+            row = report.find(section, case)
+            if row is not None and "calls" in row.counts:
+                named = {name.removesuffix("_calls"): n for name, n in row.counts.items() if name.endswith("_calls")}
+                most = sorted(named.items(), key=lambda pair: -pair[1])[:5]
+                said = ", ".join(f"{name} {count:,.0f}" for name, count in most)
+                heard = amount(row.counts["bytes_heard"], "bytes")
+                lines.append([section.partition("/")[2], case, f"{row.counts['calls']:,.0f}", heard, said])
+    heading = "**What ours asks of the bus for one reading**, counted once and not timed"
+    return f"{heading}\n\n" + table(["", "reading", "calls", "heard", "of which"], "llrrl", lines) if lines else ""
+
+
+def _cost(report: Report) -> str:
+    lines = []
+    for row in report.of("elements-cost"):
+        parts = "; ".join(f"{name} {amount(size, 'MB')}" for name, size in row.counts.items() if name != "fastest")
+        lines.append([row.case, _cell(row) if row.unit == "ms" else amount(row.median, row.unit), str(row.n), parts])
+    heading = "**What `elements=True` costs who reads none**"
+    return f"{heading}\n\n" + table(["what", "median", "n", ""], "lrrl", lines) if lines else ""
+
+
+@click.command(
+    epilog=examples(
+        "python -m bench.elements --apps mousepad,chromium --rounds 3",
+        "python -m bench.elements --json evidence/elements.json --readme docs/benchmarks.md",
+        "python -m bench.elements --from evidence/elements.json",
+    ),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("--apps", metavar="NAMES", help="Only these, with commas; by default all and what elements=True costs.")
+@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="How often each is measured.")
+@click.option("--json", "json_path", metavar="PATH", callback=file_to_write, help="Write the report.")
+@click.option("--readme", metavar="PATH", callback=file_to_write, help="Write the tables between this file's markers.")
+@click.option("--peers", type=click.Path(path_type=Path), default=_PEERS, help="Where tools/peers has put them.")
+@click.option("--no-peers", is_flag=True, help="Only ours.")
+@click.option("--cost/--no-cost", default=None, help="Also, or not, what elements=True costs who reads none.")
+@click.option(
+    "--from", "source", type=click.Path(exists=True, dir_okay=False), help="Measure nothing: take that report."
+)
+def command(
+    *,
+    apps: str | None,
+    rounds: int,
+    json_path: str | None,
+    readme: str | None,
+    peers: Path,
+    no_peers: bool,
+    cost: bool | None,
+    source: str | None,
+) -> None:
+    """Measure how long reading the accessibility tree takes, beside others."""
+    if source is not None:
+        report = Report.from_dict(json.loads(Path(source).read_text()))
+    else:
+        known = {each.name: each for each in APPLICATIONS}
+        names = list(known) if apps is None else [name for name in apps.split(",") if name]
+        if unknown := [name for name in names if name not in known]:
+            raise click.BadParameter(f"no {', '.join(unknown)}; there are: {', '.join(known)}", param_hint="--apps")
+        with tempfile.TemporaryDirectory(prefix="deskhand-bench-", ignore_cleanup_errors=True) as directory:
+            where = None if no_peers else peers.absolute()
+            run = Run(Path(directory), where, rounds, lambda text: click.echo(text, err=True))
+            report = measure(run, [known[name] for name in names], cost=apps is None if cost is None else cost)
+    text = block(report)
+    click.echo(text)
+    if json_path is not None:
+        # The verdicts are those of `python -m bench`.
+        content = {name: part for name, part in report.to_dict().items() if name != "targets"}
+        Path(json_path).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    if readme is not None:
+        Path(readme).write_text(into(Path(readme).read_text(), text, MARKERS))
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(command, "python -m bench.elements"))
