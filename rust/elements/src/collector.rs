@@ -25,6 +25,8 @@ const YOUNG: Duration = Duration::from_secs(3);
 const YOUNG_PERIOD: Duration = Duration::from_millis(250);
 /// For so long an object is asked again what it refused to answer.
 const UNFINISHED: Duration = Duration::from_secs(10);
+/// Pixels of the shadow around a window that draws its own frame, at most.
+const SHADOW: i32 = 40;
 /// A browser that was woken is looked at this often until it has a page, or for so long in all.
 const WAKING: Duration = Duration::from_millis(40);
 const WAKING_LIMIT: Duration = Duration::from_secs(2);
@@ -45,6 +47,26 @@ pub struct Seen {
     pub changed: Vec<Area>,
     /// The windows.
     pub windows: Vec<Window>,
+}
+
+impl Seen {
+    /// What changed, as seen from the corner of each window of a process, with room for the shadow around it.
+    fn within(&self, pid: u32) -> Vec<Area> {
+        let windows = self.windows.iter().filter(|window| window.pid == pid && pid != 0);
+        let seen = |window: &Window| {
+            let Area { x, y, .. } = window.area;
+            self.changed
+                .iter()
+                .map(move |area| Area {
+                    x: area.x.saturating_sub(x).saturating_sub(SHADOW),
+                    y: area.y.saturating_sub(y).saturating_sub(SHADOW),
+                    width: area.width.saturating_add(2 * SHADOW),
+                    height: area.height.saturating_add(2 * SHADOW),
+                })
+                .collect::<Vec<_>>()
+        };
+        windows.flat_map(seen).collect()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -371,13 +393,18 @@ impl Collector {
         if let Some(woken) = app.woken
             && !app.awake
         {
+            // Who asked before has woken it.
+            if app.tree.nodes().any(is_page) {
+                app.awake = true;
+                app.stage = Stage::Idle;
+                return None;
+            }
             let until = (app.heard + WAKING).min(woken + WAKING_LIMIT);
             if now < until {
                 return Some(until);
             }
             // It says nothing when the page comes in, so what is there is asked again until it has.
-            let pages = |node: &Node| node.role == role::DOCUMENT_WEB && !node.children.is_empty();
-            app.awake = app.tree.nodes().any(pages) || now >= woken + WAKING_LIMIT;
+            app.awake = now >= woken + WAKING_LIMIT;
             app.heard = now;
             for node in app.tree.nodes_mut() {
                 node.forget(&[Ask::Children]);
@@ -401,10 +428,8 @@ impl Collector {
         let Some(app) = self.apps.get_mut(&id) else { return };
         let pid = app.about.pid;
         let moved = self.moved.contains(&pid);
-        let changed = &self.seen.changed;
-        let windows = self.seen.windows.iter().filter(|window| window.pid == pid && pid != 0);
-        let all =
-            app.is_relative() && windows.into_iter().any(|window| changed.iter().any(|area| area.meets(&window.area)));
+        let relative = app.is_relative().then(|| self.seen.within(pid));
+        let changed = relative.as_ref().unwrap_or(&self.seen.changed);
         let shown = app.shown();
         for node in app.tree.nodes_mut().filter(|node| node.shows(shown)) {
             // What has just been made may not be all that it is yet, and does not say when it is.
@@ -430,15 +455,17 @@ impl Collector {
                 continue;
             }
             let placed = node.area.filter(|area| area.width > 0 && area.height > 0);
-            if all || young || placed.is_none_or(|area| changed.iter().any(|other| other.meets(&area))) {
+            if young || placed.is_none_or(|area| changed.iter().any(|other| other.meets(&area))) {
                 node.forget(&[Ask::State, Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
                 node.retry();
-                around.extend(node.children.iter().take(MOST_DOUBTED));
+                if young || app.has_items != Some(true) {
+                    around.extend(node.children.iter().take(MOST_DOUBTED));
+                }
             } else if moved {
                 node.forget(&[Ask::Extents]);
             }
         }
-        // What did not show may do so now.
+        // What did not show may do so now; who has a cache says so.
         for each in around {
             if let Some(node) = app.tree.get_mut(each).filter(|node| !node.shows(shown)) {
                 node.forget(&[Ask::State]);
@@ -876,6 +903,10 @@ fn element(node: &Node, depth: u16, application: usize, _relative: bool) -> Elem
         actions: Arc::clone(&node.actions),
         hidden: claimed.saturating_sub(node.children.len()) as u32,
     }
+}
+
+fn is_page(node: &Node) -> bool {
+    node.role == role::DOCUMENT_WEB && !node.children.is_empty()
 }
 
 /// The processes whose windows came, went or are elsewhere now.

@@ -89,6 +89,9 @@ pub(crate) mod interface {
 pub(crate) mod role {
     pub(crate) const PASSWORD: u32 = 40;
     pub(crate) const DOCUMENT_WEB: u32 = 95;
+    /// Objects that are there to be used; browsers give an action to every paragraph.
+    pub(crate) const ACTING: [u32; 22] =
+        [7, 8, 11, 26, 32, 33, 35, 37, 41, 43, 44, 45, 51, 52, 56, 61, 62, 79, 88, 91, 129, 130];
     /// Objects of which the text is more than their name: terminals, texts, entries, paragraphs, headings...
     pub(crate) const TEXTS: [u32; 9] = [29, 60, 61, 73, 77, 79, 82, 83, 94];
 }
@@ -284,7 +287,7 @@ impl Node {
         if self.interfaces & interface::VALUE != 0 {
             wanted |= Ask::Value.bit();
         }
-        if self.interfaces & interface::ACTION != 0 {
+        if self.interfaces & interface::ACTION != 0 && role::ACTING.contains(&self.role) {
             wanted |= Ask::Actions.bit();
         }
         let written = self.interfaces & interface::EDITABLE != 0 || role::TEXTS.contains(&self.role);
