@@ -100,6 +100,7 @@ class Core:
         on_close: Sequence[Callable[[], None]],
         renew: Callable[[], Core] | None,
         expected: Expected | None,
+        registry: Sequence[str] | None,
         clock: Callable[[], float],
     ) -> None:
         """See `Desktop.__init__`."""
@@ -126,6 +127,7 @@ class Core:
         self.clipboard_lent: bool = False
         self.left_pointer: tuple[int, int] | None = None
         self._make_guard = guard
+        self._registry = registry
         self._view_only = view_only
         self.ending: CleanupStack = CleanupStack()
         if owns_processes:
@@ -284,6 +286,14 @@ class Core:
             self.guard = self._make_guard()
             self._programs.add(self.guard.close)
         return self.guard
+
+    def guard_of_programs(self) -> Programs:
+        """The same, for who starts one: the registry that it announces itself to is started before the first."""
+        guard = self.own_guard()
+        if (registry := self._registry) is not None:
+            self._registry = None
+            guard.spawn(registry, env=self.environment)
+        return guard
 
     def exit_status(self, pid: int) -> int | None:
         """See `Program.poll`."""

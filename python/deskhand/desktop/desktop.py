@@ -94,6 +94,7 @@ class Desktop:
         on_close: Sequence[Callable[[], None]] = (),
         renew: Callable[[], Desktop] | None = None,
         expected: Expected | None = None,
+        registry: Sequence[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Drive `backend`; users call `launch` or `connect` instead.
@@ -111,6 +112,7 @@ class Desktop:
             on_close: Called in order, after the backend was closed where the display stays, else before that.
             renew: Makes the display as new and returns its next Desktop; see the method of that name.
             expected: What is there when it has started, as far as that is known.
+            registry: The command of the accessibility registry, which is started before the first program.
             clock: Monotonic seconds; tests give their own.
         """
         core = Core(
@@ -126,6 +128,7 @@ class Desktop:
             on_close=on_close,
             renew=None if renew is None else lambda: core_of(renew()),
             expected=expected,
+            registry=registry,
             clock=clock,
         )
         self._core = core
@@ -418,7 +421,7 @@ class Desktop:
                 return start_program(
                     core.backend,
                     core.watch,
-                    core.own_guard(),
+                    core.guard_of_programs(),
                     argv,
                     env=environment,
                     cwd=place,

@@ -1,7 +1,7 @@
 """The accessibility bus of a local desktop: what is to be installed for it, and what starts it.
 
 The session bus starts the bus itself (`org.a11y.Bus`) when somebody asks for its address. The registry, which applications
-announce themselves to, is started here: Qt announces itself once, and to nobody where the registry is not there yet.
+announce themselves to, is started with the first of them: Qt announces itself once, and to nobody where none is there.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-__all__ = ["has_accessibility", "registry_command"]
+__all__ = ["has_accessibility", "mark_accessible", "registry_command"]
 
+_BUS_DIRECTORY = "at-spi"
 _BUS_SERVICE = Path("/usr/share/dbus-1/services/org.a11y.Bus.service")
 _REGISTRY_SERVICE = Path("/usr/share/dbus-1/accessibility-services/org.a11y.atspi.Registry.service")
 
@@ -30,6 +31,12 @@ def registry_command() -> list[str] | None:
     return None
 
 
+def mark_accessible(directory: Path) -> None:
+    """Have whoever finds the desktop of that private directory know that its programs tell what they show."""
+    # Where the bus is going to be; it makes the directory if it is not there.
+    (directory / _BUS_DIRECTORY).mkdir(mode=0o700)
+
+
 def has_accessibility(directory: Path) -> bool:
-    """Whether the desktop of that private directory was launched with an accessibility bus."""
-    return (directory / "at-spi").is_dir()
+    """Whether that is so."""
+    return (directory / _BUS_DIRECTORY).is_dir()

@@ -25,7 +25,7 @@ from deskhand.desktop.lifecycle import leave
 from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launchers import registry
 from deskhand.launchers.display import check_display
-from deskhand.launchers.local.accessibility import registry_command
+from deskhand.launchers.local.accessibility import mark_accessible, registry_command
 from deskhand.launchers.local.environment import Home, program_environment
 from deskhand.machine import runtime_directory
 from deskhand.machine.processes import Guard
@@ -200,9 +200,13 @@ class _Session:
             if bus is not None:
                 _await_bus(guard, bus, self.timeout)
             environment = self._environment(server)
-            if self.accessibility is not None:
-                # Nobody waits for it: it is up long before a program has a window to announce.
-                guard.spawn(self.accessibility, env=environment)
+            accessibility = self.accessibility
+            if accessibility is not None:
+                mark_accessible(guard.directory)
+                if self.name is not None:
+                    # Its first program may be another driver's.
+                    guard.spawn(accessibility, env=environment)
+                    accessibility = None
             if self.manager is not None:
                 managed = _start_manager(guard, self.manager, environment)
                 _await_manager(guard, backend, self.manager, managed, self.timeout)
@@ -224,6 +228,7 @@ class _Session:
                 on_close=on_close,
                 renew=lambda: self.renew(server),
                 expected=_expected(self.manager),
+                registry=accessibility,
             )
         except BaseException:
             backend.close()
