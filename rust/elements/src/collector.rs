@@ -1,73 +1,29 @@
 //! What is asked, in which order, and what becomes of the answers.
 
+mod answers;
+mod doubts;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::ask::{Ask, REGISTRY, ROOT, subscribe};
+use crate::ask::{Ask, BUS, REGISTRY, ROOT, subscribe};
 use crate::events::{self, News};
-use crate::node::{
-    Application, Area, DETAILS, Element, LONGEST_NAME, LONGEST_TEXT, Node, Snapshot, beginning, interface, role, state,
-};
+use crate::node::{Application, DETAILS, Element, Node, Snapshot, role, state};
+use crate::seen::{Seen, moved};
 use crate::tree::{MOST_CHILDREN, Tree};
-use crate::wire::{Kind, Malformed, Message, Reader, Value};
+use crate::wire::{Kind, Malformed, Message, Reader};
+
+use answers::{set, set_str};
 
 /// Questions that one application has not answered yet, at most.
 const WINDOW: usize = 64;
 /// With more unknown objects than this, an application is asked for its whole cache again.
 const MANY: usize = 24;
 const MOST_APPLICATIONS: usize = 200;
-const MOST_ACTIONS: usize = 16;
-/// Hidden children of an object whose pixels changed that are asked whether they show now.
-const MOST_DOUBTED: usize = 200;
-/// For so long after an application was found, and this often, all that is known of it is asked again.
-const YOUNG: Duration = Duration::from_secs(3);
-const YOUNG_PERIOD: Duration = Duration::from_millis(250);
-/// For so long an object is asked again what it refused to answer.
-const UNFINISHED: Duration = Duration::from_secs(10);
-/// Pixels of the shadow around a window that draws its own frame, at most.
-const SHADOW: i32 = 40;
 /// A browser that was woken is looked at this often until it has a page, or for so long in all.
 const WAKING: Duration = Duration::from_millis(40);
 const WAKING_LIMIT: Duration = Duration::from_secs(2);
-
-/// A window of the X server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
-    /// The process that it belongs to; 0 for unknown.
-    pub pid: u32,
-    /// Where it is on the screen.
-    pub area: Area,
-}
-
-/// What is seen of the screen when the elements are read.
-#[derive(Debug, Clone, Default)]
-pub struct Seen {
-    /// Where pixels have changed since the elements were last read.
-    pub changed: Vec<Area>,
-    /// The windows.
-    pub windows: Vec<Window>,
-}
-
-impl Seen {
-    /// What changed, as seen from the corner of each window of a process, with room for the shadow around it.
-    fn within(&self, pid: u32) -> Vec<Area> {
-        let windows = self.windows.iter().filter(|window| window.pid == pid && pid != 0);
-        let seen = |window: &Window| {
-            let Area { x, y, .. } = window.area;
-            self.changed
-                .iter()
-                .map(move |area| Area {
-                    x: area.x.saturating_sub(x).saturating_sub(SHADOW),
-                    y: area.y.saturating_sub(y).saturating_sub(SHADOW),
-                    width: area.width.saturating_add(2 * SHADOW),
-                    height: area.height.saturating_add(2 * SHADOW),
-                })
-                .collect::<Vec<_>>()
-        };
-        windows.flat_map(seen).collect()
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -152,7 +108,6 @@ pub struct Collector {
     moved: Vec<u32>,
     version: u64,
     out: Vec<u8>,
-    malformed: usize,
 }
 
 impl Collector {
@@ -167,8 +122,7 @@ impl Collector {
     }
 
     fn number(&mut self) -> u32 {
-        // Zero is no number of a message.
-        self.serial = self.serial.checked_add(1).unwrap_or(1);
+        self.serial = following(self.serial);
         self.serial
     }
 
@@ -183,11 +137,7 @@ impl Collector {
         self.reading = true;
         self.moved = moved(&self.seen.windows, &seen.windows);
         self.seen = seen;
-        if !self.listed && self.listing.is_none() {
-            let serial = self.number();
-            Ask::Children.write(&mut self.out, serial, REGISTRY, ROOT);
-            self.listing = Some(serial);
-        }
+        self.ask_for_list();
         let ids: Vec<u32> = self.apps.keys().copied().collect();
         for id in ids {
             self.start(id, now);
@@ -206,6 +156,7 @@ impl Collector {
         for app in self.apps.values_mut() {
             if app.stage != Stage::Idle {
                 app.silent = app.in_flight > 0;
+                self.version += u64::from(app.silent);
                 app.stage = Stage::Idle;
                 app.todo.clear();
                 app.unknown.clear();
@@ -227,14 +178,12 @@ impl Collector {
 
     /// Takes in a message.
     pub fn take(&mut self, message: &Message, now: Instant) {
-        let taken = match message.kind {
+        // What is not as it should be teaches nothing, and harms nobody but its sender.
+        let _ = match message.kind {
             Kind::Return | Kind::Error => self.answered(message, now),
             Kind::Signal => self.happened(message, now),
             Kind::Call | Kind::Unknown => Ok(()),
         };
-        if taken.is_err() {
-            self.malformed += 1;
-        }
     }
 
     fn answered(&mut self, message: &Message, now: Instant) -> Result<(), Malformed> {
@@ -249,7 +198,7 @@ impl Collector {
         let Some(asked) = self.asked.remove(&message.reply_to) else { return Ok(()) };
         let Some(app) = self.apps.get_mut(&asked.app) else { return Ok(()) };
         // Only the one who was asked may answer; the bus itself answers for those who are gone.
-        if asked.ask != Ask::Process && message.sender != app.bus && message.sender != "org.freedesktop.DBus" {
+        if message.sender != BUS && (asked.ask == Ask::Process || message.sender != app.bus) {
             self.asked.insert(message.reply_to, asked);
             return Ok(());
         }
@@ -257,6 +206,7 @@ impl Collector {
         app.heard = now;
         if app.silent && app.in_flight == 0 {
             app.silent = false;
+            self.version += 1;
             if self.reading && app.stage == Stage::Idle {
                 self.start(asked.app, now);
             }
@@ -269,6 +219,14 @@ impl Collector {
         };
         self.advance(asked.app, now);
         taken
+    }
+
+    fn ask_for_list(&mut self) {
+        if !self.listed && self.listing.is_none() {
+            let serial = self.number();
+            Ask::Children.write(&mut self.out, serial, REGISTRY, ROOT);
+            self.listing = Some(serial);
+        }
     }
 
     /// The registry's list of applications.
@@ -366,7 +324,7 @@ impl Collector {
             let Some(object) = app.tree.get(node) else { continue };
             app.in_flight += 1;
             let reference = object.reference;
-            self.serial = self.serial.checked_add(1).unwrap_or(1);
+            self.serial = following(self.serial);
             ask.write(&mut self.out, self.serial, &app.bus, &object.path);
             self.asked.insert(self.serial, Asked { app: id, node, reference, ask });
         }
@@ -421,56 +379,6 @@ impl Collector {
         }
         self.apps.get_mut(&id)?.stage = Stage::Idle;
         None
-    }
-
-    /// What may be different where pixels changed, or because a window moved.
-    fn doubt(&mut self, id: u32, now: Instant) {
-        let Some(app) = self.apps.get_mut(&id) else { return };
-        let pid = app.about.pid;
-        let moved = self.moved.contains(&pid);
-        let relative = app.is_relative().then(|| self.seen.within(pid));
-        let changed = relative.as_ref().unwrap_or(&self.seen.changed);
-        let shown = app.shown();
-        for node in app.tree.nodes_mut().filter(|node| node.shows(shown)) {
-            // What has just been made may not be all that it is yet, and does not say when it is.
-            if node.since.is_some_and(|since| now < since + UNFINISHED) {
-                node.retry();
-            }
-        }
-        // An application begins to tell of changes some time after somebody has begun to listen, or after it has started.
-        let young = app.checked < app.born + YOUNG && now >= app.checked + YOUNG_PERIOD;
-        if young {
-            app.checked = now;
-        }
-        if changed.is_empty() && !moved && !young {
-            return;
-        }
-        if moved && let Some(root) = app.tree.get_mut(app.root) {
-            // Not every toolkit says so.
-            root.forget(&[Ask::Children]);
-        }
-        let mut around = Vec::new();
-        for node in app.tree.nodes_mut() {
-            if !node.shows(shown) {
-                continue;
-            }
-            let placed = node.area.filter(|area| area.width > 0 && area.height > 0);
-            if young || placed.is_none_or(|area| changed.iter().any(|other| other.meets(&area))) {
-                node.forget(&[Ask::State, Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
-                node.retry();
-                if young || app.has_items != Some(true) {
-                    around.extend(node.children.iter().take(MOST_DOUBTED));
-                }
-            } else if moved {
-                node.forget(&[Ask::Extents]);
-            }
-        }
-        // What did not show may do so now; who has a cache says so.
-        for each in around {
-            if let Some(node) = app.tree.get_mut(each).filter(|node| !node.shows(shown)) {
-                node.forget(&[Ask::State]);
-            }
-        }
     }
 
     fn pursue_root(&mut self, id: u32) {
@@ -535,254 +443,8 @@ impl Collector {
         }
     }
 
-    fn refused(&mut self, asked: Asked, now: Instant) {
-        let Some(app) = self.apps.get_mut(&asked.app) else { return };
-        if asked.ask == Ask::Items {
-            return self.without_items(asked.app);
-        }
-        let root = app.root;
-        let Some(node) = app.tree.get_mut(asked.node).filter(|node| node.reference == asked.reference) else { return };
-        node.known |= asked.ask.bit();
-        node.refuse(asked.ask, now);
-        // Who cannot say its state is not there any more.
-        if asked.ask == Ask::State && asked.node != root {
-            let parent = node.parent;
-            app.tree.remove(asked.node);
-            self.version += 1;
-            if let Some(parent) = parent.and_then(|parent| app.tree.get_mut(parent)) {
-                parent.forget(&[Ask::Children]);
-            }
-        }
-    }
-
-    /// An application has no cache, or would not say what is in it: each object is asked about by itself.
-    fn without_items(&mut self, id: u32) {
-        let Some(app) = self.apps.get_mut(&id) else { return };
-        app.has_items = app.has_items.or(Some(false));
-        for at in std::mem::take(&mut app.unknown) {
-            self.pursue(id, at);
-        }
-    }
-
-    /// Takes in an answer.
-    fn learn(&mut self, asked: Asked, message: &Message, now: Instant) -> Result<(), Malformed> {
-        let mut body = message.body();
-        match asked.ask {
-            Ask::Items => return self.items(asked.app, body, message.signature),
-            Ask::Ping | Ask::Wake => return Ok(()),
-            Ask::Process => {
-                let pid = body.u32()?;
-                if let Some(app) = self.apps.get_mut(&asked.app) {
-                    app.about.pid = pid;
-                }
-                return Ok(());
-            }
-            Ask::Toolkit | Ask::Version => {
-                let (Some(app), Value::Text(text)) = (self.apps.get_mut(&asked.app), body.variant()?) else {
-                    return Ok(());
-                };
-                let field = if asked.ask == Ask::Toolkit { &mut app.about.toolkit } else { &mut app.about.version };
-                beginning(text, LONGEST_NAME).clone_into(field);
-                return Ok(());
-            }
-            Ask::Children => return self.children(asked, body),
-            _ => {}
-        }
-        let Some(app) = self.apps.get_mut(&asked.app) else { return Ok(()) };
-        let Some(node) = app.tree.get_mut(asked.node).filter(|node| node.reference == asked.reference) else {
-            return Ok(());
-        };
-        node.known |= asked.ask.bit();
-        let mut changed = false;
-        let mut moved = false;
-        match asked.ask {
-            Ask::State => changed = set(&mut node.states, bits(&mut body)?),
-            Ask::Role => changed = set(&mut node.role, body.u32()?),
-            Ask::Interfaces => {
-                let end = body.array(4)?;
-                let mut found = 0;
-                while !body.reached(end) {
-                    found |= interface::bit(body.str()?);
-                }
-                node.interfaces = found;
-            }
-            Ask::Extents => {
-                body.structure()?;
-                let area = Area { x: body.i32()?, y: body.i32()?, width: body.i32()?, height: body.i32()? };
-                let before = node.area;
-                changed = set(&mut node.area, Some(area));
-                moved = changed && before.is_some();
-                if area.width <= 0 || area.height <= 0 {
-                    node.refuse(Ask::Extents, now);
-                }
-            }
-            Ask::Text => {
-                let text = beginning(body.str()?, LONGEST_TEXT);
-                changed = set_text(&mut node.text, text);
-            }
-            Ask::Value => {
-                if let Value::Number(number) = body.variant()? {
-                    changed = set(&mut node.value, Some(number));
-                }
-            }
-            Ask::Actions => {
-                let end = body.array(8)?;
-                let mut found = Vec::new();
-                while !body.reached(end) && found.len() < MOST_ACTIONS {
-                    body.structure()?;
-                    let name = body.str()?;
-                    let (_, _) = (body.str()?, body.str()?);
-                    if !name.is_empty() {
-                        found.push(beginning(name, LONGEST_NAME).to_owned());
-                    }
-                }
-                changed = *node.actions != *found;
-                node.actions = found.into();
-            }
-            Ask::Name | Ask::Description => {
-                if let Value::Text(text) = body.variant()? {
-                    let field = if asked.ask == Ask::Name { &mut node.name } else { &mut node.description };
-                    changed = set_str(field, beginning(text, LONGEST_NAME));
-                }
-            }
-            _ => {}
-        }
-        self.version += u64::from(changed);
-        if moved {
-            self.siblings(asked);
-        }
-        self.pursue(asked.app, asked.node);
-        Ok(())
-    }
-
-    /// Something moved: what is beside it may have moved as well, or show now.
-    fn siblings(&mut self, asked: Asked) {
-        let Some(app) = self.apps.get_mut(&asked.app) else { return };
-        let Some(parent) = app.tree.get(asked.node).and_then(|node| node.parent) else { return };
-        let Some(around) = app.tree.get_mut(parent) else { return };
-        if !around.knows(Ask::Extents) {
-            return;
-        }
-        around.forget(&[Ask::Extents]);
-        for each in around.children.clone() {
-            if let Some(node) = app.tree.get_mut(each) {
-                node.forget(&[Ask::State, Ask::Extents]);
-            }
-        }
-        self.pursue(asked.app, parent);
-    }
-
-    fn children(&mut self, asked: Asked, mut body: Reader) -> Result<(), Malformed> {
-        let end = body.array(8)?;
-        let mut found = Vec::new();
-        let mut total = 0_usize;
-        let Some(app) = self.apps.get_mut(&asked.app) else { return Ok(()) };
-        if app.tree.get(asked.node).is_none_or(|node| node.reference != asked.reference) {
-            return Ok(());
-        }
-        while !body.reached(end) {
-            let (bus, path) = body.object()?;
-            total += 1;
-            // What is another application's is told by that one.
-            if bus != app.bus || path == "/org/a11y/atspi/null" {
-                continue;
-            }
-            if found.len() >= MOST_CHILDREN {
-                app.tree.cut = true;
-                break;
-            }
-            found.extend(app.tree.intern(path, &mut self.next_reference));
-        }
-        let changed = app.tree.link(asked.node, &found);
-        if let Some(node) = app.tree.get_mut(asked.node) {
-            node.known |= Ask::Children.bit();
-            node.claimed = node.claimed.max(total as i32);
-        }
-        self.version += u64::from(changed);
-        self.pursue(asked.app, asked.node);
-        Ok(())
-    }
-
-    /// The whole cache of an application, in either of its two forms.
-    fn items(&mut self, id: u32, mut body: Reader, signature: &str) -> Result<(), Malformed> {
-        let listed = match signature {
-            "a((so)(so)(so)iiassusau)" => false,
-            "a((so)(so)(so)a(so)assusau)" => true,
-            _ => {
-                self.without_items(id);
-                return Ok(());
-            }
-        };
-        let Some(app) = self.apps.get_mut(&id) else { return Ok(()) };
-        let mut below: HashMap<usize, Vec<(i32, usize)>> = HashMap::new();
-        let end = body.array(8)?;
-        let mut any = false;
-        while !body.reached(end) {
-            any = true;
-            body.structure()?;
-            let (bus, path) = body.object()?;
-            body.object()?;
-            let (_, parent) = body.object()?;
-            let Some(at) = app.tree.intern(path, &mut self.next_reference).filter(|_| bus == app.bus) else {
-                app.tree.cut = true;
-                break;
-            };
-            let mut index = -1;
-            let mut claimed = 0;
-            if listed {
-                let end = body.array(8)?;
-                while !body.reached(end) {
-                    body.object()?;
-                    claimed += 1;
-                }
-            } else {
-                index = body.i32()?;
-                claimed = body.i32()?;
-            }
-            let interfaces = body.array(4)?;
-            let mut found = 0;
-            while !body.reached(interfaces) {
-                found |= interface::bit(body.str()?);
-            }
-            let name = beginning(body.str()?, LONGEST_NAME);
-            let role = body.u32()?;
-            let description = beginning(body.str()?, LONGEST_NAME);
-            let states = bits(&mut body)?;
-            if let Some(up) = app.tree.intern(parent, &mut self.next_reference).filter(|up| *up != at) {
-                below.entry(up).or_default().push((index, at));
-            }
-            let Some(node) = app.tree.get_mut(at) else { continue };
-            node.interfaces = found;
-            node.role = role;
-            node.states = states;
-            node.claimed = claimed;
-            set_str(&mut node.name, name);
-            set_str(&mut node.description, description);
-            node.known |= DETAILS | Ask::State.bit();
-        }
-        app.has_items = Some(app.has_items == Some(true) || any);
-        app.unknown.clear();
-        for (up, mut children) in below {
-            children.sort_unstable();
-            let whole = app.tree.get(up).is_some_and(|node| {
-                !node.knows(Ask::Children) && node.claimed as usize == children.len() && up != app.root
-            });
-            let in_order = children.iter().enumerate().all(|(place, (index, _))| *index == place as i32);
-            if whole && in_order {
-                let children: Vec<usize> = children.into_iter().map(|(_, at)| at).collect();
-                app.tree.link(up, &children);
-                if let Some(node) = app.tree.get_mut(up) {
-                    node.known |= Ask::Children.bit();
-                }
-            }
-        }
-        self.version += 1;
-        self.pursue_root(id);
-        Ok(())
-    }
-
     fn happened(&mut self, message: &Message, now: Instant) -> Result<(), Malformed> {
-        if message.interface == "org.freedesktop.DBus" && message.sender == "org.freedesktop.DBus" {
+        if message.interface == BUS && message.sender == BUS {
             if message.member == "NameOwnerChanged" {
                 let mut body = message.body();
                 let (name, _, owner) = (body.str()?, body.str()?, body.str()?);
@@ -798,10 +460,8 @@ impl Collector {
             // The registry says that an application came, or one that came says so itself.
             if message.member == "ChildrenChanged" && message.path == ROOT || message.interface.ends_with(".Cache") {
                 self.listed = false;
-                if self.reading && self.listing.is_none() {
-                    let serial = self.number();
-                    Ask::Children.write(&mut self.out, serial, REGISTRY, ROOT);
-                    self.listing = Some(serial);
+                if self.reading {
+                    self.ask_for_list();
                 }
             }
             return Ok(());
@@ -873,21 +533,15 @@ impl Collector {
             let mut stack: Vec<(usize, u16)> = root.children.iter().rev().map(|each| (*each, 0)).collect();
             while let Some((at, depth)) = stack.pop() {
                 let Some(node) = app.tree.get(at).filter(|node| node.shows(app.shown())) else { continue };
-                found.elements.push(element(node, depth, place, app.is_relative()));
+                found.elements.push(element(node, depth, place));
                 stack.extend(node.children.iter().rev().map(|each| (*each, depth + 1)));
             }
         }
         found
     }
-
-    /// The version of what [`Collector::snapshot`] would return.
-    #[must_use]
-    pub fn version(&self) -> u64 {
-        self.version
-    }
 }
 
-fn element(node: &Node, depth: u16, application: usize, _relative: bool) -> Element {
+fn element(node: &Node, depth: u16, application: usize) -> Element {
     let claimed = usize::try_from(node.claimed).unwrap_or(0);
     Element {
         reference: node.reference,
@@ -897,7 +551,8 @@ fn element(node: &Node, depth: u16, application: usize, _relative: bool) -> Elem
         states: node.states & !state::DEFUNCT,
         name: Arc::clone(&node.name),
         description: Arc::clone(&node.description),
-        text: node.text.clone(),
+        // It may have been read before it became a password's.
+        text: node.text.clone().filter(|_| node.role != role::PASSWORD),
         value: node.value,
         area: node.area,
         actions: Arc::clone(&node.actions),
@@ -905,49 +560,11 @@ fn element(node: &Node, depth: u16, application: usize, _relative: bool) -> Elem
     }
 }
 
+/// The number of the next message; zero is none.
+fn following(serial: u32) -> u32 {
+    serial.checked_add(1).unwrap_or(1)
+}
+
 fn is_page(node: &Node) -> bool {
     node.role == role::DOCUMENT_WEB && !node.children.is_empty()
-}
-
-/// The processes whose windows came, went or are elsewhere now.
-fn moved(before: &[Window], now: &[Window]) -> Vec<u32> {
-    let came = now.iter().filter(|window| !before.contains(window));
-    let went = before.iter().filter(|window| !now.contains(window));
-    came.chain(went).map(|window| window.pid).filter(|pid| *pid != 0).collect()
-}
-
-fn bits(body: &mut Reader) -> Result<u64, Malformed> {
-    let end = body.array(4)?;
-    let mut found = 0;
-    let mut shift = 0;
-    while !body.reached(end) {
-        let part = u64::from(body.u32()?);
-        if shift < 64 {
-            found |= part << shift;
-        }
-        shift += 32;
-    }
-    Ok(found)
-}
-
-fn set<T: PartialEq>(field: &mut T, value: T) -> bool {
-    let different = *field != value;
-    *field = value;
-    different
-}
-
-fn set_str(field: &mut Arc<str>, text: &str) -> bool {
-    let different = &**field != text;
-    if different {
-        *field = Arc::from(text);
-    }
-    different
-}
-
-fn set_text(field: &mut Option<Arc<str>>, text: &str) -> bool {
-    let different = field.as_deref() != Some(text);
-    if different {
-        *field = Some(Arc::from(text));
-    }
-    different
 }

@@ -11,10 +11,12 @@ mod ask;
 mod collector;
 mod events;
 mod node;
+mod seen;
 mod session;
 mod tree;
 pub mod wire;
 
-pub use collector::{Collector, Seen, Window};
+pub use collector::Collector;
 pub use node::{Application, Area, Element, Snapshot};
+pub use seen::{Seen, Window};
 pub use session::{Error, Session, accessibility_address};

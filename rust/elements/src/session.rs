@@ -14,8 +14,9 @@ use rustix::time::Timespec;
 use thiserror::Error;
 
 use crate::ask::BUS;
-use crate::collector::{Collector, Seen};
+use crate::collector::Collector;
 use crate::node::Snapshot;
+use crate::seen::Seen;
 use crate::wire::{self, Kind, Malformed};
 
 const PIECE: usize = 256 << 10;

@@ -115,7 +115,7 @@ impl Application {
             }
             "GetInterfaces" => {
                 body.array(4, |body| {
-                    body.str("org.a11y.atspi.Accessible").str("org.a11y.atspi.Component");
+                    body.str("org.a11y.atspi.Accessible").str("org.a11y.atspi.Component").str("org.a11y.atspi.Text");
                 });
                 "as"
             }
@@ -125,6 +125,10 @@ impl Application {
                     body.u32(number as u32);
                 }
                 "(iiii)"
+            }
+            "GetText" => {
+                body.str("written");
+                "s"
             }
             "Get" => {
                 let mut given = message.body();

@@ -92,13 +92,17 @@ fn who_is_silent_is_not_waited_for_again_until_it_answers() {
     let mut silent = editor();
     silent.bus = ":1.2".into();
     let mut bus = Bus::new(vec![editor(), silent]);
-    assert_eq!(bus.read(Seen::default()).elements.len(), 6);
+    let before = bus.read(Seen::default()).version;
+    assert_eq!(bus.collector.snapshot().elements.len(), 6);
     bus.applications[1].answers = false;
     bus.collector.begin(Seen::default(), bus.now);
     bus.settle();
     assert!(!bus.collector.is_done());
     bus.collector.end();
-    assert_eq!(bus.collector.snapshot().applications[1].left_out, "it does not answer");
+    let silent = bus.collector.snapshot();
+    assert_eq!(silent.applications[1].left_out, "it does not answer");
+    // Who keeps a snapshot by its version is to know of that.
+    assert!(silent.version > before);
     // It owes an answer: this reading ends without it.
     bus.collector.begin(Seen::default(), bus.now);
     bus.settle();
@@ -106,7 +110,9 @@ fn who_is_silent_is_not_waited_for_again_until_it_answers() {
     bus.collector.end();
     assert_eq!(bus.collector.snapshot().elements.len(), 6);
     bus.applications[1].answers = true;
-    assert_eq!(bus.read(Seen::default()).applications[1].left_out, "");
+    let back = bus.read(Seen::default());
+    assert_eq!(back.applications[1].left_out, "");
+    assert!(back.version > silent.version);
 }
 
 #[test]
@@ -174,4 +180,41 @@ fn names_have_a_bound() {
     let objects = [(ROOT, Object::new("Long", 75, &["/w"])), ("/w", Object::new(&long, 23, &[]))];
     let mut bus = Bus::new(vec![Application::new(":1.1", &objects)]);
     assert_eq!(bus.read(Seen::default()).elements[0].name.len(), 1_000);
+}
+
+#[test]
+fn what_a_password_field_has_is_never_told() {
+    let text = 60;
+    let mut bus = Bus::new(vec![Application::new(
+        ":1.1",
+        &[(ROOT, Object::new("Login", 75, &["/w"])), ("/w", Object::new("Key", text, &[]))],
+    )]);
+    assert_eq!(bus.read(Seen::default()).elements[0].text.as_deref(), Some("written"));
+    // It becomes one while it has a text.
+    bus.applications[0].objects.get_mut("/w").unwrap().role = 40;
+    bus.event(":1.1", "/w", "PropertyChange", "accessible-role", 0, None);
+    let found = bus.read(Seen::default());
+    assert_eq!((found.elements[0].role, found.elements[0].text.as_deref()), (40, None));
+    // One that always was is not even asked.
+    let mut bus = Bus::new(vec![Application::new(
+        ":1.1",
+        &[(ROOT, Object::new("Login", 75, &["/w"])), ("/w", Object::new("Key", 40, &[]))],
+    )]);
+    bus.read(Seen::default());
+    assert!(!bus.applications[0].asked.iter().any(|asked| asked.starts_with("GetText")));
+}
+
+#[test]
+fn only_the_bus_says_whose_process_it_is() {
+    let mut bus = Bus::new(vec![editor(), Application { bus: ":1.9".into(), ..editor() }]);
+    bus.collector.begin(Seen::default(), bus.now);
+    let mut forged = Vec::new();
+    for serial in 1..60 {
+        said(&mut forged, serial, (":1.9", ""), ("", ""), ("u", &1_u32.to_le_bytes()));
+        bus.feed(&forged);
+        forged.clear();
+    }
+    bus.settle();
+    bus.collector.end();
+    assert!(bus.collector.snapshot().applications.iter().all(|about| about.pid == 4711));
 }

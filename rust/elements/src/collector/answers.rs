@@ -1,0 +1,298 @@
+//! What an answer says of an object, or of the application that has it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Asked, Collector};
+use crate::ask::Ask;
+use crate::node::{Area, DETAILS, LONGEST_NAME, LONGEST_TEXT, beginning, interface};
+use crate::tree::MOST_CHILDREN;
+use crate::wire::{Malformed, Message, Reader, Value};
+
+const MOST_ACTIONS: usize = 16;
+
+impl Collector {
+    pub(super) fn refused(&mut self, asked: Asked, now: Instant) {
+        let Some(app) = self.apps.get_mut(&asked.app) else { return };
+        if asked.ask == Ask::Items {
+            return self.without_items(asked.app);
+        }
+        let root = app.root;
+        let Some(node) = app.tree.get_mut(asked.node).filter(|node| node.reference == asked.reference) else { return };
+        node.known |= asked.ask.bit();
+        node.refuse(asked.ask, now);
+        // Who cannot say its state is not there any more.
+        if asked.ask == Ask::State && asked.node != root {
+            let parent = node.parent;
+            app.tree.remove(asked.node);
+            self.version += 1;
+            if let Some(parent) = parent.and_then(|parent| app.tree.get_mut(parent)) {
+                parent.forget(&[Ask::Children]);
+            }
+        }
+    }
+
+    /// An application has no cache, or would not say what is in it: each object is asked about by itself.
+    fn without_items(&mut self, id: u32) {
+        let Some(app) = self.apps.get_mut(&id) else { return };
+        app.has_items = app.has_items.or(Some(false));
+        for at in std::mem::take(&mut app.unknown) {
+            self.pursue(id, at);
+        }
+    }
+
+    /// Takes in an answer.
+    pub(super) fn learn(&mut self, asked: Asked, message: &Message, now: Instant) -> Result<(), Malformed> {
+        let mut body = message.body();
+        match asked.ask {
+            Ask::Items => return self.items(asked.app, body, message.signature),
+            Ask::Ping | Ask::Wake => return Ok(()),
+            Ask::Process => {
+                let pid = body.u32()?;
+                if let Some(app) = self.apps.get_mut(&asked.app) {
+                    app.about.pid = pid;
+                }
+                return Ok(());
+            }
+            Ask::Toolkit | Ask::Version => {
+                let (Some(app), Value::Text(text)) = (self.apps.get_mut(&asked.app), body.variant()?) else {
+                    return Ok(());
+                };
+                let field = if asked.ask == Ask::Toolkit { &mut app.about.toolkit } else { &mut app.about.version };
+                beginning(text, LONGEST_NAME).clone_into(field);
+                return Ok(());
+            }
+            Ask::Children => return self.children(asked, body),
+            _ => {}
+        }
+        let Some(app) = self.apps.get_mut(&asked.app) else { return Ok(()) };
+        let Some(node) = app.tree.get_mut(asked.node).filter(|node| node.reference == asked.reference) else {
+            return Ok(());
+        };
+        node.known |= asked.ask.bit();
+        let mut changed = false;
+        let mut moved = false;
+        match asked.ask {
+            Ask::State => changed = set(&mut node.states, bits(&mut body)?),
+            Ask::Role => changed = set(&mut node.role, body.u32()?),
+            Ask::Interfaces => {
+                let end = body.array(4)?;
+                let mut found = 0;
+                while !body.reached(end) {
+                    found |= interface::bit(body.str()?);
+                }
+                node.interfaces = found;
+            }
+            Ask::Extents => {
+                body.structure()?;
+                let area = Area { x: body.i32()?, y: body.i32()?, width: body.i32()?, height: body.i32()? };
+                let before = node.area;
+                changed = set(&mut node.area, Some(area));
+                moved = changed && before.is_some();
+                if area.width <= 0 || area.height <= 0 {
+                    node.refuse(Ask::Extents, now);
+                }
+            }
+            Ask::Text => {
+                let text = beginning(body.str()?, LONGEST_TEXT);
+                changed = set_text(&mut node.text, text);
+            }
+            Ask::Value => {
+                if let Value::Number(number) = body.variant()? {
+                    changed = set(&mut node.value, Some(number));
+                }
+            }
+            Ask::Actions => {
+                let end = body.array(8)?;
+                let mut found = Vec::new();
+                while !body.reached(end) && found.len() < MOST_ACTIONS {
+                    body.structure()?;
+                    let name = body.str()?;
+                    let (_, _) = (body.str()?, body.str()?);
+                    if !name.is_empty() {
+                        found.push(beginning(name, LONGEST_NAME).to_owned());
+                    }
+                }
+                changed = *node.actions != *found;
+                node.actions = found.into();
+            }
+            Ask::Name | Ask::Description => {
+                if let Value::Text(text) = body.variant()? {
+                    let field = if asked.ask == Ask::Name { &mut node.name } else { &mut node.description };
+                    changed = set_str(field, beginning(text, LONGEST_NAME));
+                }
+            }
+            _ => {}
+        }
+        self.version += u64::from(changed);
+        if moved {
+            self.siblings(asked);
+        }
+        self.pursue(asked.app, asked.node);
+        Ok(())
+    }
+
+    /// Something moved: what is beside it may have moved as well, or show now.
+    fn siblings(&mut self, asked: Asked) {
+        let Some(app) = self.apps.get_mut(&asked.app) else { return };
+        let Some(parent) = app.tree.get(asked.node).and_then(|node| node.parent) else { return };
+        let Some(around) = app.tree.get_mut(parent) else { return };
+        if !around.knows(Ask::Extents) {
+            return;
+        }
+        around.forget(&[Ask::Extents]);
+        for each in around.children.clone() {
+            if let Some(node) = app.tree.get_mut(each) {
+                node.forget(&[Ask::State, Ask::Extents]);
+            }
+        }
+        self.pursue(asked.app, parent);
+    }
+
+    fn children(&mut self, asked: Asked, mut body: Reader) -> Result<(), Malformed> {
+        let end = body.array(8)?;
+        let mut found = Vec::new();
+        let mut total = 0_usize;
+        let Some(app) = self.apps.get_mut(&asked.app) else { return Ok(()) };
+        if app.tree.get(asked.node).is_none_or(|node| node.reference != asked.reference) {
+            return Ok(());
+        }
+        while !body.reached(end) {
+            let (bus, path) = body.object()?;
+            total += 1;
+            // What is another application's is told by that one.
+            if bus != app.bus || path == "/org/a11y/atspi/null" {
+                continue;
+            }
+            if found.len() >= MOST_CHILDREN {
+                app.tree.cut = true;
+                break;
+            }
+            found.extend(app.tree.intern(path, &mut self.next_reference));
+        }
+        let changed = app.tree.link(asked.node, &found);
+        if let Some(node) = app.tree.get_mut(asked.node) {
+            node.known |= Ask::Children.bit();
+            node.claimed = node.claimed.max(total as i32);
+        }
+        self.version += u64::from(changed);
+        self.pursue(asked.app, asked.node);
+        Ok(())
+    }
+
+    /// The whole cache of an application, in either of its two forms.
+    fn items(&mut self, id: u32, mut body: Reader, signature: &str) -> Result<(), Malformed> {
+        let listed = match signature {
+            "a((so)(so)(so)iiassusau)" => false,
+            "a((so)(so)(so)a(so)assusau)" => true,
+            _ => {
+                self.without_items(id);
+                return Ok(());
+            }
+        };
+        let Some(app) = self.apps.get_mut(&id) else { return Ok(()) };
+        let mut below: HashMap<usize, Vec<(i32, usize)>> = HashMap::new();
+        let end = body.array(8)?;
+        let mut any = false;
+        while !body.reached(end) {
+            any = true;
+            body.structure()?;
+            let (bus, path) = body.object()?;
+            body.object()?;
+            let (_, parent) = body.object()?;
+            let mut index = -1;
+            let mut claimed = 0;
+            if listed {
+                let end = body.array(8)?;
+                while !body.reached(end) {
+                    body.object()?;
+                    claimed += 1;
+                }
+            } else {
+                index = body.i32()?;
+                claimed = body.i32()?;
+            }
+            let interfaces = body.array(4)?;
+            let mut found = 0;
+            while !body.reached(interfaces) {
+                found |= interface::bit(body.str()?);
+            }
+            let name = beginning(body.str()?, LONGEST_NAME);
+            let role = body.u32()?;
+            let description = beginning(body.str()?, LONGEST_NAME);
+            let states = bits(&mut body)?;
+            // What is another application's is told by that one.
+            if bus != app.bus {
+                continue;
+            }
+            let Some(at) = app.tree.intern(path, &mut self.next_reference) else { break };
+            if let Some(up) = app.tree.intern(parent, &mut self.next_reference).filter(|up| *up != at) {
+                below.entry(up).or_default().push((index, at));
+            }
+            let Some(node) = app.tree.get_mut(at) else { continue };
+            node.interfaces = found;
+            node.role = role;
+            node.states = states;
+            node.claimed = claimed;
+            set_str(&mut node.name, name);
+            set_str(&mut node.description, description);
+            node.known |= DETAILS | Ask::State.bit();
+        }
+        app.has_items = Some(app.has_items == Some(true) || any);
+        app.unknown.clear();
+        for (up, mut children) in below {
+            children.sort_unstable();
+            let whole = app.tree.get(up).is_some_and(|node| {
+                !node.knows(Ask::Children) && node.claimed as usize == children.len() && up != app.root
+            });
+            let in_order = children.iter().enumerate().all(|(place, (index, _))| *index == place as i32);
+            if whole && in_order {
+                let children: Vec<usize> = children.into_iter().map(|(_, at)| at).collect();
+                app.tree.link(up, &children);
+                if let Some(node) = app.tree.get_mut(up) {
+                    node.known |= Ask::Children.bit();
+                }
+            }
+        }
+        self.version += 1;
+        self.pursue_root(id);
+        Ok(())
+    }
+}
+
+fn bits(body: &mut Reader) -> Result<u64, Malformed> {
+    let end = body.array(4)?;
+    let mut found = 0;
+    let mut shift = 0;
+    while !body.reached(end) {
+        let part = u64::from(body.u32()?);
+        if shift < 64 {
+            found |= part << shift;
+        }
+        shift += 32;
+    }
+    Ok(found)
+}
+
+pub(super) fn set<T: PartialEq>(field: &mut T, value: T) -> bool {
+    let different = *field != value;
+    *field = value;
+    different
+}
+
+pub(super) fn set_str(field: &mut Arc<str>, text: &str) -> bool {
+    let different = &**field != text;
+    if different {
+        *field = Arc::from(text);
+    }
+    different
+}
+
+fn set_text(field: &mut Option<Arc<str>>, text: &str) -> bool {
+    let different = field.as_deref() != Some(text);
+    if different {
+        *field = Some(Arc::from(text));
+    }
+    different
+}
