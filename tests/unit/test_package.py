@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import pkgutil
 import subprocess
@@ -13,6 +14,8 @@ import click
 import deskhand
 import deskhand.cli
 from deskhand.cli.group import commands
+from deskhand.launchers.docker.spec import ContainerOptions
+from deskhand.launchers.launch_options import EnvironmentOptions, LaunchOptions
 
 # Each is what few programs need and what takes as long to import as the rest.
 HEAVY = {
@@ -59,3 +62,9 @@ def test_every_command_is_listed_with_its_module() -> None:
     context = click.Context(commands)
     assert {name: commands.get_command(context, name) for name in commands.list_commands(context)} == found
     assert commands.get_command(context, "none") is None
+
+
+def test_options_of_a_pool_are_those_of_launch() -> None:
+    named = {name for name, at in inspect.signature(deskhand.launch).parameters.items() if at.kind is at.KEYWORD_ONLY}
+    assert set(LaunchOptions.__annotations__) - set(ContainerOptions.__annotations__) == named - {"size", "name"}
+    assert set(EnvironmentOptions.__annotations__) == set(LaunchOptions.__annotations__) - {"limits"}

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop.desktop import Desktop, core_of
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from deskhand.launchers.launch_options import LaunchOptions
     from deskhand.pool.status import PoolStatus, ResetBy
 
 __all__ = ["AsyncLease", "AsyncPool"]
@@ -109,7 +110,7 @@ class AsyncPool:
         max_waiting: int | None = None,
         reaper: Sequence[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        **options: Any,
+        **options: Unpack[LaunchOptions],
     ) -> None:
         """As `Pool`. `pool` is one whose desktops and queue may be shared with threads."""
         self.pool: Pool = Pool(

@@ -15,7 +15,7 @@ import sys
 import time
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from deskhand._core.arguments import (
     expect_callable,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deskhand.desktop.desktop import Desktop
+    from deskhand.launchers.launch_options import LaunchOptions
     from deskhand.pool.status import PoolStatus, ResetBy
 
 __all__ = ["Pool"]
@@ -82,7 +83,7 @@ class Pool:
         max_waiting: int | None = None,
         reaper: Sequence[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        **options: Any,
+        **options: Unpack[LaunchOptions],
     ) -> None:
         """Return at once; desktops come up in the background.
 
@@ -104,7 +105,7 @@ class Pool:
                 should this process vanish without `close`, with the pool's label as `DESKHAND_POOL` in its environment;
                 `launch` gets the same as `label=`, to mark what it starts.
             clock: Monotonic seconds; tests give their own.
-            options: For every launch.
+            options: For every launch: what `deskhand.launch` takes. Give a function options of its own by `functools.partial`.
 
         Raises:
             ActionError: A number is impossible, or `options` has a name, which only one desktop could have.
@@ -122,12 +123,13 @@ class Pool:
         reaper = None if reaper is None else program_words("Pool: reaper", expect_texts("Pool: reaper", reaper))
         if "name" in options:
             raise ActionError("the desktops of a pool cannot all have one name: leave `name` out")
+        given: dict[str, Any] = {**options}
         if screen is not None:
-            options["size"] = expect_size("Pool: screen", screen, LARGEST_SCREEN)
+            given["size"] = expect_size("Pool: screen", screen, LARGEST_SCREEN)
         self.label: str = f"pool-{secrets.token_hex(8)}"
         if reaper is not None:
-            options["label"] = self.label
-        function = self._function(launch, displays, options)
+            given["label"] = self.label
+        function = self._function(launch, displays, given)
         guard = None
         if reaper is not None:
             guard = Guard.start(runtime_directory.private_directory())

@@ -17,7 +17,7 @@ import random
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import TYPE_CHECKING, Any, SupportsFloat, cast
+from typing import TYPE_CHECKING, Any, SupportsFloat, Unpack, cast
 
 import numpy as np
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from deskhand._core.observation import Screenshot
     from deskhand.desktop.desktop import Desktop
     from deskhand.episodes.tasks.task import TaskLimits
+    from deskhand.launchers.launch_options import EnvironmentOptions
     from deskhand.pool.status import ResetBy
 
 __all__ = ["ACTS", "KEYS", "MODIFIERS", "DesktopEnv", "DesktopVectorEnv"]
@@ -81,7 +82,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         reset: ResetBy = "fresh",
         render_mode: str | None = None,
         clock: Callable[[], float] = time.monotonic,
-        **options: Any,
+        **options: Unpack[EnvironmentOptions],
     ) -> None:
         """Make the environment; its desktop comes up at the first `reset`.
 
@@ -303,7 +304,7 @@ class DesktopVectorEnv(SyncVectorEnv):
         limits: TaskLimits | None = None,
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        **options: Any,
+        **options: Unpack[EnvironmentOptions],
     ) -> None:
         """Make them; see `DesktopEnv`. A pool of their own has a desktop for each."""
         task = task if isinstance(task, Task) else _one(task)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.settle import Settle
 from deskhand.desktop.desktop import commands_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from deskhand.desktop.desktop import Desktop
+    from deskhand.launchers.launch_options import LaunchOptions
     from deskhand.pool.status import ResetBy
     from deskhand.providers.values import Result
 
@@ -67,7 +68,7 @@ class OSWorldEnv:
         reset: ResetBy = "fresh",
         require_a11y_tree: bool = False,
         require_terminal: bool = False,
-        **options: Any,
+        **options: Unpack[LaunchOptions],
     ) -> None:
         """Make it; its desktop comes up at the first `reset`.
 

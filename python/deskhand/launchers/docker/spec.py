@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-__all__ = ["READY_LIMIT", "ContainerOptions", "ContainerSpec", "Limits", "Mount"]
+__all__ = ["READY_LIMIT", "ContainerOptions", "ContainerSpec", "Limits", "Mount", "UnlimitedOptions"]
 
 
 READY_LIMIT = 30.0
@@ -89,17 +89,22 @@ class Mount:
         expect_flag("Mount: writable", self.writable)
 
 
-class ContainerOptions(TypedDict, total=False):
-    """What `deskhand.launch("docker")` takes besides; see `deskhand.launchers.docker.launch.launch_docker`."""
+class UnlimitedOptions(TypedDict, total=False):
+    """The options of a container but `limits`, a name that environments have for a task's."""
 
     image: str
     network: str | Sequence[str]
     mounts: Sequence[Mount]
     user: tuple[int, int] | None
-    limits: Limits | None
     vnc: bool
     labels: Mapping[str, str] | None
     remote: bool | None
+
+
+class ContainerOptions(UnlimitedOptions, total=False):
+    """What `deskhand.launch("docker")` takes besides; see `deskhand.launchers.docker.launch.launch_docker`."""
+
+    limits: Limits | None
 
 
 @dataclass(frozen=True, kw_only=True)
