@@ -85,12 +85,12 @@ DIRECTIONS = ("up", "down", "left", "right")
 _MASKED = Secret(MASK)
 
 
-# Every call of a model makes actions, nearly always of plain integers, tuples and key names. Those are known by their type:
+# Every call of a model makes actions, nearly always of plain integers, tuples and key names. These are checked by type:
 # asking an abstract class or a protocol takes ten times as long.
 
 
 def _as(check: Check, *, key: str | None = None, extra: bool = False) -> dict[str, Any]:
-    """The metadata of a field: its check, its dictionary key, and whether the normalized actions do not have it."""
+    """The metadata of a field: its check, its dictionary key, and whether the normalized actions lack it."""
     return {"check": check, "key": key, "extra": extra}
 
 
@@ -102,7 +102,7 @@ _SPECIFICATIONS: dict[type, tuple[tuple[str, str, Any, Check], ...]] = {}
 
 
 def _specifications(action: type[Action]) -> tuple[tuple[str, str, Any, Check], ...]:
-    """Name, dictionary key, default and check of each field: looked up once, since every call of a model makes actions."""
+    """Name, dictionary key, default and check of each field: cached, since every call of a model makes actions."""
     found = _SPECIFICATIONS.get(action)
     if found is None:
         found = tuple((spec.name, _key_of(spec), spec.default, spec.metadata["check"]) for spec in fields(action))
@@ -130,7 +130,7 @@ class Action:
         """Validate every field and store it in its one form."""
         for name, key, default, check in _specifications(type(self)):
             value = getattr(self, name)
-            # A default needs no check; None is one only where it is allowed: xy, duration and the like.
+            # A default needs no check; None is a default only where it is allowed: xy, duration and the like.
             if value is default:
                 continue
             try:
@@ -162,7 +162,7 @@ class Action:
         """The action that a dictionary describes, the inverse of `to_dict`.
 
         Args:
-            plain: ``type`` and the action's fields; None is absent. Another action's, and a place by another name, are refused.
+            plain: ``type`` and the action's fields; None is absent. Fields of other actions, or other names of a place, raise.
 
         Raises:
             ActionError: The type is missing or unknown, a required field is missing, or a value is wrong.
@@ -187,19 +187,19 @@ class Action:
 
 
 class CarriesAction(Protocol):
-    """What is not an action itself, but has one, such as the tool calls of `deskhand.execution.tool_calls`."""
+    """An object that is not an action itself, but has one, such as the tool calls of `deskhand.execution.tool_calls`."""
 
     @property
     def action(self) -> Action:
-        """The action; an `ActionError` where it is wrong, or is not to be carried out here."""
+        """The action. Raises `ActionError` if it is wrong, or is not to be carried out here."""
         ...
 
 
 def action_of(value: Action | CarriesAction) -> Action:
-    """The action itself, or the one that is carried.
+    """Return the action itself, or the one that an object carries.
 
     Raises:
-        ActionError: It is none, and carries none, or one that is wrong.
+        ActionError: The value is not an action and carries none, or one that is wrong.
     """
     found = value if isinstance(value, Action) else getattr(value, "action", None)
     if not isinstance(found, Action):
@@ -207,12 +207,12 @@ def action_of(value: Action | CarriesAction) -> Action:
     return found
 
 
-# What other vocabularies call a place.
+# Other vocabularies' names of a place.
 _OTHER_PLACES = {"x", "y", "coordinate", "coordinates", "point", "pos", "position"}
 
 
 def _element() -> Any:
-    """The field of an element that an action is done at instead of a point: its reference, as `Desktop.elements` gives it."""
+    """The field for an element to act on instead of a point: its reference, as `Desktop.elements` gives it."""
     return field(default=None, kw_only=True, metadata=_as(check_element, extra=True))
 
 
@@ -254,7 +254,7 @@ class LeftMouseUp(_AtPointer):
 class LeftClick(_AtPointer):
     """Click the left button, so that it counts as one click.
 
-    Up to 0.55 s are waited first where that button was pressed at that place just now, 0.85 s after a double click.
+    If that button was pressed at that place just before, this waits up to 0.55 s first, 0.85 s after a double click.
     """
 
     type: ClassVar[str] = "left_mouse_click"
@@ -262,9 +262,9 @@ class LeftClick(_AtPointer):
 
 @dataclass(frozen=True, slots=True)
 class DoubleClick(_Clicks):
-    """Click a button twice, fast enough to count as a double click; what was clicked there before does not count.
+    """Click a button twice, fast enough to count as a double click; earlier clicks there do not count.
 
-    The left button, unless ``button`` is another. Soon after a press of it at that place, up to 0.85 s are waited first.
+    The left button, unless ``button`` is another. Soon after a press of it at that place, this waits up to 0.85 s first.
     """
 
     type: ClassVar[str] = "left_mouse_double_click"
@@ -325,8 +325,8 @@ class Drag(Action):
 
     A path of one point is dragged to from where the pointer is. In the dictionary form the path is ``xy``.
 
-    The application under the pointer is waited for after the press, at each point and before the release: 0.03 to 0.25 s each,
-    longer while it is at work (`Observation.unanswered`).
+    The call waits for the application under the pointer after the press, at each point and before the release: 0.03 to 0.25 s
+    each, longer while it is at work (`Observation.unanswered`).
     """
 
     type: ClassVar[str] = "drag"
@@ -339,7 +339,7 @@ class Drag(Action):
 class Move(Action):
     """Put the pointer on a point; while a button is pressed, drag there.
 
-    What follows in the same call waits until the screen has answered, for about 0.05 s where it does not.
+    The rest of the call waits until the screen has answered, for about 0.05 s if it does not.
     """
 
     type: ClassVar[str] = "move"
@@ -374,7 +374,7 @@ class Scroll(Action):
 class KeyPress(Action):
     """Press a chord and release it; key names as in `deskhand._core.chords.parse_keys`.
 
-    With ``repeat`` (1...100) the modifiers it begins with stay down and the rest is pressed so many times.
+    With ``repeat`` (1...100) the modifiers it begins with stay down and the rest is pressed that many times.
     """
 
     type: ClassVar[str] = "keypress"
@@ -411,11 +411,11 @@ class ReleaseKeys(Action):
 class Type(Action):
     r"""Type a text where the focus is: any Unicode text; ``\n`` and ``\r\n`` are Return, ``\t`` is Tab.
 
-    With ``paste`` the clipboard may be used instead of keys. What was on it is served by the driver afterwards, for as long as
-    the desktop is open; `Observation.clipboard_lost` names what is not.
+    With ``paste`` the clipboard may be used instead of keys. The driver serves its former content afterwards, for as long as
+    the desktop is open; `Observation.clipboard_lost` names the formats that are lost.
 
-    A text that nobody may read is given as a `Secret`, or with ``secret=True``, which makes one of it (the string that was
-    given is still the caller's to forget). It is in no ``repr``, error, log or dictionary form: there it is ``***``, of
+    A text that must stay secret is given as a `Secret`, or with ``secret=True``, which makes one of it (the caller still has to
+    forget the string that it gave). It is in no ``repr``, error, log or dictionary form: there it is ``***``, of
     which `from_dict` makes no action again.
     """
 

@@ -1,17 +1,17 @@
-"""Everything that can go wrong, as one tree.
+"""All errors of this package, as one tree.
 
 ::
 
     DeskhandError
-    ├── ActionError                the caller's action is wrong; nothing of it was sent, but for InputBlocked
+    ├── ActionError                the caller's action is wrong; nothing of it was sent, except for InputBlocked
     │   ├── BadPlan                calls that cannot be carried out as they are; carries their ids
     │   ├── UnsupportedAction      names the provider or backend and the action
     │   ├── OutOfBounds            carries the point and the size
     │   ├── Untypable              carries the characters and their positions
-    │   └── InputBlocked           it was sent, and did not reach its window; carries the device and who holds it
+    │   └── InputBlocked           it was sent, and did not reach its window; carries the device and what holds it
     ├── BackendError               the other side is wrong or gone
     │   ├── ConnectFailed          carries the target, the reason and the next step to try
-    │   ├── AuthFailed             carries the target, the reason and the next step to try
+    │   ├── AuthFailed             the server refused the credentials; carries the same
     │   ├── ProtocolViolation      malformed server data; the connection is closed
     │   ├── ServerSilent           it has not answered for as long as the call may take, a DeskhandTimeout; nothing is lost
     │   ├── Closed                 a desktop, shell or pool that was closed, or given back, does nothing any more
@@ -27,7 +27,7 @@
     ├── EpisodeError               a run of episodes cannot be begun, gone on with or read
     │   ├── TaskError              a task is wrong; carries its name
     │   ├── LedgerError            the ledger is wrong, of another version, or gone
-    │   └── RecordFull             an attempt has told more than is written down of one
+    │   │   └── RecordFull         an attempt has recorded more than is allowed
     └── ShellError                 could not start; a non-zero exit is a result
 
 This module owns the classes and the wording of their messages. It imports nothing of the project and does no
@@ -36,10 +36,10 @@ about what an error means to a provider, or a secret (a password, typed text) in
 
 No other error leaves a public call, except for Python's own: a `TypeError` for a call that Python cannot make, a `KeyError` of
 a mapping, and what a function of the caller's raises. A wait that is over is a `DeskhandTimeout`, except for a connection
-(`ConnectFailed`) and a start (`LaunchFailed`), which have failed for good then.
+(`ConnectFailed`) and a start (`LaunchFailed`), which have then failed for good.
 
 An argument of a wrong type or value is an `ActionError` (`deskhand._core.arguments` has the checks); a `TypeError` says only
-that Python could not make the call. A message tells what happened, where, and what to do next. Every error pickles and copies
+that Python could not make the call. A message says what happened, where, and what to do next. Every error pickles and copies
 with its attributes, because episodes send errors between processes.
 """
 
@@ -96,7 +96,7 @@ def shown(value: object) -> str:
 
 def _restore(cls: type[DeskhandError], args: tuple[object, ...], state: dict[str, object]) -> DeskhandError:
     error = cls.__new__(cls, *args)
-    # OSError's `__new__`, which a TimeoutError has, leaves them to `__init__`.
+    # A TimeoutError has OSError's `__new__`, which leaves the attributes to `__init__`.
     error.args = args
     for name, value in state.items():
         setattr(error, name, value)
@@ -129,7 +129,7 @@ class DeskhandError(Exception):
         super().__init__(self.message)
 
     def note_progress(self, index: int, action: str, done: int) -> Self:
-        """Attach which action of a list failed; the first call wins, outer layers know less.
+        """Attach which action of a list failed; the first call wins, because outer layers know less.
 
         Args:
             index: Position of the failing action in the list, counted from 0.
@@ -157,14 +157,14 @@ class DeskhandError(Exception):
 
 
 class ActionError(DeskhandError):
-    """The caller's action is wrong; nothing of it was sent, but for `InputBlocked`."""
+    """The caller's action is wrong; nothing of it was sent, except for `InputBlocked`."""
 
 
 class BadPlan(ActionError):
     """A batch of calls cannot be carried out as it is; none of it was.
 
     Attributes:
-        calls: The ids of the calls that it is about; of a circle, in its order.
+        calls: The ids of the calls concerned; for a circle, in its order.
     """
 
     def __init__(self, message: str, calls: tuple[str, ...] = (), hint: str = "") -> None:
@@ -223,7 +223,7 @@ class Untypable(ActionError):
 
     @classmethod
     def hidden(cls, count: int, hint: str = "type it in another way, or change the secret") -> Untypable:
-        """The same of a secret: it says how many characters, and neither which nor where.
+        """The same for a secret: the message gives the number of characters, and neither which they are nor where.
 
         Args:
             count: How many.
@@ -235,17 +235,17 @@ class Untypable(ActionError):
 
 
 class InputBlocked(ActionError):
-    """Input was sent and did not reach the window that it was for; nothing that got it has shown anything.
+    """Input was sent and did not reach its window; what did receive it has shown no reaction.
 
     Attributes:
         device: "keyboard" or "pointer".
-        holder: Who has grabbed the device, such as "Dmenu (process 123)"; empty where that is not known, and where no
+        holder: What has grabbed the device, such as "Dmenu (process 123)"; empty where that is not known, and where no
             window has the keyboard focus.
     """
 
     def __init__(self, device: str, holder: str = "", *, unfocused: bool = False) -> None:
         if unfocused:
-            what = "no window has the keyboard focus, so nobody got what was typed"
+            what = "no window has the keyboard focus, so no application received what was typed"
             hint = "click into a window, or activate one, and type again"
         else:
             who = f"another program, {shown(holder)}," if holder else "another program"
@@ -286,7 +286,7 @@ class FileError(DeskhandError, OSError):
 
 @contextlib.contextmanager
 def files_named(what: str, path: object) -> Iterator[None]:
-    """Around what is done with a file: what the system refuses is a `FileError`."""
+    """Turn the system's errors about a file into `FileError`."""
     try:
         yield
     except OSError as error:
@@ -314,7 +314,7 @@ class BackendError(DeskhandError):
 
 
 class _TargetError(BackendError):
-    """What ConnectFailed and AuthFailed share."""
+    """The common part of ConnectFailed and AuthFailed."""
 
     _what = "failed at"
 
@@ -338,7 +338,7 @@ class ConnectFailed(_TargetError):
 
 
 class AuthFailed(_TargetError):
-    """The other side is there and refused our credentials.
+    """The other side refused the credentials.
 
     Attributes:
         target: The display or URL, without any password.
@@ -358,7 +358,7 @@ class ServerSilent(BackendError, DeskhandTimeout):
 
     It is a `DeskhandTimeout`: the same call may succeed when the other program has let go.
 
-    The connection is as it was. Of the action under way something may arrive later, as may the release of what it pressed.
+    The connection is as it was. Parts of the action under way, and the release of what it pressed, may still arrive later.
     """
 
 
@@ -407,7 +407,7 @@ class LaunchFailed(DeskhandError):
 
     Attributes:
         awaited: What was waited for ("the X server", "a window of mousepad").
-        seconds: How long it was waited for; 0 if it was not.
+        seconds: How long the wait was; 0 if there was none.
         log_tail: The last lines of its output; may be empty.
     """
 
@@ -472,7 +472,7 @@ class EpisodeError(DeskhandError):
 
 
 class TaskError(EpisodeError):
-    """A task is wrong: a part is missing, or cannot be what it is.
+    """A task is wrong: a part is missing or invalid.
 
     Attributes:
         task: Its name, or where it was looked for.
@@ -490,15 +490,15 @@ class LedgerError(EpisodeError):
 
 
 class RecordFull(EpisodeError):
-    """An attempt has told more than is written down of one: an agent that floods.
+    """An attempt has recorded more than is allowed: its agent floods.
 
     Attributes:
         what: What there was too much of: `events`, `bytes`, `bytes of pixels`.
-        most: How much of it may be.
+        most: The most that is allowed.
     """
 
     def __init__(self, what: str, most: int) -> None:
-        super().__init__(f"an attempt may write down at most {most} {what}, and this one goes on: it is ended")
+        super().__init__(f"an attempt may record at most {most} {what}, and this one has more: it is ended")
         self.what = what
         self.most = most
 

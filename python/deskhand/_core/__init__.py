@@ -1,1 +1,1 @@
-"""Values and pure machines that every room uses: nothing here opens, waits or starts anything."""
+"""Values and pure machines that every room uses. Nothing here opens, waits for or starts anything."""

@@ -1,4 +1,4 @@
-"""What moves by itself on a screen, such as a caret or a clock."""
+"""Finds what moves by itself on a screen, such as a caret or a clock."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Ambient"]
 
 
 class Ambient:
-    """What changes on its own: fed with the changes seen while no action was under way.
+    """Finds what changes on its own, from the changes seen while no action is under way.
 
     A pixel is ambient when it changed at least three times, over at least 0.4 s, no more than 1.6 s apart, and recently enough
-    that its next change is still due. So a caret (every 0.5-0.6 s), a clock (1 s), a spinner and a video are; the burst with
-    which a window draws itself is not, and a program that stopped printing a second ago is not either.
+    that its next change is still due. This holds for a caret (every 0.5-0.6 s), a clock (1 s), a spinner and a video. It does
+    not hold for the burst with which a window draws itself, nor for a program that stopped printing a second ago.
     """
 
     _SEEN = 192
@@ -32,19 +32,19 @@ class Ambient:
     _LATENESS = 0.15
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Begin without any changes."""
         self._seen: deque[tuple[float, Rect]] = deque(maxlen=self._SEEN)
 
     def feed(self, at: float, rects: Iterable[Rect]) -> None:
-        """Take note of changes at `at` that no action caused."""
+        """Record changes at `at` that no action caused."""
         self._seen.extend((at, rect) for rect in rects)
 
     def forget(self) -> None:
-        """Start anew, as after a resize."""
+        """Forget all changes, as after a resize."""
         self._seen.clear()
 
     def regions(self, now: float) -> tuple[Rect, ...]:
-        """The bounding boxes of what changes on its own at `now`, a little inflated, for a clock's digits differ in width."""
+        """The bounding boxes of what changes on its own at `now`, slightly inflated as a clock's digits differ in width."""
         recent = [(at, rect) for at, rect in self._seen if now - at <= self._LONGEST_GAP * (self._TIMES + 1)]
         if len(recent) < self._TIMES:
             return ()
@@ -80,8 +80,8 @@ _NARROW = 8
 def _overlapping(rects: Sequence[Rect]) -> list[list[Rect]]:
     """Groups of distinct rectangles that overlap, directly or through others.
 
-    Of a group of very many (a video, a game, a window that drew itself in pieces) the most frequent stay: the grid of all would
-    be finer than anyone needs.
+    Of a very large group (a video, a game, a window that drew itself in pieces) only the most frequent are kept: the grid of
+    all would be finer than needed.
     """
     frequency = Counter(rects)
     groups: list[list[Rect]] = []
@@ -113,7 +113,7 @@ def _united(cells: Sequence[Rect]) -> list[Rect]:
 
 
 def _inflated(box: Rect) -> Rect:
-    # A caret must stay as narrow as it is: what is typed beside it is no caret.
+    # A caret is not inflated, because text typed beside it is not part of it.
     if min(box.width, box.height) < _NARROW:
         return box
     dx, dy = min(8, box.width // 4), min(8, box.height // 4)

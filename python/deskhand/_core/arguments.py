@@ -1,7 +1,7 @@
-"""What the arguments of public calls may be, checked before anything is done with them.
+"""Checks the arguments of public calls, before anything is done with them.
 
-The rule: an argument of a wrong type or value is an `ActionError`, whatever call it is for; a `TypeError` says only that Python
-could not make the call at all (an argument is missing, or unknown). Each check takes what is called and how, for the message,
+The rule: an argument of a wrong type or value is an `ActionError`,; in every call: a `TypeError` says only that Python
+could not make the call at all (an argument is missing, or unknown). Each check takes what its message calls the argument,
 and the value, which it returns. What must never appear here: what becomes of a value.
 """
 
@@ -42,14 +42,14 @@ _T = TypeVar("_T")
 _LONGEST_PATH = 4096
 
 LONGEST = 1e9
-"""The longest timeout in seconds, 30 years: locks cannot be waited for much longer."""
+"""The longest timeout in seconds, 30 years: a lock cannot wait much longer."""
 
 
 def expect(what: str, value: object, kind: type[_T]) -> _T:
-    """An object of this class.
+    """Check that the value is an object of this class.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not.
     """
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
@@ -58,7 +58,7 @@ def expect(what: str, value: object, kind: type[_T]) -> _T:
 
 
 def expect_like(what: str, value: Any, *methods: str) -> None:
-    """Any object with these methods.
+    """Check that the value has these methods.
 
     Raises:
         ActionError: One is missing.
@@ -69,7 +69,7 @@ def expect_like(what: str, value: Any, *methods: str) -> None:
 
 
 def expect_callable(what: str, value: object) -> None:
-    """What can be called.
+    """Check that the value can be called.
 
     Raises:
         ActionError: It cannot.
@@ -79,7 +79,7 @@ def expect_callable(what: str, value: object) -> None:
 
 
 def expect_flag(what: str, value: object) -> bool:
-    """True or False.
+    """Check that the value is True or False.
 
     Raises:
         ActionError: It is neither.
@@ -90,10 +90,10 @@ def expect_flag(what: str, value: object) -> bool:
 
 
 def expect_text(what: str, value: object) -> str:
-    """A text, which may be empty.
+    """Check that the value is a text, which may be empty.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not a text.
     """
     if not isinstance(value, str):
         raise ActionError(f"{what} is a text, not {shown(value)}")
@@ -101,31 +101,31 @@ def expect_text(what: str, value: object) -> str:
 
 
 def expect_encodable(what: str, value: object) -> bytes:
-    """A text, in UTF-8.
+    """Check that the value is a text, and encode it in UTF-8.
 
     Raises:
-        ActionError: It is none, or has a lone surrogate.
+        ActionError: It is not a text, or has a lone surrogate.
     """
     try:
         return expect_text(what, value).encode()
     except UnicodeEncodeError as error:
-        raise ActionError(f"{what} has a lone surrogate, which is no character, at {error.start}") from None
+        raise ActionError(f"{what} has a lone surrogate, which is not a character, at {error.start}") from None
 
 
 def expect_texts(what: str, values: object) -> tuple[str, ...]:
-    """Several texts; a text is not several.
+    """Check that the values are several texts; one text is refused.
 
     Raises:
-        ActionError: They are none.
+        ActionError: They are not.
     """
     return tuple(expect_text(f"each of {what}", value) for value in expect_several(what, values))
 
 
 def expect_several(what: str, values: object) -> tuple[Any, ...]:
-    """What can be gone through, in order, also an enumeration's class; a text, bytes or a mapping is not meant.
+    """Check that the values can be iterated over; an enumeration's class can, a text, bytes or a mapping is refused.
 
     Raises:
-        ActionError: It cannot.
+        ActionError: They cannot.
     """
     other_class = isinstance(values, type) and not isinstance(values, EnumMeta)
     if (
@@ -138,10 +138,10 @@ def expect_several(what: str, values: object) -> tuple[Any, ...]:
 
 
 def expect_mapping(what: str, value: object) -> Mapping[Any, Any]:
-    """A mapping, such as a dictionary.
+    """Check that the value is a mapping, such as a dictionary.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not.
     """
     if not isinstance(value, Mapping):
         raise ActionError(f"{what} is a mapping, not {shown(value)}")
@@ -149,10 +149,10 @@ def expect_mapping(what: str, value: object) -> Mapping[Any, Any]:
 
 
 def expect_path(what: str, value: object) -> str:
-    """A path, as text or not. An empty one would be the current directory.
+    """Check that the value is a path, as text or not. It may not be empty, which would mean the current directory.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not a path, or is empty.
     """
     if not (text := expect_word(what, value)):
         raise ActionError(f"{what} is empty: name the file or directory")
@@ -162,10 +162,10 @@ def expect_path(what: str, value: object) -> str:
 
 
 def expect_word(what: str, value: object) -> str:
-    """What a program can be given: a path, or text without zero bytes and lone surrogates.
+    """Check that the value can be an argument of a program: a path, or text without zero bytes and lone surrogates.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It cannot.
     """
     path = getattr(type(value), "__fspath__", None)
     text = value if path is None else path(value)
@@ -181,10 +181,10 @@ def expect_word(what: str, value: object) -> str:
 
 
 def expect_integer(what: str, value: object, least: int, most: int | None = None) -> int:
-    """An integer within bounds. True is none.
+    """Check that the value is an integer within bounds. True is not an integer.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not.
     """
     number = _index(value)
     if number is None or number < least or (most is not None and number > most):
@@ -194,10 +194,10 @@ def expect_integer(what: str, value: object, least: int, most: int | None = None
 
 
 def expect_amount(what: str, value: object) -> float:
-    """A finite number above 0.
+    """Check that the value is a finite number above 0.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ActionError(f"{what} is a number greater than 0, not {shown(value)}")
@@ -205,10 +205,10 @@ def expect_amount(what: str, value: object) -> float:
 
 
 def expect_number(what: str, value: object, least: float, most: float) -> float:
-    """A number within bounds.
+    """Check that the value is a number within bounds.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise ActionError(f"{what} is a number from {least:g} to {most:g}, not {shown(value)}")
@@ -216,10 +216,10 @@ def expect_number(what: str, value: object, least: float, most: float) -> float:
 
 
 def expect_seconds(what: str, value: object) -> float:
-    """Seconds, 0 and above.
+    """Check that the value is a number of seconds, 0 or more.
 
     Raises:
-        ActionError: It is no such number, or more than 30 years.
+        ActionError: It is not, or is more than 30 years.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST:
         raise ActionError(f"{what} is a number of seconds from 0 to {LONGEST:,.0f}, not {shown(value)}")
@@ -227,10 +227,10 @@ def expect_seconds(what: str, value: object) -> float:
 
 
 def expect_size(what: str, value: object, most: int) -> Size:
-    """Width and height in pixels.
+    """Check that the value is a width and a height in pixels.
 
     Raises:
-        ActionError: It is no pair of integers from 1 to `most`.
+        ActionError: It is not a pair of integers from 1 to `most`.
     """
     sides = _integers(value, 2)
     if sides is None or not all(1 <= side <= most for side in sides):
@@ -239,10 +239,10 @@ def expect_size(what: str, value: object, most: int) -> Size:
 
 
 def expect_region(what: str, value: object) -> Rect:
-    """A part of a screen; whether it is on it is for `geometry.check_region` to say.
+    """Check that the value is a rectangle; `geometry.check_region` checks that it is on the screen.
 
     Raises:
-        ActionError: It is no four integers.
+        ActionError: It is not four integers.
     """
     found = _integers(value, 4)
     if found is None:

@@ -1,4 +1,4 @@
-"""Calls under way, so that they can be ended: a question that nobody has answered yet, a command that runs.
+"""Calls under way, so that they can be ended: a question without an answer yet, a command that runs.
 
 This module owns `Attempt`. It does not know what a call does.
 """
@@ -20,21 +20,21 @@ _STOPPED = object()
 
 
 class NoAnswer(Exception):
-    """There was none; the message says why, and has nothing that the code wrote."""
+    """There was no answer. The message says why, and has nothing that the code wrote."""
 
 
 class Attempt:
-    """One call under way, as whoever may end it sees it.
+    """One call under way, as the code that may end it sees it.
 
     Attributes:
         loop: Where coroutines run; None: in a loop of their own.
-        ended: It is to end as soon as it can.
-        acting: It has the desktop.
+        ended: Whether it is to end as soon as it can.
+        acting: Whether it has the desktop.
         command: Ends the command that it runs beside the desktop; None while it runs none.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """A call whose coroutines run in `loop`."""
+        """Describe a call whose coroutines run in `loop`."""
         self.loop = loop
         self.ended: bool = False
         self.acting = False
@@ -42,9 +42,9 @@ class Attempt:
         self._answers: queue.SimpleQueue[object] | None = None
 
     def end(self) -> None:
-        """End it, from any thread or a signal handler: a question that it waits for has no answer, a command is cancelled.
+        """End it, from any thread or a signal handler. A question that it waits for gets no answer; its command is cancelled.
 
-        Until the call has returned, again and again: a command that was about to begin forgets what came before it.
+        Repeat this until the call has returned: a command that is about to begin forgets earlier requests.
         """
         self.ended = True
         answers, command = self._answers, self.command
@@ -54,12 +54,12 @@ class Attempt:
             command()
 
     def wait(self, answers: queue.SimpleQueue[object], timeout: float) -> object:
-        """The next answer.
+        """Wait for the next answer.
 
         Raises:
             NoAnswer: None came in `timeout` seconds, or the call is to end.
         """
-        # In this order: who ends it between the two lines is heard too.
+        # In this order, `end` between the two lines is noticed too.
         self._answers = answers
         if self.ended:
             raise NoAnswer("the call was ended")
@@ -75,22 +75,22 @@ class Attempt:
 
 
 class InTurn:
-    """Whose call has its turn, so that a request to stop meets that call and none that comes after it."""
+    """Knows whose call has its turn, so that a request to stop reaches that call and none that comes after it."""
 
     def __init__(self) -> None:
-        """Nobody's, yet."""
-        # A signal handler may begin a call of its own between two lines.
+        """Begin without a caller."""
+        # Reentrant: a signal handler may begin a call of its own between two lines.
         self._lock = threading.RLock()
         self._caller: object = None
 
     def begin(self, forget: Callable[[], None]) -> None:
-        """The turn is that of the caller in this context, and `forget` what was asked of the call before."""
+        """Give the turn to the caller of this context, and `forget` what was asked of the call before."""
         with self._lock:
             self._caller = CALLER.get()
             forget()
 
     def stop(self, caller: object, ask: Callable[[], None]) -> None:
-        """Call `ask` if the turn is that of `caller`; whoever's it is if that is None, and without a lock then."""
+        """Call `ask` if `caller` has the turn; if `caller` is None, in any case and without a lock."""
         if caller is None:
             ask()
             return
@@ -100,7 +100,7 @@ class InTurn:
 
 
 CALLER: contextvars.ContextVar[object] = contextvars.ContextVar("deskhand_caller", default=None)
-"""Who waits for what is called in this context, and may stop it. None: whoever stops, stops the call under way."""
+"""What waits for the calls made in this context, and may stop them. None: a stop ends whichever call is under way."""
 
 ATTEMPT: contextvars.ContextVar[Attempt | None] = contextvars.ContextVar("deskhand_attempt", default=None)
-"""The attempt that the next operation of this context is, where somebody may want to end it."""
+"""The attempt that the next operation of this context belongs to, if it may have to be ended."""

@@ -49,7 +49,7 @@ def parse_keys(keys: Sequence[str]) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _parse(items: tuple[str, ...]) -> tuple[int, ...]:
-    """Kept, since every action of a call asks, some of them twice, and agents press the same few chords."""
+    """Cached, because every action of a call needs it, some twice, and agents press the same few chords."""
     chord = [key for item in items for key in _parse_chord(item)]
     if any(is_modifier(key) and key not in SHIFTS for key in chord):
         chord = [key + 0x20 if ord("A") <= key <= ord("Z") else key for key in chord]
@@ -65,7 +65,7 @@ def _parse(items: tuple[str, ...]) -> tuple[int, ...]:
 def chord_names(chord: str) -> tuple[str, ...]:
     """The key names of a chord that is joined by plus signs, as they are spelled: the inverse of joining them.
 
-    ``"ctrl+s"`` is ``("ctrl", "s")``, ``"ctrl++"`` is ``("ctrl", "+")``. Whether there are such keys, `parse_keys` says.
+    ``"ctrl+s"`` is ``("ctrl", "s")``, ``"ctrl++"`` is ``("ctrl", "+")``. `parse_keys` checks that such keys exist.
     """
     return _names(chord) if len(chord) <= _LONGEST_KEPT else _names.__wrapped__(chord)
 

@@ -1,4 +1,4 @@
-"""A picture of a change, for people: before, after, and what of it differs.
+"""A picture of a change, for people: before, after, and what differs.
 
 This module owns how a change is shown. What must never appear here: a search for changes of its own; `_native.Screen` has one.
 """
@@ -27,7 +27,7 @@ def changed_rects(before: Screenshot, after: Screenshot) -> list[Rect]:
     """Where two pictures differ, as few rectangles, in pixels of the pictures.
 
     Raises:
-        ActionError: They are not of one size.
+        ActionError: They differ in size.
     """
     for name, shot in (("before", before), ("after", after)):
         expect(f"difference: {name}", shot, Screenshot)
@@ -48,7 +48,7 @@ def difference(before: Screenshot, after: Screenshot) -> Image.Image:
         A Pillow image of mode RGB, three pictures and two gaps of 8 pixels wide.
 
     Raises:
-        ActionError: They are not of one size.
+        ActionError: They differ in size.
     """
     from PIL import Image, ImageDraw  # noqa: PLC0415 # it costs every program's start, and few need it
 

@@ -1,8 +1,8 @@
 """What every backend accepts, and what `Desktop.perform` waits for between such events.
 
 This module owns the event types and the numbering of buttons. Positions are screen pixels, keys are X keysyms,
-pauses are seconds. What must never appear here: a click, a chord or any other composite (they exist once, in
-`deskhand.desktop.translate`), a key name, and validation (an event is made by `translate`, which has validated).
+pauses are seconds. What must never appear here: a click, a chord or any other composite (they are made in one place,
+`deskhand.desktop.translate`), a key name, and validation (`translate` makes the events and has validated them).
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ class KeyUp:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Let so many seconds pass between the event before and the event after."""
+    """Let this many seconds pass between the event before and the event after."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Wait until the application under the pointer has taken what was sent before. No backend ever gets this."""
+    """Wait until the application under the pointer has taken what was sent before. Backends never get this event."""
 
 
 Event = PointerMove | ButtonDown | ButtonUp | KeyDown | KeyUp | Pause

@@ -1,4 +1,4 @@
-"""The SDKs, which are imported when they are asked for. What must never appear here: knowledge of any of them."""
+"""Imports the SDKs when they are needed. What must never appear here: knowledge of any of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["load"]
 
 
 def load(module: str, extra: str) -> Any:
-    """A module of an SDK.
+    """Import a module of an SDK.
 
     Args:
         module: Its full name.

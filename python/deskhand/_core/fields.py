@@ -1,4 +1,4 @@
-"""What the fields of actions may be: each check returns the value in its usual form, or raises ActionError."""
+"""Checks of the fields of actions: each returns the value in its usual form, or raises ActionError."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def check_one_of(choices: tuple[str, ...]) -> Check:
 
 def check_text(value: object) -> str | Secret:
     if isinstance(value, Secret):
-        # What is wrong with it is told when it is typed, by an error that has none of it.
+        # What is wrong with it is reported when it is typed, by an error that shows none of it.
         return value
     if not isinstance(value, str):
         raise ActionError(f"a string is needed, not {shown(value)}")

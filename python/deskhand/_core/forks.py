@@ -1,8 +1,8 @@
-"""What a process that was forked has of its parent's: nothing that it could use.
+"""Keeps a forked process from using what belongs to its parent.
 
 `os.fork` copies the locks that other threads hold, but not those threads, and connections that the parent goes on to use. This
-module owns how an object learns that it is such a copy, and the end of copied descriptors: servers and guards see that a parent
-has ended when nobody has its sockets and pipes any more. What must never appear here: what an object does then.
+module owns how an object learns that it is such a copy, and closes copied descriptors: servers and guards see that a parent
+has ended when no process has its sockets and pipes open any more. What must never appear here: what an object does then.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["Owner", "share"]
 
 
 class _Shared(Protocol):
-    """What has descriptors that a forked process is not to keep."""
+    """An object with descriptors that a forked process must not keep."""
 
     def descriptors(self) -> Iterable[int]:
-        """Those that are open. No lock may be taken: whoever has it may not be there."""
+        """Return the open ones. It must not take a lock: the thread that holds it may not exist in the forked process."""
         ...
 
 
@@ -33,29 +33,29 @@ _process = os.getpid()
 
 
 def share(thing: _Shared) -> None:
-    """Let go of its descriptors in processes that are forked from now on."""
+    """Close its descriptors in processes that are forked from now on."""
     _shared.add(thing)
 
 
 class Owner:
-    """The process that made an object."""
+    """Remembers which process made an object."""
 
     __slots__ = ("_pid",)
 
     def __init__(self) -> None:
-        """This one."""
+        """Remember this process."""
         self._pid = _process
 
     @property
     def is_parent(self) -> bool:
-        """Whether this process was forked from it since."""
+        """Whether this process was forked from that one since."""
         return self._pid != _process
 
     def refuse_if_parent(self, what: str) -> None:
-        """Raise in a process that was forked from it.
+        """Raise in a process that was forked from that one.
 
         Raises:
-            BackendError: It was; says what to do.
+            BackendError: This process was forked; the message says what to do.
         """
         if self._pid != _process:
             raise BackendError(
@@ -68,7 +68,7 @@ def _begin() -> None:
     global _process  # noqa: PLW0603 # there is one process
     _process = os.getpid()
     forked()
-    # Each number stays taken: its object may still close it, and must not close another file then.
+    # Each number stays taken: its object may still close it, and must not close another file that got the number.
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for thing in _shared:
         for descriptor in thing.descriptors():

@@ -1,7 +1,7 @@
 """Points, sizes, rectangles, and the only arithmetic between what a model saw and the screen.
 
 This module owns coordinates. Convention: integer coordinates name pixels, a mapping goes from pixel centre to
-the pixel that holds it, and valid are 0...dim-1 in either space. Nothing outside of that is ever clamped: it
+the pixel that holds it, and 0...dim-1 is valid in either space. Nothing outside of that is ever clamped: it
 raises `OutOfBounds` with the point and the size. What must never appear here: an action, a backend, a pixel's
 colour, and, elsewhere, a scale factor.
 """
@@ -98,7 +98,7 @@ class Rect(NamedTuple):
         )
 
     def inflate(self, by: int) -> Rect:
-        """Grow by so many pixels on each side, or shrink when negative; an empty one stays empty."""
+        """Grow by this many pixels on each side, or shrink when negative; an empty one stays empty."""
         if self.empty:
             return Rect(0, 0, 0, 0)
         return Rect.of_edges(self.x - by, self.y - by, self.right + by, self.bottom + by)
@@ -108,7 +108,7 @@ class Rect(NamedTuple):
 
 
 def _whole(what: str, given: object, count: int) -> tuple[int, ...]:
-    """So many integers."""
+    """Check that these are `count` integers."""
     try:
         numbers = tuple(map(operator.index, given))  # type: ignore[call-overload] # whatever it is
     except TypeError:
@@ -119,7 +119,7 @@ def _whole(what: str, given: object, count: int) -> tuple[int, ...]:
 
 
 def check_point(point: tuple[float, float], size: tuple[int, int]) -> tuple[float, float]:
-    """Let a point pass only if it is in a space.
+    """Check that a point is in a space.
 
     Args:
         point: (x, y), integers or not.
@@ -140,7 +140,7 @@ def check_point(point: tuple[float, float], size: tuple[int, int]) -> tuple[floa
 
 
 def check_region(region: Rect, size: tuple[int, int]) -> Rect:
-    """Let a region pass only if it has pixels and all of them are in a space.
+    """Check that a region is not empty and lies within a space.
 
     Args:
         region: The rectangle.
@@ -163,7 +163,7 @@ def check_region(region: Rect, size: tuple[int, int]) -> Rect:
 def _pair(point: tuple[float, float]) -> tuple[float, float]:
     if isinstance(point, (tuple, list)) and len(point) == _PAIR:
         x, y = point
-        # What nearly every point is made of comes first: asking an abstract class takes long.
+        # The types of nearly every point come first, because asking an abstract class takes long.
         if type(x) is int is type(y) or (_is_number(x) and _is_number(y)):
             return x, y
     raise ActionError(f"a point is a pair of numbers (x, y), not {point!r}")
@@ -181,7 +181,7 @@ def _map(value: float, source: int, target: int) -> int:
 
 
 def _cover(start: int, length: int, source: int, target: int) -> tuple[int, int]:
-    """The target pixels that so many source pixels touch, as (first, one behind the last)."""
+    """The target pixels that these source pixels touch, as (first, one behind the last)."""
     return start * target // source, -(-(start + length) * target // source)
 
 
@@ -190,7 +190,7 @@ def _stretch(distance: float, source: int, target: int) -> int:
     if not abs(distance) <= _LONGEST:
         raise ActionError(f"a distance is at most {_LONGEST} pixels, not {shown(distance)}")
     scaled = round(distance * target / source)
-    # A wish to scroll a little must not become a wish to scroll nothing.
+    # A small scroll must not become none.
     return scaled if scaled or not distance else int(math.copysign(1, distance))
 
 
@@ -219,7 +219,7 @@ class Viewport:
         """Validate."""
         for name, count, kind in (("screen", 2, Size), ("model", 2, Size), ("region", 4, Rect)):
             given = getattr(self, name)
-            # Our own for each picture.
+            # Given by this package, for each picture.
             if type(given) is not kind and (given is not None or name != "region"):
                 object.__setattr__(self, name, kind(*_whole(name, given, count)))
         for size in (self.screen, self.model):
@@ -267,7 +267,7 @@ class Viewport:
         )
 
     def distance_to_screen(self, distance: tuple[float, float]) -> Point:
-        """A distance in the picture as one in screen pixels; what is not zero stays at least one pixel.
+        """A distance in the picture as one in screen pixels; a distance above zero stays at least one pixel.
 
         Args:
             distance: (dx, dy), positive right and down, of at most 2**31 - 1 pixels.

@@ -1,4 +1,4 @@
-"""How a desktop is, and what is expected of it."""
+"""The health of a desktop, and what is expected of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["Expected", "Health"]
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What belongs to a desktop that has started, as far as who asks knows: of somebody else's, nothing.
+    """What belongs to a desktop that has started, as far as the caller knows; nothing, for another user's desktop.
 
     Attributes:
-        manager: Whether a window manager.
-        picture: Whether something is drawn, the pointer's image included; a bare X server is all black.
+        manager: Whether a window manager belongs to it.
+        picture: Whether something has been drawn, the pointer's image included; a bare X server is all black.
         panel: The class of the panel's window, in small letters; empty for none.
     """
 
@@ -24,12 +24,12 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How a desktop is: for each probe what is wrong, in a few words, empty where nothing is.
+    """The health of a desktop: what each probe found wrong, in a few words; empty if nothing.
 
     Attributes:
         started: The window manager and the panel that belong to it are there, and something has been drawn.
         live: It answers.
-        ready: Input arrives. What is not live, or was opened to look only, is not.
+        ready: Input arrives. False if it is not live, or was opened to look only.
     """
 
     started: str = ""

@@ -6,7 +6,7 @@ xdotool (``Page_Up``, ``ctrl+s``), Google (``Control``, ``pageup``), pyautogui a
 (``EuroSign``). What must never appear here: a keycode or a layout (the backend's keyboard has those), and an
 event.
 
-A name is looked up in this order, and the first that fits is taken:
+A name is looked up in this order, and the first match is taken:
 
 1. a single character is itself: ``a``, ``A``, ``é``, ``+``; newline, tab, backspace and escape are their keys;
 2. an X keysym name, spelled exactly;
@@ -18,8 +18,8 @@ A name is looked up in this order, and the first that fits is taken:
 Seven names are not what they mean in X: ``multiply`` is the keypad's key, as in pyautogui, and not the sign ×;
 ``uparrow``, ``downarrow``, ``leftarrow`` and ``rightarrow`` are the cursor keys and not the characters ↑↓←→;
 ``hyphen`` is minus and not the soft hyphen; ``caret`` is ``^``.
-``meta``, ``cmd``, ``win`` and ``super`` are all ``Super_L``: providers mean the key with the logo. ``Meta_L`` is
-there under that name.
+``meta``, ``cmd``, ``win`` and ``super`` are all ``Super_L``: providers mean the key with the logo. ``Meta_L`` has
+that name only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LONGEST_NAME = 60
 _UNICODE_BASE = 0x01000000
 _LAST_CODE_POINT = 0x10FFFF
 
-# Ordered by preference: a keysym with several names is called by the first of them.
+# Ordered by preference: the first name of a keysym is the one that is shown.
 # fmt: off
 _GROUPS = (
     "latin1", "miscellany", "xkb", "xf86", "latin2", "latin3", "latin4", "greek", "cyrillic", "arabic", "hebrew",
@@ -180,7 +180,7 @@ _SEPARATORS = str.maketrans("", "", "_- \t")
 
 
 def _squeeze(name: str) -> str:
-    """The name without case and separators; separators at its ends are keys, so they stay."""
+    """The name without case and separators; separators at its ends stay, because they are keys."""
     name = name.strip().casefold()
     return name if name.strip("_-") != name else name.translate(_SEPARATORS)
 
@@ -192,7 +192,7 @@ def _x_names() -> dict[str, int]:
         for name, value in vars(importlib.import_module(f"Xlib.keysymdef.{group}")).items():
             if name.startswith("XK_"):
                 table.setdefault(re.sub(r"^(XF86_)+(XF86)?", "XF86", name[3:]), value)
-    # python-xlib 0.33 leaves the currency group out, of which this one is on real keyboards.
+    # python-xlib 0.33 leaves out the currency group, and EuroSign is on real keyboards.
     table["EuroSign"] = 0x20AC
     return table
 
@@ -208,7 +208,7 @@ def _without_case(names: Mapping[str, int]) -> dict[str, int]:
 
 
 def _our_names(x_names: Mapping[str, int]) -> dict[str, int]:
-    # PyAutoGUI brings python3-Xlib, an old fork that overwrites python-xlib and lacks some names.
+    # PyAutoGUI installs python3-Xlib, an old fork that overwrites python-xlib and lacks some names.
     known = {name: aliases for name, aliases in _ALIASES.items() if name in x_names}
     table = {alias: x_names[name] for name, aliases in known.items() for alias in aliases.split()}
     for letter in "abcdefghijklmnopqrstuvwxyz":
@@ -256,7 +256,7 @@ def char_keysym(char: str) -> int | None:
 
 
 def is_composed(char: str) -> bool:
-    """Whether applications take the key of this character for part of a compose sequence, and show something else.
+    """Whether applications take this character's key as part of a compose sequence, and show something else.
 
     GTK 3 and Chromium keep keysyms in 16 bits when they compose, so that U+FE50...U+FE8C (keysyms 0x100FE50...) are dead keys
     to them and U+FF20 (fullwidth @) is the compose key. X's own Compose files, which xterm and Qt read, turn the ligatures of
@@ -304,7 +304,7 @@ def is_modifier(keysym: int) -> bool:
 
 
 def keysym(name: str) -> int:
-    """The keysym a key name means; the module's page has the order of the lookup.
+    """The keysym a key name means; the module's docstring has the order of the lookup.
 
     Args:
         name: One key, not a chord.
@@ -329,7 +329,7 @@ def find(name: str) -> int | None:
     if match := _UNICODE_NAME.fullmatch(name):
         code = int(match[1], 16)
         return char_keysym(chr(code)) if code <= _LAST_CODE_POINT else None
-    # Guards against " a": a single letter is looked up above, case and all, or not at all.
+    # This guards against " a": a single letter is looked up above, with its case, or not at all.
     return _X_NAMES_WITHOUT_CASE.get(squeezed) if len(squeezed) > 1 else None
 
 

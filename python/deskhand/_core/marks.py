@@ -28,7 +28,7 @@ _ACTIONABLE = frozenset(
     spinbutton switch tab terminal textbox treeitem
     """.split()  # noqa: SIM905 # a list of so many words
 )
-# What is used only where it says that it can be.
+# Roles that get a number only if the element says that it can be used.
 _SELECTABLE = frozenset({"cell", "gridcell", "img", "listitem", "row"})
 # Dark enough for white digits, and far from each other.
 _COLOURS = ("#c62828", "#1565c0", "#2e7d32", "#6a1b9a", "#bf360c", "#00695c", "#ad1457", "#4e342e")
@@ -36,7 +36,7 @@ _SMALLEST, _LARGEST = 11, 20
 # Of the picture's height.
 _DIGITS = 1 / 60
 _PADDING = 2
-# How bad it is to cover a pixel of another number, and of another element.
+# The cost of covering a pixel of another number, and of another element.
 _OVER_NUMBER, _OVER_ELEMENT = 1000, 1
 
 
@@ -45,9 +45,9 @@ class Mark:
     """An element's number in a picture.
 
     Attributes:
-        number: That of its reference.
+        number: The number of its reference.
         ref: The reference.
-        box: What the picture shows of it, in pixels of the picture.
+        box: The part of it that the picture shows, in pixels of the picture.
     """
 
     number: int
@@ -56,16 +56,16 @@ class Mark:
 
 
 def marks(elements: Elements, viewport: Viewport) -> tuple[Mark, ...]:
-    """The elements that a picture shows and that something can be done with, each with its number.
+    """The elements that a picture shows and that can be used, each with its number.
 
-    They are visible, enabled, not covered, and of a role that is there to be used: a button, a field, a link, an item.
+    They are visible, enabled, not covered, and of a role that is made to be used: a button, a field, a link, an item.
 
     Args:
-        elements: What was read.
-        viewport: Of the picture.
+        elements: The elements that were read.
+        viewport: The picture's.
     """
     found = []
-    # What shows of the elements that the next one may be in: depth and area.
+    # The visible parts of the elements that may contain the next one: depth and area.
     over: list[tuple[int, Rect]] = []
     for element in elements:
         while over and over[-1][0] >= element.depth:
@@ -94,7 +94,7 @@ def draw(image: Image.Image, marked: tuple[Mark, ...]) -> None:
 
     Args:
         image: The picture.
-        marked: Of `marks`.
+        marked: What `marks` returned.
     """
     from PIL import ImageDraw, ImageFont  # noqa: PLC0415 # it costs every program's start, and few need it
 
@@ -115,12 +115,12 @@ def draw(image: Image.Image, marked: tuple[Mark, ...]) -> None:
 
 
 def labels(boxes: Sequence[Rect], sizes: Sequence[tuple[int, int]], picture: tuple[int, int]) -> list[Rect]:
-    """Where the numbers of boxes go: above, below, beside or in the box, where they cover least of others.
+    """Where the numbers of boxes go: above, below, beside or in the box, where they cover the least of others.
 
     Args:
-        boxes: What is marked.
+        boxes: The marked boxes.
         sizes: How large the number of each is.
-        picture: The size of the picture, which all of them are in.
+        picture: The size of the picture, which contains all of them.
     """
     import numpy as np  # noqa: PLC0415 # as in `draw`
 
@@ -128,7 +128,7 @@ def labels(boxes: Sequence[Rect], sizes: Sequence[tuple[int, int]], picture: tup
     for box in boxes:
         cost[_slices(box)] += _OVER_ELEMENT
     found: dict[int, Rect] = {}
-    # Who has the least room chooses first: small ones are in large ones.
+    # The smallest box, which has the least room, chooses first: small ones are in large ones.
     for place in sorted(range(len(boxes)), key=lambda place: boxes[place].width * boxes[place].height):
         at = min(_places(boxes[place], sizes[place], picture), key=lambda at: int(cost[_slices(at)].sum()))
         cost[_slices(at)] += _OVER_NUMBER
@@ -137,7 +137,7 @@ def labels(boxes: Sequence[Rect], sizes: Sequence[tuple[int, int]], picture: tup
 
 
 def _places(box: Rect, size: tuple[int, int], picture: tuple[int, int]) -> Iterator[Rect]:
-    """Where a number may be, the best first."""
+    """The places where a number may be, best first."""
     width, height = size
     left, right = box.x, box.right - width
     top, bottom = box.y, box.bottom - height
@@ -149,7 +149,7 @@ def _places(box: Rect, size: tuple[int, int], picture: tuple[int, int]) -> Itera
         (right, top), (left, top), (right, bottom), (left, bottom), ((left + right) // 2, middle),
     )  # fmt: skip
     for x, y in wanted:
-        # At the edge of the picture it moves in.
+        # At the edge of the picture the number moves inwards.
         yield Rect(min(max(x, 0), max(picture[0] - width, 0)), min(max(y, 0), max(picture[1] - height, 0)), *size)
 
 

@@ -25,12 +25,12 @@ def ready(reading: Iterable[Source] = (), writing: Iterable[Source] = (), *, tim
     """Wait until at least one of some descriptors is ready.
 
     Args:
-        reading: Descriptors, or what has one, to be read.
+        reading: Descriptors, or objects that have one, to be read.
         writing: Descriptors to be written; one may be in both.
-        timeout: Seconds, where less than 0 is as 0; None waits for as long as it takes.
+        timeout: Seconds, where less than 0 counts as 0; None waits without a limit.
 
     Returns:
-        The numbers of those that are ready, or have an error or their end to tell; empty when the time is over.
+        The numbers of those that are ready, have an error or have ended; empty when the time is over.
 
     Raises:
         ValueError: One of them is closed.

@@ -1,7 +1,7 @@
-"""What must not be read by everybody: secrets that are typed, and untrusted text on its way into a log or a terminal.
+"""Protects what not everyone may read: secrets that are typed, and untrusted text on its way into a log or a terminal.
 
 This module owns `Secret`, and the two ways to make text harmless: `clean` (no control characters) and `conceal` (an
-exception that tells nothing of a secret). What must never appear here: a log, a file, a secret in a message.
+exception that reveals nothing of a secret). What must never appear here: a log, a file, a secret in a message.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Secret:
         object.__setattr__(self, "_hidden", (value,))
 
     def reveal(self) -> str:
-        """The text itself, for whoever brings it to where it belongs."""
+        """The text itself, for the code that types or sends it."""
         value: str = self._hidden[0]  # type: ignore[attr-defined] # a slot that only `__init__` sets
         return value
 
@@ -83,7 +83,7 @@ class Secret:
         return self
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise ActionError("a Secret cannot be pickled: send where to find it, and make the Secret there")
+        raise ActionError("a Secret cannot be pickled: send where it is stored, and make the Secret there")
 
     def __reduce__(self) -> NoReturn:
         self.__reduce_ex__(0)
@@ -97,11 +97,11 @@ def _bytes(secret: Secret) -> bytes:
 
 
 def clean(text: str, *, keep: str = "") -> str:
-    """Text from a screen as a terminal or a log may get it: without control, format and lone surrogate characters.
+    """Make text from a screen safe for a terminal or a log: without control, format and lone surrogate characters.
 
     Args:
         text: Untrusted text.
-        keep: Characters that stay all the same.
+        keep: Characters that are kept.
     """
     return "".join(c for c in text if c in keep or c in _JOINERS or unicodedata.category(c) not in _CONTROL)
 
@@ -113,10 +113,10 @@ def one_line(text: str, limit: int) -> str:
 
 
 def conceal(error: BaseException) -> BaseException:
-    """An exception that may leave a call that typed a secret: it has no character of it, and none of the frames that had.
+    """Make an exception safe to leave a call that typed a secret: without its characters, or the frames that had them.
 
     Errors of this package keep their kind and message, except for `Untypable`, which names characters. Others that are
-    an `Exception` become a `BackendError` with the name of their class: their texts are not ours. Interruptions stay.
+    an `Exception` become a `BackendError` with the name of their class, as their texts may hold anything. Interruptions stay.
     """
     if isinstance(error, Untypable) and error.characters:
         told: BaseException = Untypable.hidden(len(error.characters))

@@ -1,4 +1,4 @@
-"""What elements are called: the numbers of AT-SPI, its names for them, and ARIA's words.
+"""The roles and states of elements: the numbers of AT-SPI, its names for them, and the names of ARIA.
 
 The numbers are those of `AtspiRole` and `AtspiStateType` in `atspi-constants.h` of at-spi2-core 2.46. This module owns the
 tables.
@@ -105,10 +105,10 @@ _ARIA = {
 }
 
 GENERIC = {"generic", "root-pane", "layered-pane", "glass-pane", "extended", "invalid"}
-"""What is only there to hold others."""
+"""Roles that only hold other elements."""
 
 CLIPPING = {"document-frame", "document-web", "scroll-pane", "viewport"}
-"""AT-SPI's names of what scrolls: it shows a part of what is in it."""
+"""AT-SPI's names of elements that scroll: each shows a part of what is in it."""
 
 
 def aria_role(name: str) -> str:

@@ -1,17 +1,17 @@
-"""When has the screen answered? A pure machine, and what it must know of a desktop beforehand.
+"""Decides when the screen has answered: the rules, and what they need to know of a desktop beforehand.
 
 This module owns the rules by which a screen counts as settled, and by which a region counts as busy on its own account (a
-caret, a clock, a spinner, a video). It is fed times, changed rectangles and answered probes; it reads no clock, waits for
-nothing and knows no backend. Times are seconds on one monotonic clock, whichever.
+caret, a clock, a spinner, a video). Its input is times, changed rectangles and answered probes. It reads no clock, waits for
+nothing and knows no backend. Times are seconds on one monotonic clock.
 
 The rules:
 
 - quiet for `Settle.quiet` after the last relevant change: settled, once the window has answered a probe (`_NET_WM_PING`)
-  sent after that change. An application that is still computing does not answer, and is waited for;
-- where one change was all there was, and the threads of the application are seen to rest, 15 ms less will do;
+  sent after that change. An application that is still computing does not answer,and the wait goes on;
+- where there was one change only, and the threads of the application are seen to rest, 15 ms less is enough;
 - an application that answered late has only just come round to its input, and is given another `quiet`;
 - a toolkit may answer before it has worked off its input (GTK does), and a browser answers while its other processes compute:
-  an application that is at work when the time is up, by itself or through what it started, is looked at again every half
+  an application that is at work when the time is up, itself or in what it started, is looked at again every half
   `quiet` until it is not;
 - an animation that slows down moves no pixel for a while, but its clock ticks on: where the screen changed more than once, an
   application that ticks is looked at again too, until 0.25 s after the last change;
@@ -55,7 +55,7 @@ class Settle:
             lone change by an application that is seen to rest. The longest gap measured inside one answer (a browser's smooth
             scroll) is 25 ms.
         reaction: How long an action without any effect is waited for.
-        timeout: When to give up and return what there is, `settled=False`; counted anew from the end of each action's input.
+        timeout: When to give up and return what there is, `settled=False`; counted from the end of each action's input.
             An X server that answers nothing is given as long before the input, which then fails with `ServerSilent`, and
             is lost once it has been silent for 10 s.
 
@@ -75,27 +75,27 @@ class Settle:
 
 
 class Activity(StrEnum):
-    """What an application does, beyond what it does on its own account."""
+    """What an application does, beyond what it always does."""
 
     UNKNOWN = "unknown"
-    """It runs where its threads cannot be seen."""
+    """Its threads cannot be seen where it runs."""
     RESTING = "resting"
     """Nothing."""
     TICKING = "ticking"
-    """It wakes as often as frames are shown: an animation goes on."""
+    """It wakes up at the rate of frames: an animation goes on."""
     SLEEPING = "sleeping"
     """A command that its terminal waits for sleeps for a time, and goes on by itself."""
     COMPUTING = "computing"
-    """It computes, waits for a processor, or has not come to what it was sent."""
+    """It computes, waits for a processor, or has not yet read what it was sent."""
 
 
 class Lag(NamedTuple):
-    """How far behind what is seen may be, in seconds; nothing where pixels are read when they are asked for.
+    """How far what is seen may lag behind, in seconds; nothing where pixels are read on request.
 
     Attributes:
         frame: The interval at which the other side looks for changes and sends them.
         trip: The least time that an answer takes.
-        nap: For how long the other side may not look at all, so that an answer does not prove that it has.
+        nap: For how long the other side may not look at all, so that an answer does not prove that it has looked.
         steady: The part of `trip` that surely lies between sending a probe and having its answer, however uneven answers are.
     """
 
@@ -132,7 +132,7 @@ class SettleResult:
         first_change: Time of the first relevant change, None when there was none.
         last_change: Time of the last relevant change, None when there was none.
         busy: Regions that were changing on their own before, and changed again during the wait or are due to.
-        may_change: Whether what was set going was found to go on by itself later.
+        may_change: Whether a command that was started was found to go on by itself later.
     """
 
     settled: bool

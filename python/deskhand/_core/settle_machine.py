@@ -1,4 +1,4 @@
-"""When a screen counts as settled: a machine that is told of time, damage and answered pings."""
+"""Decides when a screen counts as settled. The input of this machine is time, damage and answered pings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Machine"]
 
 # An application at rest answers a probe within a few milliseconds.
 _LATE = 0.02
-# Probes that are on the way at once at most: they tell the moment of silence to a sixteenth of a trip.
+# The most probes on the way at once: they locate the moment of silence to a sixteenth of a trip.
 _ON_THE_WAY = 16
 # GTK scrolls to the caret within 0.2 s: it was seen not to move a pixel for the last 0.1 s of it, and then once more.
 _LONGEST_STANDSTILL = 0.25
-# A loop of commands that sleep between two lines sleeps for less, unless somebody is to read along.
+# A command that sleeps between two lines sleeps for less, unless a person is meant to read along.
 _LONGEST_NAP = 0.3
 # Measured on 622 frames: with 15 or 20 ms less, no other frames were wrong than without; with 25 ms less, one more.
 _SPARED = 0.015
@@ -37,8 +37,8 @@ class Machine:
     Attributes:
         start: When it began.
 
-    The caller repeats: report what happened (`changed`, `answered`), look what the application does when `wants_look` says so
-    (and report it with `looked`), ask `result`; if there is none, send a probe when `wants_probe` says so (and
+    The caller repeats: report what happened (`changed`, `answered`), look what the application does when `wants_look` is true
+    (and report it with `looked`), ask `result`; if there is none, send a probe when `wants_probe` is true (and
     report it with `probed`), and wait for at most `wait` seconds. The look comes before the probe: answering is work too.
     """
 
@@ -52,7 +52,7 @@ class Machine:
             now: Now.
             ambient: Regions that were changing on their own before the input.
             can_probe: Whether the window under the input answers probes.
-            lag: How far behind what is seen may be.
+            lag: How far what is seen may lag behind.
         """
         self._settings = settings
         self._lag = lag
@@ -65,11 +65,11 @@ class Machine:
         self._not_before = -math.inf
         self._resting = -math.inf
         self._sleeps = False
-        # When a probe was last sent, when those without an answer were, and when the latest with one was.
+        # When a probe was last sent, when the unanswered ones were sent, and when the latest answered one was.
         self._probed: float | None = None
         self._unanswered: deque[float] = deque()
         self._proof: float | None = None
-        # From when on the other side has surely read the input.
+        # The time from which on the other side has surely read the input.
         self._read: float | None = None
         self._spares = settings.quiet >= _SHORTEST_SPARED_QUIET and lag == _NO_LAG
 
@@ -92,12 +92,12 @@ class Machine:
         self._unanswered.append(at)
 
     def answered(self, at: float) -> None:
-        """Report that the oldest probe without an answer was found answered at `at`; once more than probes is harmless."""
+        """Report that the oldest probe without an answer was found answered at `at`; extra calls are harmless."""
         if not self._unanswered:
             return
         sent = self._unanswered.popleft()
         if at - sent > _LATE + 2 * self._ahead:
-            # It was at work, and has only just come round to its events: what it makes of them is still to be drawn.
+            # It was at work, and has only just reached its events: it has yet to draw what they cause.
             self._not_before = max(self._not_before, at + self._settings.quiet)
             self._spares = False
         self._proof = sent
@@ -124,11 +124,11 @@ class Machine:
         return now >= self._due() > self._resting
 
     def unprobeable(self) -> None:
-        """Report that the window under the input does not answer probes any more (it may have closed)."""
+        """Report that the window under the input no longer answers probes (it may have closed)."""
         self._can_probe = False
 
     def _due(self) -> float:
-        """When silence, if it lasts, is long enough, or is if a look finds the application resting."""
+        """When silence, if it lasts, is long enough; or is, if a look finds the application resting."""
         return self._due_after(self._settings.quiet - self._spared())
 
     def _due_after(self, quiet: float) -> float:
@@ -143,7 +143,7 @@ class Machine:
         return max(due + self._lag.frame, self._not_before)
 
     def _spared(self) -> float:
-        """By how much less silence will do."""
+        """How much shorter the silence may be."""
         return _SPARED if self._spares and self._moves == 1 else 0.0
 
     @property
@@ -174,7 +174,7 @@ class Machine:
         return self.start + self._settings.timeout
 
     def _proved(self) -> bool:
-        """The application has handled everything up to the last change."""
+        """Whether the application has handled everything up to the last change."""
         if not self._can_probe:
             return True
         if self._proof is None:
@@ -186,7 +186,7 @@ class Machine:
         return self._proof >= self._late_enough()
 
     def _late_enough(self) -> float:
-        """When a probe was sent at the earliest whose answer, alone, proves that nothing (more) comes."""
+        """The earliest sending time of a probe whose answer, alone, proves that nothing (more) comes."""
         if self._last is not None:
             return self._last
         begun = self.start
@@ -206,12 +206,12 @@ class Machine:
             # No more than can be on the way, for the line may have stopped.
             stopped = bool(self._unanswered) and now - self._unanswered[0] > 2 * self._lag.trip
             return not stopped and now >= self._probe_due()
-        # An application is asked one thing at a time; a server's answers come in order, and one under way may be too early.
+        # An application gets one probe at a time; a server answers in order, and one under way may be too early.
         under_way = self._probed >= self._late_enough() if self._fenced else bool(self._unanswered)
         return not under_way and not self._proved() and now >= self._probe_due()
 
     def wait(self, now: float) -> float:
-        """For how long, in seconds, only a report can change the verdict."""
+        """For how many seconds only a report can change the verdict."""
         due = self._due()
         until = next((at for at in (self._probe_due(), due) if now < at), self._deadline())
         return max(0.0, min(until, self._deadline()) - now)
@@ -220,7 +220,7 @@ class Machine:
         """The verdict, if there is one."""
         due = self._due()
         if self._resting < due:
-            # What is spared is spared on a look's word only.
+            # The wait is shortened only after a look.
             due = self._due_after(self._settings.quiet)
         if now >= due and self._proved():
             return self._end(Reason.UNCHANGED if self._last is None else Reason.QUIET)
@@ -233,7 +233,7 @@ class Machine:
         return None
 
     def silent(self) -> SettleResult:
-        """The verdict where the other side does not even answer what it is asked."""
+        """The verdict where even the other side itself does not answer."""
         return self._end(Reason.SERVER_SILENT)
 
     def _end(self, reason: Reason) -> SettleResult:

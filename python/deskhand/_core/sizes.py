@@ -1,4 +1,4 @@
-"""How large a picture is made: exactly so, by a factor, within a box, or as large as a provider takes it without resizing.
+"""The size of a picture: exact, by a factor, within a box, or as large as a provider takes it without resizing.
 
 This module owns the providers' published limits. What must never appear here: a mapping of points (see `geometry.Viewport`).
 """
@@ -28,10 +28,10 @@ class Fit:
     """The largest size within limits that keeps the proportions; nothing is ever enlarged.
 
     Attributes:
-        width: At most so many pixels wide.
-        height: At most so many pixels high.
+        width: The most pixels in width.
+        height: The most pixels in height.
         patch: Side in pixels of the squares that a model cuts a picture into; those at the edges count as whole ones.
-        patches: At most so many squares; None for any number.
+        patches: The most squares; None for any number.
 
     Raises:
         ActionError: A limit is no integer of at least 1.
@@ -88,7 +88,7 @@ def picture_size(size: PictureSize | None, shown: Size) -> Size:
     """The size in pixels of a picture.
 
     Args:
-        size: What was asked for; None for as large as what it shows.
+        size: What was asked for; None for the size of what it shows.
         shown: The size of what it shows.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Opens files and sockets in directories that somebody else can write, a container above all.
+"""Opens files and sockets in directories that others can write to, above all those of a container.
 
 A program in a container may put a symbolic link, a FIFO, a directory or a socket of its own where the driver expects something
-else, and may swap it at any moment. So nothing is looked at by its name and then opened: it is opened first, without following
-a link or waiting, and what was opened is looked at.
+else, and may swap it at any moment. A check by name before opening would prove nothing, so each file is opened first, without
+following a link or waiting, and the opened file is checked.
 
 This module owns these checks. What must never appear here: a write, or a connection that is handed on.
 """
@@ -30,18 +30,18 @@ _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFREG: "a regular file",
 }
-_UNSEEN = "the process that serves this display is not to be seen from here: only the owner of its socket was checked"
+_UNSEEN = "the process that serves this display cannot be seen from here: only the owner of its socket was checked"
 
 
 def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
     """The beginning of a file; empty if it is absent, or anything but a regular file.
 
     Args:
-        path: Its path, of which only the last part is in doubt.
-        limit: The most bytes that are read.
+        path: Its path, of which only the last part is untrusted.
+        limit: The most bytes to read.
     """
     try:
-        # A FIFO without a writer does not block.
+        # Opened like this, a FIFO without a writer does not block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
@@ -54,25 +54,25 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
 
 
 class PinnedSocket:
-    """A socket in the file system that was proved to be the expected one.
+    """A socket in the file system that was checked to be the expected one.
 
-    It is held by a descriptor: whatever is put in its place afterwards, `address` leads to this one.
+    A descriptor holds it: `address` leads to this socket, even if something else is put in its place.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, owner: int | None = None, container: str | None = None) -> None:
-        """Find it, and prove it.
+        """Open and check it.
 
         Args:
-            path: Its path, of which only the last part is in doubt.
-            owner: The number of the user who must own it; None for anybody.
+            path: Its path, of which only the last part is untrusted.
+            owner: The number of the user who must own it; None for any user.
             container: The full id of the container in which the process that listens must be; None for any process.
 
         Raises:
-            ConnectFailed: It is absent, not a socket, somebody else's, or nobody listens.
+            ConnectFailed: It is absent, not a socket, owned by another user, or no process listens.
         """
         self.path: Path = Path(path)
         self.doubt: str = ""
-        """Why the process that listens could not be looked at; empty if it was, or need not be."""
+        """Why the process that listens could not be checked; empty if it was, or need not be."""
         try:
             self.descriptor: int = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
@@ -93,7 +93,7 @@ class PinnedSocket:
         self.close()
 
     def close(self) -> None:
-        """Let go of it; again is harmless."""
+        """Close it; calling this again is harmless."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -104,20 +104,20 @@ class PinnedSocket:
         return f"/proc/self/fd/{self.descriptor}"
 
     def link(self, path: Path) -> None:
-        """Give it another name, which nobody can redirect who cannot write that directory.
+        """Give it another name, which only users who can write to that directory can redirect.
 
         Args:
             path: The name, in a directory of the same file system; what has it is replaced.
 
         Raises:
-            OSError: It is in another file system, or somebody else's (`/proc/sys/fs/protected_hardlinks`).
+            OSError: It is in another file system, or belongs to another user (`/proc/sys/fs/protected_hardlinks`).
         """
         found = os.fstat(self.descriptor)
         if path.is_socket() and os.path.samestat(found, path.lstat()):
             return
         new = path.with_name(f".{path.name}")
         new.unlink(missing_ok=True)
-        # With a descriptor of a directory, which an absolute path does not use, Python follows links as it is told to.
+        # Python obeys `follow_symlinks` only with a descriptor of a directory, which an absolute path does not use.
         os.link(self.address, new, src_dir_fd=self.descriptor, follow_symlinks=True)
         new.replace(path)
 
@@ -136,17 +136,17 @@ class PinnedSocket:
             self._prove_peer(found.st_uid, container)
 
     def _prove_peer(self, owner: int, container: str) -> None:
-        """Which process listens does not change: a name is bound to one socket for as long as it exists."""
+        """Check the process that listens. It does not change: a name is bound to one socket for as long as it exists."""
         with socket.socket(socket.AF_UNIX) as client:
-            # One whose queue is full would be waited for without end.
+            # Connecting to a socket whose queue is full would wait without end.
             client.settimeout(0)
             client.connect(self.address)
             told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         pid, user, _ = _CREDENTIALS.unpack(told)
         if pid == 0:
-            # It is in a PID namespace that is neither ours nor below it.
+            # The process is in a PID namespace that is neither ours nor below it.
             if user != owner:
-                raise self._refused(f"the process that listens there is of user {user}, the socket is of user {owner}")
+                raise self._refused(f"the listening process belongs to user {user}, the socket to user {owner}")
             self.doubt = _UNSEEN
             return
         try:

@@ -19,12 +19,12 @@ class Window:
         id: Its number on that display.
         title: As the application set it: untrusted text.
         class_name: The application's class, such as `Mousepad`; may be empty.
-        pid: Process id, as the X server counts processes (in a container, the container's own); where it cannot tell, the one
-            that the application says.
+        pid: Process id, as the X server counts processes (in a container, the container's own); where it is unknown, the one
+            that the application gives.
         rect: Its content in screen pixels, without the frame; may reach beyond the screen.
         active: Whether the window manager calls it the active one.
         minimized: Whether it is minimised: listed, and not shown.
-        startup_id: What its program was started with (`DESKTOP_STARTUP_ID`), where its toolkit tells: untrusted text.
+        startup_id: What its program was started with (`DESKTOP_STARTUP_ID`), where its toolkit publishes it: untrusted text.
     """
 
     id: int
