@@ -1,1 +1,1 @@
-"""The ways to reach a desktop: one module each, all with the methods of `deskhand.backends.protocols.Backend`."""
+"""The ways to reach a desktop, one module each. All have the methods of `deskhand.backends.protocols.Backend`."""

@@ -1,12 +1,12 @@
-"""A desktop in memory, for tests of what is built on deskhand: no X server, no process, no time of its own.
+"""A desktop in memory, for tests of what is built on deskhand. It has no X server, no process and no time of its own.
 
-It records every event, and paints what it is told to. A test gives a function that reacts to events:
+It records every event, and shows what is painted on it. A test gives a function that reacts to events:
 
     >>> from deskhand.backends.memory import MemoryBackend
     >>> backend = MemoryBackend((320, 200))
     >>> backend.on_event = lambda event: backend.paint((0, 0, 8, 8), (255, 0, 0))
 
-What must never appear here: anything that a real backend could do and this one only pretends to (it has no windows).
+What must never appear here: anything that a real backend could do and this one could only pretend (it has no windows).
 """
 
 from __future__ import annotations
@@ -77,25 +77,25 @@ class MemoryBackend:
         self.screen.update(rect, bytes((blue, green, red, 0)) * (rect[2] * rect[3]), self._clock())
 
     def untypable(self, events: Sequence[Step]) -> set[int]:
-        """Any keysym will do."""
+        """Always empty: it accepts any keysym."""
         del events
         return set()
 
     def split(self, events: Sequence[Event]) -> Sequence[Sequence[Event]]:
-        """All at once."""
+        """One part."""
         return [events]
 
     def taken(self) -> None:
-        """Nothing depends on it."""
+        """Do nothing: nothing depends on it."""
 
     def begin(self) -> None:
-        """Nothing runs beside the caller."""
+        """Do nothing: there is no other thread."""
 
     def end(self) -> None:
-        """Nothing runs beside the caller."""
+        """Do nothing: there is no other thread."""
 
     def allow(self, seconds: float | None) -> None:
-        """It never waits for anybody."""
+        """Do nothing: it never waits for another side."""
 
     def send(self, events: Sequence[Event]) -> None:
         """Record the events and let `on_event` react to each."""
@@ -112,17 +112,17 @@ class MemoryBackend:
         self.events.extend(events)
 
     def look(self, limit: float | None = None) -> None:
-        """The screen is always current."""
+        """Do nothing: the screen is always current."""
 
     def round_trip(self) -> None:
-        """A look: there is nobody else to ask."""
+        """Look: there is no other side."""
         self.look()
 
     def mark(self, limit: float | None = None) -> int | None:
-        """The screen is always current."""
+        """None: the screen is always current."""
 
     def marked(self, mark: int) -> int | None:
-        """There are no marks."""
+        """None: there are no marks."""
         del mark
         return None
 
@@ -135,44 +135,44 @@ class MemoryBackend:
         return self.screen.generation != before
 
     def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int | None:
-        """There is no window to ask."""
+        """None: there is no window."""
         del at_pointer, window
         return None
 
     def answered(self, probe: int) -> bool:
-        """There is no window to ask."""
+        """True: there is no window."""
         del probe
         return False
 
     def take_stock(self) -> None:
-        """There is no application."""
+        """Do nothing: there is no application."""
 
     def activity(self) -> Activity:
-        """There is no application."""
+        """Rest: there is no application."""
         return Activity.UNKNOWN
 
     def double_click_time(self) -> float | None:
-        """Nobody says so."""
+        """None: no desktop sets it."""
         return None
 
     def has_window_manager(self) -> bool:
-        """There is none."""
+        """False: there is none."""
         return False
 
     def focused_classes(self) -> list[str]:
-        """There is no window."""
+        """None: there is no window."""
         return []
 
     def windows(self) -> list[Window]:
-        """None are managed."""
+        """None: there are no windows."""
         return []
 
     def activate(self, window: int) -> None:
-        """There are no windows."""
+        """Do nothing: there are no windows."""
         raise UnsupportedAction(self.name, f"activate {window}")
 
     def close_window(self, window: int) -> None:
-        """There are no windows."""
+        """Do nothing: there are no windows."""
         raise UnsupportedAction(self.name, f"close_window {window}")
 
     def resize(self, size: Size) -> None:
@@ -180,7 +180,7 @@ class MemoryBackend:
         self.screen.resize(*size, self._clock())
 
     def read_clipboard(self, timeout: float) -> str | None:
-        """What was written."""
+        """The text that was written."""
         del timeout
         return self._clipboard
 
@@ -190,23 +190,23 @@ class MemoryBackend:
         self._clipboard = text
 
     def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
-        """Keep the text, and what was there before."""
+        """Keep the text, and the text that was there before."""
         del with_primary
         self._before = self.read_clipboard(timeout)
         self.write_clipboard(text, timeout)
         return ()
 
     def return_clipboard(self, timeout: float) -> None:
-        """What was there before."""
+        """Put back the text that was there before."""
         del timeout
         self._clipboard = self._before
 
     def wait_pasted(self, timeout: float) -> None:
-        """Nobody takes it."""
-        raise DeskhandTimeout(f"nobody took the clipboard's text in {timeout:g} s")
+        """Raise: no application takes it."""
+        raise DeskhandTimeout(f"no application took the clipboard's text in {timeout:g} s")
 
     def clipboard_answered(self, timeout: float) -> int:
-        """Nobody tells."""
+        """0: no application requests the clipboard."""
         del timeout
         return 0
 
@@ -215,9 +215,9 @@ class MemoryBackend:
         self._interrupted = True
 
     def clear_interrupt(self) -> None:
-        """Take it back."""
+        """Take the interruption back."""
         self._interrupted = False
 
     def close(self) -> None:
-        """Note that it was closed."""
+        """Record that it was closed."""
         self.closed = True

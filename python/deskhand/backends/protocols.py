@@ -1,4 +1,4 @@
-"""What `Desktop` needs of a backend, and nothing more.
+"""The protocol of a backend: what `Desktop` needs of it, and nothing more.
 
 This module owns the protocol. What must never appear here: a composite action (see `deskhand.desktop.translate`), a decision of
 when the screen has settled (see `deskhand._core.settle`), a lock (see `deskhand.desktop.desktop`).
@@ -27,9 +27,9 @@ class Missed:
 
     Attributes:
         obstacle: No window has the keyboard focus, or another program has grabbed the keyboard or the pointer. "unread" if keys
-            did reach it, late: it had read nothing for as long as it was waited for.
-        holder: Who got it instead, as far as that is known: untrusted text.
-        windows: That program's windows, in screen pixels.
+            did reach it, late: its client had read nothing during the whole wait.
+        holder: What received it instead, as far as that is known: untrusted text.
+        windows: The windows of that program windows, in screen pixels.
     """
 
     obstacle: Literal["unfocused", "keyboard", "pointer", "unread"]
@@ -38,20 +38,20 @@ class Missed:
 
 
 class Backend(Protocol):
-    """One connection to one desktop. Calls come from one thread at a time, but `interrupt` from any.
+    """One connection to one desktop. Calls come from one thread at a time, except for `interrupt`, which any thread may call.
 
     Every method may raise `DesktopLost` when the other side is gone, and `Reconnected` when it was gone and is back: nothing is
     held then, and a call that only looks or waits may be repeated.
     """
 
     name: str
-    """What errors call it, such as `x11`."""
+    """Its name in errors, such as `x11`."""
     has_windows: bool
     """Whether `windows`, `activate` and `close_window` work."""
     tells_focus: bool
-    """Whether it is known that a text went to nobody."""
+    """Whether it is known when no application receives a text."""
     tells_pointer: bool
-    """Whether the other side says where it has put the pointer."""
+    """Whether the other side reports where it has put the pointer."""
 
     @property
     def screen(self) -> Screen:
@@ -63,11 +63,11 @@ class Backend(Protocol):
 
     @property
     def status(self) -> Sequence[str]:
-        """Why slower paths are in use, a sentence each; empty when none is."""
+        """Why slower paths are in use, one sentence each; empty when none is."""
 
     @property
     def lag(self) -> Lag:
-        """How far behind what is seen may be."""
+        """How far what is seen may lag behind."""
 
     @property
     def can_paste(self) -> bool:
@@ -80,46 +80,46 @@ class Backend(Protocol):
         """The parts of a text, each of which the application must have taken before the next is sent; at least one."""
 
     def taken(self) -> None:
-        """Be told that the application has taken what was sent of a text since `split`."""
+        """Note that the application has taken what was sent of a text since `split`."""
 
     def begin(self) -> None:
-        """Several calls follow in a row; whatever the backend does meanwhile on its own may rest until `end`."""
+        """Note that several calls follow in a row; what the backend does on its own may rest until `end`."""
 
     def end(self) -> None:
         """End what `begin` began."""
 
     def allow(self, seconds: float | None) -> None:
-        """Until `end` or the next `allow`, wait in vain for so long from now at most; None: for as long as there is hope.
+        """Until `end` or the next `allow`, limit vain waits to these seconds from now; None: as long as there is hope.
 
-        A wait for the other side then raises `ServerSilent`, if it has no limit of its own. What gets on has as long again.
+        A wait for the other side then raises `ServerSilent`, if it has no limit of its own. Progress starts the time again.
         """
 
     def send(self, events: Sequence[Event]) -> Missed | None:
         """Send the events of one action, all at once, and return after the other side has processed them.
 
-        What is known of them not to have reached the window that they were for, if anything.
+        Returns what is known not to have reached its window, if anything.
         """
 
     def release(self, events: Sequence[Event]) -> None:
-        """Release what these events name, then whatever else the other side reports as pressed."""
+        """Release what these events name, then everything else that the other side reports as pressed."""
 
     def look(self, limit: float | None = None) -> None:
         """Bring the screen and the pointer up to date with the other side as it is now.
 
-        Where the other side is far, what is known after `limit` seconds is all there is.
+        Where the other side is far away, this returns what is known after `limit` seconds.
         """
 
     def round_trip(self) -> None:
-        """Ask the other side something, and return when it has answered that; `look` may know enough without."""
+        """Ask the other side something, and return when it has answered; `look` may know enough without asking."""
 
     def mark(self, limit: float | None = None) -> int | None:
-        """Tell apart what changed before and what changes because of what is sent from now on.
+        """Separate what changed before from what changes because of what is sent from now on.
 
-        Either all that was before is on the screen now (None), or a mark is under way. Waits for `limit` seconds at most.
+        Either all earlier changes are on the screen now (None), or a mark is under way. Waits for `limit` seconds at most.
         """
 
     def marked(self, mark: int) -> int | None:
-        """The screen's generation when the latest mark came; None before. What is newer came of what was sent after it."""
+        """The screen's generation when the latest mark came; None before. Newer changes follow what was sent after it."""
 
     def wait(self, timeout: float) -> bool:
         """Wait until pixels changed, a probe was answered or the windows changed; False after `timeout` seconds."""
@@ -127,23 +127,23 @@ class Backend(Protocol):
     def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int | None:
         """Ask `window`, or the one under the pointer or with the focus, to answer when it has handled its input.
 
-        None if it does not promise to. A window that closes counts as having answered.
+        None if the window does not promise to. A window that closes counts as having answered.
         """
 
     def answered(self, probe: int) -> bool:
         """Whether that probe, or a later one, was answered."""
 
     def take_stock(self) -> None:
-        """An action is about to begin: what applications have been doing since the last wait they do on their own."""
+        """Note that an action is about to begin: what applications have done since the last wait they do on their own."""
 
     def activity(self) -> Activity:
-        """What the application that `probe` asked, or what it started, does now beyond what it does on its own.
+        """What the application that got `probe`, or what it started, does now beyond what it does on its own.
 
         Unknown where it runs on another machine.
         """
 
     def double_click_time(self) -> float | None:
-        """Seconds within which two clicks are a double click, where the desktop says that."""
+        """Seconds within which two clicks are a double click, where the desktop publishes that."""
 
     def has_window_manager(self) -> bool:
         """Whether a window manager runs that lists windows."""
@@ -170,22 +170,22 @@ class Backend(Protocol):
         """Put text on the clipboard and keep serving it."""
 
     def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
-        """Write a text until `return_clipboard`; the kinds of what was there before that cannot be given back.
+        """Write a text until `return_clipboard`; returns the formats of the old content that cannot be given back.
 
         Args:
-            text: What is to be pasted.
+            text: The text to paste.
             with_primary: On the primary selection too, where there is one.
-            timeout: Seconds that whoever has the clipboard may take to hand over all of it.
+            timeout: Seconds that the clipboard's owner may take to hand over all of its content.
         """
 
     def return_clipboard(self, timeout: float) -> None:
         """Put back what was there before `lend_clipboard`."""
 
     def wait_pasted(self, timeout: float) -> None:
-        """Wait until somebody has taken the text last written or lent; DeskhandTimeout if nobody does."""
+        """Wait until an application has taken the text last written or lent; DeskhandTimeout if none does."""
 
     def clipboard_answered(self, timeout: float) -> int:
-        """How many requests for the clipboard were answered, once all are that have come so far. Only where `can_paste`."""
+        """How many requests for the clipboard were answered, after answering all that have come. Only where `can_paste`."""
 
     def interrupt(self) -> None:
         """Make the wait under way, or the next one, raise `deskhand._native.Interrupted`."""
@@ -194,4 +194,4 @@ class Backend(Protocol):
         """Take an `interrupt` back."""
 
     def close(self) -> None:
-        """Release everything and end the connection; again is harmless."""
+        """Release everything and end the connection; calling it again is harmless."""

@@ -36,16 +36,16 @@ __all__ = ["VncBackend"]
 
 T = TypeVar("T")
 
-# A server that comes back does so within a supervisor's restart.
+# A server that comes back does so within the restart time of a supervisor.
 _RECONNECT_LIMIT = 10.0
 _ENTRY_LIMIT = 3.0
-# A server that is there again is to be found within 2 s of that, its handshake included.
+# A server that is back must be found within 2 s, its handshake included.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _SILENT = 1.0
-# How the loss of a connection is told whose other end may not know of it.
+# How a loss is described when the other end may not know of it (by `_native.Vnc`).
 _UNHEARD = ("not answer", "taken no input")
 _SLICE = 0.25
-# x11vnc frees the keycodes that it has found when no key came for 5 s, now and then.
+# x11vnc sometimes frees the keycodes that it has found, when no key came for 5 s.
 _FREED = 4.0
 
 
@@ -61,12 +61,12 @@ class VncBackend:
         """Connect, and wait for the first picture.
 
         Args:
-            target: Where, and who.
+            target: The server, and the credentials.
             timeout: Seconds for all of it.
 
         Raises:
-            ConnectFailed: Nobody is there, or it did not answer in time.
-            AuthFailed: The server wants something else, or its certificate is not to be trusted.
+            ConnectFailed: No server is there, or it did not answer in time.
+            AuthFailed: The server wants other credentials, or its certificate is not trusted.
             ProtocolViolation: It does not speak RFB as it should.
         """
         self._target = target
@@ -74,7 +74,7 @@ class VncBackend:
         self._typed = -math.inf
         self._stop = threading.Event()
         self._closed = False
-        # How a server was lost that did not come back in time: each later call looks for it once, and waits no more.
+        # How a server was lost that did not come back in time: each later call tries once, and waits no more.
         self._given_up = ""
         self._before = ""
         self._ends: Ends | None = None
@@ -91,7 +91,7 @@ class VncBackend:
 
     def _connect(self, timeout: float, screen: Screen | None, ends: Ends | None = None) -> Vnc:
         deadline = time.monotonic() + timeout
-        # While it is entered again, nobody can stop that.
+        # A reconnection cannot be stopped during its handshake.
         entered = enter(self._target, timeout if screen is None else min(timeout, _ENTRY_LIMIT), ends)
         vnc = Vnc(entered.fd, entered.size, entered.rest, local=entered.local, screen=screen)
         try:
@@ -107,7 +107,7 @@ class VncBackend:
         return vnc
 
     def _do(self, work: Callable[[Vnc], T]) -> T:
-        """Do it; where the connection breaks, make a new one and say so."""
+        """Do it; where the connection breaks, make a new one and raise `Reconnected`."""
         try:
             return work(self._vnc)
         except DesktopLost as lost:
@@ -117,13 +117,13 @@ class VncBackend:
             raise Reconnected(str(self._target), detail, self.screen.epoch) from lost
 
     def _reconnect(self, lost: DesktopLost) -> str:
-        """Connect again, and release what was held. Returns what is to be said of it."""
+        """Connect again, and release what was held. Returns the description of the loss."""
         deadline = time.monotonic() + (_ENTRY_LIMIT if self._given_up else _RECONNECT_LIMIT)
         keys, buttons = self._vnc.pressed()
         self._vnc.close()
         pause, reason = _FIRST_PAUSE, "no time was left to try"
-        # A server that has not heard of the loss keeps the old connection, whose pressed button keeps the pointer. From the
-        # same port, TCP ends that one (RFC 9293, 3.5.1); every third time from another, for something between may forbid it.
+        # A server that has not noticed the loss keeps the old connection, whose pressed button holds the pointer. From the same
+        # port, TCP ends that connection (RFC 9293, 3.5.1). Every third attempt uses another: a firewall may forbid it.
         unheard = any(words in lost.detail for words in _UNHEARD)
         before = self._ends if unheard else None
         ends = itertools.cycle((before, before, None))
@@ -146,11 +146,11 @@ class VncBackend:
             raise DesktopLost("network", self._given_up) from lost
         self._keyboard.forget()
         self._keyboard.unlearn()
-        # Most servers release what a client held that went away; x11vnc does not, and has forgotten the buttons: only what it
-        # thinks is pressed it releases. To X, pressing what is pressed is nothing.
+        # Most servers release what a lost client held. x11vnc does not, and has forgotten the buttons: it releases only what it
+        # believes to be pressed. X ignores a press of what is pressed.
         again: list[Event] = [*map(ButtonDown, buttons)] if self._is_x11vnc else []
         if unheard:
-            # The server may still have the old connection, and releases no key that another than it has pressed.
+            # The server may still have the old connection, and releases only keys that the new one has pressed.
             again += map(KeyDown, keys)
         self._vnc.release(encode([*again, *map(ButtonUp, buttons), *map(KeyUp, reversed(keys))]))
         if unheard and buttons and self._ends != before:
@@ -164,12 +164,12 @@ class VncBackend:
 
     @property
     def lag(self) -> Lag:
-        """How far behind what is seen may be; see `Backend.lag`."""
+        """How far what is seen may lag behind; see `Backend.lag`."""
         return Lag(*self._vnc.lag)
 
     @property
     def status(self) -> Sequence[str]:
-        """What this server cannot do, and whether it owes an answer."""
+        """What this server cannot do, and whether it has not answered."""
         features = self._vnc.features
         notes = []
         if (silent := self._vnc.silent) > _SILENT:
@@ -180,33 +180,33 @@ class VncBackend:
             notes.append("the server knows no buttons 8 and 9: the keys Back and Forward are pressed for them")
         if "locks" not in features:
             notes.append(
-                "the server does not tell whether CapsLock is on: where it is, letters may arrive in the other case"
+                "the server does not report whether CapsLock is on: where it is, letters may arrive in the other case"
             )
         if not self.can_paste:
-            notes.append("the server's clipboard takes only Latin-1 text, and nothing tells when it is pasted")
+            notes.append("the server's clipboard takes only Latin-1 text, and does not report when it is pasted")
         if skipped := self._vnc.skipped:
             kinds = ", ".join(f"{number} ({count})" for number, count in skipped)
             notes.append(f"the server sends pseudo-encodings that were not asked for, which are skipped: {kinds}")
         return notes
 
     def begin(self) -> None:
-        """The reader never rests."""
+        """Do nothing: the reader never rests."""
 
     def end(self) -> None:
-        """The reader never rests."""
+        """Do nothing: the reader never rests."""
 
     def allow(self, seconds: float | None) -> None:
-        """It waits for nothing but what has a limit of its own."""
+        """Do nothing: each of its waits has a limit of its own."""
 
     def untypable(self, events: Sequence[Step]) -> set[int]:
         """See `Backend.untypable`."""
-        # wayvnc, known by what it cannot do, drops what is on no key.
+        # wayvnc, recognised by the features that it lacks, drops characters that are on no key.
         finds_keys = {"fence", "set_desktop_size"} & set(self._vnc.features)
         return self._keyboard.untypable(events, BUDGET if finds_keys else 0)
 
     @property
     def _is_x11vnc(self) -> bool:
-        """As far as that is known by what it can."""
+        """Whether it is x11vnc, recognised by its features."""
         features = self._vnc.features
         return "fence" not in features and "set_desktop_size" in features
 
@@ -223,7 +223,7 @@ class VncBackend:
 
     @property
     def can_paste(self) -> bool:
-        """Whether a paste can be proved."""
+        """Whether the server reports that a text was pasted."""
         return "clipboard" in self._vnc.features
 
     def send(self, events: Sequence[Event]) -> None:
@@ -238,7 +238,7 @@ class VncBackend:
         try:
             self._do(lambda vnc: vnc.send(planned))
         except BaseException as error:
-            # Who is stopped in a pause has sent what comes before it; a new connection is not to be told what an old one began.
+            # A call that is stopped in a pause has sent what comes before it. A new connection gets nothing of an old one.
             if switch and not isinstance(error, BackendError):
                 with contextlib.suppress(BackendError):
                     self._vnc.send(encode([make(lock) for lock in switch for make in (KeyDown, KeyUp)]))
@@ -260,17 +260,17 @@ class VncBackend:
         self._do(lambda vnc: vnc.look(limit))
 
     def round_trip(self) -> None:
-        """Ask for a fence, or for a pixel (a non-incremental update of 1x1) where there are none."""
+        """Ask for a fence, or, where there are none, for a pixel (a non-incremental update of 1x1)."""
         asked = self.probe()
         while not self.answered(asked):
             self.wait(_SLICE)
 
     def mark(self, limit: float | None = None) -> int | None:
-        """A probe is a mark: its answer comes between what was sent before and after; see `Backend.mark`."""
+        """Send a mark: its answer comes between what was sent before and after; see `Backend.mark`."""
         return self._do(lambda vnc: vnc.mark(limit))
 
     def marked(self, mark: int) -> int | None:
-        """Where it came; see `Backend.marked`."""
+        """Where the mark came; see `Backend.marked`."""
         return self._do(lambda vnc: vnc.marked(mark))
 
     def wait(self, timeout: float) -> bool:
@@ -278,7 +278,7 @@ class VncBackend:
         return self._do(lambda vnc: vnc.wait(timeout))
 
     def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int:
-        """Ask the server itself: it answers after all that it had to send before."""
+        """Wait for an answer of the server itself, which comes after everything that it had to send before."""
         del at_pointer, window
         return self._do(lambda vnc: vnc.probe())
 
@@ -287,34 +287,34 @@ class VncBackend:
         return self._do(lambda vnc: vnc.answered(probe))
 
     def take_stock(self) -> None:
-        """A server does not tell what its applications compute."""
+        """Do nothing: a server does not report what its applications compute."""
 
     def activity(self) -> Activity:
-        """A server does not tell what its applications compute."""
+        """Unknown: a server does not report what its applications compute."""
         return Activity.UNKNOWN
 
     def double_click_time(self) -> float | None:
-        """A server does not tell."""
+        """None: a server does not report it."""
         return None
 
     def has_window_manager(self) -> bool:
-        """A server does not tell."""
+        """False: a server does not report it."""
         return False
 
     def focused_classes(self) -> list[str]:
-        """A server does not tell."""
+        """None: a server does not report them."""
         return []
 
     def windows(self) -> list[Window]:
-        """A server does not tell."""
+        """None: a server does not report them."""
         raise UnsupportedAction(self.name, "windows")
 
     def activate(self, window: int) -> None:
-        """A server cannot."""
+        """Refuse: a server cannot."""
         raise UnsupportedAction(self.name, f"activate {window}")
 
     def close_window(self, window: int) -> None:
-        """A server cannot."""
+        """Refuse: a server cannot."""
         raise UnsupportedAction(self.name, f"close_window {window}")
 
     def resize(self, size: Size) -> None:
@@ -322,7 +322,7 @@ class VncBackend:
         self._do(lambda vnc: vnc.resize(*size))
 
     def read_clipboard(self, timeout: float) -> str | None:
-        """The clipboard's text, as far as the server has told of it."""
+        """The clipboard's text, as far as the server has sent it."""
         return self._do(lambda vnc: vnc.read_clipboard(timeout))
 
     def write_clipboard(self, text: str, timeout: float) -> None:
@@ -331,7 +331,7 @@ class VncBackend:
         self._do(lambda vnc: vnc.write_clipboard(text))
 
     def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
-        """Put text on the clipboard for a paste; see `Backend.lend_clipboard`. A server tells of text only."""
+        """Put text on the clipboard for a paste; see `Backend.lend_clipboard`. A server reports text only."""
         del with_primary
         self._before = self.read_clipboard(timeout) or ""
         self.write_clipboard(text, timeout)
@@ -346,7 +346,7 @@ class VncBackend:
         self._do(lambda vnc: vnc.wait_pasted(timeout))
 
     def clipboard_answered(self, timeout: float) -> int:
-        """Nobody tells."""
+        """0: a server does not report requests for the clipboard."""
         del timeout
         return 0
 
@@ -356,11 +356,11 @@ class VncBackend:
         self._vnc.interrupt()
 
     def clear_interrupt(self) -> None:
-        """Take it back; see `Backend.clear_interrupt`."""
+        """Take the interruption back."""
         self._stop.clear()
         self._vnc.clear_interrupt()
 
     def close(self) -> None:
-        """Release everything and end the connection; again is harmless."""
+        """Release everything and end the connection; calling it again is harmless."""
         self._closed = True
         self._vnc.close()

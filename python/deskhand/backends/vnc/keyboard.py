@@ -1,20 +1,20 @@
-"""Which keys are sent to a VNC server so that the character that was meant arrives. Pure.
+"""Which keys are sent to a VNC server so that the intended character arrives. Pure.
 
-A server is told keysyms, and finds keycodes for them itself. This module owns what may be relied on there: a keyboard whose
+A server gets keysyms, and finds keycodes for them itself. This module owns what a client may rely on: a keyboard whose
 letters and signs are shifted as on an American one, and a few spare keycodes. What must never appear here: a byte of RFB.
 
 - x0vncserver and QEMU do not press Shift for a capital, so it is pressed here, and released as soon as the key is down.
 - With Shift held, a keysym means what a viewer would send then: `a` is `A`, else the server would release Shift for it.
-- TigerVNC before 1.15 and x11vnc find a spare keycode for a character that is on no key, never free it, and have about 19; what
-  comes after that is dropped without a word. So no more than `BUDGET` different ones are sent in a connection.
-- The first key of a connection to Xvnc makes the X server copy the map of that keyboard over the common one, and what was just
-  added to it is lost. So a character that is on no key is never the first: Shift is tapped before it.
-- While an Xlib client fetches the map because of one such character, it forgets that it is told of the next one, and looks the
-  key of that up in vain (libX11 1.8, `_XkbCheckPendingRefresh`; Tk loses characters by it). So what follows a new one is sent
+- TigerVNC before 1.15 and x11vnc find a spare keycode for a character that is on no key, never free it, and have about 19; they
+  silently drop what comes after that. So no more than `BUDGET` different ones are sent in a connection.
+- The first key of a connection to Xvnc makes the X server copy the map of that keyboard over the common one, and loses what was
+  just added to it. So a character that is on no key is never the first: Shift is tapped before it.
+- While an Xlib client fetches the map because of one such character, it forgets the notification of the next one, and looks
+  its key in vain (libX11 1.8, `_XkbCheckPendingRefresh`; Tk loses characters by it). So what follows a new one is sent
   when the application has taken that: see `split`.
-- With CapsLock on, x0vncserver loses capitals; of the keypad it has no digits with NumLock off, and nothing else but signs with
-  NumLock on. To a client that does not say that it knows the locks, TigerVNC switches them to what it guesses was meant, and
-  leaves them so. So a lock that is told to be in the way is switched before these keys and back after them.
+- With CapsLock on, x0vncserver loses capitals. Of the keypad it has no digits with NumLock off, and only signs with
+  NumLock on. For a client that does not say that it handles the locks, TigerVNC switches them to its guess of what was meant,
+  and leaves them so. So a lock that is known to be in the way is switched before these keys and back after them.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ CAPS_LOCK, NUM_LOCK = 0xFFE5, 0xFF7F
 _KEYPAD_MOVES = {*range(0xFF95, 0xFFA0)}
 _KEYPAD_DIGITS = {*range(0xFFB0, 0xFFBA), 0xFFAC, 0xFFAE}
 _BACK, _FORWARD = 8, 9
-# From the last change of the map to the first key, where nothing tells when the application has read it.
+# Seconds from the last change of the map to the first key, where nothing shows when the application has read it.
 _READ = 0.1
 _BROWSER_KEYS = {_BACK: 0x1008FF26, _FORWARD: 0x1008FF27}
 
 
 def locks_needed(events: Iterable[Event]) -> dict[int, bool]:
-    """The locks that must be on or off for these keys; not one whose own key is among them, which must find it as it is."""
+    """The locks that must be on or off for these keys; without those whose own key is among them."""
     needed: dict[int, bool] = {}
     pressed = [event.keysym for event in events if isinstance(event, KeyDown)]
     for keysym in pressed:
@@ -66,7 +66,7 @@ class Keyboard:
     """What one connection has typed so far."""
 
     def __init__(self) -> None:
-        """Nothing is held, and nothing spent."""
+        """Begin with nothing held and no keycode used."""
         self._held: dict[int, int] = {}
         self._awake = False
         self._spent: set[int] = set()
@@ -74,7 +74,7 @@ class Keyboard:
         self._known: set[int] = set()
 
     def untypable(self, events: Iterable[Step], budget: int = BUDGET) -> set[int]:
-        """The keysyms among these that the server may have no keycode for, when it finds so many at all."""
+        """The keysyms among these that the server may have no keycode for, if it has room for so many new ones."""
         rare = {event.keysym for event in events if isinstance(event, KeyDown) and _is_rare(event.keysym)}
         new = rare - self._spent
         return new if len(self._spent) + len(new) > budget else set()
@@ -84,11 +84,11 @@ class Keyboard:
 
         Args:
             events: As `translate` made them.
-            ahead: The server finds a keycode for a release too, which types nothing (x11vnc). So releases of all that is new
-                come first, then a key alone: when the application has taken that, it has read the map. Else each new character
+            ahead: The server finds a keycode for a release too (x11vnc), which types nothing. So releases of all new ones
+                come first, then a key alone: when the application has taken it, it has read the map. Else each new character
                 is a part.
         """
-        # What was sent before, and not taken, is as good as new.
+        # What was sent before and not taken counts as new.
         self._sent.clear()
         new = {event.keysym: None for event in events if isinstance(event, KeyDown) and _is_rare(event.keysym)}
         for keysym in self._known | self._held.keys():
@@ -105,21 +105,21 @@ class Keyboard:
         return [events[begin:end] for begin, end in pairwise(sorted(bounds))]
 
     def taken(self) -> None:
-        """The application has taken what was sent of a text so far."""
+        """Note that the application has taken what was sent of a text so far."""
         self._known |= self._sent
         self._sent.clear()
 
     def unlearn(self) -> None:
-        """The server may have freed the keycodes of all characters, or be another one."""
+        """Note that the server may have freed the keycodes of all characters, or be another one."""
         self._known.clear()
 
     def plan(self, events: Iterable[Event], *, side_buttons: bool, switch: Iterable[int] = ()) -> list[Event]:
-        """What is sent to carry these events out.
+        """The events to send in order to carry these out.
 
         Args:
             events: As `translate` made them.
             side_buttons: Whether the server knows buttons 8 and 9; else the keys Back and Forward stand in for them.
-            switch: Keys of locks that are switched for these, and back.
+            switch: Keys of locks that are switched before these, and back after them.
         """
         planned: list[Event] = []
         for event in events:
@@ -145,7 +145,7 @@ class Keyboard:
         self._awake = True
         shift = _SHIFT_L in self._held or _SHIFT_R in self._held
         sent = _WITH_SHIFT.get(keysym, keysym) if shift else keysym
-        # What was pressed is what is to be released, also when Shift has come or gone meanwhile.
+        # A release names what was pressed, even when Shift has changed meanwhile.
         self._held[keysym] = sent
         if sent in _SHIFTED and not shift:
             return [KeyDown(_SHIFT_L), KeyDown(sent), KeyUp(_SHIFT_L)]
@@ -158,12 +158,12 @@ class Keyboard:
         return rare
 
     def forget(self) -> None:
-        """A new connection: nothing is held there, but what has found a spare keycode has kept it."""
+        """Note a new connection: nothing is held there, but characters with a spare keycode have kept it."""
         self._held.clear()
 
 
 def _is_rare(keysym: int) -> bool:
-    """Whether it is a character that no American keyboard has."""
+    """Whether it is a character that is not on an American keyboard."""
     return 0xA0 <= keysym < _FIRST_FUNCTION or _FIRST_UNICODE <= keysym < _AFTER_UNICODE
 
 
@@ -172,7 +172,7 @@ def _first_key(events: Iterable[Event]) -> int:
 
 
 def _is_letter(keysym: int) -> bool:
-    """Whether it is a character that has two cases, or may have: keysyms of old are not looked up."""
+    """Whether it is a character that has two cases, or may have: national keysyms are not looked up."""
     if _FIRST_UNICODE <= keysym < _AFTER_UNICODE:
         char = chr(keysym - _FIRST_UNICODE)
     elif keysym <= 0xFF:

@@ -1,7 +1,7 @@
 """From a VNC target to a connected socket that is past the handshake: TCP or Unix socket, TLS, authentication.
 
-This module owns how to enter. The handshake's bytes are `_native.VncHandshake`'s, ciphers the `cryptography` package's, TLS
-Python's. What must never appear here: anything after the handshake, and a password in a message.
+This module owns the way in. `_native.VncHandshake` has the handshake's bytes, the `cryptography` package the ciphers, Python
+TLS. What must never appear here: anything after the handshake, and a password in a message.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLAIN, _TLS_NONE, _TLS_VNC, _TLS_PLAIN, _X509_NONE, _X509_VNC, _X509_PLAIN = ra
 _X509 = (_X509_NONE, _X509_VNC, _X509_PLAIN)
 _WITH_NAME = (_PLAIN, _TLS_PLAIN, _X509_PLAIN, _APPLE)
 _WITHOUT_PASSWORD = (_NONE, _TLS_NONE, _X509_NONE)
-# The strongest first. What is on this machine needs no TLS.
+# The strongest first. A server on this machine needs no TLS.
 _LOCAL = (_NONE, _VNC, _APPLE, _VENCRYPT)
 _REMOTE = (_VENCRYPT, _APPLE, _VNC, _NONE)
 _SUBTYPES = (_X509_PLAIN, _X509_VNC, _X509_NONE, _TLS_PLAIN, _TLS_VNC, _TLS_NONE)
@@ -47,7 +47,7 @@ _NAMES |= {
     261: "X509Vnc",
     262: "X509Plain",
 }
-# A machine that is gone must be told from one that has nothing to say. A stopped server does not count: its kernel answers.
+# Keep-alive tells a machine that is gone from one that is silent. A stopped server does not count: its kernel answers.
 _KEEP_ALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
@@ -66,12 +66,12 @@ class Entered:
     """A connection past its handshake.
 
     Attributes:
-        fd: The connected socket; whoever takes this owns it.
+        fd: The connected socket; the code that takes this owns it.
         size: Width and height of the screen in pixels.
         rest: What the server sent after the handshake.
         name: The desktop's name: untrusted text.
-        local: Whether bytes do not leave this machine.
-        ends: Of a TCP connection.
+        local: Whether the bytes stay on this machine.
+        ends: The addresses of a TCP connection.
     """
 
     fd: int
@@ -86,13 +86,13 @@ def enter(target: VncTarget, timeout: float, ends: Ends | None = None) -> Entere
     """Connect and log in.
 
     Args:
-        target: Where, and who.
+        target: The server, and the credentials.
         timeout: Seconds for all of it.
-        ends: Connect from and to these, where this machine allows it.
+        ends: Use these addresses for the two ends, where this machine allows it.
 
     Raises:
-        ConnectFailed: Nobody is there, or it did not answer in time.
-        AuthFailed: The server wants something else, or its certificate is not to be trusted.
+        ConnectFailed: No server is there, or it did not answer in time.
+        AuthFailed: The server wants other credentials, or its certificate is not trusted.
         ProtocolViolation: It does not speak RFB as it should.
     """
     login = _Login(target, time.monotonic() + timeout, ends)
@@ -123,7 +123,7 @@ class _Login:
         self._told_name = False
 
     def close(self) -> None:
-        """Close what was not handed over."""
+        """Close the connection, unless it was handed over."""
         if self._socket is not None:
             self._socket.close()
 
@@ -158,7 +158,7 @@ class _Login:
         return plain
 
     def _connected_again(self) -> socket.socket | None:
-        """From and to where a connection was before; None where its port is not free."""
+        """Bind to the previous address and connect to the previous peer; None where the port is not free."""
         if self._ends is None:
             return None
         family, source, peer = self._ends
@@ -174,7 +174,7 @@ class _Login:
         return plain
 
     def run(self) -> Entered:
-        """Everything from the first byte to the server's description of itself."""
+        """Exchange everything from the first byte to the server's description of itself."""
         self._connected()
         step = self._handshake.feed(b"")
         while step is None or step[0] != "ready":
@@ -196,7 +196,7 @@ class _Login:
         except ProtocolViolation as violation:
             if not self._told_name:
                 raise
-            # wayvnc 0.5 refuses with a message of another stage of the handshake.
+            # wayvnc 0.5 refuses with a message that belongs to another stage of the handshake.
             reason = f"its answer to name and password makes no sense ({violation.message})"
             raise AuthFailed(str(self._target), reason, "check name and password") from None
 
@@ -241,7 +241,7 @@ class _Login:
                 raise self._refused(text)
 
     def _refused(self, reason: str) -> AuthFailed:
-        # The server's own words may be anything, also what we have just sent it.
+        # The server's own words may be anything, even what it was just sent.
         secret = self._password() if self._target.password is not None else ""
         shown = "".join(char if char.isprintable() else " " for char in reason)[:200]
         if secret and secret in shown:
@@ -282,7 +282,7 @@ class _Login:
         assert plain is not None  # noqa: S101 # it is there from the first line of `run`
         plain.settimeout(self._left())
         if self._handshake.rest():
-            # Whoever is on the way may have put it there, to be taken for what TLS protects.
+            # A machine in between may have inserted them, to be taken for what TLS protects.
             raise ProtocolViolation("the server sent bytes in the clear before TLS had begun")
         target = self._target
         if self._subtype in _X509:
@@ -291,7 +291,7 @@ class _Login:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
         else:
-            # Servers of these kinds have no certificate at all; TLS 1.3 knows no such thing.
+            # Servers of these kinds have no certificate at all, which TLS 1.3 does not allow.
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -300,7 +300,7 @@ class _Login:
         self._socket = context.wrap_socket(plain, server_hostname=target.host or "localhost")
 
     def _apple(self) -> None:
-        """Diffie-Hellman, then name and password under a key of its result, as Apple's servers want it."""
+        """Exchange Diffie-Hellman keys, then send name and password encrypted with the result, as Apple's servers want it."""
         self._send(self._handshake.to_send())
         received = self._handshake.rest()
 
@@ -333,13 +333,13 @@ class _Login:
 
 
 def _encrypted(password: str, challenge: bytes) -> bytes:
-    """The challenge under the password, as RFC 6143 has it: DES, of a key whose bytes are written backwards."""
+    """Encrypt the challenge with the password, as RFC 6143 says: DES, with a key whose bytes are written backwards."""
     from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES  # noqa: PLC0415 # 60 ms that few connections need
     from cryptography.hazmat.primitives.ciphers import Cipher, modes  # noqa: PLC0415
 
     raw = password.encode("latin-1", "replace")[:8].ljust(8, b"\0")
     key = bytes(int(f"{byte:08b}"[::-1], 2) for byte in raw)
-    # Three times the same key makes of it what RFB means: DES once.
+    # With three equal keys, triple DES is the single DES that RFB means.
     encryptor = Cipher(TripleDES(key * 3), modes.ECB()).encryptor()  # noqa: S305 # the protocol has no other
     return bytes(encryptor.update(challenge))
 
@@ -376,7 +376,7 @@ def _relay(outside: ssl.SSLSocket, inside: socket.socket) -> None:
     waiting = b""
     with outside, inside:
         while True:
-            # What is inside is read again only when TLS has taken all of it: so this never holds more than one piece.
+            # What is inside is read again only when TLS has taken all of it, so this never holds more than one piece.
             wanted = [outside] if waiting else [outside, inside]
             found = ready(wanted, [outside] if waiting else [])
             try:
@@ -395,7 +395,7 @@ def _relay(outside: ssl.SSLSocket, inside: socket.socket) -> None:
 
 
 def _carry_in(outside: ssl.SSLSocket, inside: socket.socket) -> bool:
-    """Hand on all that TLS has; False at its end."""
+    """Forward all that TLS has; False at its end."""
     while True:
         try:
             data = outside.recv(_PIECE)

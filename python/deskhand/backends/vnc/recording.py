@@ -29,17 +29,17 @@ PIXELS = {"raw": 0, "copyrect": 1, "hextile": 5, "zlib": 6, "tight": 7, "zrle": 
 """The numbers of the encodings that a server may be asked for."""
 
 _PIECE = 256 << 10
-# How long somebody who wants to end a recording may have to wait.
+# The longest time that ending a recording may take.
 _SLICE = 0.1
 _SEND_LIMIT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What came, and what it took.
+    """What a recording contained, and how long decoding took.
 
     Attributes:
-        screen: As it was at the end.
+        screen: The screen at the end.
         seconds: From the beginning to the last byte.
         received: Bytes.
         updates: Complete updates.
@@ -98,21 +98,21 @@ def record(
     let_in: Callable[[], None] = lambda: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Decoded:
-    """Save what a server sends, from its first picture on. It is sent no input.
+    """Save what a server sends, from its first picture on. The server gets no input.
 
     Args:
-        target: Where, and who.
-        path: The file, which is written once the server has let us in.
+        target: The server, and the credentials.
+        path: The file, which is written once the handshake is done.
         seconds: How long; None for until it is stopped.
-        timeout: Seconds for the way in.
+        timeout: Seconds for the handshake.
         pixels: Only these encodings of `PIXELS`, the best first, and no extension of the protocol; by default all that
             `connect` asks for.
         let_in: Called when the recording begins.
-        stopped: Asked a few times a second whether to end.
+        stopped: Called a few times a second; true ends the recording.
 
     Raises:
-        ConnectFailed: Nobody is there, or it did not answer in time.
-        AuthFailed: The server wants something else, or its certificate is not to be trusted.
+        ConnectFailed: No server is there, or it did not answer in time.
+        AuthFailed: The server wants other credentials, or its certificate is not trusted.
         ProtocolViolation: It does not speak RFB as it should; the file has what it sent.
     """
     entered = enter(target, timeout)
@@ -127,7 +127,7 @@ def record(
         def take(data: bytes) -> None:
             at = time.monotonic() - began
             file.write(parser.head(data, at) + data)
-            # Whatever ends this process, what came is there.
+            # Whatever ends this process, the file has what came so far.
             file.flush()
             meter.feed(data, at)
 
@@ -155,10 +155,10 @@ def replay(data: bytes, *, real_time: bool = False) -> Decoded:
 
     Args:
         data: The file.
-        real_time: As slowly as it came; else at once.
+        real_time: At the recorded speed; otherwise at once.
 
     Raises:
-        ActionError: It is no recording.
+        ActionError: It is not a recording.
         ProtocolViolation: The server that was recorded broke the protocol.
     """
     try:

@@ -1,4 +1,4 @@
-"""Where a VNC server is and who may enter: its URL, and the places a password may come from.
+"""Where a VNC server is and with which credentials: its URL, and the places a password may come from.
 
 This module owns the spelling of VNC targets. What must never appear here: a connection. What must never leave it in a
 message, a repr or a log: a password.
@@ -22,26 +22,26 @@ __all__ = ["VncTarget", "is_vnc", "parse_target"]
 
 _TCP, _UNIX = "vnc://", "vnc+unix://"
 _FIRST_PORT = 5900
-# What follows one colon and is smaller counts displays, as every VNC viewer has it.
+# A number after one colon that is smaller counts displays, as in every VNC viewer.
 _FIRST_REAL_PORT = 100
 _FORMS = "vnc://[user[:password]@]host[:display or :port or ::port], with IPv6 in brackets, or vnc+unix:///path"
 
 
 @dataclass(frozen=True, slots=True)
 class VncTarget:
-    """One server, and how to enter.
+    """One server, and its credentials.
 
     Attributes:
         host: Name or address; empty for a Unix socket.
         port: TCP port.
         path: The Unix socket; empty for TCP.
         username: For servers that ask for one.
-        password: Gives the password when a server asks for it; None when there is none.
+        password: Returns the password when a server asks for it; None when there is none.
         certificates: File with the authorities that may sign the server's certificate, which it then must show; None for those
             of the system, and also for servers without a certificate.
         verify: Whether the server's certificate is checked.
-        opener: Connects in another way; what it raises must be an OSError or one of ours.
-        shown: What such a target is called.
+        opener: Connects in another way; it must raise an OSError or an error of this package.
+        shown: The name of such a target in messages.
     """
 
     host: str = ""
@@ -84,7 +84,7 @@ def parse_target(
     line of `password_file`, the URL's, `DESKHAND_VNC_PASSWORD`, the first line of the file `DESKHAND_VNC_PASSWORD_FILE`.
 
     Raises:
-        ActionError: It is none. The message does not repeat it, since it may hold a password.
+        ActionError: It is not one. The message does not repeat it, since it may hold a password.
     """
     rest = url.removeprefix(_UNIX if url.startswith(_UNIX) else _TCP)
     entry, at, place = rest.rpartition("@")

@@ -37,7 +37,7 @@ _FAMILY_WILD = 65535
 _BY_PATH = "unix:/"
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
 
-# The reader prints its warnings on standard output, where a program may be reading JSON.
+# python-xlib prints its warnings on standard output, where a program may be reading JSON.
 xauth.print = lambda *_: None
 
 
@@ -56,13 +56,13 @@ def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple
     try:
         entries = xauth.Xauthority(str(path)).entries
     except Exception as error:
-        # The reader raises what the broken bytes lead it to; all of it means that this file gives no cookie.
+        # python-xlib raises whatever broken bytes lead to; all of it means that this file has no cookie.
         if given:
             raise ConnectFailed(display, f"cannot read the cookie file {path}: {error}") from error
         return b"", b"", None
     number = display.rpartition(":")[2].partition(".")[0].encode()
     if display.startswith(_BY_PATH):
-        # A socket anywhere, which is named after its display as a rule.
+        # A socket at any path, which is usually named after its display.
         number = Path(display).name.removeprefix("X").encode()
     hosts = {_FAMILY_LOCAL: socket.gethostname().encode(), _FAMILY_WILD: None}
     for family, address, entry_number, name, data in entries:
@@ -73,7 +73,7 @@ def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple
 
 
 def glance(display: str, xauthority: str | os.PathLike[str] | None, timeout: float) -> tuple[Size, str | None]:
-    """Size of a display, and who drives it in that driver's words (None: nobody); changes nothing there.
+    """Size of a display, and the name of its driver (None if it has none); changes nothing there.
 
     Args:
         display: As `DISPLAY` would name it.
@@ -81,7 +81,7 @@ def glance(display: str, xauthority: str | os.PathLike[str] | None, timeout: flo
         timeout: Seconds after which a silent server is given up.
 
     Raises:
-        ConnectFailed: There is no such display, or it refuses us.
+        ConnectFailed: There is no such display, or it refuses the connection.
         DesktopLost: It went away meanwhile, or said nothing.
     """
     name, data, _ = cookie_for(display, xauthority)
@@ -96,7 +96,7 @@ def _pinned(display: str, given: PinnedSocket | None) -> Iterator[int | None]:
     if given is not None:
         yield given.descriptor
     elif display.startswith(_BY_PATH):
-        # Whoever can write its directory may have put a link to another display there.
+        # A user who can write to its directory may have put a link to another display there.
         with PinnedSocket(display.removeprefix("unix:")) as found:
             yield found.descriptor
     else:
@@ -109,18 +109,18 @@ def driver_name(pid: int) -> str:
 
 
 class Throttled(Protocol):
-    """Who knows whether programs have used up the processor time that they are given."""
+    """Knows whether programs have used up the processor time that they are given."""
 
     def note(self) -> None:
-        """Remember what was before an action."""
+        """Record the state before an action."""
         ...
 
     def is_out_of_time(self) -> bool:
-        """Whether they may stand still for want of time only."""
+        """Whether programs may stand still only because they have no processor time left."""
         ...
 
     def close(self) -> None:
-        """Nobody will ask any more."""
+        """Release what it holds; it is not called again."""
         ...
 
 
@@ -150,10 +150,10 @@ class X11Backend:
             display: As `DISPLAY` would name it, such as `:99`.
             xauthority: The cookie file.
             view_only: Look only, take no lease, refuse input.
-            own: The server is there for our programs only: its multimedia keys are made free for characters that no key
+            own: The server is there for the driver's programs only: its multimedia keys are freed for characters that no key
                 has, and the keymap is not given back at the end.
             method: Use this capture method (`shared-fd`, `shared-id`, `socket`) or fail; by default the fastest that works.
-            socket: Its socket, if that was opened already; it stays the caller's.
+            socket: Its socket, if that is open already; the caller keeps it.
 
         Raises:
             ConnectFailed: No such display, or another driver holds it.
@@ -170,10 +170,10 @@ class X11Backend:
                 display, (name, data), view_only=view_only, own=own, driver=driver, method=method, socket=descriptor
             )
         self.screen: Screen = self._x11.screen
-        # The method that is the native one as it is, as those below.
+        # A method that is the native one itself, as those below.
         self.descriptors: Callable[[], list[int]] = self._x11.sockets
         share(self)
-        # The methods that are the native ones as they are.
+        # Methods that are the native ones themselves.
         self.begin: Callable[[], None] = self._x11.begin
         self.end: Callable[[], None] = self._x11.end
         self.round_trip: Callable[[], None] = self._x11.look
@@ -199,11 +199,11 @@ class X11Backend:
         return self._x11.lend_clipboard(text, with_primary, timeout)
 
     def watch_throttle(self, throttle: Throttled) -> None:
-        """Let this tell from now on whether the display's programs stand still for want of processor time."""
+        """Set what knows whether the display's programs stand still because they have no processor time left."""
         self._throttle = throttle
 
     def close(self) -> None:
-        """End the connection; again is harmless."""
+        """End the connection; calling it again is harmless."""
         self._x11.close()
         if self._throttle is not None:
             self._throttle.close()
@@ -216,20 +216,20 @@ class X11Backend:
 
     @property
     def status(self) -> Sequence[str]:
-        """Why slower paths are in use."""
+        """Why the connection uses slower paths."""
         return self._x11.status
 
     def untypable(self, events: Sequence[Step]) -> set[int]:
-        """Which keycodes are free is known when the text is sent."""
+        """Always empty: which keycodes are free is known only when the text is sent."""
         del events
         return set()
 
     def split(self, events: Sequence[Event]) -> Sequence[Sequence[Event]]:
-        """All at once: what is bound to a key is proved to have been read."""
+        """One part: the connection proves that what is bound to a key has been read."""
         return [events]
 
     def taken(self) -> None:
-        """Nothing depends on it."""
+        """Do nothing: nothing depends on it."""
 
     def send(self, events: Sequence[Event]) -> Missed | None:
         """Send events; see `Backend.send`."""
@@ -243,18 +243,18 @@ class X11Backend:
         self._x11.release(encode(events))
 
     def look(self, limit: float | None = None) -> None:
-        """Look: one round trip, which a stopped server is given 10 s for."""
+        """Look: one round trip, for which a stopped server gets 10 s."""
         del limit
         self._x11.look()
 
     def mark(self, limit: float | None = None) -> int | None:
-        """Look: what was before is on the screen then."""
+        """Look: what changed before is on the screen afterwards."""
         del limit
         self._x11.look()
         return None
 
     def marked(self, mark: int) -> int | None:
-        """There are no marks."""
+        """None: there are no marks."""
         del mark
         return None
 
@@ -269,13 +269,13 @@ class X11Backend:
         self._x11.take_stock()
 
     def activity(self) -> Activity:
-        """As this machine's processes show it; see `Backend.activity`."""
+        """As the processes on this machine show it; see `Backend.activity`."""
         if self._throttle is not None and self._throttle.is_out_of_time():
             return Activity.COMPUTING
         return Activity(self._x11.activity())
 
     def double_click_time(self) -> float | None:
-        """As a settings daemon publishes it."""
+        """The time that a settings daemon publishes."""
         milliseconds = self._x11.double_click_time()
         return None if milliseconds is None else milliseconds / 1000
 

@@ -1,4 +1,4 @@
-"""Releases every key and button of a display. Run by the guard when a driver vanished while it held something.
+"""Releases every key and button of a display. The guard runs this when a driver vanished while it held something.
 
 `python -m deskhand.backends.x11.release_held`, with `DISPLAY` and `XAUTHORITY` as for any X client, and `DESKHAND_DRIVER` for
 the process id of the driver that vanished.
@@ -14,13 +14,13 @@ from deskhand.errors import ConnectFailed
 
 __all__ = ["main"]
 
-# A stopped server is waited for elsewhere; a running one clears up after a client within milliseconds.
+# The guard waits for a stopped server elsewhere; a running one cleans up after a client within milliseconds.
 _LEASE_LIMIT = 3.0
 _RETRY_PERIOD = 0.01
 
 
 def main() -> None:
-    """Open the display, release, and go."""
+    """Open the display, release everything, and leave."""
     backend = _open(os.environ["DISPLAY"], driver_name(int(os.environ.get("DESKHAND_DRIVER", "0"))))
     try:
         backend.release(())
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _open(display: str, vanished: str) -> X11Backend:
-    """The server may not yet have carried out all that the vanished driver sent: its lease goes after that."""
+    """Wait for the driver's lease to go: the server may not yet have carried out all that the vanished driver sent."""
     deadline = time.monotonic() + _LEASE_LIMIT
     while time.monotonic() < deadline:
         try:
@@ -38,7 +38,7 @@ def _open(display: str, vanished: str) -> X11Backend:
             if vanished not in error.target:
                 break
         time.sleep(_RETRY_PERIOD)
-    # Somebody else drives it already, or the server is slow: what is held must be released all the same.
+    # Another driver has the display already, or the server is slow: what is held must be released in either case.
     return X11Backend(display, view_only=True)
 
 
