@@ -3,21 +3,21 @@
 It reads one JSON object a line from standard input and writes the same to standard output:
 
 - `{"op": "spawn", "id": 1, "argv": [...], "env": {...}, "cwd": ..., "log": path}` answers `{"id": 1, "pid": 42}` or
-  `{"id": 1, "error": "...", "errno": 2}`. What the program writes comes through a pipe, and its beginning and end are kept in
-  `path-42.log` (see `Log`). With `"x_server": 99` it is the X server of display :99: it tells that it is ready with
-  `{"id": 1, "ready": true}`, is ended after all others, and its lock and socket are removed should it not do that itself. With
+  `{"id": 1, "error": "...", "errno": 2}`. A pipe carries what the program writes; its beginning and end are kept in
+  `path-42.log` (see `Log`). With `"x_server": 99` it is the X server of display :99: the guard reports that it is ready with
+  `{"id": 1, "ready": true}`, ends it after all others, and removes its lock and socket if it does not do that itself. With
   `"streams": [path, path, path]` its standard streams are these FIFOs, open at the driver's end, not nothing and the log.
-- `{"op": "renew", "id": 1, "grace": 0.25}`: end every program but the X server, then let that begin anew, without clients and
-  with what its cookie file says by now; answers `{"id": 1, "ready": true}`, or `{"id": 1, "ready": false}` when there is none.
+- `{"op": "renew", "id": 1, "grace": 0.25}`: end every program but the X server, then then reset that, without clients and
+  with what its cookie file says now; answers `{"id": 1, "ready": true}`, or `{"id": 1, "ready": false}` when there is none.
 - `{"op": "flush", "id": 1}` answers `{"id": 1, "flushed": true}` when all that programs have written by now is in their logs.
-- `{"op": "detach", "socket": path}`: from now on the end of standard input ends nothing; requests come to that socket.
-- `{"op": "at_end", "argv": [...], "env": {...}, "limit": 10}`: run this when whoever asks for it vanishes without
-  `{"op": "bye"}`, with `DESKHAND_DRIVER` set to its process id; the driver's own is waited for so many seconds.
-- `{"op": "directory", "path": ...}`: remove it in the end. A lock on `.guard` in it says until then that somebody will.
-- An ended program is told to everybody as `{"exit": 42, "status": 0}`.
+- `{"op": "detach", "socket": path}`: from now on the end of standard input ends nothing, and requests come to that socket.
+- `{"op": "at_end", "argv": [...], "env": {...}, "limit": 10}`: run this when the client that sends it vanishes without
+  `{"op": "bye"}`, with `DESKHAND_DRIVER` set to its process id; the guard waits this many seconds for the driver's.
+- `{"op": "directory", "path": ...}`: remove it at the end. A lock on `.guard` in it shows until then that the guard will.
+- Every client gets `{"exit": 42, "status": 0}` when a program has ended.
 
-When the driver closes standard input, or ends in whatever way, or at SIGTERM, it ends every process below it, also those that
-made themselves daemons: it is their subreaper. Should it be killed itself, its own children get SIGTERM from the kernel.
+When the driver closes standard input, or ends for any reason, or at SIGTERM, it ends every process below it, also those that
+made themselves daemons: it is their subreaper. If it is killed itself, its own children get SIGTERM from the kernel.
 
 It imports only what starts fast, and nothing of this package: it must run before, and after, everything else.
 """
@@ -38,7 +38,7 @@ import subprocess
 import sys
 import time
 
-# Type checkers know this name; importing it would take as long as half of the rest.
+# Type checkers know this name. Importing it would take as long as half of the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,22 +54,22 @@ LAST_GRACE = 2.0
 HEAD, TAIL, MOST = 32 << 10, 64 << 10, 256 << 10
 # As much as a pipe holds.
 PIECE = 64 << 10
-# Of programs that have ended, and all that they started, so many logs are kept.
+# The number of logs kept of programs that have ended with all that they started.
 ENDED_KEPT = 32
 
 libc: ctypes.CDLL = ctypes.CDLL(None, use_errno=True)
 _PID = os.getpid()
-# Two for each program are ours: a thousand of them are more than a process has by default.
+# Each program needs two descriptors here: a thousand of them are more than a process has by default.
 _FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 def _die_with_guard() -> None:
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    # Who died before that call sends no signal (prctl(2)).
+    # A parent that died before that call sends no signal (prctl(2)).
     if os.getppid() != _PID:
         os._exit(1)
     resource.setrlimit(resource.RLIMIT_NOFILE, _FILES)
-    # We ignore them, a program must not: a shell cannot even trap what was ignored when it began.
+    # The guard ignores these signals, and a program must not: a shell cannot even trap one that was ignored when it began.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -81,9 +81,9 @@ def _start_x_server() -> None:
 
 
 class Log:
-    """What a program and all that it has started write: its beginning and its end, in a file of a bounded size.
+    """The output of a program and of all that it has started: its beginning and its end, in a file of a bounded size.
 
-    It comes through a pipe. Whatever befalls the file, the pipe is read, and the program goes on.
+    It comes through a pipe. Whatever happens to the file, the pipe is read, and the program goes on.
     """
 
     def __init__(self, pipe: int, path: str) -> None:
@@ -91,22 +91,22 @@ class Log:
         self.path = path
         self.file: int | None = None
         self.size: int = 0
-        # How long the line is that says how much was left out, and how much that was.
+        # The length of the line that says how much was left out, and that amount.
         self.gap: int = 0
         self.lost: int = 0
         with contextlib.suppress(OSError):
-            # Whatever is there was left by another program, or leads elsewhere.
+            # A file that is there was left by another program, or leads elsewhere.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
             self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def take(self) -> int | None:
-        """Keep what there is; 0 at the end, None when there is nothing now."""
+        """Keep what has come; 0 at the end, None when nothing has come."""
         try:
             data = os.read(self.pipe, PIECE)
         except BlockingIOError:
             return None
-        # Where there is no room on the disk, what does not go there is lost.
+        # Where the disk is full, what does not fit is lost.
         with contextlib.suppress(OSError):
             self._keep(data)
         return len(data)
@@ -115,7 +115,7 @@ class Log:
         if self.file is None:
             return
         if self.size + len(data) > MOST:
-            # Who reads the end of it meanwhile finds it at every moment.
+            # A process that reads the file meanwhile finds its end at every moment.
             end = os.pread(self.file, TAIL, self.size - TAIL)
             self.lost += self.size - HEAD - self.gap - len(end)
             line = f"\n[... {self.lost} bytes left out ...]\n".encode()
@@ -125,7 +125,7 @@ class Log:
         self.size += os.pwrite(self.file, data, self.size)
 
     def drain(self) -> bool:
-        """Keep what had been written when this began; False at the end."""
+        """Keep what had been written when this call began; False at the end."""
         for _ in range(1 + MOST // PIECE):
             if (taken := self.take()) is None:
                 return True
@@ -153,7 +153,7 @@ def _open_streams(
         return [subprocess.DEVNULL, writing, writing], reading
     found = []
     for path, way in zip(paths, (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY), strict=True):
-        # Opened without waiting: a driver that was killed meanwhile would never open its end.
+        # Opened without blocking: a driver that was killed meanwhile would never open its end.
         found.append(os.open(path, way | os.O_NONBLOCK | os.O_CLOEXEC))
         opened.callback(os.close, found[-1])
         os.set_blocking(found[-1], True)
@@ -161,7 +161,7 @@ def _open_streams(
 
 
 def _descendants() -> list[int]:
-    """All processes below this one, by /proc."""
+    """All processes below this one, according to /proc."""
     parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -179,7 +179,7 @@ def _descendants() -> list[int]:
 
 
 def _enter(name: str, parent: int | None = None) -> int:
-    """Opens a directory, no link to one, and takes the right to change it: Go's cache is read-only, for example."""
+    """Open a directory, not a link to one, and take the right to change it: Go's cache is read-only, for example."""
     path = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         if os.fstat(path).st_mode & 0o700 != 0o700:
@@ -190,7 +190,7 @@ def _enter(name: str, parent: int | None = None) -> int:
 
 
 def _unlink(name: str, parent: int) -> bool:
-    """False for a directory."""
+    """Unlink a file; False for a directory."""
     try:
         os.unlink(name, dir_fd=parent)
     except IsADirectoryError:
@@ -201,7 +201,7 @@ def _unlink(name: str, parent: int) -> bool:
 
 
 def _empty(top: int) -> None:
-    """Every directory below is moved to the top before it is emptied: so no depth needs a long path or many descriptors."""
+    """Move every directory below to the top before it is emptied: so no depth needs a long path or many descriptors."""
     moved = os.urandom(8).hex()
     todo = os.listdir(top)
     count = 0
@@ -215,7 +215,7 @@ def _empty(top: int) -> None:
                 for child in [child for child in os.listdir(below) if not _unlink(child, below)]:
                     count += 1
                     with contextlib.suppress(OSError):
-                        # To be moved it must be ours to write as well.
+                        # A directory can only be moved if it is writable itself.
                         os.close(_enter(child, below))
                         os.rename(child, f"{moved}-{count}", src_dir_fd=below, dst_dir_fd=top)
                         todo.append(f"{moved}-{count}")
@@ -225,7 +225,7 @@ def _empty(top: int) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a directory with all that is in it, and whatever else can be removed if something cannot.
+    """Remove a directory with all that is in it, and as much as possible if a part cannot be removed.
 
     A container may have written there: `shutil.rmtree` ends in a RecursionError where directories are a thousand deep.
     """
@@ -237,7 +237,7 @@ def remove_tree(path: str) -> None:
                     with contextlib.suppress(OSError):
                         below = _enter(name, top)
                         try:
-                            # Each by itself: what a container sees is not moved to where it could look out.
+                            # Each by itself: what a container sees is not moved to a place from which it could look out.
                             _empty(below)
                         finally:
                             os.close(below)
@@ -253,7 +253,7 @@ class Guard:
         self.last: dict[int, int] = {}
         self.directories: list[str] = []
         self.locks: list[int] = []
-        # By the descriptor that asks: 0 is the driver, others are clients of the socket.
+        # By the descriptor of the client: 0 is the driver, others are clients of the socket.
         self.at_end: dict[int, list[Request]] = {}
         self.pids: dict[int, int] = {0: os.getppid()}
         self.detached: bool = False
@@ -264,7 +264,7 @@ class Guard:
         self.x_server: tuple[int, int] | None = None
         self.x_server_ready: bool = False
         self.listener: socket.socket | None = None
-        # By process id: the same may be another program's when what an earlier one has started still writes.
+        # By process id, which may be another program's by then, while what the earlier one started still writes.
         self.logs: dict[int, Log] = {}
         self.open_logs: set[Log] = set()
         self.ended_logs: list[str] = []
@@ -291,12 +291,12 @@ class Guard:
                 undo.pop_all()
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             place = request.get("cwd")
-            # Python names the directory where that is what could not be entered.
+            # Python names the directory if it cannot be entered.
             wrong_place = isinstance(error, OSError) and place is not None and error.filename == place
             reason = getattr(error, "errno", None)
             self.say(answer_to, id=request["id"], errno=reason, wrong_place=wrong_place, error=str(error))
             return
-        # Reaped by pid below, together with the orphans that nobody else waits for.
+        # Reaped by pid below, together with the orphans.
         process.returncode = 0
         if pipe is not None:
             log = self.logs[process.pid] = Log(pipe, f"{request['log']}-{process.pid}.log")
@@ -308,12 +308,12 @@ class Guard:
         self.say(answer_to, id=request["id"], pid=process.pid)
 
     def keep(self, log: Log | str) -> None:
-        """Take what is there, if it is a log; another of the same round may have ended it."""
+        """Read what has come, if this is a log; another event of the same round may have ended it."""
         if isinstance(log, Log) and log in self.open_logs and log.take() == 0:
             self.part_from(log)
 
     def part_from(self, log: Log) -> None:
-        """Nobody can write to it any more."""
+        """Close a log that no process can write to any more."""
         self.open_logs.remove(log)
         self.selector.unregister(log.pipe)
         log.close()
@@ -349,7 +349,7 @@ class Guard:
                 name = f"{request['path']}/.guard"
                 lock = os.open(f"{name}-new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Under its name it is never seen unlocked: that would say that its guard is dead.
+                # Under its final name it is never unlocked, which would say that its guard has ended.
                 os.rename(f"{name}-new", name)
                 self.locks.append(lock)
         elif op == "at_end":
@@ -400,7 +400,7 @@ class Guard:
             if pid == 0:
                 return
             self.clean_up_after(pid)
-            # Who is told that it has ended finds in its log why.
+            # A client that learns of the end finds the reason in the log.
             log = self.logs.pop(pid, None)
             if log in self.open_logs and not log.drain():
                 self.part_from(log)
@@ -408,7 +408,7 @@ class Guard:
                 self.say(to, exit=pid, status=os.waitstatus_to_exitcode(status))
 
     def clean_up_after(self, pid: int) -> None:
-        """Remove what an X server that was killed left; one that ended in order has, and another may have its number now."""
+        """Remove what a killed X server left. One that ended in order removed it, and another may have its number now."""
         display = self.last.pop(pid, None)
         if display is None:
             return
@@ -431,7 +431,7 @@ class Guard:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.selector.register(wake_read, selectors.EVENT_READ, "wake")
         self.selector.register(0, selectors.EVENT_READ, "driver")
-        # A child that the driver forked may hold the other end of standard input open after the driver's own end.
+        # A child that the driver forked may keep the other end of standard input open after the driver has ended.
         with contextlib.suppress(OSError):
             self.selector.register(os.pidfd_open(self.pids[0]), selectors.EVENT_READ, "end of driver")
         while not self.over:
@@ -451,7 +451,7 @@ class Guard:
                         self.over = not self.detached
                 elif key.data == "end of driver":
                     self.selector.unregister(fd)
-                    # What it said last is still to be read.
+                    # Its last requests are still to be read.
                     os.set_blocking(0, False)
                     while self.read(0, 1):
                         pass
@@ -473,11 +473,11 @@ class Guard:
         self.selector.register(client, selectors.EVENT_READ, "client")
 
     def part(self, fd: int) -> None:
-        """A client has left, in order or not."""
+        """Handle a client that has left, in order or not."""
         client = self.clients.pop(fd)
         self.selector.unregister(client)
         self.buffers.pop(fd, None)
-        # An answer still to come would otherwise go to whoever gets this number next.
+        # An answer that is still to come would otherwise go to the next client with this number.
         if self.x_server is not None and self.x_server[1] == fd:
             self.x_server = None
         for request in self.at_end.pop(fd, []):
@@ -486,7 +486,7 @@ class Guard:
         client.close()
 
     def run_at_end(self, fd: int, request: Request) -> int | None:
-        """Start it; None when that is not possible."""
+        """Start a process; None when that is not possible."""
         environment = {**request["env"], "DESKHAND_DRIVER": str(self.pids[fd])}
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             process = subprocess.Popen(
@@ -500,7 +500,7 @@ class Guard:
     def end(self) -> None:
         if self.driver_left:
             begun = time.monotonic()
-            # All are started before one is waited for: what is held is released even while another takes long.
+            # All are started before the first is waited for: keys are released even while another takes long.
             last = [(self.run_at_end(0, request), begun + request["limit"]) for request in self.at_end.get(0, [])]
             for pid, deadline in last:
                 while pid is not None and self.is_running(pid) and time.monotonic() < deadline:
@@ -513,7 +513,7 @@ class Guard:
             remove_tree(directory)
 
     def is_running(self, pid: int) -> bool:
-        """Whether a child of ours has not ended, or has and nobody knows yet."""
+        """Whether a child of the guard has not ended, or has ended and was not reaped yet."""
         self.drain_logs()
         self.reap()
         with contextlib.suppress(ProcessLookupError):
@@ -522,9 +522,9 @@ class Guard:
         return False
 
     def finish(self, grace: float, remaining: Callable[[], list[int]]) -> None:
-        """Ask to end, wait, insist, and wait until the last one is gone."""
+        """Ask all processes to end, wait, kill them, and wait until the last one is gone."""
         signalled: set[int] = set()
-        # Of another user, by sudo say: nobody here can end them, and the rest must not wait for it.
+        # Processes of another user, by sudo for example, cannot be ended from here, and the rest must not wait for them.
         beyond: set[int] = set()
         deadline = time.monotonic() + grace
         while pids := [pid for pid in remaining() if pid not in beyond]:
@@ -532,7 +532,7 @@ class Guard:
             for pid in pids:
                 if late or pid not in signalled:
                     try:
-                        # A stopped process takes no SIGTERM until it is continued.
+                        # A stopped process handles no SIGTERM until it is continued.
                         os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
                         os.kill(pid, signal.SIGCONT)
                     except ProcessLookupError:
@@ -540,7 +540,7 @@ class Guard:
                     except PermissionError:
                         beyond.add(pid)
                     signalled.add(pid)
-            # Who says a lot as it ends must not wait for us.
+            # A process that writes a lot as it ends must not wait for the guard.
             self.drain_logs()
             self.reap()
             if remaining():

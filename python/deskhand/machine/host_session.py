@@ -1,6 +1,6 @@
 """A shell session on this machine: bash below a guard process of its own, reached through pipes.
 
-This module owns what a command here may see of our environment, and the end of all that it starts. What must never appear here:
+This module owns what a command here sees of our environment, and ends all that it starts. What must never appear here:
 the meaning of what a session writes (see `deskhand.machine.transcript`), knowledge of desktops.
 """
 
@@ -28,11 +28,11 @@ _PIECE = 1 << 16
 _END_LIMIT = 10.0
 _MARK = "DESKHAND_COMMAND"
 _ROUNDS = 200
-# How many pieces are still read after the end: more than pipes hold.
+# How many pieces are still read after the end: more than pipes can hold.
 _LAST_WORDS = 32
-# What a command gets of our own environment: nothing that is not named here, for there may be keys to anything in it.
+# The variables that a command gets of the driver's environment. Any other may be a key to something.
 _ALLOWED = {"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"}
-# And of what programs on the desktop get.
+# The variables that a command gets of the environment of programs on the desktop.
 _OF_DESKTOP = _ALLOWED | {
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
@@ -48,10 +48,10 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def host_environment(
     desktop: Mapping[str, str], *, display: str | None, xauthority: Path | None, extra: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """What commands on this machine get.
+    """The environment of commands on this machine.
 
     Args:
-        desktop: What programs on the desktop get, as far as that is known.
+        desktop: The environment of programs on the desktop, as far as that is known.
         display: As `DISPLAY` would name it.
         xauthority: The cookie file.
         extra: Added last.
@@ -59,7 +59,7 @@ def host_environment(
     found = {"PATH": _PATH, "HOME": "/", "LANG": "C.UTF-8"}
     for source, names in ((os.environ, _ALLOWED), (desktop, _OF_DESKTOP)):
         found |= {name: value for name, value in source.items() if name in names or name.startswith("LC_")}
-    # Nobody pages, colours or moves a cursor here.
+    # Programs should not page, colour or move a cursor here.
     found["TERM"] = "dumb"
     if display is not None:
         found["DISPLAY"] = display
@@ -71,8 +71,8 @@ def host_environment(
 class HostSession:
     """A shell on this machine.
 
-    Its guard is its parent and the subreaper of all that it starts: what leaves its group or its session is still found below
-    that; and the guard ends it too when we are killed.
+    Its guard is its parent and the subreaper of all that it starts. So what leaves its group or its session is still below the
+    guard; and the guard ends it too when the driver is killed.
     """
 
     def __init__(self, *, cwd: str | None, env: Mapping[str, str], once: bool = False) -> None:
@@ -116,7 +116,7 @@ class HostSession:
             raise ShellError("bash", f"it ended at once: {error}", "run it by hand to see why") from error
         os.close(both)
         for name in names:
-            # Nobody else may open them.
+            # Other processes may not open them.
             os.unlink(name)  # noqa: PTH108 # strings, as the guard takes them
         return pid
 
@@ -142,7 +142,7 @@ class HostSession:
                         os.close(descriptor)
                         del self._open[descriptor]
             if self._wake in found_ready:
-                # Somebody whom we may not end may hold the streams open, and even write on.
+                # A process that the guard may not end may hold the streams open, and even write to them.
                 self._last_words -= 1
                 if not found or not self._last_words:
                     break
@@ -161,7 +161,7 @@ class HostSession:
         """See `Session.end`."""
         orphaned = self._guard.gone
         with contextlib.suppress(DeskhandError):
-            # At once: closing the guard first asks politely.
+            # At once, because closing the guard first asks politely.
             self._guard.is_ready(self._guard.renew(0.0), self._pid, _END_LIMIT)
         self._guard.close()
         if orphaned:
@@ -183,7 +183,7 @@ class HostSession:
 
 
 def _end_marked(mark: str) -> None:
-    """Kill everything that has this in its environment, until nothing has: what a killed guard left."""
+    """Kill everything that has this in its environment, until nothing is left: the programs of a killed guard."""
     wanted = f"{_MARK}={mark}".encode()
     for _ in range(_ROUNDS):
         found = False

@@ -1,4 +1,4 @@
-"""What a desktop with a machine of its own can do besides its screen: commands, files, logs, usage. Values and names only.
+"""The machine of a desktop, besides its screen: commands, files, logs, usage. Values and protocols only.
 
 This module owns the shapes. What must never appear here: a way to reach the machine (see
 `deskhand.launchers.docker.container`).
@@ -29,7 +29,7 @@ __all__ = [
     "outcome_of",
 ]
 
-# Bytes of /dev/shm that browsers want: their pages crash when it is full.
+# Bytes of /dev/shm that browsers need: their pages crash when it is full.
 SHARED_MEMORY_ENOUGH = 256 << 20
 
 Outcome: TypeAlias = Literal["success", "error", "timeout", "cancelled"]
@@ -37,7 +37,7 @@ Where: TypeAlias = Literal["desktop", "host"]
 
 
 class LeftOutWarning(UserWarning):
-    """Something is not in a copy as it is in the tree that was copied; the message names it."""
+    """Part of a copied tree is missing or different in the copy; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class CommandResult:
     """How a shell command ended.
 
     Attributes:
-        stdout: What it wrote, as UTF-8 with what is none replaced. Of more than the limit the beginning and the end are kept,
+        stdout: What it wrote, as UTF-8 with invalid bytes replaced. Of more than the limit the beginning and the end are kept,
             half of it each, with a line between them that says how much is missing.
         stderr: The same of standard error.
-        exit_code: 0...255; 128 and a signal's number when that ended it; None when it was ended by us.
+        exit_code: 0...255; 128 and a signal's number when that ended it; None when deskhand ended it.
         outcome: `success` (exit code 0), `error` (another), `timeout` or `cancelled` (ended, with all that it had started).
         duration: Seconds.
         truncated: It wrote more than was kept.
@@ -73,7 +73,7 @@ class CommandResult:
 
 
 def outcome_of(exit_code: int | None, *, timed_out: bool = False) -> Outcome:
-    """The outcome of a command of which no more is told than its exit code and whether its time was up."""
+    """The outcome of a command, from its exit code and whether its time was up."""
     if timed_out:
         return "timeout"
     return "cancelled" if exit_code is None else "error" if exit_code else "success"
@@ -86,7 +86,7 @@ class Listing:
     Attributes:
         names: Paths below it, sorted, two levels deep, those of directories with a slash at the end. Without those whose name
             begins with a dot, and what is below them.
-        more: There are more than are listed.
+        more: Whether there are more than are listed.
     """
 
     names: tuple[str, ...]
@@ -95,7 +95,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a desktop's machine uses just now, as its cgroup tells.
+    """What a desktop's machine uses now, according to its cgroup.
 
     Attributes:
         memory: Bytes, without what the kernel can drop at once.
@@ -103,7 +103,7 @@ class Usage:
         cpu_seconds: Processor time since it was started.
         processes: Processes and threads.
         processes_limit: Their limit; None when there is none.
-        oom_kills: How many processes were killed because memory ran out; None where that is not told.
+        oom_kills: How many processes were killed because memory ran out; None where that is unknown.
     """
 
     memory: int
@@ -115,7 +115,7 @@ class Usage:
 
 
 class Session(Protocol):
-    """A running shell that speaks as `session` in the image does; `deskhand.machine.shell.Shell` makes results of it.
+    """A running shell that speaks as `session` in the image does; `deskhand.machine.shell.Shell` turns its output into results.
 
     One thread reads from it; another may use the rest meanwhile.
     """
@@ -125,27 +125,27 @@ class Session(Protocol):
         ...
 
     def read(self) -> list[tuple[int, bytes]]:
-        """What has come: `transcript.OUTPUT` or `ERRORS`, and bytes. Waits until something does; empty at the end."""
+        """Read what has come: `transcript.OUTPUT` or `ERRORS`, and bytes. Waits until something does; empty at the end."""
         ...
 
     def exit_status(self) -> int | None:
         """How the shell ended, as an exit code; None while it runs.
 
         Raises:
-            BackendError: That cannot be told any more.
+            BackendError: That cannot be known any more.
         """
         ...
 
     def end(self) -> None:
-        """End it with everything that was started in it, within 2 s; its streams end too. Again is harmless."""
+        """End it with everything that was started in it, within 2 s; its streams end too. Calling it again is harmless."""
         ...
 
     def leave(self) -> None:
-        """End it without what was started in it, where that has an end of its own: in a container. Elsewhere as `end`."""
+        """End it; in a container, leave what was started in it, which ends with the container. Elsewhere as `end`."""
         ...
 
     def close(self) -> None:
-        """Let go of its streams, when it has ended and nobody reads any more."""
+        """Close its streams, when it has ended and no thread reads them any more."""
         ...
 
 
@@ -154,7 +154,7 @@ class Inside(Protocol):
 
     @property
     def status(self) -> Sequence[str]:
-        """What is not as it should be; see `Desktop.status`."""
+        """Its problems; see `Desktop.status`."""
         ...
 
     @property
@@ -199,18 +199,18 @@ class Inside(Protocol):
         ...
 
     def enter_accessibility(self) -> int:
-        """A descriptor of a socket that is connected to its accessibility bus; the caller's.
+        """A descriptor of a socket that is connected to its accessibility bus; the caller owns it.
 
         Raises:
             UnsupportedAction: It has none; says what to do.
-            ConnectFailed: It is not up yet, or has gone, or what is there is not this machine's.
+            ConnectFailed: It is not up yet, or has gone, or another process has its place.
         """
         ...
 
     def cause(self, lost: DesktopLost) -> DesktopLost:
-        """The same loss with its cause, as far as the machine can tell."""
+        """Add the cause to a loss, as far as the machine knows it."""
         ...
 
     def loss(self) -> DesktopLost | None:
-        """What became of the machine; None while it runs."""
+        """Why the machine has ended; None while it runs."""
         ...

@@ -1,6 +1,6 @@
 """The driver's end of the guard: starts programs that cannot outlive their desktop.
 
-This module owns the guard process and what it tells. What must never appear here: knowledge of X or of any program.
+This module owns the guard process and its messages. What must never appear here: knowledge of X or of any program.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LONGEST_NAME = 48
 
 
 class Programs(Protocol):
-    """Keeps the programs of a desktop, wherever it is; `Guard` does it on this machine."""
+    """Keeps the programs of a desktop, on any machine; `Guard` does so on this one."""
 
     def spawn(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | os.PathLike[str] | None = None
@@ -65,7 +65,7 @@ class Programs(Protocol):
         ...
 
     def tail(self, program: str, pid: int) -> str:
-        """The last lines of it; empty where it is not to be had."""
+        """The last lines of it; empty where it cannot be read."""
         ...
 
     def exit_status(self, pid: int) -> int | None:
@@ -78,28 +78,28 @@ class Programs(Protocol):
 
     @property
     def gone(self) -> bool:
-        """Whether it has ended, and with it what it kept."""
+        """Whether it has ended, and with it the programs that it kept."""
         ...
 
     def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
-        """Run this, for `limit` seconds at most, should the driver vanish without closing."""
+        """Run this, for `limit` seconds at most, if the driver vanishes without closing."""
         ...
 
     def detach(self, path: str) -> int:
-        """Leave everything running after us; returns the process id of the guard, to be reached at `path`."""
+        """Leave everything running when this process ends; returns the process id of the guard, which listens at `path`."""
         ...
 
     def abandon(self) -> None:
-        """Let go without waiting: after `detach`, or to leave the rest to the guard."""
+        """Close it without waiting: after `detach`, or to leave the rest to the guard."""
         ...
 
     def close(self) -> None:
-        """Let go of what is ours."""
+        """End what is ours, and close it."""
         ...
 
 
 class Guard:
-    """A guard process of our own, or a socket to one that was left running.
+    """A guard process of this driver's own, or a socket to one that was left running.
 
     Attributes:
         directory: Private to the desktop; logs go there.
@@ -111,7 +111,7 @@ class Guard:
         """Use `Guard.start` or `Guard.join` instead."""
         self.directory = directory
         self._process = process
-        # As long as it is open, no other directory is taken for this one: the name may be another desktop's by the end.
+        # As long as it is open, no other directory is mistaken for this one: another desktop may have the name by the end.
         self._place = None if process is None else os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         self._to = to
         self._answers = answers
@@ -126,15 +126,15 @@ class Guard:
         self._reader.start()
 
     def descriptors(self) -> list[int]:
-        """Those by which the guard learns that we have ended."""
+        """The descriptors by which the guard learns that this process has ended."""
         pipes = [pipe.fileno() for pipe in (self._to, self._answers) if not pipe.closed]
         return pipes if self._client is None or self._client.fileno() < 0 else [*pipes, self._client.fileno()]
 
     @classmethod
     def start(cls, directory: Path) -> Guard:
-        """Start a guard of our own: it ends everything, and removes `directory`, when this process closes it, or dies."""
+        """Start a guard. It ends everything, and removes `directory`, when this process closes it or ends."""
         try:
-            # It may outlive us: it must hold neither our standard error nor the directory we are in.
+            # It may outlive this process: it must hold neither its standard error nor its working directory.
             with (directory / "guard.log").open("wb") as log:
                 process = subprocess.Popen(
                     [sys.executable, "-I", "-S", str(_SCRIPT)],
@@ -142,11 +142,11 @@ class Guard:
                     stdout=subprocess.PIPE,
                     stderr=log,
                     cwd="/",
-                    # A session of its own: Ctrl-C at a terminal is the driver's to handle, and it will close us in order.
+                    # A session of its own: the driver handles Ctrl-C at a terminal, and closes the guard in order.
                     start_new_session=True,
                 )
         except OSError:
-            # Nobody else would remove it.
+            # No other process would remove it.
             shutil.rmtree(directory, ignore_errors=True)
             raise
         assert process.stdin is not None  # noqa: S101 # both were asked for
@@ -157,10 +157,10 @@ class Guard:
 
     @classmethod
     def join(cls, path: str) -> Guard:
-        """Speak to a guard that was left running.
+        """Connect to a guard that was left running.
 
         Raises:
-            BackendError: Nobody listens at `path`.
+            BackendError: No guard listens at `path`.
         """
         client = socket.socket(socket.AF_UNIX)
         try:
@@ -226,7 +226,7 @@ class Guard:
             x_server: It is the X server of this display; see `is_ready`.
             streams: FIFOs that become its standard streams; else it reads nothing, and writes to its log.
 
-        Returns:
+        The process id, and the number for `is_ready`.
             Its process id, and the number for `is_ready`.
 
         Raises:
@@ -258,7 +258,7 @@ class Guard:
         return self.directory / f"{log_name(program)}-{pid}.log"
 
     def renew(self, grace: float) -> int:
-        """End every program but the X server, those that have not after `grace` seconds by SIGKILL; let that begin anew.
+        """End every program but the X server (by SIGKILL after `grace` seconds), then reset the X server.
 
         Returns:
             The number for `is_ready`.
@@ -268,7 +268,7 @@ class Guard:
     def tail(self, program: str, pid: int) -> str:
         """The last lines of a program's output."""
         with contextlib.suppress(BackendError):
-            # What it has written by now may still be in its pipe.
+            # Its latest output may still be in its pipe.
             self._answer(self._tell(op="flush"), ("flushed",), _ANSWER_LIMIT)
         return tail(self.log_of(program, pid))
 
@@ -293,7 +293,7 @@ class Guard:
                 return False
 
     def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
-        """Run this, for `limit` seconds at most, should the driver vanish without closing."""
+        """Run this, for `limit` seconds at most, if the driver vanishes without closing."""
         self._tell(op="at_end", argv=list(argv), env=dict(env), limit=limit)
 
     def exit_status(self, pid: int) -> int | None:
@@ -303,7 +303,7 @@ class Guard:
 
     @property
     def gone(self) -> bool:
-        """Whether the guard has ended, or was killed: nothing is told any more."""
+        """Whether the guard has ended, so that nothing more is reported."""
         return self._ended
 
     @property
@@ -312,7 +312,7 @@ class Guard:
         return 0 if self._process is None else self._process.pid
 
     def detach(self, path: str) -> int:
-        """Leave the guard running after us, to be reached at `path`; returns its process id."""
+        """Leave the guard running when this process ends, to be reached at `path`; returns its process id."""
         answer = self._answer(self._tell(op="detach", socket=path), ("pid", "error"), _ANSWER_LIMIT)
         if answer is None:
             raise BackendError("the guard process of this desktop does not answer")
@@ -336,7 +336,7 @@ class Guard:
             self._reader.join()
             self._leave_place()
         if self._client is not None:
-            # The reader holds the lock of its file until it has read: closing that first would wait for ever.
+            # The reader holds the lock of its file until it has read: closing that file first would wait for ever.
             with contextlib.suppress(OSError):
                 self._client.shutdown(socket.SHUT_RDWR)
             self._reader.join()
@@ -354,24 +354,24 @@ class Guard:
         self._forget_place()
 
     def _forget_place(self) -> None:
-        # First: an interruption must not let the same number be closed twice, which by then may be of another file.
+        # First: an interruption must not let the same number be closed twice, which by then may belong to another file.
         place, self._place = self._place, None
         if place is not None:
             os.close(place)
 
     def abandon(self) -> None:
-        """Let go without waiting: after `detach`, or to leave the rest to the guard."""
+        """Close it without waiting: after `detach`, or to leave the rest to the guard."""
         with contextlib.suppress(OSError, ValueError):
             self._to.close()
         self._forget_place()
         if self._process is not None:
-            # Should it end before we do, it must not stay a zombie; the reader then ends too.
+            # If it ends before this process does, it must not stay a zombie; the reader then ends too.
             threading.Thread(target=self._process.wait, name="deskhand-guard-end", daemon=True).start()
         self._process = None
 
 
 def log_name(program: str) -> str:
-    """What the log of a program begins with: names may be long, and have any characters."""
+    """The first part of a log's name for a program: program names may be long, and have any characters."""
     return _ODD.sub("_", program.rstrip("/").rpartition("/")[2])[:_LONGEST_NAME] or "program"
 
 
@@ -385,7 +385,7 @@ def _unstarted_hint(program: str, env: Mapping[str, str], reason: int | None) ->
 
 def tail(path: str | os.PathLike[str]) -> str:
     """The last lines of a log; empty when there is none."""
-    # The program that writes it may put anything in its place.
+    # The program that writes it may replace the file.
     return read_regular(path, _LARGEST_LOG)[-_LOG_TAIL:].decode("utf-8", "replace")
 
 

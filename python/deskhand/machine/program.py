@@ -24,9 +24,9 @@ class Program:
 
     Attributes:
         pid: Its process id.
-        window: The window that came up; None over VNC, which tells nothing of windows.
-        log: The file with what it writes, on the machine where it runs: the first 32 KiB and at least the last 64 KiB, with a
-            line between them that says how much is missing. When it and all that it has started have ended, it is kept until
+        window: The window that came up; None over VNC, where windows are unknown.
+        log: The file with its output, on the machine where it runs: the first 32 KiB and at least the last 64 KiB, with a
+            line between them that says how much is missing. After the end of it and of all it has started, it is kept until
             32 others have.
     """
 
@@ -38,7 +38,7 @@ class Program:
     def poll(self) -> int | None:
         """How it ended: its exit code, or minus the number of the signal that killed it; None while it runs.
 
-        It is None as well where that is not known, as of a program that was started before the desktop was made as new.
+        None also where that is unknown, such as for a program that was started before the desktop was made as new.
 
         Raises:
             DesktopLost: The desktop is gone, and the program with it.

@@ -1,4 +1,4 @@
-"""What a program is started with: its words, its variables and its directory, checked before anything is done with them.
+"""The arguments of a program: its words, its variables and its directory, checked before anything is done with them.
 
 This module owns what is accepted. What must never appear here: a process.
 """
@@ -21,7 +21,7 @@ def program_words(what: str, command: object) -> tuple[str, ...]:
     """The words of a command.
 
     Args:
-        what: Who asks, for the message.
+        what: The caller's name for it, for the message.
         command: A command line, which is split as a shell would, a path, or the words, each of them text or a path.
 
     Raises:
@@ -47,10 +47,10 @@ def program_words(what: str, command: object) -> tuple[str, ...]:
 
 
 def program_variables(what: str, env: object) -> dict[str, str]:
-    """Variables for a program's environment; none for None.
+    """Check variables for a program's environment; none for None.
 
     Raises:
-        ActionError: It is no mapping of names to texts or paths.
+        ActionError: It is not a mapping of names to texts or paths.
     """
     if env is None:
         return {}
@@ -65,7 +65,7 @@ def program_variables(what: str, env: object) -> dict[str, str]:
 
 
 def program_directory(what: str, cwd: object) -> str | None:
-    """The directory that a program starts in; None for None.
+    """Check the directory that a program starts in; None for None.
 
     Raises:
         ActionError: It is neither text nor a path, or is empty.
@@ -76,10 +76,10 @@ def program_directory(what: str, cwd: object) -> str | None:
 
 
 def check_timeout(what: str, timeout: object) -> float:
-    """Seconds, above 0 and at most 30 years.
+    """Check a number of seconds, above 0 and at most 30 years.
 
     Raises:
-        ActionError: It is no such number.
+        ActionError: It is not such a number.
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= LONGEST:
         raise ActionError(f"{what}: a timeout is a number of seconds above 0, not {shown(timeout)}")

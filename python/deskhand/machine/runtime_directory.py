@@ -31,16 +31,16 @@ __all__ = [
 # The path of a socket has 108 bytes (sun_path of unix(7)), the last of which is 0.
 _SOCKET_PATH = 107
 GUARD_SOCKET = "guard.sock"
-# What Chromium makes in a desktop's own directory for temporary files; without it, it does not start.
+# Chromium makes these in a desktop's own directory for temporary files; if their paths are too long, it does not start.
 BROWSER_SOCKET = "tmp/org.chromium.Chromium.xxxxxx/SingletonSocket"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 def runtime_directory() -> Path:
-    """The directory for sockets, cookies and the list; private to this user, made when missing.
+    """The directory for sockets, cookies and the list; private to this user, created if missing.
 
     Raises:
-        BackendError: It cannot be made, or belongs to somebody else.
+        BackendError: It cannot be made, or belongs to another user.
     """
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base and os.access(base, os.W_OK):
@@ -61,10 +61,10 @@ def runtime_directory() -> Path:
 
 @contextlib.contextmanager
 def needs_room() -> Iterator[None]:
-    """Around a launch: where nothing can be written, that is why it fails.
+    """Turn a failure to write during a launch into `LaunchFailed`.
 
     Raises:
-        LaunchFailed: The disk is full, or cannot be written; names the directory.
+        LaunchFailed: The disk is full, or cannot be written to; names the directory.
     """
     try:
         yield
@@ -76,7 +76,7 @@ def needs_room() -> Iterator[None]:
 
 
 def spare_bytes(base: Path, below: str = GUARD_SOCKET) -> int:
-    """By how many bytes the paths of sockets in the desktops' directories are within what a socket's path may have.
+    """How many bytes the longest socket path in a desktop's directory leaves of the limit; negative if it is too long.
 
     Args:
         base: The runtime directory.
@@ -86,11 +86,11 @@ def spare_bytes(base: Path, below: str = GUARD_SOCKET) -> int:
 
 
 def private_directory(*, numbered: bool = False) -> Path:
-    """A new directory for one desktop; those that a killed guard has left are removed.
+    """A new directory for one desktop; removes those that a killed guard has left.
 
     Args:
-        numbered: Its name is the lowest number that is free, not a random one: applications show the paths of their files, and
-            the same steps shall come to the same picture. Nothing that outlives its guard may be known by such a name.
+        numbered: Its name is the lowest free number, not a random one: applications show the paths of their files, and the same
+            steps must give the same picture. Nothing that outlives its guard may be known by such a name.
 
     Raises:
         BackendError: It cannot be made, or the paths of the sockets in it would be too long.
@@ -116,28 +116,28 @@ def private_directory(*, numbered: bool = False) -> Path:
 
 
 def remove_left(directory: Path) -> None:
-    """Remove a private directory that its guard, which has ended, has left there; one whose guard lives is left alone."""
+    """Remove a private directory that a guard has left there when it ended; leave it alone while the guard runs."""
     if (directory / ".guard").exists():
         _remove_left(directory / ".guard")
     else:
-        # Its guard did not come so far, and nobody else takes a name that is there.
+        # Its guard did not get that far, and no other process takes a name that exists.
         remove_tree(str(directory))
 
 
 def _remove_left(path: Path) -> None:
     with contextlib.suppress(OSError), path.open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Unlinked before it could be locked, it was another directory's, and a new one may have that name.
+        # It was unlinked before it could be locked, and a new directory may have its name.
         if os.fstat(lock.fileno()).st_nlink:
             remove_tree(str(path.parent))
 
 
 def hold(directory: Path) -> IO[bytes]:
-    """Keep a private directory from being taken for one that somebody who was killed has left, until this is closed."""
+    """Keep a private directory, until this is closed, from being taken for one that a killed process has left."""
     path = directory / ".guard"
     new = path.with_name(".guard-new")
     lock = new.open("w+b")
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    # Under its name it is never seen unlocked.
+    # Under its final name it is never unlocked.
     new.rename(path)
     return lock

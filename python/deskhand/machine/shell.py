@@ -1,7 +1,7 @@
 """A shell for agents: a persistent session whose commands end in time, with bounded output, and leave nothing behind.
 
-This module owns when a command counts as ended, and what becomes of the session then. What must never appear here: how a
-session is started or killed (see `deskhand.machine.interface.Session`), the framing of what it writes (see
+This module owns when a command counts as ended, and what happens to the session then. What must never appear here: how a
+session is started or killed (see `deskhand.machine.interface.Session`), the framing of its output (see
 `deskhand.machine.transcript`).
 """
 
@@ -35,25 +35,25 @@ __all__ = ["Operate", "Shell", "check_command", "in_subshell"]
 
 _T = TypeVar("_T")
 
-# How often a session that says nothing is asked whether it still runs.
+# How often, in seconds, a silent session is checked to be running.
 _LOOK = 0.2
-# What it wrote before its end has come by then.
+# Seconds within which its last output has come after its end.
 _LAST_WORDS = 0.5
-# When its streams have ended, how it ended is known soon after: an engine takes a while to tell.
+# When its streams have ended, its exit status is known soon after: an engine takes a while to report it.
 _STATUS_LIMIT = 5.0
 _WRITE_SLICE = 0.05
 _CLOSE_LIMIT = 15.0
 _CLOSE_SLICE = 0.1
-# A trap on EXIT may take so long when a session is closed.
+# Seconds that a trap on EXIT may take when a session is closed.
 _FAREWELL = 1.0
-# Of what a shell says that does not begin, so much is told.
+# Bytes of its output that are reported if a shell does not begin.
 _SHOWN = 500
 _STOPPED = ("timeout", "cancelled")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Operate(Protocol):
-    """Does a shell's operations when they are allowed; see `Commands.open_shell`."""
+    """Runs a shell's operations when they are allowed; see `Commands.open_shell`."""
 
     def __call__(
         self,
@@ -64,12 +64,12 @@ class Operate(Protocol):
         interrupt: Callable[[], None],
         /,
     ) -> _T:
-        """Do `work`: run `command` with these variables in this place, or begin a session anew where it is None."""
+        """Do `work`: run `command` with these variables in this place, or begin a new session if it is None."""
         ...
 
 
 class _Tried(NamedTuple):
-    """What became of a command, whether the shell had begun it, and whether the session is over."""
+    """How a command ended, whether the shell had begun it, and whether the session is over."""
 
     outcome: Outcome
     code: int | None
@@ -78,20 +78,20 @@ class _Tried(NamedTuple):
 
 
 class _Running:
-    """One session, the thread that reads it, and what it has said."""
+    """One session, the thread that reads it, and its output."""
 
     def __init__(self, session: Session, limit: int) -> None:
         self.session = session
         self.over = False
         self._transcript = Transcript(limit)
         self._lock = threading.Lock()
-        # Nothing but news for whoever waits: unlike a condition, a queue cannot be broken by a signal in the middle of a wait.
+        # It only wakes the waiting thread. Unlike a condition, a queue cannot be broken by a signal in the middle of a wait.
         self.news: SimpleQueue[str] = SimpleQueue()
         self._reader = threading.Thread(target=self._read, name="deskhand-shell", daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        # Also between two commands: a job in the background must not wait for somebody to read what it writes.
+        # The thread reads between two commands too: a job in the background must not block on its output.
         while came := self.session.read():
             with self._lock:
                 for stream, data in came:
@@ -103,20 +103,20 @@ class _Running:
         self.news.put("over")
 
     def frame(self, command: bytes) -> bytes:
-        """What to send for a command, between two marks that are expected from now on."""
+        """The text to send for a command, between two marks that are expected from now on."""
         start, end = secrets.token_hex(16), secrets.token_hex(16)
         with self._lock:
             self._transcript.expect(start, end)
         return b"%b\n%b\0%b\n" % (start.encode(), command, end.encode())
 
     def verdict(self) -> tuple[int, bool] | None:
-        """See `Transcript.verdict`; None until all is here."""
+        """See `Transcript.verdict`; None until all output is here."""
         with self._lock:
             return self._transcript.verdict if self._transcript.done else None
 
     @property
     def begun(self) -> bool:
-        """Whether the command was begun."""
+        """Whether the command has begun."""
         with self._lock:
             return self._transcript.begun
 
@@ -126,7 +126,7 @@ class _Running:
             return self._transcript.take()
 
     def end(self, *, leave: bool = False) -> None:
-        """End the session, with all that was started in it unless that is left; what it has said can be taken."""
+        """End the session, with all that was started in it unless `leave`; its output stays."""
         if leave:
             self.session.leave()
         else:
@@ -160,16 +160,16 @@ class Shell:
         judged: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Speak to sessions that `session` starts; users call `open_shell` of `desktop.machine` or `desktop.host`.
+        """Use sessions that `session` starts. Users call `open_shell` of `desktop.machine` or `desktop.host`.
 
         Args:
             session: Starts one; called when the first is needed, and after the end of each.
             timeout: Seconds that a command may take when it does not say otherwise.
             limit: Bytes that are kept of a command's output, and of its errors.
-            once: For one command only: what that leaves running goes on where it may, see `Session.leave`.
-            on_close: Called when it was closed.
-            operate: Does each of its operations when that is allowed; None does them.
-            judged: Whether a policy decides about them, so that they may wait for whoever is asked.
+            once: For one command only: its background jobs may go on, see `Session.leave`.
+            on_close: Called after it has been closed.
+            operate: Runs each of its operations when that is allowed; None runs them directly.
+            judged: Whether a policy decides about them, so that they may wait for a person's answer.
             clock: Monotonic seconds.
         """
         self._owner = Owner()
@@ -185,7 +185,7 @@ class Shell:
         self._clock = clock
         self._lock = threading.Lock()
         self._running: _Running | None = None
-        # After a failure in the middle of something the session is ended before anything else is done with it.
+        # After a failure in the middle of an operation the session is ended before anything else is done with it.
         self._broken = False
         self._in_turn = InTurn()
         self._stop = False
@@ -204,7 +204,7 @@ class Shell:
 
     @property
     def alive(self) -> bool:
-        """Whether it takes commands: until it is closed, or its desktop is."""
+        """Whether it takes commands: until it or its desktop is closed."""
         return not self._closed
 
     def run(
@@ -217,8 +217,8 @@ class Shell:
     ) -> CommandResult:
         """Run a command and wait for its end.
 
-        Its standard input is empty and it has no terminal. It has ended when the shell would prompt again, whatever jobs in the
-        background write on.
+        Its standard input is empty and it has no terminal. It has ended when the shell would prompt again, even if jobs in the
+        background still write.
 
         Args:
             command: For bash, of any length and number of lines.
@@ -230,12 +230,12 @@ class Shell:
             How it ended. After `timeout`, `cancelled` or the shell's own end (`exit`, `exec`) the session was restarted.
 
         Raises:
-            ActionError: The command has a NUL character, or is no text; or a variable's name is none.
+            ActionError: The command has a NUL character, or is not a text; or a variable's name is invalid.
             PolicyDenied: It is not allowed.
             ShellError: A fresh shell could not be started.
             Closed: It is closed.
             DesktopLost: Its machine is gone.
-            BackendError: Its machine tells nothing any more.
+            BackendError: Its machine does not report anything any more.
         """
         self._owner.refuse_if_parent("this shell")
         variables, place = program_variables("run", env), program_directory("run", cwd)
@@ -252,7 +252,7 @@ class Shell:
             lost = self._refresh()
             tried = self._try(data, began + limit)
             if tried.ended and not tried.begun and tried.outcome not in _STOPPED:
-                # The shell had ended before it read the command, as nobody could know: nothing of that was done.
+                # The shell had ended before it read the command, without a sign of it: nothing of the command was done.
                 self._end()
                 lost = True
                 tried = self._try(data, began + limit)
@@ -278,7 +278,7 @@ class Shell:
             )
 
     def restart(self) -> None:
-        """End the session with everything that was started in it; a fresh one begins.
+        """End the session with everything that was started in it, and begin a fresh one.
 
         Raises:
             ShellError: It could not be started.
@@ -291,7 +291,7 @@ class Shell:
             self._operate(None, {}, None, self.begin, self._interruption())
 
     def begin(self) -> None:
-        """As `restart`, when that was allowed: for those who open a shell."""
+        """As `restart`, once that was allowed: for the code that opens a shell."""
         with self._turn():
             self._end()
             self._start()
@@ -317,12 +317,12 @@ class Shell:
         self._stop = False
 
     def close(self) -> None:
-        """End the session with everything that was started in it. Again is harmless."""
+        """End the session with everything that was started in it. Calling it again is harmless."""
         self._closed = True
         if self._owner.is_parent:
             return
         for _ in range(round(_CLOSE_LIMIT / _CLOSE_SLICE)):
-            # Again and again: a command that was just beginning has taken the first request as meant for the one before.
+            # Repeated, because a command that was just beginning has taken the first request as meant for the one before.
             self.interrupt()
             if self._lock.acquire(timeout=_CLOSE_SLICE):
                 break
@@ -360,7 +360,7 @@ class Shell:
         return self._running
 
     def _refresh(self) -> bool:
-        """End a session that cannot be used; whether there was one."""
+        """End a session that cannot be used; returns whether there was one."""
         if self._running is None or not (self._broken or self._running.over):
             return False
         self._end()
@@ -408,7 +408,7 @@ class Shell:
                     running.news.get(timeout=min(_LOOK, deadline - now, last_words - now))
                     continue
             if ended is None:
-                # Nobody is left to answer the second mark: the shell was killed, and what stood above it too.
+                # No shell is left to answer the second mark: it was killed, together with its parent.
                 ended = running.session.exit_status()
                 if ended is not None:
                     last_words = self._clock() + _LAST_WORDS
@@ -420,7 +420,7 @@ def in_subshell(command: str, cwd: str | None, env: Mapping[str, str]) -> str:
     """The command with a directory and variables of its own, which the session does not keep.
 
     Raises:
-        ActionError: A variable's name is none, or its value is no text.
+        ActionError: A variable's name is invalid, or its value is not a text.
     """
     if cwd is None and not env:
         return command
@@ -429,15 +429,15 @@ def in_subshell(command: str, cwd: str | None, env: Mapping[str, str]) -> str:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(value, str):
             raise ActionError(f"{shown(name)} is no variable with a text: its name has letters, digits and underscores")
         before.append(f"export {name}={shlex.quote(value)}")
-    # The command has lines of its own, so that a comment or a here-document within it ends where it ends.
+    # The command has lines of its own, so that a comment or a here-document in it cannot swallow what follows.
     return f"({' && '.join(before)} || exit\n{command}\n)"
 
 
 def check_command(command: object) -> bytes:
-    """What bash can be given, as bytes.
+    """The command as bytes for bash.
 
     Raises:
-        ActionError: It is no text, or has what no command can have.
+        ActionError: It is not a text, or has a character that no command can have.
     """
     if not isinstance(command, str):
         raise ActionError(f"a command is text, not {shown(command)}")

@@ -1,10 +1,10 @@
-"""What a shell session writes: which of it belongs to which command, bounded however much comes. Bytes in, text out.
+"""Splits the output of a shell session into that of its commands, with a bound on how much is kept. Bytes in, text out.
 
-This module owns the framing of a session's two streams and what is kept of them. What must never appear here: a process, a
+This module owns the framing of a session's two streams and how much of them is kept. What must never appear here: a process, a
 clock, a thread.
 
-A command is framed by two marks that nobody can know before they are written: the session reads the first one just before the
-command, and the second one, which waits unread meanwhile, when it has ended. So nothing that a command prints ends it.
+A command is framed by two marks, which no program can know before they are written. The session reads the first one just before
+the command. The second one waits unread meanwhile, and is read when the command has ended. So no output of a command ends it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections import deque
 __all__ = ["ERRORS", "OUTPUT", "Kept", "Transcript"]
 
 OUTPUT, ERRORS = 1, 2
-# Of what jobs in the background write between two commands less is kept than of a command.
+# Less is kept of what background jobs write between two commands than of a command.
 _BETWEEN = 8
 
 
 class Kept:
-    """The beginning and the end of a stream, half of the limit each; what was between them is counted only.
+    """The beginning and the end of a stream, half of the limit each; the bytes between them are only counted.
 
-    How a command began tells what it was about, and its end what came of it; with one of them alone, either the first error or
+    The beginning says what a command was about, and the end how it went; with one of them alone, either the first error or
     the summary would be lost.
     """
 
@@ -31,17 +31,17 @@ class Kept:
         self._limit = limit
         self._head = limit - limit // 2
         self._total = 0
-        # In one piece, and decoded in one go: so twice the limit is the most that it ever takes.
+        # In one buffer, which is decoded at once: so it never takes more than twice the limit.
         self._bytes = bytearray()
-        # Where the next byte goes once it is full: the end is a ring behind the beginning.
+        # The place of the next byte once it is full: the end is a ring behind the beginning.
         self._at = self._head
 
     def add(self, data: bytes) -> None:
-        """What came next."""
+        """Add what came next."""
         self._total += len(data)
         room = self._limit - len(self._bytes)
         self._bytes += data[:room]
-        # Of more than the ring holds, only the last counts.
+        # Of more than the ring holds, only the last part is kept.
         rest = memoryview(data)[max(room, len(data) - (self._limit - self._head)) :]
         while rest:
             count = min(len(rest), self._limit - self._at)
@@ -58,11 +58,11 @@ class Kept:
         return self._total > self._limit
 
     def take(self) -> str:
-        """As UTF-8 with what is none replaced, and a line that says how much is missing where something is. Empties it."""
+        """The text, as UTF-8 with invalid bytes replaced, and a line that says how much is missing, if any. Empties it."""
         kept = self._bytes
         if self.truncated:
             _rotate(kept, self._head, self._at)
-            # A character that the cut goes through is left out whole.
+            # A character that is cut in two is left out whole.
             begun = _begun(kept[max(0, self._head - 3) : self._head])
             rest = next((at for at, byte in enumerate(kept[self._head : self._head + 4]) if byte & 0xC0 != 0x80), 0)
             missing = self._total - self._limit + begun + rest
@@ -73,14 +73,14 @@ class Kept:
 
 
 def _rotate(data: bytearray, begin: int, at: int) -> None:
-    """What is between these goes to the end."""
+    """Move the bytes between these positions to the end."""
     moved = data[begin:at]
     del data[begin:at]
     data += moved
 
 
 def _begun(data: bytearray) -> int:
-    """How many bytes at the end are a character without its last ones."""
+    """How many bytes at the end are the beginning of an incomplete character."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     decoder.decode(data)
     return len(decoder.getstate()[0])
@@ -106,7 +106,7 @@ class _Stream:
             at = data.find(mark)
             end = data.find(b"\n", at) if at >= 0 else -1
             if end < 0:
-                # What may be the beginning of a mark waits for the rest of it.
+                # What may be the beginning of a mark waits for the rest.
                 sure = at if at >= 0 else max(0, len(data) - len(mark) + 1)
                 self._into.add(data[:sure])
                 self._rest = data[sure:]
@@ -118,7 +118,7 @@ class _Stream:
         self._into.add(data)
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Note that nothing more comes."""
         self._into.add(self._rest)
         self._rest = b""
         self._marks.clear()
@@ -136,16 +136,16 @@ class Transcript:
         self._streams = {OUTPUT: _Stream(limit), ERRORS: _Stream(limit)}
 
     def expect(self, start: str, end: str) -> None:
-        """A command is about to be sent between these marks."""
+        """Note that a command is about to be sent between these marks."""
         for stream in self._streams.values():
             stream.expect(start.encode(), end.encode())
 
     def feed(self, stream: int, data: bytes) -> None:
-        """What was read from `OUTPUT` or `ERRORS`."""
+        """Add what was read from `OUTPUT` or `ERRORS`."""
         self._streams[stream].feed(data)
 
     def end(self) -> None:
-        """The session has ended: nothing more comes."""
+        """Note that the session has ended, so that nothing more comes."""
         for stream in self._streams.values():
             stream.end()
 
@@ -156,19 +156,19 @@ class Transcript:
 
     @property
     def done(self) -> bool:
-        """Whether all that the command wrote is here."""
+        """Whether all output of the command is here."""
         output, errors = self._streams[OUTPUT].words, self._streams[ERRORS].words
-        # A session that has ended answers no second mark.
+        # A session that has ended never reads the second mark.
         return len(output) == len(errors) and (len(output) == 2 or (len(output) == 1 and output[0] != b""))
 
     @property
     def verdict(self) -> tuple[int, bool]:
-        """Once it is done: the exit code, and whether the session has ended with it."""
+        """The exit code, once it is done, and whether the session has ended with it."""
         words = self._streams[OUTPUT].words[-1].split()
         return int(words[-1]), len(words) > 1
 
     def take(self) -> tuple[str, str, str, bool]:
-        """Output, errors, what jobs of earlier commands wrote in between, and whether something was left out. Forgets it."""
+        """Output, errors, what earlier background jobs wrote in between, and whether anything was left out. Empties all."""
         output, errors = self._streams[OUTPUT], self._streams[ERRORS]
         truncated = output.command.truncated or errors.command.truncated
         between = output.between.take() + errors.between.take()
