@@ -57,7 +57,7 @@ FEATURES = {
 }
 
 _KEYS_INSTEAD = "the keys Back and Forward are pressed instead"
-_ONLY_X11 = "only X11 tells about windows"
+_ONLY_X11 = "only X11 reports windows"
 _ELSEWHERE = "a VNC server starts no programs"
 _VNC = {"windows": _ONLY_X11, "start": _ELSEWHERE}
 

@@ -120,7 +120,7 @@ class _Elsewhere:
 
     def list(self) -> list[Window]:
         if self._windows is None:
-            raise UnsupportedAction("vnc", "windows", "only X11 tells about windows")
+            raise UnsupportedAction("vnc", "windows", "only X11 reports windows")
         return self._windows
 
     def start(self, command: list[str]) -> None:

@@ -1,6 +1,6 @@
 """How a coroutine waits for a call that blocks: in which thread the call runs, and how a cancellation ends it.
 
-This module owns these threads. What is called is `deskhand.aio.desktop`'s, which is generated.
+This module owns these threads. `deskhand.aio.desktop`, which is generated, has the calls.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _STOP_PERIOD = 0.05
 class Calls:
     """Runs calls of an object in other threads, with the context variables of the caller.
 
-    One thread runs them, one after the other, in the order in which they were begun. Where a person may be asked about them,
-    each has a thread of its own instead: whoever is asked may look at the desktop meanwhile. Their order is not kept then.
+    One thread runs them, one after the other, in the order in which they were begun. If a person may be asked about them,
+    each has a thread of its own instead, because that person may look at the desktop meanwhile. Their order is not kept then.
     """
 
     def __init__(self, target: Desktop | Shell, executor: ThreadPoolExecutor | None = None) -> None:
-        """Run calls of `target`, those that nobody is asked about in `executor`, which others may share."""
+        """Run calls of `target`; those without a policy in `executor`, which other objects may share."""
         self._target = target
         self._owner = Owner()
         self._executor = executor or ThreadPoolExecutor(max_workers=1, thread_name_prefix="deskhand")
@@ -52,7 +52,7 @@ class Calls:
         await self.close()
 
     async def close(self) -> None:
-        """As `close` of the object itself. Again is harmless."""
+        """As `close` of the object itself. Calling it again is harmless."""
         try:
             await asyncio.shield(asyncio.to_thread(self._target.close))
         finally:
@@ -70,8 +70,8 @@ class Calls:
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            # The thread cannot be abandoned: what it holds pressed must be released before anybody goes on.
-            # (Asked to cancel, the future would say yes whatever the thread does; the job knows.)
+            # The thread cannot be abandoned: it must release what it holds pressed before the caller goes on.
+            # (The future would accept a cancellation while its thread runs on; the job knows.)
             if attempt is not None or not job.cancel():
                 await self._ended(future, attempt, caller)
             raise
@@ -79,16 +79,16 @@ class Calls:
     async def _ended(self, future: asyncio.Future[_T], attempt: Attempt | None, caller: object) -> None:
         """Stop the caller's call, and wait for its end."""
         while not future.done():
-            # Again and again: a call that was about to begin forgets what came before it.
+            # Repeated, because a call that was about to begin forgets earlier requests.
             if attempt is not None:
                 attempt.end()
             if attempt is None or attempt.acting:
                 self._target._interrupt(caller)  # noqa: SLF001 # for here only
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([future], timeout=_STOP_PERIOD)
-        # Fetched, or asyncio would log it as never retrieved; the cancellation is what the caller gets.
+        # Fetched, or asyncio would log it as never retrieved; the caller gets the cancellation.
         if future.exception() is None and isinstance(result := future.result(), Shell):
-            # Nobody has it.
+            # No caller has this shell.
             await asyncio.shield(asyncio.to_thread(result.close))
 
 

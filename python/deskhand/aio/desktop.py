@@ -69,7 +69,7 @@ class AsyncShell(Calls):
 
     @property
     def alive(self) -> bool:
-        """Whether it takes commands: until it is closed, or its desktop is."""
+        """Whether it takes commands: until it or its desktop is closed."""
         return self.shell.alive
 
     async def run(
@@ -84,7 +84,7 @@ class AsyncShell(Calls):
         return await self._call(lambda: self.shell.run(command, timeout=timeout, cwd=cwd, env=env))
 
     async def restart(self) -> None:
-        """End the session with everything that was started in it; a fresh one begins."""
+        """End the session with everything that was started in it, and begin a fresh one."""
         return await self._call(lambda: self.shell.restart())
 
 
@@ -128,7 +128,7 @@ class AsyncMachine(Part[Machine]):
         env: Mapping[str, str | os.PathLike[str]] | None = None,
         limit: int = 1 << 20,
     ) -> CommandResult:
-        """Run one command with bash, beside whatever else happens on the desktop. `open_shell` is for several."""
+        """Run one command with bash, beside other calls on the desktop. `open_shell` is for several."""
         return await self._call(lambda: self._part.run(command, timeout=timeout, cwd=cwd, env=env, limit=limit))
 
     async def open_shell(
@@ -154,11 +154,11 @@ class AsyncMachine(Part[Machine]):
         return await self._call(lambda: self._part.read_file(path, limit=limit))
 
     async def view_file(self, path: str, *, limit: int = 64 << 20) -> bytes | Listing:
-        """A file of the desktop's container, or the names in a directory; nothing that a link leads to."""
+        """A file of the desktop's container, or the names in a directory; links are not followed."""
         return await self._call(lambda: self._part.view_file(path, limit=limit))
 
     async def write_file(self, path: str, data: bytes | str, *, new: bool = False) -> None:
-        """Write a file in the desktop's container, whole or not at all; directories are made."""
+        """Write a file in the desktop's container, whole or not at all; directories are created."""
         return await self._call(lambda: self._part.write_file(path, data, new=new))
 
     async def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
@@ -170,16 +170,16 @@ class AsyncMachine(Part[Machine]):
         return await self._call(lambda: self._part.copy_out(source, target, limit=limit))
 
     async def logs(self, program: str | Program | None = None) -> str:
-        """What the container said of itself (which parts ended and were started again), or a program's last output."""
+        """The container's own log (which parts ended and were started again), or a program's last output."""
         return await self._call(lambda: self._part.logs(program))
 
     async def usage(self) -> Usage:
-        """What the container uses just now."""
+        """What the container uses now."""
         return await self._call(lambda: self._part.usage())
 
 
 class AsyncHost(Part[Host]):
-    """This machine, with the rights of this process; get it as `desktop.host`. Nothing confines what a command does here."""
+    """This machine, with the rights of this process; get it as `desktop.host`. Commands here are not confined."""
 
     async def run(
         self,
@@ -190,7 +190,7 @@ class AsyncHost(Part[Host]):
         env: Mapping[str, str | os.PathLike[str]] | None = None,
         limit: int = 1 << 20,
     ) -> CommandResult:
-        """Run one command with bash, beside whatever else happens on the desktop. `open_shell` is for several."""
+        """Run one command with bash, beside other calls on the desktop. `open_shell` is for several."""
         return await self._call(lambda: self._part.run(command, timeout=timeout, cwd=cwd, env=env, limit=limit))
 
     async def open_shell(
@@ -208,7 +208,7 @@ class AsyncHost(Part[Host]):
 
     @property
     def home(self) -> str | None:
-        """The home directory of the desktop's programs, absolute; None where none can be started from here."""
+        """The home directory of the desktop's programs, absolute; None if they cannot be started from here."""
         return self._part.home
 
 
@@ -401,7 +401,7 @@ class AsyncDesktop(Calls):
 
     @property
     def display(self) -> str | None:
-        """How `DISPLAY` names it; None where nothing of this machine leads to it."""
+        """Its name for `DISPLAY`; None if no such name of this machine leads to it."""
         return self.desktop.display
 
     @property
@@ -421,7 +421,7 @@ class AsyncDesktop(Calls):
 
     @property
     def status(self) -> tuple[str, ...]:
-        """What is not as it should be, a sentence each: slower paths in use, parts that had to be started again..."""
+        """Its problems, one sentence each: slower paths in use, parts that had to be started again..."""
         return self.desktop.status
 
     async def pointer(self) -> Point:
@@ -430,7 +430,7 @@ class AsyncDesktop(Calls):
 
     @property
     def closed(self) -> bool:
-        """Whether nobody can do anything with this object any more."""
+        """Whether this object can no longer be used."""
         return self.desktop.closed
 
     @property
@@ -455,7 +455,7 @@ class AsyncDesktop(Calls):
 
     @property
     def host(self) -> AsyncHost:
-        """This machine, as the user who runs this process: commands that nothing confines."""
+        """This machine, as the user who runs this process: commands that are not confined."""
         return AsyncHost(self, self.desktop.host)
 
     async def perform(
@@ -486,7 +486,7 @@ class AsyncDesktop(Calls):
         )
 
     async def elements(self, *, timeout: float = 2.0) -> Elements:
-        """What applications say that they show: windows, buttons, texts... as a tree (AT-SPI)."""
+        """The elements that applications show: windows, buttons, texts... as a tree (AT-SPI)."""
         return await self._call(lambda: self.desktop.elements(timeout=timeout))
 
     async def release(self) -> None:
@@ -495,7 +495,7 @@ class AsyncDesktop(Calls):
 
     @property
     def pressed(self) -> tuple[ButtonDown | KeyDown, ...]:
-        """What this driver holds pressed, oldest first."""
+        """The keys and buttons that this driver holds pressed, oldest first."""
         return self.desktop.pressed
 
     async def start(
@@ -518,5 +518,5 @@ class AsyncDesktop(Calls):
         return await self._call(lambda: self.desktop.health(timeout=timeout))
 
     async def operate(self, operation: Operation, work: Callable[[], _T]) -> _T:
-        """Do something that is no method of the desktop's, such as `Operation("navigate", url)`, when it is allowed."""
+        """Do something that is not a method of the desktop, such as `Operation("navigate", url)`, if it is allowed."""
         return await self._call(lambda: self.desktop.operate(operation, work))

@@ -1,1 +1,1 @@
-"""The desktop: one object that acts, waits for the screen and reports, whatever backend it stands on."""
+"""The desktop: one object that acts, waits for the screen and reports, with any backend."""

@@ -1,6 +1,6 @@
-"""What is to be done at the end of something, each step until it has been done.
+"""Steps to be done at the end of something, each until it has been done.
 
-This module owns what becomes of a step that is interrupted. What must never appear here: what a step does.
+This module owns what happens to a step that is interrupted. What must never appear here: what a step does.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ __all__ = ["CleanupStack"]
 
 
 class CleanupStack:
-    """Steps, of which the last one added is taken first. Each may be taken again after it was interrupted, and must allow it.
+    """Steps, of which the last one added is run first. A step that was interrupted is run again, and must allow that.
 
-    A `contextlib.ExitStack` forgets a step when it begins: after a Ctrl-C in it, nobody would wait for the rest of it.
+    A `contextlib.ExitStack` forgets a step when it begins: after a Ctrl-C in it, the rest of that step would never be done.
     """
 
     def __init__(self) -> None:
-        """There is nothing to do."""
+        """Begin without steps."""
         self._steps: list[Callable[[], object]] = []
 
     def add(self, step: Callable[[], object]) -> None:
-        """Do this too, before those that are there."""
+        """Add a step, to be run before those that are there."""
         self._steps.append(step)
 
     def forget(self) -> None:
-        """Do nothing of it: it is somebody else's to do."""
+        """Forget all steps: another object runs them."""
         self._steps.clear()
 
     def close(self) -> None:
-        """Take every step. One that fails is done with; one that is interrupted remains, for the next time.
+        """Run every step. One that fails is done with; one that is interrupted remains for the next time.
 
         Raises:
-            BaseException: What a step raised, when all have been taken: of several the last, or the last interruption.
+            BaseException: What a step raised, after all have run: of several the last, or the last interruption.
         """
         raised: BaseException | None = None
         for step in reversed(tuple(self._steps)):

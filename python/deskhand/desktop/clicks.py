@@ -1,6 +1,6 @@
-"""Which clicks an application would count together, and how long to wait so that it does not.
+"""Which clicks an application would count together, and how long to wait so that it does not count them.
 
-Pure; times and points are the caller's.
+Pure; the caller gives times and points.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Clicks"]
 
 # Seconds within which a click counts as the second of a double click: Chromium, Tk and Java take 0.5, GTK and Qt 0.4.
 _INTERVAL = 0.5
-# A desktop that asks for more waits no longer than this.
+# The longest wait, even on a desktop whose setting is longer.
 _LONGEST_INTERVAL = 5.0
 # A server stamps a press a little later than it was sent.
 _MARGIN = 0.05
-# After a double click GTK counts on for twice its interval.
+# After a double click GTK keeps counting for twice its interval.
 _AFTER_DOUBLE = 0.8
 # Pixels; toolkits take 4 or 5, Qt on high resolutions 10.
 _NEAR = 10
@@ -43,7 +43,7 @@ class Clicks:
         self._repeated = False
 
     def note(self, events: Iterable[Step], pointer: tuple[int, int], at: float) -> None:
-        """These were sent until `at`, with the pointer there before the first of them."""
+        """Note events sent until `at`, with the pointer there before the first of them."""
         pressed = False
         for event in events:
             if isinstance(event, PointerMove):
@@ -60,10 +60,10 @@ class Clicks:
         at: float,
         interval: Callable[[], float | None],
     ) -> float:
-        """Seconds to wait until an action's first press counts as the first: 0 but soon after a press of that button there.
+        """Seconds to wait so that an action's first press counts as the first: 0, unless that button was just pressed there.
 
-        `interval` is asked for the desktop's own double-click interval, in seconds. Presses without a release are the caller's
-        to time.
+        `interval` returns the desktop's own double-click interval, in seconds. The caller times presses without a
+        release.
         """
         if self._last is None or not isinstance(action, _GESTURES):
             return 0.0

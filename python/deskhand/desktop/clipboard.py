@@ -24,7 +24,7 @@ class Clipboard:
     """
 
     def __init__(self, view: View) -> None:
-        """Of the desktop that `view` is of."""
+        """Work on the desktop of `view`."""
         self._view = view
 
     def read(self) -> str | None:
@@ -38,7 +38,7 @@ class Clipboard:
 
         def read() -> str | None:
             with core.turn(_LIMIT):
-                # It has a connection of its own, which may live longer.
+                # It has a connection of its own, which may take longer to end.
                 core.backend.round_trip()
                 return core.backend.read_clipboard(_LIMIT)
 
@@ -48,7 +48,7 @@ class Clipboard:
         """Put text on the clipboard; the desktop serves it for as long as it is open.
 
         Raises:
-            ActionError: It is no text, or has a lone surrogate.
+            ActionError: It is not a text, or has a lone surrogate.
             UnsupportedAction: The desktop was opened to look only.
         """
         length = len(expect_encodable("clipboard.write: text", text))

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_MACHINE", "Core"]
 
 NO_MACHINE = 'use deskhand.launch("docker"), or desktop.host (--host) for what may run on this machine, as you'
-"""What to do without a machine of the desktop's own."""
+"""What to do if the desktop has no machine of its own."""
 
 _CLOSED = "this desktop is closed"
 _CLIPBOARD_LIMIT = 5.0
@@ -65,24 +65,24 @@ class Core:
     """What all views of one desktop share; see `Desktop.__init__` for the arguments.
 
     Attributes:
-        owner: The process that has it.
-        lock: Who has it acts on the desktop.
-        pressed_keys: What is held pressed.
-        watch: What has been seen.
-        elements: Reads what applications say that they show.
+        owner: The process that the object belongs to.
+        lock: The thread that has it acts on the desktop.
+        pressed_keys: The keys and buttons held pressed.
+        watch: Knows what has been seen.
+        elements: Reads the elements of applications.
         interceptors: Those of the desktop's owner. They stay when the desktop is handed over or made as new.
         attempts: Calls that are under way, with the thread of each.
         successor: The desktop that `hand_over` or `renew` has made of this one.
-        closed: Nobody can do anything with it any more.
-        end_told: What is said then.
-        ending: What is to be done at its end.
+        closed: The object can no longer be used.
+        end_told: The message of errors after that.
+        ending: The steps at its end.
         remake: Makes the display as new; None where there is no way.
-        stopped: Why nothing is done any more, after `stop`; None while things are.
+        stopped: Why calls are refused, after `stop`; None otherwise.
         halting: A thread releases what is held, after `stop`.
         released: It has done so.
         acting: A call was stopped, and then stopped again while it released what it held.
-        clipboard_lent: The clipboard may have a text that is to be pasted, and what was there before is to be given back.
-        left_pointer: Where our input has left the pointer; None until there was some.
+        clipboard_lent: The clipboard may have a text to be pasted, and its former content has to be put back.
+        left_pointer: Where the driver's input has left the pointer; None before the first.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Core:
         self._view_only = view_only
         self.ending: CleanupStack = CleanupStack()
         if owns_processes:
-            # Nothing needs to be released on a display that ends, and one that is stopped would be waited for.
+            # Nothing needs to be released on a display that ends, and releasing would wait for a stopped server.
             self.ending.add(backend.close)
         for step in reversed(on_close):
             self.ending.add(step)
@@ -142,7 +142,7 @@ class Core:
             self.ending.add(backend.close)
         self.remake: Callable[[], Core] | None = renew
         self._expected = expected or Expected()
-        # Open ones, and those of one command each, which a stop of the call under way ends too; who called for them.
+        # Open ones, and those of one command each, which a stop of the call under way ends too; each with its caller.
         self._shells: dict[Shell, object] = {}
         self._commands: dict[Shell, object] = {}
         self._closing = False
@@ -153,7 +153,7 @@ class Core:
         self._owns_processes = self._watched_over = owns_processes
 
     def __del__(self) -> None:
-        # An object that was never fully made has no such attribute.
+        # An object whose construction failed has no such attribute.
         if not getattr(self, "closed", True) and not self.owner.is_parent and not sys.is_finalizing():
             warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=1, source=self)
             with contextlib.suppress(DeskhandError):
@@ -176,7 +176,7 @@ class Core:
 
     @contextlib.contextmanager
     def turn(self, limit: float | None = None) -> Iterator[None]:
-        """The desktop for one call. What an earlier call has left pressed is released first. `limit`: see `Backend.allow`."""
+        """Take the desktop for one call. What an earlier call left pressed is released first. `limit`: see `Backend.allow`."""
         self.owner.refuse_if_parent("this desktop")
         with self.lock:
             self.refuse_if_closed()
@@ -203,11 +203,11 @@ class Core:
 
     @property
     def orphaned(self) -> bool:
-        """Whether the guard of what was launched for it has ended, and so all of that."""
+        """Whether the guard of its processes has ended, and so all of them."""
         return self._owns_processes and self._make_guard is not None and self.own_guard().gone
 
     def look(self) -> None:
-        """Bring the screen up to date. Looking again after a reconnection harms nobody."""
+        """Bring the screen up to date. Looking again after a reconnection is harmless."""
         try:
             self.backend.look()
         except Reconnected:
@@ -240,7 +240,7 @@ class Core:
     # --- what may not be done ---
 
     def refuse_if_closed(self) -> None:
-        """Raise if nobody may do anything any more."""
+        """Raise if the object can no longer be used."""
         self.owner.refuse_if_parent("this desktop")
         if self.closed or self._closing:
             raise Closed(self.end_told)
@@ -251,7 +251,7 @@ class Core:
             raise PolicyDenied(what, self.stopped)
 
     def refuse_input(self, what: str) -> None:
-        """Raise where the desktop may only be looked at."""
+        """Raise if the desktop may only be looked at."""
         self.refuse_if_stopped(what)
         if self._view_only:
             raise UnsupportedAction(f"a desktop opened with view_only=True ({self.backend.name})", what)
@@ -277,7 +277,7 @@ class Core:
             UnsupportedAction: None can be started from here.
         """
         if self.guard is not None and self.guard.gone and not self._owns_processes:
-            # Its programs ended with it. The desktop is somebody else's, and lives.
+            # Its programs ended with it. The desktop belongs to another user, and stays.
             self.guard.close()
             self.guard, self._watched_over = None, False
         if self.guard is None:
@@ -288,7 +288,7 @@ class Core:
         return self.guard
 
     def guard_of_programs(self) -> Programs:
-        """The same, for who starts one: the registry that it announces itself to is started before the first."""
+        """The same, to start a program: before the first, it starts the registry that programs announce themselves to."""
         guard = self.own_guard()
         if (registry := self._registry) is not None:
             self._registry = None
@@ -314,7 +314,7 @@ class Core:
         operate: Operate | None = None,
         judged: bool = False,
     ) -> Shell:
-        """A shell, which the desktop's end ends. `once`: for one command; `operate`: does its operations."""
+        """A shell, which the desktop's end ends. `once`: for one command; `operate`: runs its operations."""
         self.refuse_if_closed()
         self.refuse_input(what)
         inside = self.machine(what) if where == "desktop" else None
@@ -339,11 +339,11 @@ class Core:
             judged=judged,
             clock=self.clock,
         )
-        # Known before there is anything to end.
+        # Registered before there is anything to end.
         mine[shell] = CALLER.get()
         try:
             shell.begin()
-            # In another thread, meanwhile: it may not have seen this one.
+            # Another thread ended the shells meanwhile, perhaps without this one.
             self.refuse_if_closed()
         except BaseException:
             shell.close()
@@ -359,7 +359,7 @@ class Core:
     # --- releasing ---
 
     def watch_over(self) -> None:
-        """Something is to be pressed: see to it that it is released even if this process is killed."""
+        """Before a press: make sure that it is released even if this process is killed."""
         if self._make_guard is None or self.display is None:
             return
         if self._watched_over and (self.guard is None or not self.guard.gone):
@@ -372,18 +372,18 @@ class Core:
         guard.at_end([sys.executable, "-m", "deskhand.backends.x11.release_held"], environment)
 
     def forget_input(self) -> None:
-        """After a reconnection nothing is held, and the pointer is anywhere."""
+        """After a reconnection, note that nothing is held and that the pointer may be anywhere."""
         self.pressed_keys.clear()
         self.left_pointer = None
 
     def release_after(self, error: BaseException) -> None:
-        """Leave nothing pressed after a failure. The failure is what the caller gets."""
+        """Leave nothing pressed after a failure. The caller gets that failure."""
         if isinstance(error, DesktopLost | Reconnected):
             # Nothing is held there any more, but a server that is back may still have the clipboard.
             self.acting = self.clipboard_lent
             return
         for _ in range(_RELEASE_TRIES):
-            # A second Ctrl-C does not stop what the first one began; between these lines, it leaves that to the next call.
+            # A second Ctrl-C does not stop what the first one began; between these lines, the next call releases instead.
             with contextlib.suppress(KeyboardInterrupt, DeskhandError):
                 self.release_strays()
                 return
@@ -404,7 +404,7 @@ class Core:
         self.pressed_keys.clear()
 
     def give_clipboard_back(self) -> None:
-        """Put on the clipboard what was there before a text was pasted."""
+        """Put the clipboard's content from before a paste back."""
         if self.clipboard_lent:
             self.backend.return_clipboard(_CLIPBOARD_LIMIT)
             self.clipboard_lent = False
@@ -415,7 +415,7 @@ class Core:
         """From another thread: stop the call under way, of `caller` only if given. It releases what it holds and raises."""
         self.owner.refuse_if_parent("this desktop")
         if self.closed:
-            # Another object may have the connection by now; see `hand_over`.
+            # Another object may have the connection now; see `hand_over`.
             return
         self._in_turn.stop(caller, self._ask_to_stop)
         for shell, its_caller in tuple(self._commands.items()):
@@ -427,12 +427,12 @@ class Core:
         self.backend.interrupt()
 
     def forget_stop(self) -> None:
-        """What comes next is not what was to stop."""
+        """Take a request to stop back: it was not for what comes next."""
         self.watch.stop = False
         self.backend.clear_interrupt()
 
     def end_attempts(self) -> None:
-        """End the calls under way, also those that wait for an answer."""
+        """End the calls under way, including those that wait for an answer."""
         for attempt in tuple(self.attempts):
             attempt.end()
 
@@ -452,7 +452,7 @@ class Core:
                 self.ending.close()
 
     def revoke(self) -> None:
-        """Refuse everything from now on, and end the call under way, without waiting for that: a pool has it back."""
+        """Refuse everything from now on, and end the call under way without waiting for it: the desktop is back in its pool."""
         if self.closed:
             return
         self.end_told = "this desktop was given back to its pool: acquire another"
@@ -461,7 +461,7 @@ class Core:
         self.interrupt()
 
     def last_look(self, timeout: float) -> Health:
-        """How it is, though it was revoked."""
+        """The health of a desktop that was revoked."""
         with self.last_turn("probe"):
             if self.closed:
                 raise Closed(self.end_told)
@@ -493,11 +493,11 @@ class Core:
 
     @contextlib.contextmanager
     def last_turn(self, what: str) -> Iterator[None]:
-        """Take the turn at the desktop, ending the call under way; nobody else gets it after that."""
+        """Take the turn at the desktop, ending the call under way; no other call gets it after that."""
         self.owner.refuse_if_parent("this desktop")
         before, self._closing = self._closing, True
         for _ in range(round(_CLOSE_LOCK_LIMIT / _CLOSE_SLICE)):
-            # Asked again and again: a call that was just beginning has taken the first request as meant for the one before.
+            # Repeated, because a call that was just beginning has taken the first request as meant for the one before.
             self.interrupt()
             if self.lock.acquire(timeout=_CLOSE_SLICE):
                 break
@@ -506,7 +506,7 @@ class Core:
         try:
             yield
         except DesktopLost:
-            # Who calls next is told that too.
+            # The next caller must get the same error.
             self._closing = before
             raise
         finally:

@@ -1,6 +1,6 @@
-"""`Desktop`: what callers have of a desktop. Every operation goes through its gate to the core.
+"""`Desktop`: the public object of a desktop. Every operation goes through its gate to the core.
 
-This module owns the public methods and what each of them is called in a policy and a log. It has no X request, no rule of
+This module owns the public methods and the name of each in a policy and a log. It has no X request, no rule of
 settling and no rule of what is allowed.
 """
 
@@ -64,12 +64,12 @@ _T = TypeVar("_T")
 _D = TypeVar("_D", bound="Desktop")
 
 _STOP_LIMIT = 5.0
-# X11 and RFB have 16 bits for it.
+# The largest that the 16 bits of X11 and RFB allow.
 _LONGEST_SIDE = 65_535
 
 
 class Desktop:
-    """A desktop that acts and answers. Make one with `deskhand.launch` or `deskhand.connect`.
+    """A desktop to act on and look at. Make one with `deskhand.launch` or `deskhand.connect`.
 
     Calls from several threads take turns. Leaving a `with` block closes it.
 
@@ -104,14 +104,14 @@ class Desktop:
             display: As `DISPLAY` would name it.
             xauthority: The cookie file that lets any X client join.
             name: The name it is registered under.
-            guard: Gives the process that keeps this desktop's programs; called when first needed.
-            environment: What programs started here get.
-            owns_processes: Whether the display itself ends with this object.
+            guard: Returns the process that keeps this desktop's programs; called when first needed.
+            environment: The environment of programs started here.
+            owns_processes: Whether the display ends with this object.
             inside: The machine that belongs to this desktop, where one does: a container.
             view_only: Refuse input.
-            on_close: Called in order, after the backend was closed where the display stays, else before that.
+            on_close: Called in order; after the backend was closed if the display stays, else before that.
             renew: Makes the display as new and returns its next Desktop; see the method of that name.
-            expected: What is there when it has started, as far as that is known.
+            expected: What a desktop that has started has, as far as that is known.
             registry: The command of the accessibility registry, which is started before the first program.
             clock: Monotonic seconds; tests give their own.
         """
@@ -135,9 +135,9 @@ class Desktop:
         self._view = View(core, (), partial(self._seen, core, ()))
 
     def also(self, *interceptors: Interceptor) -> Self:
-        """A view of the same desktop with more interceptors, after those that this one has. Those cannot be taken away.
+        """A view of the same desktop with more interceptors, after those that this one has, which stay.
 
-        What is done through the view goes past all of them; what is done through this object does not go past the new ones.
+        Operations through the view pass all of them; operations through this object do not pass the new ones.
 
         Args:
             interceptors: A `Guard`, a recorder, a counter: see `Interceptor`.
@@ -166,7 +166,7 @@ class Desktop:
 
     @property
     def display(self) -> str | None:
-        """How `DISPLAY` names it; None where nothing of this machine leads to it."""
+        """Its name for `DISPLAY`; None if no such name of this machine leads to it."""
         return self._core.display
 
     @property
@@ -186,7 +186,7 @@ class Desktop:
 
     @property
     def status(self) -> tuple[str, ...]:
-        """What is not as it should be, a sentence each: slower paths in use, parts that had to be started again..."""
+        """Its problems, one sentence each: slower paths in use, parts that had to be started again..."""
         self._core.owner.refuse_if_parent("this desktop")
         inside = self._core.inside
         return (*self._core.backend.status, *(inside.status if inside is not None else ()))
@@ -201,7 +201,7 @@ class Desktop:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody can do anything with this object any more."""
+        """Whether this object can no longer be used."""
         return self._core.closed
 
     @property
@@ -235,7 +235,7 @@ class Desktop:
 
     @property
     def host(self) -> Host:
-        """This machine, as the user who runs this process: commands that nothing confines."""
+        """This machine, as the user who runs this process: commands that are not confined."""
         return Host(self._view)
 
     # --- acting and looking ---
@@ -250,36 +250,36 @@ class Desktop:
     ) -> Observation:
         """Carry out actions in order and return what the screen answered.
 
-        All actions are checked before anything is sent. Between two of them the screen is given the time to answer, so that a
+        All actions are checked before anything is sent. Between two of them the screen gets the time to answer, so that a
         text goes to the dialog that the click before it opened. Presses and releases of keys and buttons follow one another at
-        once; a `Move`, and each part of a drag, is followed when the application has taken it, whatever `settle` says.
+        once. A `Move`, and each part of a drag, is followed when the application has taken it, regardless of `settle`.
 
         Args:
-            actions: What to do, or tool calls that carry it (`deskhand.execution.tool_calls`); none at all only waits for the
+            actions: What to do, or tool calls with actions (`deskhand.execution.tool_calls`); none at all only waits for the
                 screen and looks.
             settle: How to wait for the screen between actions and at the end; False does not wait.
             size: How large the picture is: (width, height) in pixels, a factor, a `Fit`, or the name of a model with
                 published limits; by default as large as the screen (or the zoomed region).
             format: What its bytes are: `png`, `indexed`, `jpeg`, `webp` or `raw`; see `deskhand._core.formats.Format`.
-            quality: 1...100, of `jpeg` and `webp`.
+            quality: 1...100, for `jpeg` and `webp`.
 
         Returns:
             One observation, taken when the screen had settled, or at the timeout (`settled=False`).
 
         Raises:
             ActionError: An action is wrong (`OutOfBounds`, `Untypable`, `UnsupportedAction`...). Nothing was sent.
-            InputBlocked: An action was sent and did not reach the window that it was for: no window has the keyboard focus, or
+            InputBlocked: An action was sent and did not reach its window: no window has the keyboard focus, or
                 another program has grabbed the keyboard or the pointer.
             OutOfBounds: Also when the screen became smaller during the call, so that a point is not on it any more: that
-                action was not sent, and those before it (`error.done`) were.
-            ServerSilent: An X server answered nothing for `Settle.timeout` before the input or during it. That action and those
-                after it were not done, or in part.
-            DesktopLost: The other side is gone. A VNC server that does not answer is given up after 10 s, which may be
+                action was not sent, those before it (`error.done`) were.
+            ServerSilent: An X server answered nothing for `Settle.timeout` before the input or during it. That action may be
+                half done, and those after it were not done.
+            DesktopLost: The other side is gone. A VNC server that does not answer is given up after 10 s, which may take
                 several calls: each returns at its timeout until then, `settled=False`.
-            Reconnected: The connection broke and was made anew: the action under way may have been done or not.
+            Reconnected: The connection broke and was made anew. The action under way may have been done or not.
             BackendError: The other side refused something. Whatever was pressed has been released.
-            DeskhandTimeout: The application did not take a text that was to be pasted. The old clipboard is back; a note on the
-                error names what of it is not.
+            DeskhandTimeout: The application did not take a text to paste. The clipboard has its old content; a note on the
+                error names what is missing.
         """
         settings = settings_of(settle)
         check_format(format, quality)
@@ -305,7 +305,7 @@ class Desktop:
             region: The part of the screen to show: x, y, width, height.
             cursor: Whether the pointer's image is in the picture.
             format: What its bytes are: `png`, `indexed`, `jpeg`, `webp` or `raw`; see `deskhand._core.formats.Format`.
-            quality: 1...100, of `jpeg` and `webp`.
+            quality: 1...100, for `jpeg` and `webp`.
 
         Raises:
             OutOfBounds: The region is not on the screen.
@@ -323,16 +323,16 @@ class Desktop:
         )
 
     def elements(self, *, timeout: float = 2.0) -> Elements:
-        """What applications say that they show: windows, buttons, texts... as a tree (AT-SPI).
+        """The elements that applications show: windows, buttons, texts... as a tree (AT-SPI).
 
-        The tree is kept current by what applications tell, and read again where the screen changed: unchanged it is there at
+        The tree is kept current by the events of applications, and read again where the screen changed: unchanged it comes at
         once. An application that does not answer is named in `Elements.left_out`, and is not waited for again until it does.
 
         Args:
             timeout: Seconds to wait for applications.
 
         Raises:
-            UnsupportedAction: Nobody tells: over VNC, on a display of somebody else's, or because at-spi2-core is not
+            UnsupportedAction: There is no bus to ask: over VNC, on another user's display, or because at-spi2-core is not
                 installed, here or in a container's image.
             BackendError: The accessibility bus has gone, or refuses.
         """
@@ -355,14 +355,14 @@ class Desktop:
         states: Sequence[str] = (),
         nth: int | None = None,
     ) -> Locator:
-        """An element, by what it is: `desktop.find("button", "Save").click()`. Nothing is looked for before it is used.
+        """An element, by what it is: `desktop.find("button", "Save").click()`. The search begins when it is used.
 
         Args:
             role: ARIA's word (`button`, `textbox`, `menuitem`, `dialog`...), or AT-SPI's name of the role.
-            name: What it is called: a part of that, whatever its case, or a pattern that is found in it.
+            name: A part of its name, in any case, or a pattern that is found in the name.
             exact: `name` and `text` are the whole, with its case.
-            text: The same of what is written in it.
-            states: AT-SPI's names of states that are all set, such as `checked`.
+            text: The same for the text in it.
+            states: AT-SPI's names of states, all of which are set, such as `checked`.
             nth: Which of those that match, from 0, or from the end below 0. By default there must be only one.
 
         Raises:
@@ -380,7 +380,7 @@ class Desktop:
 
     @property
     def pressed(self) -> tuple[ButtonDown | KeyDown, ...]:
-        """What this driver holds pressed, oldest first."""
+        """The keys and buttons that this driver holds pressed, oldest first."""
         self._core.owner.refuse_if_parent("this desktop")
         return self._core.pressed_keys.pressed
 
@@ -407,7 +407,7 @@ class Desktop:
             LaunchFailed: It ended, or showed no window in time; carries the tail of its output.
             UnsupportedAction: This desktop is on another machine, or opened to look only.
         """
-        # What was judged is what is started, whatever happens to the caller's list meanwhile.
+        # The words that were judged are started, even if the caller changes its list meanwhile.
         argv = program_words("start", command)
         line = command if isinstance(command, str) else shlex.join(argv)
         variables, place = program_variables("start", env), program_directory("start", cwd)
@@ -453,12 +453,12 @@ class Desktop:
     def health(self, *, timeout: float = 1.0) -> Health:
         """Ask whether the desktop is started, live and ready; `health.ok`, or what is wrong.
 
-        Over X11 that takes 0.4 ms, over VNC a round trip or two. To see that input arrives, the pointer is moved by a pixel and
-        back (not while something is held). Over VNC no server tells where the pointer is: that it took a message and answered
-        after it has to do, and nothing is sent before we have moved the pointer for the first time.
+        Over X11 this takes 0.4 ms, over VNC a round trip or two. To see that input arrives, it moves the pointer by a pixel and
+        back (not while something is held). A VNC server does not report the pointer: it is enough that it took a message
+        and answered afterwards, and nothing is sent before this driver has moved the pointer for the first time.
 
         Args:
-            timeout: Seconds within which all must be answered. (A VNC server that hangs up is connected to again, which may
+            timeout: Seconds for all answers together. (A VNC server that hangs up is connected to again, which may
                 take longer.)
 
         Raises:
@@ -476,13 +476,13 @@ class Desktop:
     # --- for those who act for a model ---
 
     def operate(self, operation: Operation, work: Callable[[], _T]) -> _T:
-        """Do something that is no method of the desktop's, such as `Operation("navigate", url)`, when it is allowed.
+        """Do something that is not a method of the desktop, such as `Operation("navigate", url)`, if it is allowed.
 
         What `work` does on this desktop is a part of it, which a `Guard` does not judge again.
 
         Args:
             operation: What it is. Its `call` and `desktop` are filled in.
-            work: Does it.
+            work: A function that does it.
 
         Raises:
             PolicyDenied: It is not allowed.
@@ -505,10 +505,10 @@ class Desktop:
     def stop(self, reason: str = "it was stopped", *, timeout: float = _STOP_LIMIT) -> bool:
         """The kill switch: release everything held and take no input any more; from any thread, or from a signal handler.
 
-        The call under way is broken off and raises `PolicyDenied`, as every later one does, through whichever view of the
-        desktop. Questions that are open have no answer. The desktop can still be closed, and, where nobody stands in its gate,
+        The call under way is broken off and raises `PolicyDenied`, as every later one does, through every view of the
+        desktop. Open questions get no answer. The desktop can still be closed, and, if it has no interceptors,
         looked at. Within 100 ms all is released, unless the server itself hangs, or a single text of more than ten thousand
-        characters is just being prepared. Commands under way are ended, with all that they have started, within 2 s.
+        characters is just being prepared. Commands under way end, with all that they have started, within 2 s.
 
         Args:
             reason: What later errors say.
@@ -523,18 +523,18 @@ class Desktop:
         return stopping.stop(self._core, reason, timeout)
 
     def close(self) -> None:
-        """Release everything, end the connection and what was launched. Harmless again, and where all of that is gone."""
+        """Release everything, end the connection and what was launched. Harmless when called again or too late."""
         self._core.close()
 
     def reset(self) -> Desktop:
         """Make the desktop as it was when it was launched, and return a new object for it; this one is closed.
 
         What was started on it is ended, its home directory (where it has one of its own) is restored, the clipboard is empty,
-        nothing is pressed, the pointer is in the middle, the window manager is a new one, and whoever was connected is not.
+        nothing is pressed, the pointer is in the middle, the window manager is a new one, and other clients are disconnected.
         The interceptors that the desktop was launched with stay; those of a view do not.
 
         Raises:
-            UnsupportedAction: Its launcher knows no way.
+            UnsupportedAction: Its launcher cannot do this.
             Closed: It is closed.
             DesktopLost: It is gone; everything has been ended, as by `close`.
             DeskhandError: Any other: a part did not come up again; everything has been ended, as by `close`.
@@ -562,14 +562,14 @@ class Desktop:
 
 
 def bare(desktop: Desktop) -> Desktop:
-    """The desktop without interceptors: for deskhand's own looks, and for a task's setup and evaluation."""
+    """The desktop without interceptors, for deskhand's own looks, and for a task's setup and evaluation."""
     if not desktop._view.interceptors:  # noqa: SLF001 # of the same module, also below
         return desktop
     return desktop._seen(desktop._core, ())  # noqa: SLF001
 
 
 def core_of(desktop: Desktop) -> Core:
-    """What all views of a desktop share: tells whether two are of one desktop."""
+    """What all views of a desktop share: the same object for two views of one desktop."""
     return desktop._core  # noqa: SLF001
 
 
@@ -579,7 +579,7 @@ def commands_of(desktop: Desktop) -> Machine | Host:
 
 
 def is_judged(desktop: Desktop) -> bool:
-    """Whether a policy decides what is done through this view, and a call may wait for whoever is asked."""
+    """Whether a policy decides what is done through this view, and a call may wait for a person's answer."""
     return desktop._view.judged  # noqa: SLF001
 
 
@@ -592,16 +592,16 @@ def keep(desktop: _D, *interceptors: Interceptor) -> _D:
 
 
 def review(desktop: Desktop, call: CallContext) -> tuple[SafetyCheck, ...]:
-    """Ask about the call's safety checks that nobody was asked about yet.
+    """Ask about the call's safety checks that nothing has asked about yet.
 
     Only the `ask` of a `Guard` can say yes, for each check alone, whatever the policy allows; the policy may say no.
 
     Returns:
-        Those that were answered with an explicit yes: all of them. These, and no others, may be sent to the provider as
+        All of them, each answered with an explicit yes. These, and no others, may be sent to the provider as
         acknowledged.
 
     Raises:
-        PolicyDenied: One of them was not, or nobody is there to be asked.
+        PolicyDenied: One of them was not, or there is no one to ask.
     """
     expect("review: call", call, CallContext)
     with calling(call):
@@ -612,7 +612,7 @@ def review(desktop: Desktop, call: CallContext) -> tuple[SafetyCheck, ...]:
 
 
 def hand_over(desktop: _D) -> _D:
-    """Another object for a desktop as it is; with this one, and every view of it, nobody can do anything any more.
+    """Another object for a desktop as it is. This one, and every view of it, can no longer be used.
 
     The interceptors that the desktop was launched with stay; those of a view do not.
 
@@ -625,7 +625,7 @@ def hand_over(desktop: _D) -> _D:
 
 
 def latest(desktop: _D) -> _D:
-    """The object that is a desktop's now, after what `hand_over` and `reset` have made of it."""
+    """The current object of a desktop, after `hand_over` and `reset` have replaced others."""
     core = core_of(desktop)
     while core.successor is not None:
         core = core.successor

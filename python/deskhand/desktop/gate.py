@@ -1,7 +1,7 @@
 """The gate that every operation of a desktop goes through: its interceptors, in order, and the calls under way.
 
 This module owns that order: stopped, interceptors, the desktop's lock, the work, interceptors again. It knows no policy and
-writes nothing down. The interceptors stand outside the lock, so that whoever is asked may look at the desktop.
+records nothing. The interceptors stand outside the lock, so that they may look at the desktop while they wait for an answer.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ def operate(
     beside: bool = False,
     interrupt: Callable[[], None] | None = None,
 ) -> _T:
-    """Do `work` when every interceptor lets it pass.
+    """Do `work` if every interceptor lets it pass.
 
     Args:
         core: The desktop.
-        interceptors: Asked in this order, and told of the outcome in the reverse one.
+        interceptors: Called before the work in this order, and after it in the reverse order.
         operation: What the work is.
         work: Does it.
-        beside: It runs beside the screen, as a command does: it does not take its turn at the desktop.
-        interrupt: Ends such work, from any thread or a signal handler; called again and again until it has ended.
+        beside: The work runs beside the screen, as a command does, and takes no turn at the desktop.
+        interrupt: Ends such work, from any thread or a signal handler; called repeatedly until it has ended.
     """
     with _registered(core, operation.attempt) as attempt:
         core.refuse_if_stopped(operation.type)
@@ -80,7 +80,7 @@ def _carry_out(
 
 @contextlib.contextmanager
 def _registered(core: Core, attempt: Attempt) -> Iterator[Attempt]:
-    # A call that an interceptor makes, or the work, is an attempt of its own.
+    # A call by an interceptor, or by the work, is an attempt of its own.
     token = ATTEMPT.set(None)
     core.attempts[attempt] = threading.get_ident()
     try:
@@ -91,7 +91,7 @@ def _registered(core: Core, attempt: Attempt) -> Iterator[Attempt]:
 
 
 def _report(passed: Sequence[tuple[Interceptor, object]], operation: Operation, outcome: object) -> None:
-    """Tell all of them, the last one first, also when one raises."""
+    """Report the outcome to all of them, the last one first, even when one raises."""
     with contextlib.ExitStack() as each:
         for interceptor, token in passed:
             each.callback(interceptor.after, operation, token, outcome)

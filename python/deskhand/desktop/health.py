@@ -1,11 +1,11 @@
 """Whether a desktop is *started*, *live* and *ready*: the three questions that launchers, pools and `Desktop.health` ask.
 
-This module owns what each of them means, and how it is asked through a backend. What must never appear here: how a desktop is
-made, how often it is asked, what is done about the answer. (In our image, where there is only a shell, `files/usr/local/lib/
-deskhand/probe` asks the first two for Docker.)
+This module owns what each of them means, and how a backend answers it. What must never appear here: how a desktop is
+made, how often it is probed, what is done about the answer. (In our image, where there is only a shell, `files/usr/local/lib/
+deskhand/probe` does the first two for Docker.)
 
-*Started*: what belongs to it is there: a window manager, the panel that its image names, a first picture. *Live*: the other
-side answers what it is asked now. *Ready*: input arrives: the pointer is moved by one pixel and back, and the server says so.
+*Started*: what belongs to it is there: a window manager, the panel that its image names, a picture. *Live*: the other side
+answers now. *Ready*: input arrives: the pointer is moved by one pixel and back, and the server reports it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["examine", "is_blank", "missing", "neighbour", "unstarted"]
 
-# A pointer's image may fill a smaller screen.
+# On a smaller screen the pointer's image may be all there is.
 _LEAST_JUDGED = 64
 
 
@@ -36,7 +36,7 @@ _LEAST_JUDGED = 64
 
 
 def is_blank(size: Size, rgb: bytes) -> bool:
-    """Whether a picture, three bytes a pixel, has one colour only; of a tiny screen nobody can tell."""
+    """Whether a picture, three bytes a pixel, has one colour only; False for a tiny screen, where that proves nothing."""
     return min(size) >= _LEAST_JUDGED and rgb == rgb[:3] * (len(rgb) // 3)
 
 
@@ -48,7 +48,7 @@ def neighbour(point: Point, size: Size) -> Point:
 def missing(
     expected: Expected, *, manager: bool, blank: Callable[[], bool], windows: Callable[[], list[Window]]
 ) -> str:
-    """What a desktop that answers still waits for, empty when it has started. What costs more is asked last."""
+    """The missing part of a desktop that answers; empty when it has started. Costly checks come last."""
     if expected.manager and not manager:
         return "the window manager"
     if expected.panel and all(window.class_name.lower() != expected.panel for window in windows()):
@@ -62,7 +62,7 @@ def missing(
 
 
 def unstarted(backend: Backend, expected: Expected) -> str:
-    """What it still waits for, as far as its backend has been told by now; empty when it has started."""
+    """The part that is missing, as far as its backend knows by now; empty when it has started."""
 
     def blank() -> bool:
         return is_blank(backend.size, backend.screen.rgb(None, None, True)[2])  # noqa: FBT003 # the native call's own
@@ -71,19 +71,19 @@ def unstarted(backend: Backend, expected: Expected) -> str:
 
 
 def examine(backend: Backend, expected: Expected, *, limit: float, refused: str, held: bool, placed: bool) -> Health:
-    """Ask all three; of what does not answer the others are not asked.
+    """Ask all three questions; if one gets no answer, the later ones are not asked.
 
     Args:
         backend: The connection.
         expected: What belongs to it.
         limit: Seconds for all answers.
         refused: Why no input may be sent; empty when it may.
-        held: Something is pressed: the pointer is not to move.
-        placed: Input of ours has put the pointer where it is taken to be.
+        held: Something is pressed, so the pointer must not move.
+        placed: This driver's input has put the pointer where it is assumed to be.
 
     Raises:
         DesktopLost: The other side is gone.
-        Interrupted: Somebody else has stopped the call.
+        Interrupted: Another thread has stopped the call.
         Reconnected: The connection broke and was made anew.
     """
     silent = f"no answer in {limit:g} s"
@@ -101,11 +101,11 @@ def examine(backend: Backend, expected: Expected, *, limit: float, refused: str,
 
 
 def _echo(backend: Backend, *, held: bool, placed: bool) -> str:
-    """Move the pointer and see it moved; where it is in the end, it was before. Returns what is wrong."""
+    """Move the pointer, see it move, and move it back. Returns what is wrong."""
     here = Point(*backend.screen.pointer)
     steps = [neighbour(here, backend.size), here]
     if not backend.tells_pointer:
-        # That it took the message and answered after it is all there is; and where the pointer is nobody may know.
+        # That it took the message and answered afterwards is the only proof; and the pointer's place may be unknown.
         steps = [here] if placed else []
     elif held:
         steps = [here]
@@ -118,15 +118,15 @@ def _echo(backend: Backend, *, held: bool, placed: bool) -> str:
 
 
 class _Alarm:
-    """Interrupts whatever waits in its block when the time is up.
+    """Interrupts the wait in its block when the time is up.
 
-    Made of bare locks and a bare thread: a Ctrl-C may come at any moment, which a `Timer` with its `Condition` does not bear.
+    Made of bare locks and a bare thread: a Ctrl-C may come at any moment, and would break a `Timer` with its `Condition`.
 
     Attributes:
         rang: Not empty when it has.
     """
 
-    # For one whose making is interrupted.
+    # For an object whose construction is interrupted.
     _over: _thread.LockType | None = None
 
     def __init__(self, seconds: float, backend: Backend) -> None:
@@ -149,7 +149,7 @@ class _Alarm:
     ) -> None:
         if self._over is not None:
             self._over.release()
-        # It may just be ringing, which is not meant for whoever calls next.
+        # It may just be ringing, which is not meant for the next call.
         self._gone.acquire()
         if self.rang:
             self._backend.clear_interrupt()

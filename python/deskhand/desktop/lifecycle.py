@@ -1,4 +1,4 @@
-"""What comes after a desktop's object: the same desktop as new, in other hands, or left running."""
+"""Successors of a desktop's object: the same desktop as new, in other hands, or left running."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["hand_over", "leave", "renew"]
 
 
 def renew(core: Core) -> Core:
-    """See `Desktop.reset`. What is returned has no interceptors yet."""
+    """See `Desktop.reset`. The result has no interceptors yet."""
     core.owner.refuse_if_parent("this desktop")
     if core.remake is None:
         raise UnsupportedAction(core.backend.name, "renew", "close it and launch another")

@@ -1,6 +1,6 @@
-"""What an operation raises that failed because its desktop, or the machine below it, has died: `DesktopLost`, with the cause.
+"""Turns an error into `DesktopLost`, with the cause, when its desktop or the machine below it has ended.
 
-This module owns which errors may be about that, and who is asked. What must never appear here: a lock, a new attempt.
+This module owns which errors may mean that, and what is checked. What must never appear here: a lock, a new attempt.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["MAY_TELL_OF_A_LOSS", "check_alive", "loss_behind", "losses_told", "raise_told"]
 
 MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, DeskhandTimeout)
-# For so long a desktop that is to be made as new, or handed over, is asked whether it is lost.
+# Seconds for which a desktop that is to be made as new, or handed over, is checked for a loss.
 _ALIVE_LIMIT = 1.0
 
 
 class Losable(Protocol):
-    """What can be lost: a desktop's core."""
+    """What a loss is about: a desktop's core."""
 
     inside: Inside | None
 
@@ -45,10 +45,10 @@ class Losable(Protocol):
 
 @contextlib.contextmanager
 def losses_told(core: Losable) -> Iterator[None]:
-    """Around what is done on a desktop or its machine.
+    """Around operations on a desktop or its machine.
 
     Raises:
-        DesktopLost: Instead of what it raised because either has died.
+        DesktopLost: Instead of an error that was caused by the end of either.
     """
     try:
         yield
@@ -57,7 +57,7 @@ def losses_told(core: Losable) -> Iterator[None]:
 
 
 def raise_told(core: Losable, error: Exception) -> NoReturn:
-    """Raise the loss that this error is about, or the error."""
+    """Raise the loss that this error means, or the error."""
     lost = None if isinstance(error, Closed | Reconnected | ServerSilent) else loss_behind(core, error)
     if lost is None or lost is error:
         raise error
@@ -65,7 +65,7 @@ def raise_told(core: Losable, error: Exception) -> NoReturn:
 
 
 def loss_behind(core: Losable, error: Exception) -> DesktopLost | None:
-    """The loss that an error is about, as far as that is known; None where nothing is lost."""
+    """The loss that an error means, as far as that is known; None where nothing is lost."""
     found = error if isinstance(error, DesktopLost) else None
     if core.inside is not None:
         return core.inside.loss() if found is None else core.inside.cause(found)
@@ -75,7 +75,7 @@ def loss_behind(core: Losable, error: Exception) -> DesktopLost | None:
 
 
 def check_alive(backend: Backend) -> None:
-    """Raise if the desktop is lost; one that says nothing may not be. The caller has its lock."""
+    """Raise if the desktop is lost; a silent one may not be. The caller has its lock."""
     backend.begin()
     backend.allow(_ALIVE_LIMIT)
     try:

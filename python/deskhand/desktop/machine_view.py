@@ -1,7 +1,7 @@
 """`desktop.machine` and `desktop.host`: commands and files where a desktop's programs run.
 
-This module owns what is checked of their arguments and what each is called in a policy and a log. How a command runs is the
-shell's and the launcher's.
+This module owns the checks of their arguments and the name of each in a policy and a log. The shell and the launcher own how a
+command runs.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Commands:
 
     _where: Where
     _name: str
-    # What a command, and a shell for commands, is called in a policy and a log.
+    # The names of a command, and of a shell for commands, in a policy and a log.
     _command: str
     _opening: str
 
     def __init__(self, view: View) -> None:
-        """Of the desktop that `view` is of."""
+        """Work on the desktop of `view`."""
         self._view = view
 
     def run(
@@ -55,7 +55,7 @@ class Commands:
         env: Mapping[str, str | os.PathLike[str]] | None = None,
         limit: int = 1 << 20,
     ) -> CommandResult:
-        """Run one command with bash, beside whatever else happens on the desktop. `open_shell` is for several.
+        """Run one command with bash, beside other calls on the desktop. `open_shell` is for several.
 
         Args:
             command: What to run, of any number of lines. Its standard input is empty.
@@ -65,8 +65,8 @@ class Commands:
             limit: Bytes that are kept of its output, and of its errors: the beginning and the end.
 
         Returns:
-            How it ended. What it leaves running in the background goes on in a container, unless the time was up, and is ended
-            on this machine.
+            How it ended. In a container its background jobs go on, unless the time was up; on this machine they are
+            ended.
 
         Raises:
             ShellError: It could not be started.
@@ -103,7 +103,7 @@ class Commands:
 
         Args:
             cwd: Where it begins; the home directory when not given.
-            env: Added to its environment. On this machine that holds, besides, only what names the desktop, the locale, `PATH`,
+            env: Added to its environment. On this machine that has, besides, only what names the desktop, the locale, `PATH`,
                 `HOME` and the like.
             timeout: Seconds that a command may take when it does not say otherwise.
             limit: Bytes that are kept of a command's output, and of its errors: the beginning and the end.
@@ -145,9 +145,9 @@ class Commands:
 
 
 class Host(Commands):
-    """This machine, with the rights of this process; get it as `desktop.host`. Nothing confines what a command does here.
+    """This machine, with the rights of this process; get it as `desktop.host`. Commands here are not confined.
 
-    Its environment has only what names the desktop, the locale, `PATH`, `HOME` and the like.
+    Their environment has only what names the desktop, the locale, `PATH`, `HOME` and the like.
 
     Example:
         >>> desktop.host.run("ls ~").stdout
@@ -157,7 +157,7 @@ class Host(Commands):
 
     @property
     def home(self) -> str | None:
-        """The home directory of the desktop's programs, absolute; None where none can be started from here."""
+        """The home directory of the desktop's programs, absolute; None if they cannot be started from here."""
         return self._view.core.environment.get("HOME")
 
 
@@ -172,7 +172,7 @@ class Machine(Commands):
     _where, _name, _command, _opening = "desktop", "machine", "shell", "open_shell"
 
     def __init__(self, view: View, inside: Inside) -> None:
-        """Of the desktop that `view` is of."""
+        """Work on the desktop of `view`."""
         super().__init__(view)
         self._inside = inside
 
@@ -190,7 +190,7 @@ class Machine(Commands):
 
         Raises:
             BackendError: It cannot be read, is a named pipe, or is too large.
-            ActionError: The path is not absolute, or is no UTF-8.
+            ActionError: The path is not absolute, or is not UTF-8.
             UnsupportedAction: The desktop was opened to look only.
         """
         expect_text("machine.read_file: path", path)
@@ -201,12 +201,12 @@ class Machine(Commands):
         )
 
     def view_file(self, path: str, *, limit: int = 64 << 20) -> bytes | Listing:
-        """A file of the desktop's container, or the names in a directory; nothing that a link leads to.
+        """A file of the desktop's container, or the names in a directory; links are not followed.
 
-        To a policy it is a `read_file`.
+        For a policy it is a `read_file`.
 
         Args:
-            path: An absolute path, as it is without links, `.`, `..` and a slash at the end.
+            path: An absolute path, without links, `.`, `..` and a slash at the end.
             limit: Bytes; a larger file is refused.
 
         Raises:
@@ -222,16 +222,16 @@ class Machine(Commands):
         )
 
     def write_file(self, path: str, data: bytes | str, *, new: bool = False) -> None:
-        """Write a file in the desktop's container, whole or not at all; directories are made.
+        """Write a file in the desktop's container, whole or not at all; directories are created.
 
         Args:
             path: An absolute path.
             data: Its content; text becomes UTF-8.
-            new: Only where there is nothing yet, and no link on the way.
+            new: Only if there is nothing yet at `path`, and no link on the way.
 
         Raises:
-            BackendError: It cannot be written, or what is there is no file.
-            ActionError: The path is not absolute, or is no UTF-8.
+            BackendError: It cannot be written, or something there is not a file.
+            ActionError: The path is not absolute, or is not UTF-8.
             UnsupportedAction: The desktop was opened to look only.
         """
         expect_text("machine.write_file: path", path)
@@ -251,11 +251,11 @@ class Machine(Commands):
         A symbolic link in a directory is copied as a link, which leads to what is in the container.
 
         Returns:
-            What is left out, as also a `LeftOutWarning` says: sockets, named pipes and devices in it.
+            What was left out, also in a `LeftOutWarning`: sockets, named pipes and devices.
 
         Raises:
             BackendError: It cannot be read or written.
-            ActionError: There is no `source`, it is itself a socket, named pipe or device, or `target` is not absolute.
+            ActionError: `source` does not exist, is itself a socket, named pipe or device, or `target` is not absolute.
             UnsupportedAction: The desktop was opened to look only.
         """
         here = expect_path("machine.copy_in: source", source)
@@ -268,22 +268,22 @@ class Machine(Commands):
     def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int = 1 << 30) -> tuple[str, ...]:
         """Copy a file or a directory, by its absolute path in the container, to `target` on this machine.
 
-        What is in the container is not trusted: links that may lead out of the tree, devices, named pipes, sockets and names
+        The container is not trusted: links that may lead out of the tree, devices, named pipes, sockets and names
         with control characters are left out. The rest is copied whole or not at all. Files belong to the caller, who can read
         and write them; other rights are as in the container, less the umask.
 
         Args:
             source: An absolute path.
-            target: Where it goes; its directory must be there, and a directory of that name must be empty.
+            target: The destination. Its parent directory must exist, and a directory of that name must be empty.
             limit: Bytes that its files may have together, holes included; a larger tree, or one of more than 100,000 entries,
                 is refused.
 
         Returns:
-            What is not in the copy as it is in the container, with the reason of each: what was left out, or changed meanwhile.
+            What is missing or different in the copy, each with its reason: it was left out, or changed meanwhile.
             A `LeftOutWarning` says the same.
 
         Raises:
-            BackendError: It cannot be read or written, is too large, or is itself what would be left out of a tree.
+            BackendError: It cannot be read or written, is too large, or is itself of a kind that is left out of a tree.
             ActionError: `source` is not absolute, or `target` has no directory.
             DeskhandTimeout: Nothing came for 20 s.
             UnsupportedAction: The desktop was opened to look only.
@@ -297,14 +297,14 @@ class Machine(Commands):
         )
 
     def logs(self, program: str | Program | None = None) -> str:
-        """What the container said of itself (which parts ended and were started again), or a program's last output.
+        """The container's own log (which parts ended and were started again), or a program's last output.
 
         Args:
-            program: What `start` returned, or a program's name: of several that were started under it, the one that wrote last.
+            program: What `start` returned, or a program's name: if several have it, the one that wrote last.
                 Also `x-server`, `window-manager`, `panel`, `bus`, `accessibility` and `keep-logs`.
 
         Raises:
-            BackendError: There is no log of it, or the engine does not tell.
+            BackendError: There is no log of it, or the engine does not answer.
             UnsupportedAction: The desktop was opened to look only.
         """
         if program is not None and not isinstance(program, Program):
@@ -315,10 +315,10 @@ class Machine(Commands):
         )
 
     def usage(self) -> Usage:
-        """What the container uses just now.
+        """What the container uses now.
 
         Raises:
-            BackendError: The engine does not tell.
+            BackendError: The engine does not answer.
             UnsupportedAction: The desktop was opened to look only.
         """
         return self._view.on_machine(

@@ -1,4 +1,4 @@
-"""What is done on a desktop, as values: `Operation`, whose call it is (`CallContext`), and who hears of it (`Interceptor`).
+"""Operations on a desktop as values: `Operation`, its call (`CallContext`), and what sees each of them (`Interceptor`).
 
 This module is pure. It knows no desktop, no policy and no provider.
 """
@@ -25,7 +25,7 @@ __all__ = ["CallContext", "Interceptor", "Operation", "SafetyCheck", "calling", 
 
 @dataclass(frozen=True, slots=True)
 class SafetyCheck:
-    """A check that the provider wants a person to have seen before the call is carried out.
+    """A check that the provider wants a person to confirm before the call is carried out.
 
     OpenAI's `pending_safety_checks` have these fields. Google's `safety_decision` becomes one with the code
     `require_confirmation` and the explanation as its message.
@@ -33,7 +33,7 @@ class SafetyCheck:
     Attributes:
         id: The provider's own.
         code: What kind of check.
-        message: What the provider says to people.
+        message: The provider's text for people.
     """
 
     id: str
@@ -48,14 +48,14 @@ class SafetyCheck:
 
 
 class CallContext:
-    """One call of a provider's tool: who asks for what is done.
+    """One call of a provider's tool: the cause of operations.
 
     Attributes:
-        provider: `openai`, `anthropic`, `google`, `mcp`...; empty when nobody said.
+        provider: `openai`, `anthropic`, `google`, `mcp`...; empty when unknown.
         call_id: The provider's own id of this call.
         agent: Which agent, where there are several.
         turn: Which turn of its conversation.
-        safety_checks: What the provider wants to have confirmed. Nothing of the call is done before each of them was.
+        safety_checks: What the provider wants confirmed. Nothing of the call is done before each of them is.
     """
 
     __slots__ = ("_acknowledged", "agent", "call_id", "provider", "safety_checks", "turn")
@@ -96,7 +96,7 @@ class CallContext:
         return self._acknowledged
 
     def acknowledge(self, check: SafetyCheck) -> None:
-        """Note that somebody was asked about this check and said yes. For `Guard` only.
+        """Note that a person was asked about this check and said yes. For `Guard` only.
 
         Raises:
             ActionError: The call has no such check.
@@ -111,12 +111,12 @@ _CALL: ContextVar[CallContext | None] = ContextVar("deskhand_call", default=None
 
 
 def current_call() -> CallContext:
-    """The call that this context works for; an empty one where nobody said."""
+    """The call that this context works for; an empty one if none was given."""
     return _CALL.get() or CallContext()
 
 
 def calling(call: CallContext) -> contextlib.AbstractContextManager[CallContext]:
-    """Everything that is done on desktops in this block, in this thread or task, is done for `call`.
+    """Attribute everything that is done on desktops in this block, in this thread or task, to `call`.
 
     Example:
         >>> with deskhand.calling(CallContext("openai", "call_1")):
@@ -136,7 +136,7 @@ def _calling(call: CallContext) -> Iterator[CallContext]:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing that is done on a desktop. Operations are equal when they do the same, whoever asks for it.
+    """One operation on a desktop. Operations are equal when they do the same, for any call.
 
     Attributes:
         type: `perform`, `screenshot`, `start`, `shell`, `host_shell` (on this machine), `open_shell`, `open_host_shell`,
@@ -144,13 +144,13 @@ class Operation:
             `close_window`, `resize`, `logs`, `usage`, `probe`, `navigate`, `safety_check`, or a provider's own word.
         target: The command line, path, URL or text that it is about.
         size: How many bytes it writes, where that is known.
-        cwd: Where a command runs, when that was asked for.
+        cwd: Where a command runs, if given.
         env: What is added to the command's environment: names and values.
-        actions: What a `perform` does. A policy is asked about each of them.
+        actions: What a `perform` does. A policy decides about each of them.
         data: What a `write_file` writes.
-        call: Whose call it is.
-        desktop: The same desktop without interceptors: an interceptor looks through it without being asked about that look.
-        attempt: The call under way, for an interceptor that waits: whoever stops the call ends the wait.
+        call: The call that it belongs to.
+        desktop: The same desktop without interceptors: looks of an interceptor through it do not pass the gate.
+        attempt: The call under way, for an interceptor that waits: to stop the call ends the wait.
     """
 
     type: str
@@ -171,14 +171,14 @@ class Operation:
 
 
 class Interceptor(Protocol):
-    """Stands in a desktop's gate: every operation goes past it. Give it to `Desktop.also`.
+    """Stands in a desktop's gate: every operation passes it. Give it to `Desktop.also`.
 
-    It is called in the thread that makes the call, by several threads at once where several use the desktop. What it calls
-    through `operation.desktop` no interceptor sees.
+    The calling thread runs it: several threads at once if several use the desktop. What it calls
+    through `operation.desktop` does not pass any interceptor.
     """
 
     def before(self, operation: Operation) -> object:
-        """An operation is about to be done. What this raises, the call raises, and nothing is done.
+        """Called before an operation. If this raises, the call raises the same, and nothing is done.
 
         Returns:
             A token, which `after` gets.
@@ -186,7 +186,7 @@ class Interceptor(Protocol):
         ...
 
     def after(self, operation: Operation, token: object, outcome: object) -> None:
-        """The operation has ended.
+        """Called after the operation has ended.
 
         Args:
             operation: What was done.

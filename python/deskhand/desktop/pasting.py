@@ -1,6 +1,6 @@
 """Pasting a text into the application with the keyboard, and giving the clipboard back.
 
-This module owns which application is pasted into by which chord, and which characters no key brings to it.
+This module owns the chord that pastes into each application, and which characters no key brings to it.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 __all__ = ["Paster"]
 
 _PASTE_LIMIT = 5.0
-# For so long a text that was taken is waited for to appear.
+# Seconds to wait for a text to appear after it was taken.
 _PASTE_SHOWN = 1.0
 _CLIPBOARD_LIMIT = 5.0
-# What editors and terminals alike take. Some paste the primary selection with it, as xterm does.
+# Editors and terminals alike accept this chord. Some paste the primary selection with it, as xterm does.
 _PRIMARY_CHORD = "shift+Insert"
 # Terminals have their own chord for it, because Ctrl+V is a character to them.
 _PASTE_CHORDS = {"xterm": _PRIMARY_CHORD, "uxterm": _PRIMARY_CHORD}
 _TERMINALS = ("terminal", "kitty", "alacritty", "konsole", "terminator")
-# No key brings these a character beyond U+FFFF. Java cuts keysyms to 16 bits: AWT by the class of its window with the keyboard,
+# No key brings these programs a character beyond U+FFFF. Java cuts keysyms to 16 bits: AWT is known by the class of its window,
 # JavaFX by that of its application. Writer puts what comes through an input method before letters of its own buffer.
 _NARROW = ("focusproxy", "java", "libreoffice-writer", "libreoffice-web", "libreoffice-global")
 # The keysyms of characters beyond U+FFFF; those of keys that are no characters, such as XF86AudioPlay, are above them all.
 _WIDE_KEYSYMS = range(0x0101_0000, 0x0111_0000)
-# Windows of WINE's: it knows only the keys of its own layouts, and some that carry characters up to U+FFFF.
+# Windows of WINE: it knows only the keys of its own layouts, and some that carry characters up to U+FFFF.
 _WINE = ".exe"
 _CONTROLS = re.compile("([\\x00-\\x1f]+)")
 
@@ -50,7 +50,7 @@ class Paster:
     """Pastes the texts of one call.
 
     Attributes:
-        lost: What of the old clipboard cannot be given back.
+        lost: The formats of the old clipboard that cannot be given back.
     """
 
     __slots__ = ("_answered", "_backend", "_clock", "_core", "_sender", "_settings", "_watch", "lost")
@@ -68,13 +68,13 @@ class Paster:
         self.lost: list[str] = []
 
     def instead_of_keys(self, action: Type, missing: set[int]) -> Type:
-        """The action as a paste, as there is no key left for these keysyms.
+        """The action as a paste, because no key is left for these keysyms.
 
         Raises:
-            Untypable: It is a secret, or the clipboard cannot bring it.
+            Untypable: It is a secret, or the clipboard cannot carry it.
         """
         if isinstance(action.text, Secret):
-            # The clipboard is for every program to read: only who asks for it puts a secret there.
+            # Every program can read the clipboard: a secret goes there only if the caller asks for it.
             raise Untypable.hidden(len(missing), f"{self._backend.name} has no key left for them; use paste=True")
         if self._backend.can_paste:
             return replace(action, paste=True)
@@ -84,7 +84,7 @@ class Paster:
         )
 
     def missing_here(self, action: Action, events: Sequence[Step]) -> set[int]:
-        """The keysyms among these of characters that no key brings to the application with the keyboard."""
+        """The keysyms, among these, of characters that no key brings to the focused application."""
         letters = {event.keysym for event in events if isinstance(event, KeyDown) and _is_beyond_ascii(event.keysym)}
         if not letters:
             return letters
@@ -97,7 +97,7 @@ class Paster:
         return {keysym for keysym in letters if keysym in _WIDE_KEYSYMS and any(name in _NARROW for name in classes)}
 
     def type_around(self, action: Action, wide: set[int]) -> None:
-        """Paste what no key brings to the application with the keyboard; line ends and tabs stay keys."""
+        """Paste what no key brings to the focused application; line ends and tabs stay keys."""
         if not isinstance(action, Type):
             raise Untypable(_named(action, wide), "no key brings them to the application with the keyboard; use Type")
         if isinstance(action.text, Secret):
@@ -110,14 +110,14 @@ class Paster:
                 self._sender.send(translate(Type(piece), size=self._core.size, pointer=Point(0, 0)))
 
     def paste(self, text: str | Secret) -> None:
-        """Lend the clipboard, press the chord that pastes, and wait until the text was taken.
+        """Lend the clipboard, press the chord that pastes, and wait until the text is taken.
 
         Raises:
             DeskhandTimeout: The application did not take it.
         """
         chord = self._chord()
         self._backend.allow(self._sender.limit)
-        # Noted first: whether it was taken or not, and whoever stops this call, a secret does not stay there.
+        # Noted first: even if the text is not taken, or this call is stopped, a secret does not stay there.
         self._core.clipboard_lent = True
         plain = text.reveal() if isinstance(text, Secret) else text
         self.lost += self._backend.lend_clipboard(plain, with_primary=chord == _PRIMARY_CHORD, timeout=_CLIPBOARD_LIMIT)
@@ -129,9 +129,9 @@ class Paster:
         self._answered = self._backend.clipboard_answered(_CLIPBOARD_LIMIT)
 
     def end(self, result: SettleResult) -> SettleResult:
-        """Give the clipboard back if a text was pasted from it, once that is seen; how the wait for the screen ended.
+        """Give the clipboard back if a text was pasted from it, once that shows; returns how the wait for the screen ended.
 
-        Chromium asks for a text twice, and inserts what it gets the second time. While it waits for us it is at rest.
+        Chromium asks for a text twice, and inserts what it gets the second time. While it waits for the answer it is at rest.
         """
         if not self._core.clipboard_lent:
             return result
@@ -148,7 +148,7 @@ class Paster:
 
     def _chord(self) -> str:
         if not self._backend.has_windows:
-            # It is not known who has the keyboard.
+            # The window with the keyboard is unknown.
             return _PRIMARY_CHORD
         window = next((w for w in self._backend.windows() if w.active), None)
         class_name = window.class_name.lower() if window else ""
@@ -162,7 +162,7 @@ def _is_beyond_ascii(keysym: int) -> bool:
 
 
 def _named(action: Action, keysyms: set[int]) -> list[tuple[int, str]]:
-    """Those characters and where they are in a text; a chord has them one after the other."""
+    """Those characters and their positions in a text; a chord has them one after the other."""
     text = action.text if isinstance(action, Type) and isinstance(action.text, str) else ""
     named = [(at, char) for at, char in enumerate(text) if char_keysym(char) in keysyms]
     return named or [(at, chr(keysym & 0xFF_FFFF)) for at, keysym in enumerate(sorted(keysyms))]

@@ -1,7 +1,7 @@
-"""Carrying out actions: checked and translated first, then sent, waited for and observed.
+"""Carrying out actions: check and translate first, then send, wait and observe.
 
-This module owns the order of these steps. It takes its turns at the desktop's core. It has no gate and no event made by hand;
-how input is sent is in `sending`, what is pasted in `pasting`.
+This module owns the order of these steps. It takes turns at the desktop's core. It has no gate and makes no event by hand;
+`sending` owns how input is sent, `pasting` what is pasted.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ _NO_WAIT_AFTER = (
     Wait,
     Zoom,
 )
-# Actions whose input goes to the window with the focus; that of all others goes to the one under the pointer.
+# Actions whose input goes to the window with the focus; all other input goes to the one under the pointer.
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
 
 
-# Seconds that an element has to be reachable where the caller does not wait for the screen.
+# Seconds for an element to become reachable, where the caller does not wait for the screen.
 _REACHED = 3.0
 
 
@@ -118,7 +118,7 @@ class Performance:
         self._pointer_moved = False
         # Which actions release a button that was moved while it was pressed.
         self._drops: set[int] = set()
-        # Which actions are done at an element, and whether a button is held then.
+        # Which actions are done at an element, and whether a button is held meanwhile.
         self._aimed: dict[int, bool] = {}
 
     def carry_out(self) -> Observation:
@@ -161,7 +161,7 @@ class Performance:
             return self._perform()
         except BaseException as error:  # noqa: BLE001 # raised again below
             told = conceal(error)
-        # Outside of the handler: nothing of what was raised inside, nor a frame of it, stays attached to what the caller gets.
+        # Outside of the handler, so that nothing raised inside, nor a frame of it, stays attached to the caller's error.
         raise told
 
     def _act_and_observe(self, planned: Sequence[tuple[Action, Sequence[Step]]]) -> Observation:
@@ -182,7 +182,7 @@ class Performance:
                 if not self._backend.lag.frame:
                     self._backend.allow(self._sender.limit)
                     self._backend.look()
-                # Where to look would take a round trip, the other side tells of the pointer by itself.
+                # Where a look would take a round trip, the other side reports the pointer by itself.
                 self._notice_pointer()
         sent = self._clock()
         result = self._settle(at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS))
@@ -205,7 +205,7 @@ class Performance:
         zoom = zooms[-1] if zooms else None
         shot = self._watch.picture(self._size, zoom, cursor=True, format=self._format, quality=self._quality)
         encoded = self._clock()
-        # A region is wider than what was seen to change in it, and the screen may have become smaller since.
+        # A region is wider than what changed in it, and the screen may have become smaller since.
         on_screen = Rect(0, 0, *shot.viewport.screen)
         busy = tuple(part for region in result.busy if not (part := region.intersect(on_screen)).empty)
         reaction = max(0.0, result.first_change - sent) if result.first_change is not None else 0.0
@@ -234,7 +234,7 @@ class Performance:
         )
 
     def _aim(self, index: int) -> tuple[Action, Sequence[Step]]:
-        """An action at an element, where that is now."""
+        """An action at an element, at the element's place now."""
         action = self._actions[index]
         limit = _REACHED if self._settings is None else self._settings.timeout
         point = self._core.elements.reach(action.element, limit)  # type: ignore[attr-defined] # only those that have one are here
@@ -243,7 +243,7 @@ class Performance:
         return action, translate(action, size=self._core.size, pointer=pointer, dragging=self._aimed[index])
 
     def _send_action(self, action: Action, events: Sequence[Step]) -> bool:
-        """Send one action, by keys or otherwise; whether a text was pasted."""
+        """Send one action, by keys or otherwise; returns whether a text was pasted."""
         if isinstance(action, Type) and action.paste and action.text:
             self._paster.paste(action.text)
             return True
@@ -266,12 +266,12 @@ class Performance:
     def _settle(self, *, at_pointer: bool) -> SettleResult:
         settings = self._settings
         if self._sender.held_up and settings is not None:
-            # The window was given all of that time before its keys were sent.
+            # The window has had all of that time before its keys were sent.
             settings = replace(settings, timeout=0.0)
         return self._watch.settle(settings, at_pointer=at_pointer)
 
     def _plan(self, limit: float | None) -> list[tuple[Action, Sequence[Step]]]:
-        """Translate everything before anything is sent; where the pointer is is asked for `limit` seconds at most."""
+        """Translate everything before anything is sent; asking for the pointer's place takes `limit` seconds at most."""
         planned: list[tuple[Action, Sequence[Step]]] = []
         pointer: Point | None = None
         held = {press for press in self._pressed.pressed if isinstance(press, ButtonDown)}
@@ -305,14 +305,14 @@ class Performance:
                             self._drops.add(index)
                         dragged &= bool(held)
             planned.append((action, events))
-        # What is sent last is waited for as the caller wishes.
+        # After the last input, the caller's way of waiting applies.
         last = next((index for index in reversed(range(len(planned))) if planned[index][1]), None)
         if last is not None and isinstance(planned[last][1][-1], Answer):
             planned[last] = planned[last][0], planned[last][1][:-1]
         return planned
 
     def _placed(self, index: int, action: Action, *, holding: bool) -> Action:
-        """An action with a place, to be checked; that of an element is found when its turn comes, as it may move until then."""
+        """An action with a place, for the check. An element's place is found at the action's turn, since elements move."""
         if (ref := getattr(action, "element", None)) is None:
             return action
         self._core.elements.check(ref)
@@ -321,7 +321,7 @@ class Performance:
         return _at(action, Point(0, 0))
 
     def _notice_pointer(self) -> None:
-        """Note whether somebody else has moved the pointer since our last input, as far as the backend has been told."""
+        """Note whether another program has moved the pointer since the last input, as far as the backend knows."""
         pointer = self._backend.screen.pointer
         if self._core.left_pointer not in {None, pointer}:
             self._pointer_moved = True
@@ -333,7 +333,7 @@ def _at(action: Action, point: Point) -> Action:
 
 
 def plain_actions(given: Sequence[Action | CarriesAction]) -> tuple[Action, ...]:
-    """The actions themselves, of tool calls too."""
+    """The actions themselves; those of tool calls too."""
     plain = []
     for index, value in enumerate(given):
         try:

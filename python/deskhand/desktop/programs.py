@@ -1,6 +1,6 @@
 """Starting a program on a desktop, and knowing when its window is up.
 
-This module owns which window counts as a program's. What must never appear here: how processes are kept (see
+This module owns which window counts as that of a program. What must never appear here: how processes are kept (see
 `deskhand.machine.processes`).
 """
 
@@ -29,7 +29,7 @@ __all__ = ["STARTUP_ID", "start_program"]
 STARTUP_ID = "DESKTOP_STARTUP_ID"
 
 _FOCUS_LIMIT = 1.0
-# For so long a program that ended well may have another one show its window.
+# For so many seconds after a program ended well, another one may show its window.
 _HANDED_OVER = 5.0
 # A window that has just come up draws itself in several steps.
 _DRAWN = Settle(quiet=0.1, reaction=0.3)
@@ -48,15 +48,15 @@ def start_program(
 ) -> Program:
     """Start it and return when its window is up and drawn; see `Desktop.start`.
 
-    Over VNC nobody tells about windows: then any change of the screen counts.
+    Over VNC windows are unknown: there, any change of the screen counts.
     """
     earlier = backend.windows() if backend.has_windows else []
     generation = backend.screen.generation
-    # The server gives the number of a window that has gone again.
+    # The X server reuses the number of a window that has gone.
     before = {(window.id, window.pid) for window in earlier}
     hosts = {window.pid for window in earlier}
     begun = watch.clock()
-    # Startup notification: toolkits put it on the first window, also where a program hands over to one that runs already.
+    # Startup notification: toolkits set the id on the first window, even if a program hands over to a running one.
     startup_id = f"deskhand-{secrets.token_hex(8)}"
     pid, _ = keeper.spawn(argv, env={**env, STARTUP_ID: startup_id}, cwd=cwd)
     window: Window | None = None
@@ -65,13 +65,13 @@ def start_program(
     strangers: set[int] = set()
 
     def is_its(window: Window) -> bool:
-        # Of a client on another machine, say, nothing is known.
+        # Nothing is known of a client on another machine, for example.
         if window.startup_id == startup_id or window.pid is None:
             return True
         if window.pid not in strangers and keeper.belongs(window.pid, pid, startup_id):
             return True
         strangers.add(window.pid)
-        # A program that ended well may have asked one that runs already for a window.
+        # A program that ended well may have asked a running one for a window.
         return status == 0 and window.pid in hosts and not window.startup_id
 
     def over() -> bool:
@@ -99,7 +99,7 @@ def start_program(
 
 
 def _how(status: int) -> str:
-    """How a program ended; in a container, as a shell tells, 128 and a signal's number stand for that signal."""
+    """How a program ended; in a container, as in a shell, 128 plus a signal's number stands for that signal."""
     number = -status if status < 0 else status - 128
     name = signal.Signals(number).name if number in set(signal.Signals) else ""
     if status < 0:

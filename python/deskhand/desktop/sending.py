@@ -1,6 +1,6 @@
-"""Sending the input of one `Desktop.perform`: in batches, with pauses, waiting for what each part needs.
+"""Sending the input of one `Desktop.perform`: in batches, with pauses, and with the waits that each part needs.
 
-This module owns what is known of input that did not arrive. It has no order of actions (see `performing`) and no clipboard.
+This module knows which input did not arrive. It has no order of actions (see `performing`) and no clipboard.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Sender"]
 
-# What a hover or a part of a drag is given to be taken: toolkits hand motion on once a frame, and draw within one or two.
+# The wait after a hover or a part of a drag: toolkits forward motion once a frame, and draw within one or two.
 _ANSWER = Settle(quiet=0.03, reaction=0.05, timeout=0.25)
-# A part of a text is given so long to appear.
+# Seconds for a part of a text to appear.
 _ECHO = 0.5
-# For so many seconds of a call, in all, an application that is still at work then is waited for.
+# Seconds of a call, in all, for applications that are still at work after that.
 _PATIENCE = 3.0
 # Longer pauses are waited for here, where they can be interrupted; shorter ones are paced by the backend.
 _LONGEST_BACKEND_PAUSE = 0.05
 
 
 class Sender:
-    """Sends the events of one call's actions, and remembers how they were taken.
+    """Sends the events of one call's actions, and remembers how applications took them.
 
     Attributes:
-        limit: For how many seconds the other side is waited for at a time; None without an end.
+        limit: For how many seconds a wait for the other side lasts; None without an end.
         index: Which action is under way; None before the first.
         planned_size: The size of the screen that the points were checked against.
         unanswered: An application did not answer a part of it in time.
         stirred: The screen has answered a part of the action under way.
-        held_up: The window had read nothing for as long as that, before it was sent the keys of the action under way.
+        held_up: The window had read nothing for as long as that, before the keys of the action under way were sent.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class Sender:
         self._clock = core.clock
         self._settings = settings
         self._patience = _PATIENCE
-        # What did not reach the window that it was for, and the action that sent it.
+        # What did not reach its window, and the action that sent it.
         self._missed: tuple[Missed, int] | None = None
         self.limit: float | None = None if settings is None else settings.timeout
         self.index: int | None = None
@@ -83,16 +83,16 @@ class Sender:
         self.held_up: bool = False
 
     def begin(self, index: int) -> None:
-        """What is sent next is of this action."""
+        """Note that what is sent next belongs to this action."""
         self.index, self.stirred, self.held_up = index, False, False
 
     def send(self, events: Sequence[Step]) -> None:
-        """Send events; pauses that are long enough to be interrupted are spent here, keeping the screen current."""
+        """Send events; the long pauses are spent here, so that they can be interrupted, keeping the screen current."""
         if isinstance(events, SecretEvents):
-            # It has no pauses, and stays one thing that shows nothing.
+            # It has no pauses, and stays one value that shows nothing.
             self._send_batch(events)
             return
-        # The whole action is refused, or none of it.
+        # The whole action is refused, or nothing of it.
         self._refuse_stale(events)
         batch: list[Event] = []
         for event in events:
@@ -109,15 +109,15 @@ class Sender:
         self._send_batch(batch)
 
     def type(self, events: Sequence[Step]) -> None:
-        """Send a text, waiting for its parts to appear where the backend asks for that; once one has not, for no other."""
+        """Send a text, waiting for each part to appear if the backend splits it; after one has not, no more waiting."""
         # A text has no `Answer`.
         *parts, rest = self._backend.split(cast("Sequence[Event]", events))
         secret = isinstance(events, SecretEvents)
         if parts and self._settings is None:
-            # A click before it was not waited for, and what that draws must not pass for the text.
+            # The call did not wait after an earlier click, and what that draws must not count as the text.
             self._watch.settle(_ANSWER, whole=False)
         for part in parts:
-            # What was drawn before is no answer to this.
+            # Earlier drawing is no answer to this.
             self._watch.appears(0)
             self.send(SecretEvents(part) if secret else part)
             if not self.unanswered:
@@ -134,24 +134,24 @@ class Sender:
         self.refuse_unfocused()
 
     def note_answer(self, action: Action, events: Sequence[Step], result: SettleResult) -> None:
-        """Note that a text appeared, or that it changed nothing where nobody tells who has the keyboard."""
+        """Note that a text appeared, or that it changed nothing where the keyboard focus is unknown."""
         if isinstance(action, Type) and events and not self._backend.tells_focus:
             self.unanswered |= result.reason is Reason.UNCHANGED
             if result.first_change is not None and not self.unanswered:
                 self._backend.taken()
 
     def _refuse_stale(self, events: Sequence[Step]) -> None:
-        """Check points again if the screen was resized since they were; servers move what is outside to the nearest edge."""
+        """Check points again if the screen was resized since they were; servers move outside points to the nearest edge."""
         if (size := self._core.size) != self.planned_size:
             for event in events:
                 if isinstance(event, PointerMove):
                     check_point((event.x, event.y), size)
 
     def _await_answer(self) -> None:
-        """Wait until the application under the pointer has taken what was sent, or there is no patience left."""
+        """Wait until the application under the pointer has taken what was sent, or the time for that is used up."""
         lag = self._backend.lag
         if lag.nap:
-            # The server may not look for as long as that, whatever the application has done.
+            # The server may not look at all for that long, even if the application has answered.
             self._watch.pause(lag.trip + 2 * _ANSWER.reaction)
             return
         settings = replace(_ANSWER, timeout=_ANSWER.timeout + lag.frame + 2 * lag.trip)
@@ -186,12 +186,12 @@ class Sender:
                 self._core.left_pointer = event.x, event.y
 
     def refuse_unfocused(self) -> None:
-        """Tell that a text was typed for nobody; the keys of a chord may be a window manager's."""
+        """Raise if a text was typed without a focused window; the keys of a chord may be a window manager's."""
         if self._missed is not None and self._missed[0].obstacle == "unfocused":
             raise InputBlocked("keyboard", unfocused=True)
 
     def refuse_blocked(self, changes: Sequence[Rect]) -> None:
-        """Tell that input went to somebody else, unless that changed anything in the windows of who got it."""
+        """Raise if input went to another program, unless that changed anything in the windows of that program."""
         if self._missed is None or self._missed[0].obstacle == "unfocused":
             return
         missed, self.index = self._missed

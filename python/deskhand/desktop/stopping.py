@@ -1,4 +1,4 @@
-"""The kill switch of a desktop: how it is stopped from another thread or a signal handler, whatever is under way.
+"""The kill switch of a desktop: how it is stopped from another thread or a signal handler, during any call.
 
 This module takes no lock that the stopped call may hold without asking that call to end first.
 """
@@ -30,7 +30,7 @@ def stop(core: Core, reason: str, timeout: float) -> bool:
     core.end_attempts()
     if not core.halting:
         core.halting = True
-        # Without a lock of Python's: a signal handler may have come between any two lines of whoever holds it.
+        # Without a lock of Python's: a signal handler may run between any two lines of the thread that holds it.
         _thread.start_new_thread(_halt, (core,))
     if _in_call(core):
         return core.released
@@ -41,7 +41,7 @@ def stop(core: Core, reason: str, timeout: float) -> bool:
 
 
 def _in_call(core: Core) -> bool:
-    """Whether this thread is in a call of this desktop, as a signal handler may find: it must not wait for it then."""
+    """Whether this thread is in a call of this desktop, as in a signal handler: then it must not wait for that call."""
     owned = bool(core.lock._is_owned())  # type: ignore[attr-defined] # noqa: SLF001 # what `threading.Condition` asks
     return owned or threading.get_ident() in tuple(core.attempts.values())
 
@@ -50,7 +50,7 @@ def _halt(core: Core) -> None:
     try:
         _stop_acting(core)
     except DesktopLost:
-        # It holds nothing any more.
+        # Nothing is held any more.
         core.released = True
     except DeskhandError:
         # The next `stop` tries again.
@@ -63,7 +63,7 @@ def _halt(core: Core) -> None:
 
 
 def _stop_acting(core: Core) -> None:
-    # Again and again: a call that was just beginning has taken the first request as meant for the one before.
+    # Repeated, because a call that was just beginning has taken the first request as meant for the one before.
     core.interrupt()
     while not core.lock.acquire(timeout=_HALT_SLICE):
         core.interrupt()

@@ -1,4 +1,4 @@
-"""From an action to the events that carry it out: click, drag, chord, scroll and typing exist once, here.
+"""Translates an action into the events that carry it out: click, drag, chord, scroll and typing are made here only.
 
 This module owns what an action means in presses and releases, and what is pressed. It is pure:
 pauses are events that a backend obeys. What must never appear here: a backend, a sleep, a provider's unit, and
@@ -54,30 +54,30 @@ PIXELS_PER_NOTCH = 100
 """Screen pixels of a scroll distance that make one wheel notch, as in OpenAI's guide."""
 
 DEFAULT_NOTCHES = 3
-"""Notches of a scroll that says neither how far nor how much."""
+"""Notches of a scroll without a distance or magnitude."""
 
 MAX_NOTCHES = 200
 """The most notches of one scroll; more is a mistake in the unit."""
 
 DEFAULT_WAIT = 1.0
-"""Seconds of a wait that does not say how long."""
+"""Seconds of a wait without a duration."""
 
 CLICK_GAP = 0.05
 """Seconds between the clicks of a double or triple click; toolkits accept up to 0.25 to 0.5."""
 
 # A toolkit starts a drag after some pixels of motion and tracks it by its motion events: a jump from end to end
-# is taken for a click, or dropped on what was under the pointer in between.
+# counts as a click, or as a drop on what was under the pointer in between.
 _DRAG_STEP = 20
 _DRAG_STEPS = 60
 _DRAG_PACE = 0.004
-# By how far a pointer must move before its button drags: 8 pixels in GTK and openbox, 10 in Qt, 40 for a link in Chromium.
+# How far a pointer must move before its button drags: 8 pixels in GTK and openbox, 10 in Qt, 40 for a link in Chromium.
 _THRESHOLDS = (16, 48)
-# A drop goes to whom the motion before it was told to: so the last few pixels are a motion of their own.
+# A drop goes to the window that the motion before it reached, so the last few pixels are a motion of their own.
 _DRAG_END = 4
-# Spread out, as notches of a wheel turned by hand are.
+# Spread out like the notches of a wheel that a hand turns.
 _NOTCH_PACE = 0.01
 
-# Those without a button have one of their own.
+# None: the action has a button of its own.
 _CLICKS: dict[type[act.Action], tuple[Button | None, int]] = {
     act.LeftClick: (Button.LEFT, 1),
     act.DoubleClick: (None, 2),
@@ -105,7 +105,7 @@ def translate(action: act.Action, *, size: Size, pointer: Point, dragging: bool 
         dragging: A button is pressed already, so that a move drags.
 
     Returns:
-        The events, in order. `TakeScreenshot`, `Zoom` and `CursorPosition` have none: who holds the screen
+        The events, in order. `TakeScreenshot`, `Zoom` and `CursorPosition` have none: the caller, which has the screen,
         answers them.
 
     Raises:
@@ -124,14 +124,14 @@ def _body(action: act.Action, size: Size, pointer: Point, *, dragging: bool) -> 
         return _drag(action.path, Button[action.button.upper()], size, pointer)
     if isinstance(action, act.Zoom):
         check_region(Rect(*action.region), size)
-    # Whatever has a position goes there first; the rest of it happens where the pointer then is.
+    # A position is reached first; the rest of the action happens where the pointer then is.
     xy = getattr(action, "xy", None)
     if xy is None:
         return _in_place(action)
     check_point(xy, size)
     if dragging and isinstance(action, act.Move | act.LeftMouseUp | act.MouseUp):
         return [*_dragged([pointer, xy]), *_in_place(action)]
-    # What a pointer uncovers (a menu that opens under it) must be there before anything is clicked.
+    # What appears under a pointer (a menu that opens) must be there before anything is clicked.
     hover = [Answer()] if isinstance(action, act.Move) else []
     return [PointerMove(*xy), *hover, *_in_place(action)]
 
@@ -199,7 +199,7 @@ def _drag(path: Sequence[tuple[int, int]], button: Button, size: Size, pointer: 
 
 def _dragged(path: Sequence[tuple[int, int]]) -> list[Step]:
     """Move along a path with a button pressed, so that each of its points is taken."""
-    # What was pressed must have been taken before the pointer moves.
+    # The application must have taken the press before the pointer moves.
     events: list[Step] = [Answer()]
     last = len(path) - 2
     for index, (start, end) in enumerate(pairwise(path)):
@@ -286,21 +286,21 @@ def _type_secret(secret: Secret) -> list[Event]:
         return SecretEvents(_type(secret.reveal()))
     except Untypable as error:
         count, hint = len(error.characters), "no key types them"
-    # Not while the other is handled: its frames, with the text in them, would stay attached to this one.
+    # Outside of the handler: otherwise its frames, with the text in them, would stay attached to this error.
     raise Untypable.hidden(count, hint)
 
 
 class SecretEvents(list[Event]):
-    """The events that type a secret; whoever prints them sees nothing of it."""
+    """The events that type a secret; printing them shows nothing of it."""
 
     def __repr__(self) -> str:
         return MASK
 
 
 class PressedKeys:
-    """What is pressed, in the order in which it was pressed.
+    """The keys and buttons held pressed, in the order in which they were pressed.
 
-    Whoever sends a list of events calls `expect` with it before, and `note` for each event after it has been
+    The sender of a list of events calls `expect` with it before, and `note` for each event after it has been
     sent. Then, after a failure in the middle, `release_events` frees at least what is really held; releasing
     what is not held does no harm.
     """
@@ -317,7 +317,7 @@ class PressedKeys:
         return tuple(self._pressed)
 
     def expect(self, events: Iterable[Step]) -> None:
-        """Take every press among these events for done, and no release."""
+        """Treat every press among these events as done, and no release."""
         for event in events:
             if isinstance(event, ButtonDown | KeyDown):
                 self.note(event)
@@ -335,7 +335,7 @@ class PressedKeys:
                 pass
 
     def release_events(self) -> list[Event]:
-        """The releases of all that is pressed, newest first; it stays noted until those are noted."""
+        """The releases of all that is pressed, newest first; it stays recorded until those are noted."""
         return release(self._pressed)
 
     def clear(self) -> None:
@@ -344,7 +344,7 @@ class PressedKeys:
 
 
 def held(events: Iterable[Step]) -> list[Press]:
-    """What is still pressed after these events, oldest first, when nothing was before."""
+    """What is still pressed after these events, oldest first, if nothing was before."""
     keys = PressedKeys()
     for event in events:
         keys.note(event)

@@ -1,7 +1,7 @@
 """`View`: a desktop's core, and the interceptors that stand before it in one view of the desktop.
 
-`Desktop` and its parts (clipboard, windows, machine, host) do their operations through it. This module owns what an operation
-is made of and what is told of a loss. It knows none of the operations.
+`Desktop` and its parts (clipboard, windows, machine, host) do their operations through it. This module owns the parts of an
+operation and the report of a loss. It knows none of the operations.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class View:
 
     Attributes:
         core: What all views of the desktop share.
-        interceptors: Asked in this order.
+        interceptors: Called in this order.
     """
 
     __slots__ = ("_bare", "core", "interceptors")
 
     def __init__(self, core: Core, interceptors: tuple[Interceptor, ...], bare: Callable[[], Any]) -> None:
-        """See `core` through `interceptors`; `bare` makes the desktop without any, which interceptors look through."""
+        """See `core` through `interceptors`; `bare` makes the desktop without any, which interceptors use for looks."""
         self.core: Core = core
         self.interceptors: tuple[Interceptor, ...] = interceptors
         self._bare = bare
 
     @property
     def judged(self) -> bool:
-        """Whether a `Guard` stands in the gate: a policy decides, and a call may wait for whoever is asked."""
+        """Whether a `Guard` stands in the gate: a policy decides, and a call may wait for a person's answer."""
         return any(getattr(interceptor, "judges", False) for interceptor in self.interceptors)
 
     def operation(
@@ -58,7 +58,7 @@ class View:
         actions: tuple[Action, ...] = (),
         data: bytes | None = None,
     ) -> Operation:
-        """The operation of the call under way; see `Operation`."""
+        """An operation of the call under way; see `Operation`."""
         return Operation(
             type,
             target,
@@ -73,14 +73,14 @@ class View:
         )
 
     def operate(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
-        """Do `work`, which takes its turn at the screen, when all interceptors let it pass."""
+        """Do `work`, which takes its turn at the screen, if all interceptors let it pass."""
         # First of all: with no interceptors, it costs nothing.
         if not self.interceptors:
             return work()
         return operate(self.core, self.interceptors, operation(), work)
 
     def on_machine(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
-        """The same of work on the desktop's machine, beside the screen."""
+        """The same for work on the desktop's machine, beside the screen."""
         told = partial(self._told, work)
         if not self.interceptors:
             return told()
@@ -89,7 +89,7 @@ class View:
     def run_command(
         self, operation: Operation, work: Callable[[], _T], interrupt: Callable[[], None] = lambda: None
     ) -> _T:
-        """The same of a command; `interrupt` ends it, from any thread, again and again until it has ended."""
+        """The same for a command; `interrupt` ends it, from any thread, and is called until it has ended."""
         self.core.refuse_if_closed()
         # Also without interceptors: `stop` ends a command by its attempt.
         told = partial(self._told, work)

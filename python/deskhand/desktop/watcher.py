@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = ["GRACE", "Watch"]
 
-# Waits are cut so that a stop asked for from another thread is never far away.
+# The longest wait, so that a stop by another thread takes effect soon.
 _SLICE = 0.25
-# At the end of its time a server that is slow is not named silent.
+# Extra time at the end, so that a slow server is not reported as silent.
 GRACE = 0.2
 
 
 class Watch:
-    """One desktop's eyes.
+    """What the driver has seen of one desktop.
 
     Attributes:
         clock: Monotonic seconds.
@@ -62,7 +62,7 @@ class Watch:
             raise Interrupted("this call was stopped")
 
     def catch_up(self, limit: float | None = None) -> None:
-        """Tell what follows from what was before, and learn what changed on its own since the last call; see `Backend.mark`."""
+        """Separate new changes from old, and learn what changed on its own since the last call; see `Backend.mark`."""
         self._mark = self._backend.mark(limit)
         self._backend.take_stock()
         self.before = self._screen.generation
@@ -80,7 +80,7 @@ class Watch:
         return [Rect(*rect) for rect in self._screen.changes(self.before)]
 
     def _find_mark(self, seen: int) -> None:
-        """What was seen before the mark came is from before. `seen` must be known before this is called."""
+        """Assign what was seen before the mark came to before. `seen` must be known before this is called."""
         if self._mark is not None:
             marked = self._backend.marked(self._mark)
             self.before = seen if marked is None else marked
@@ -88,7 +88,7 @@ class Watch:
                 self._mark = None
 
     def _news(self) -> list[tuple[float, list[Rect]]]:
-        """What changed since the last time; what is from before the mark is the desktop's own."""
+        """What changed since the last time; changes from before the mark are the desktop's own."""
         seen = [
             (generation, at, [Rect(*rect) for rect in rects])
             for generation, at, rects in self._screen.history(self._seen)
@@ -115,7 +115,7 @@ class Watch:
         self._backend.allow(None)
 
     def until(self, done: Callable[[], bool], timeout: float) -> bool:
-        """Wait until `done()`, which is asked whenever something happened; False when it is not within `timeout` seconds."""
+        """Wait until `done()`, which is called whenever something happened; False if it is not within `timeout` seconds."""
         deadline = self.clock() + timeout
         while not done():
             self.check_stop()
@@ -151,8 +151,8 @@ class Watch:
         Args:
             settings: How to wait; None does not.
             at_pointer: The input went to the window under the pointer, else to the one with the focus.
-            window: It went to this window.
-            whole: The input is the whole of an action: what keeps changing after it is the desktop's own from here.
+            window: The input went to this window.
+            whole: The input is a whole action: what keeps changing after it is the desktop's own from here.
         """
         if settings is None:
             return SettleResult(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
@@ -181,7 +181,7 @@ class Watch:
         at_pointer: bool,
         window: int | None,
     ) -> SettleResult:
-        """Ask, look and wait until the machine, which has just begun, has its verdict; `relevant` is what changed."""
+        """Ask, look and wait until the machine, which has just begun, has a verdict; `relevant` is what changed."""
         probe = self._backend.probe(at_pointer=at_pointer, window=window)
         if probe is None:
             machine.unprobeable()
@@ -189,7 +189,7 @@ class Watch:
             machine.probed(machine.start)
         unanswered = deque([] if probe is None else [probe])
         while True:
-            # Asked before the changes are: what came before an answer must not be reported after it.
+            # Before the changes are: an event from before an answer must not be reported after it.
             answers = 0
             while unanswered and self._backend.answered(unanswered[0]):
                 unanswered.popleft()

@@ -1,4 +1,4 @@
-"""`desktop.windows`: which windows there are, and what a window manager does with them."""
+"""`desktop.windows`: the windows, and what a window manager does with them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Windows:
     """
 
     def __init__(self, view: View) -> None:
-        """Of the desktop that `view` is of."""
+        """Work on the desktop of `view`."""
         self._view = view
 
     def list(self) -> builtins.list[Window]:
         """The windows that the window manager lists, bottom to top.
 
-        Where no window manager runs that follows EWMH, those that the server shows (menus and tooltips are none).
+        Without a window manager that follows EWMH, those that the server shows (without menus and tooltips).
 
         Raises:
             UnsupportedAction: This backend cannot see windows.
@@ -97,7 +97,7 @@ class Windows:
     def _check_seen(self, what: str) -> None:
         backend = self._view.core.backend
         if not backend.has_windows:
-            raise UnsupportedAction(backend.name, what, "only X11 tells about windows")
+            raise UnsupportedAction(backend.name, what, "only X11 reports windows")
 
     def _check_there(self, number: int) -> None:
         windows = self._view.core.backend.windows()
