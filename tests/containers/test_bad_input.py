@@ -65,7 +65,7 @@ def test_a_missing_image_names_the_command_that_builds_it(engine: Engine, runtim
     with pytest.raises(deskhand.LaunchFailed, match="does not exist: build it, or get it"):
         recorded_packages("somebody/elses")
     assert _origin("deskhand/desktop:latest") == "build it with `deskhand image build desktop`"
-    with pytest.raises(deskhand.ActionError, match="'Some Body' is no name of an image"):
+    with pytest.raises(deskhand.ActionError, match="'Some Body' is not a name of an image"):
         deskhand.launch("docker", image="Some Body")
     assert left(engine, runtime) == []
 

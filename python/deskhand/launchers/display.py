@@ -1,4 +1,4 @@
-"""What a display that is to be launched may be like, here or in a container.
+"""The properties that a new display may have, here or in a container.
 
 This module owns the bounds. What must never appear here: how one is started.
 """
@@ -14,16 +14,16 @@ __all__ = ["LARGEST_SCREEN", "check_display", "check_method"]
 LARGEST_SCREEN = 16384
 """Pixels of a side."""
 
-# A thousand times what a screen has; the X server takes it.
+# A thousand times the value of a real screen; the X server accepts it.
 _LARGEST_DPI = 100_000
 _METHODS = ("shared-fd", "shared-id", "socket")
 
 
 def check_display(*, size: object, dpi: object, method: object, window_manager: object, timeout: object) -> None:
-    """Let what `deskhand.launch` takes pass only if it can be.
+    """Check the size and resolution of a display for `deskhand.launch`.
 
     Raises:
-        ActionError: It cannot.
+        ActionError: They are impossible.
     """
     expect_size("launch: size", size, LARGEST_SCREEN)
     expect_integer("launch: dpi", dpi, 1, _LARGEST_DPI)
@@ -34,10 +34,10 @@ def check_display(*, size: object, dpi: object, method: object, window_manager: 
 
 
 def check_method(what: str, method: object) -> None:
-    """Let a way to capture pass only if there is one, or None.
+    """Check the name of a capture method, or None.
 
     Raises:
-        ActionError: There is none.
+        ActionError: There is no such method.
     """
     if method is not None and method not in _METHODS:
         raise ActionError(f"{what}: method is one of {', '.join(_METHODS)}, or None, not {shown(method)}")

@@ -1,4 +1,4 @@
-"""What a copy of a tree leaves out, and the warning that says so."""
+"""The parts of a tree that a copy leaves out, and the warning about them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from deskhand.machine.interface import LeftOutWarning
 __all__ = ["LeftOut", "kind_of"]
 
 _KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
-# How many things that are missing in a copy are named.
+# How many of the parts that are missing in a copy are named.
 _MOST_NAMED = 100
-# Characters of such a name; a path is to be found by it.
+# Characters of such a name, which must be enough to find the path.
 _LONGEST_NAMED = 500
-# What GNU tar says of a tree that changes, or has a socket, and does not fail for (it ends with 0 or 1).
+# GNU tar's messages about a tree that changes, or has a socket, for which it does not fail (it ends with 0 or 1).
 _SAID = re.compile(
     r"tar: (?:\./)?(?P<name>.*): (?P<what>socket ignored|file changed as we read it|File removed before we read it"
     r"|File shrank by \d+ bytes; padding with zeros)"
@@ -28,15 +28,15 @@ _MEANT = {
 
 
 class LeftOut:
-    """What is not in a copy as it is in the tree."""
+    """The parts of a tree that are missing or different in the copy."""
 
     def __init__(self) -> None:
-        """Nothing is."""
+        """Begin empty."""
         self._named: list[str] = []
         self._more = 0
 
     def note(self, name: str, reason: str) -> None:
-        """Something more, by its path."""
+        """Add one more, by its path."""
         if len(self._named) < _MOST_NAMED:
             text = repr(name)
             cut = (
@@ -49,7 +49,7 @@ class LeftOut:
             self._more += 1
 
     def note_said(self, errors: bytes) -> bool:
-        """What GNU tar has said as it wrote the tree; False if something else went wrong."""
+        """Read a message of GNU tar about the tree; False if something else went wrong."""
         lines = [_SAID.fullmatch(line) for line in errors.decode("utf-8", "surrogateescape").splitlines()]
         for said in lines:
             if said is not None:
@@ -57,10 +57,10 @@ class LeftOut:
         return None not in lines
 
     def tell(self, what: str) -> tuple[str, ...]:
-        """Warn of it, and name it.
+        """Warn of them, and return their names.
 
         Args:
-            what: What was copied.
+            what: The name of what was copied.
         """
         if not self._named:
             return ()
@@ -70,5 +70,5 @@ class LeftOut:
 
 
 def kind_of(mode: int) -> str:
-    """What is left out of every copy, by its mode; empty for a file, a directory or a symbolic link."""
+    """Why a part is left out of every copy, by its mode; empty for a file, a directory or a symbolic link."""
     return _KINDS.get(stat.S_IFMT(mode), "")

@@ -32,10 +32,10 @@ class Entry:
 
     Attributes:
         name: Its name.
-        display: As `DISPLAY` would name it; empty where only VNC leads to it.
+        display: Its name for `DISPLAY`; empty if it is reached over VNC only.
         xauthority: Path of its cookie file; empty likewise.
         directory: Its private directory, with the logs.
-        pid: The process whose end is the desktop's end.
+        pid: The process with which the desktop ends.
         socket: Where its guard listens; empty when it belongs to a running driver.
         created: Seconds since 1970.
         container: The id of its container; empty for one of this machine's own.
@@ -54,14 +54,14 @@ class Entry:
 
     @property
     def alive(self) -> bool:
-        """Whether its process is there."""
+        """Whether its process exists."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return False
         except PermissionError:
             return True
-        # A zombie has ended; only its parent has not looked yet.
+        # A zombie has ended; its parent has not waited for it yet.
         with contextlib.suppress(OSError):
             return Path(f"/proc/{self.pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
         return False
@@ -72,7 +72,7 @@ def _file(name: str) -> Path:
 
 
 def check_name(name: str) -> str:
-    """The name, if it may be one.
+    """Check a name.
 
     Raises:
         ActionError: It has other characters than letters, digits, `_`, `.` and `-`, or more than 64.
@@ -90,7 +90,7 @@ def _locked() -> Iterator[None]:
 
 
 def entries() -> list[Entry]:
-    """All desktops that run, oldest first; what is left of dead ones is removed."""
+    """All desktops that run, oldest first; the entries of ended ones are removed."""
     with _locked():
         return _living()
 
@@ -119,7 +119,7 @@ def find(name: str) -> Entry | None:
 
 
 def free_name() -> str:
-    """A name that nobody has: `desktop`, `desktop-2`, ..."""
+    """A name that is free: `desktop`, `desktop-2`, ..."""
     taken = {entry.name for entry in entries()}
     number = 1
     while (name := "desktop" if number == 1 else f"desktop-{number}") in taken:
@@ -143,7 +143,7 @@ def add(entry: Entry) -> None:
 
 
 def update(entry: Entry) -> None:
-    """List a desktop anew under the name it has; nobody can take the name in between."""
+    """Replace a desktop's entry under its name, which stays taken meanwhile."""
     with _locked():
         _write(_file(check_name(entry.name)), entry)
 
@@ -159,7 +159,7 @@ def _write(path: Path, entry: Entry) -> None:
 
 
 def remove(entry: Entry) -> None:
-    """Take a desktop off the list; one that has its name by now stays."""
+    """Take a desktop off the list; one that has taken its name since stays."""
     path = _file(entry.name)
     with _locked():
         listed = _read(path)

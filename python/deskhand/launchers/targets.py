@@ -64,7 +64,7 @@ def launch(
     audit: AuditLog | None = None,
     **options: Unpack[ContainerOptions],
 ) -> Desktop:
-    """Start a desktop of our own and return it ready for use.
+    """Start a new desktop and return it ready for use.
 
     Args:
         backend: `"local"`: a virtual display (Xvfb) and a window manager on this machine. `"docker"`: the same in a container
@@ -75,15 +75,15 @@ def launch(
         env: Added to the environment of programs started on it.
         dpi: Dots per inch that the display reports.
         method: Capture through `"shared-fd"`, `"shared-id"` or `"socket"` only; by default the fastest that works.
-        home: The home directory of its programs. True: a new one, which goes with the desktop, and with it a directory for
-            temporary files and a session bus without a keyring; the fonts, themes and icons that you have installed are seen
+        home: The home directory of its programs. True: a new one, which is removed with the desktop, and a directory for
+            temporary files and a session bus without a keyring; the fonts, themes and icons that you have installed are visible
             there. A directory: the same, as a copy of it. False: your own, with your settings, files and keys. A container
             always has its own.
-        elements: Whether its programs tell what they show, for `Desktop.elements`: three more processes, which work only when
-            somebody reads. Needs the package at-spi2-core, which the images of `deskhand image build` have.
+        elements: Whether its programs show their elements, for `Desktop.elements`: three more processes, which are idle until
+            a call needs them. Requires the package at-spi2-core, which the images of `deskhand image build` have.
         timeout: Seconds to wait for each of its parts; for all of them in a container.
-        policy: Judges everything that is done on the desktop, by whoever has it; see `Guard`. None of these three: nobody does.
-        ask: Called where the policy says so; see `Guard`.
+        policy: Decides about every operation on the desktop, from any part of the program; see `Guard`. None: no policy.
+        ask: Called where the policy requires it; see `Guard`.
         audit: Where every decision is written; see `Guard`.
         options: For `"docker"`: `image`, `network`, `mounts`, `user`, `limits`, `vnc`, `labels` and `remote`, which
             `deskhand.launchers.docker.launch.launch_docker` explains.
@@ -161,19 +161,19 @@ def connect(
     Args:
         url: `"x11::99"` (as `DISPLAY` names it, after `x11:`), the name of a desktop that was launched with one, or a VNC
             server: `"vnc://host:1"` (display 1), `"vnc://host:5901"` or `"vnc://host::5901"` (port), `"vnc://[::1]:1"`,
-            `"vnc+unix:///path"`, each with `user:password@` where it is wanted, or a container: `"docker://name"`.
+            `"vnc+unix:///path"`, each with `user:password@` where needed, or a container: `"docker://name"`.
         timeout: Seconds to wait for a local display that is just starting, or for a VNC server's first picture.
-        view_only: Only look: any number may, while one driver acts.
+        view_only: Only look. Any number of drivers may look while one acts.
         xauthority: Its cookie file; by default the one every X client would use.
         env: Added to the environment of programs started on it.
         method: See `launch`.
         username: For VNC servers that ask for one.
-        password: The VNC server's password, or what returns it. Else it is the first line of `password_file`, the URL's,
+        password: The VNC server's password, or a function for it. Else it is the first line of `password_file`, the URL's,
             `DESKHAND_VNC_PASSWORD` of the environment, or the first line of the file `DESKHAND_VNC_PASSWORD_FILE`.
         password_file: See `password`.
-        certificates: A file with the authorities that may have signed a VNC server's certificate; by default those of the
-            system. With it, a server that shows no certificate is refused before a password is sent; without it, a server
-            may choose a way in that proves nothing of who it is.
+        certificates: A file with the authorities that may sign a VNC server's certificate; by default those of the
+            system. With it, a server without a certificate is refused before a password is sent; without it, a server
+            may choose a way in that does not prove its identity.
         verify: Whether a VNC server's certificate is checked.
         policy: See `launch`, also for the next two.
         ask: See `launch`.
@@ -181,8 +181,8 @@ def connect(
 
     Raises:
         ConnectFailed: It is not there, or another driver acts on it.
-        AuthFailed: It refused the cookie or the password, or cannot be trusted.
-        ActionError: `url` is none.
+        AuthFailed: It refused the cookie or the password, or is not trusted.
+        ActionError: `url` is not a target.
     """
     env = program_variables("connect", env)
     check_timeout("connect", timeout)
@@ -218,7 +218,7 @@ def connect(
         if ":" not in display:
             raise ActionError(f"{url!r} names no display: write 'x11:' and what DISPLAY would be, as in 'x11::99'")
     elif "://" in url or ":" in url:
-        # Not the whole of it: whatever it was meant to be, it may hold a password.
+        # Shown only in part: it may hold a password.
         scheme = url.partition(":")[0]
         raise ActionError(
             f"cannot connect to '{scheme}:...': use 'x11::99', 'vnc://host:1' or the name of a launched desktop"
@@ -284,7 +284,7 @@ def _check_login(username: object, password: object) -> None:
     if username is not None:
         expect_text("connect: username", username)
     if password is not None and not callable(password) and not isinstance(password, str):
-        # Whatever it is, it may be one.
+        # The value is not shown, because it may be a password.
         raise ActionError(f"connect: password is a text or a function, not of type {type(password).__name__}")
 
 

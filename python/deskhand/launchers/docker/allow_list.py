@@ -1,4 +1,4 @@
-"""The hosts that a desktop may reach: how they are written, and the rules of the proxy that lets it reach them.
+"""The hosts that a desktop may reach: their notation, and the rules of the proxy that lets it reach them.
 
 This module owns the spelling of a host and the text of Squid's configuration. What must never appear here: an engine, a
 container, I/O of any kind.
@@ -25,7 +25,7 @@ WEB = (80, 443)
 """The ports of a host that is listed without one."""
 
 CLOSED = (
-    # This machine, the networks around it, and what answers only in them: a name that somebody else's server resolves must not
+    # This machine, the networks around it, and addresses that answer only in them: a name in another party's server must not
     # lead there. Azure's service for its machines and the ways to write IPv4 in IPv6 are among them.
     *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12"),
     *("192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3"),
@@ -39,7 +39,7 @@ _NEVER = tuple(
 ) + tuple(ipaddress.ip_network(text) for text in ("::/127", "fd00:ec2::254/128", "fe80::/9", "ff00::/8"))
 
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
-# What ends like this is an address in one of its many spellings to some program or other.
+# A name with such an end is an address, in one of many spellings, to some programs.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _LONGEST = 253
 _NETWORKS = frozenset({"none", "bridge", "host", "default"})
@@ -51,9 +51,9 @@ class AllowedHost:
 
     Attributes:
         name: In lower case and in ASCII, without its `*.`.
-        below: Every name below it, and not itself.
-        ports: Its ports that may be reached.
-        address: Where it is, instead of what its name resolves to.
+        below: Whether it means every name below it, and not the name itself.
+        ports: The ports that may be reached.
+        address: The address, instead of what its name resolves to.
     """
 
     name: str
@@ -66,11 +66,11 @@ def parse_hosts(hosts: Sequence[str]) -> tuple[AllowedHost, ...]:
     """The entries of a list: `example.org`, `*.example.org:443`, `intranet.example:8080=10.0.0.5`.
 
     Raises:
-        ActionError: It is empty, or one of them is no host.
+        ActionError: It is empty, or one of them is not a host.
     """
     found = tuple(dict.fromkeys(_parse(text) for text in expect_several("the hosts", hosts)))
     if not found:
-        raise ActionError("a list of no hosts is no network: network='none'")
+        raise ActionError("the list of hosts is empty: for no network use network='none'")
     addresses: dict[str, Address] = {}
     for host in found:
         if host.address is not None and addresses.setdefault(host.name, host.address) != host.address:
@@ -117,7 +117,7 @@ def _ascii(name: str, text: str) -> str:
 
 
 def _port(digits: str, text: str) -> int:
-    # isdecimal() alone would let digits of other scripts through.
+    # isdecimal() alone would accept digits of other scripts.
     if not (digits.isascii() and digits.isdecimal() and 1 <= int(digits) <= 65535):
         raise ActionError(f"a port is a number from 1 to 65535, not {digits!r} in {text!r}")
     return int(digits)
@@ -149,31 +149,31 @@ def _reachable(where: str, text: str) -> Address:
 
 
 def configuration(hosts: Sequence[AllowedHost], listen: str, desktop: str) -> str:
-    """What Squid reads: who may go where, and nothing kept.
+    """Squid's configuration: who may reach what, and no cache.
 
     Args:
         hosts: Everything that may be reached.
-        listen: Its own address and port in the desktop's network; it is to be found nowhere else.
-        desktop: The only address that may ask.
+        listen: Its own address and port in the desktop's network, the only place where it listens.
+        desktop: The only address that may send requests.
     """
     rules = [
         f"acl desktop src {desktop}",
         *(f"acl closed dst {network}" for network in CLOSED),
-        # Everything that a name can lead to, but not nothing: Squid would ask once more later, and judge that no more.
+        # Everything that a name can lead to, but not nothing: Squid would resolve it again later, without a check.
         "acl resolved dst 0.0.0.0/0",
         "acl resolved dst ::/0",
         "deny_info 503:ERR_DNS_FAIL resolved",
     ]
     allowed = []
     for number, host in enumerate(hosts):
-        # -n: an address that is asked for is not looked up to find a name for it.
+        # -n: an address in a request is not looked up to find a name for it.
         rules += [
             f"acl host{number} dstdom_regex -n -i ^.+\\.{re.escape(host.name)}$"
             if host.below
             else f"acl host{number} dstdomain -n {host.name}",
             f"acl ports{number} port {' '.join(map(str, host.ports))}",
         ]
-        # The name is first: of one that is not listed nobody may hear, not even a name server.
+        # The name comes first: a name that is not listed must not reach any server, not even a name server.
         if host.address is None:
             allowed.append(f"http_access deny host{number} ports{number} !resolved")
             allowed.append(f"http_access allow host{number} ports{number} !closed")
@@ -184,12 +184,12 @@ def configuration(hosts: Sequence[AllowedHost], listen: str, desktop: str) -> st
 
 _ALWAYS = (
     "acl tunnel method CONNECT",
-    # Squid would speak FTP, TLS and others by itself.
+    # Otherwise Squid would speak FTP, TLS and others by itself.
     "acl web proto HTTP",
     "http_access deny manager",
     "http_access deny !desktop",
     "http_access deny !tunnel !web",
-    # Where it asks for names: nobody but its own resolver can send to that.
+    # The socket for name lookups: only its own resolver can send to it.
     "udp_incoming_address 127.0.0.1",
     "dns_defnames off",
     "relaxed_header_parser off",
@@ -202,7 +202,7 @@ _ALWAYS = (
     "cache_mem 0",
     "memory_pools off",
     "max_filedescriptors 1024",
-    # It has no helpers, and looks whether they are there.
+    # It has no helpers, but checks that they are there.
     "unlinkd_program /usr/bin/true",
     "pinger_enable off",
     "netdb_filename none",
@@ -211,7 +211,7 @@ _ALWAYS = (
     "cache_store_log none",
     "logfile_rotate 0",
     "shutdown_lifetime 0 seconds",
-    # What it was asked for, without paths: those are the desktop's own business.
+    # The requests, without paths, which are private to the desktop.
     "logformat asked %ts.%03tu %rm %>rd:%>rP %>Hs %<a",
     "access_log stdio:/dev/stdout asked",
     "cache_log stdio:/dev/stderr",

@@ -1,6 +1,6 @@
-"""Where this machine's kernel tells of a container: the files of its control groups, of version 1 and 2.
+"""The files of a container's control groups on this machine, in versions 1 and 2.
 
-This module owns which file that is, and how a count in it is read. What must never appear here: a word to the engine, a wait.
+This module owns which file that is, and how a count in it is read. What must never appear here: an engine, a wait.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ __all__ = ["file_of", "oom_kills"]
 
 
 def file_of(container: str, pid: int, controller: str, old: str, new: str) -> Path | None:
-    """A file of a container's control group; None where there is none, or that is not to be seen from here.
+    """A file of a container's control group; None if there is none, or if it cannot be seen from here.
 
     Args:
-        container: Its id, after which its group is named: in a container of our own, a process of that number is another.
+        container: Its id, after which its group is named: if the driver is in a container too, that process is another.
         pid: The number of one of its processes.
-        controller: What counts, as version 1 calls it: `"memory"`.
+        controller: The controller, by its name in version 1: `"memory"`.
         old: The file's name in version 1.
         new: The file's name in version 2.
     """
@@ -39,13 +39,13 @@ def file_of(container: str, pid: int, controller: str, old: str, new: str) -> Pa
             if container in str(found) and found.exists():
                 return found
     except (OSError, ValueError, KeyError):
-        # The process has ended, or this machine tells nothing of the kind.
+        # The process has ended, or this machine has no such files.
         return None
     return None
 
 
 def oom_kills(path: Path) -> int:
-    """How many processes were killed for want of memory, as `memory.oom_control` or `memory.events` tells; 0 if it is gone."""
+    """How many processes were killed for lack of memory, by `memory.oom_control` or `memory.events`; 0 if the file is gone."""
     try:
         lines = path.read_text().splitlines()
     except OSError:

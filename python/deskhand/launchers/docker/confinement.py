@@ -1,7 +1,7 @@
-"""How a container of ours is made, and what each is denied: rights, room, and what it could keep.
+"""How a container is made, and what it is denied: rights, room, and files that would stay.
 
-This module owns the part of a container's start that makes it safe, and what an engine's refusal means. What must never appear
-here: what the container is for.
+This module owns the part of a container's start that makes it safe, and what a refusal means. What must never appear
+here: the container's purpose.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def confined(
     """The engine's host configuration.
 
     Args:
-        engine: Where it will run.
+        engine: The engine that will run it.
         memory: Bytes, swap included.
         cpus: Processors; never more than there are.
         processes: Processes and threads together.
         tmpfs: The only directories that can be written, each with its options.
-        more: What else the SDK's `create_host_config` takes.
+        more: Further arguments of the SDK's `create_host_config`.
     """
     made: dict[str, Any] = engine.api.create_host_config(
         read_only=True,
@@ -53,7 +53,7 @@ def confined(
         nano_cpus=round(min(cpus, engine.info["NCPU"]) * 1e9),
         ipc_mode="private",
         ulimits=[{"Name": "core", "Soft": 0, "Hard": 0}],
-        # What it writes is bounded on this machine's disk as well.
+        # The log is bounded on this machine's disk as well.
         log_config={"Type": "json-file", "Config": {"max-size": _LOG_BYTES, "max-file": "1"}},
         **more,
     )
@@ -74,14 +74,14 @@ def create(
     """Make a container, not started yet; returns its id.
 
     Args:
-        engine: Where.
-        directory: The desktop's that it belongs to.
-        image: What it is made from.
+        engine: The engine.
+        directory: The directory of the desktop that it belongs to.
+        image: The image that it is made from.
         name: Its name.
         user: Numbers of its user and group.
-        labels: What marks it as ours.
-        environment: Of everything in it, beyond its image's; None takes away what the image says.
-        more: What else the SDK's `create_container` takes.
+        labels: The labels that mark it as deskhand's.
+        environment: The environment of everything in it, besides its image's; None removes a variable of the image.
+        more: Further arguments of the SDK's `create_container`.
 
     Raises:
         LaunchFailed: There is no such image, or the engine refuses.
@@ -109,11 +109,11 @@ def create(
 
 @contextlib.contextmanager
 def made_from(engine: Engine, image: str) -> Iterator[None]:
-    """Around what needs an image.
+    """Around an operation that needs an image.
 
     Raises:
-        LaunchFailed: The engine has none of that name; names the command that brings it.
-        ActionError: It is no name of an image.
+        LaunchFailed: The engine has none of that name; the message has the command that provides it.
+        ActionError: The name is not that of an image.
     """
     try:
         yield
@@ -124,7 +124,7 @@ def made_from(engine: Engine, image: str) -> Iterator[None]:
             hint = f"it does not exist{where}: {_origin(image)}"
             raise LaunchFailed(f"the image {image}", 0.0, "", hint) from error
         if "invalid reference format" in str(cause):
-            raise ActionError(f"{image!r} is no name of an image: {cause}") from error
+            raise ActionError(f"{image!r} is not a name of an image: {cause}") from error
         raise
 
 

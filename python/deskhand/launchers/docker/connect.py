@@ -1,4 +1,4 @@
-"""From a container that runs to a desktop: when it is ready, and which way leads to it.
+"""From a running container to a desktop: when it is ready, and over which connection it is reached.
 
 This module owns both. What must never appear here: how a container is made (see `deskhand.launchers.docker.launch`).
 """
@@ -48,7 +48,7 @@ def connect_docker(
     method: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Desktop:
-    """Drive a desktop of a container that runs already; see `deskhand.connect`.
+    """Drive a desktop of a running container; see `deskhand.connect`.
 
     Where the engine is on another machine, or no directory of this one holds its X socket, it is reached over VNC, which it
     must serve.
@@ -58,7 +58,7 @@ def connect_docker(
         timeout: Seconds to wait for one that is just starting.
         view_only: Only look.
         method: See `deskhand.launch`.
-        environment: Added to this process's own: where its engine is.
+        environment: Added to this process's own; it names the engine.
 
     Raises:
         ConnectFailed: There is none, it does not run, or neither its X socket nor VNC can be reached from here.
@@ -121,7 +121,7 @@ def _reach(
 
 
 def _slot(found: dict[str, Any], private: contextlib.ExitStack) -> DisplaySlot:
-    """Where the desktop of a container is that runs already; `private` gets what ends a directory made for that."""
+    """The place of the desktop in a running container; `private` gets the end of a directory made for it."""
     mounts = {mount["Destination"]: mount for mount in found["Mounts"]}
     if SOCKETS not in mounts:
         return DisplaySlot(None)
@@ -130,7 +130,7 @@ def _slot(found: dict[str, Any], private: contextlib.ExitStack) -> DisplaySlot:
     user = (int(numbers[0]), int(numbers[-1])) if all(number.isdecimal() for number in numbers) else None
     if own is not None and not own["RW"]:
         return DisplaySlot(sockets, own=Path(own["Source"]), user=user)
-    # Somebody else has started it.
+    # Another program has started the container.
     directory = runtime_directory.private_directory()
     private.callback(remove_tree, str(directory))
     private.enter_context(runtime_directory.hold(directory))
@@ -138,9 +138,9 @@ def _slot(found: dict[str, Any], private: contextlib.ExitStack) -> DisplaySlot:
 
 
 def expected_of(container: Container, *, managed: bool) -> Expected:
-    """What a desktop of that container has when it has started, as far as the way to it tells."""
+    """What a desktop of that container has when it has started, as far as the connection can show it."""
     if container.slot.sockets is None:
-        # VNC tells nothing of windows.
+        # Over VNC, windows are unknown.
         return Expected(picture=managed)
     return Expected(manager=managed, picture=managed, panel=_panel_of(container, managed=managed))
 
@@ -153,7 +153,7 @@ def _panel_of(container: Container, *, managed: bool) -> str:
 
 
 def open_over_vnc(container: Container, timeout: float, *, managed: bool) -> VncBackend:
-    """Connect when its VNC server answers and, where it has one, its window manager rules.
+    """Connect when its VNC server answers and, if it has one, its window manager runs.
 
     Raises:
         LaunchFailed: It ended, or is not ready in time.
@@ -192,7 +192,7 @@ def open_over_x(
 
     Raises:
         LaunchFailed: It ended, or did not start in `timeout` seconds.
-        ConnectFailed: Somebody else drives it.
+        ConnectFailed: Another driver has it.
     """
     expected = expected_of(container, managed=managed)
     begun = time.monotonic()
@@ -217,13 +217,13 @@ def open_over_x(
             try:
                 reason = unstarted(backend, expected)
                 if not reason:
-                    # Who has less than all processors stands still when that is used up, and looks as if he had ended his work.
+                    # A container that has used up its part of the processors stands still, and looks as if its work were done.
                     if (throttle := container.watch_group()) is not None:
                         backend.watch_throttle(throttle)
                     return backend
                 backend.wait(_POLL)
             except DesktopLost:
-                # A container that ends again is told as that, in a moment.
+                # A container that has ended is reported as such in a moment.
                 backend.close()
                 backend = None
         failed = LaunchFailed(reason, time.monotonic() - begun, container.last_words(), hint)
@@ -237,7 +237,7 @@ def open_over_x(
 
 
 def _enter(container: Container, *, view_only: bool, method: str | None) -> X11Backend | str:
-    """Connect, or wait a moment and tell why not: nobody tells us when the socket is there."""
+    """Connect, or wait a moment and return why not: there is no event for a new socket."""
     slot = container.slot
     try:
         with slot.enter(container.id) as socket:
@@ -247,7 +247,7 @@ def _enter(container: Container, *, view_only: bool, method: str | None) -> X11B
             container.doubt = socket.doubt
             slot.keep(socket, container.id)
     except (ConnectFailed, DesktopLost, AuthFailed) as error:
-        # Who drives it already is no server that is just starting, or just ending.
+        # A server with another driver is not one that is just starting or ending.
         if isinstance(error, ConnectFailed) and error.reason == _LEASED:
             raise
         time.sleep(_POLL)

@@ -1,4 +1,4 @@
-"""One running container: its programs, commands, files, usage, and what it died of.
+"""One running container: its programs, commands, files, usage, and why it ended.
 
 This module owns what is done through `docker exec`. What must never appear here: how a container is started (see
 `deskhand.launchers.docker.launch`), an X request.
@@ -61,10 +61,10 @@ LABEL_ELEMENTS = "org.deskhand.elements"
 # The supervisor's exit codes.
 _X_ENDED, _PART_ENDED, _X_ABSENT, _X_KILLED = 71, 72, 73, 74
 _KILLED = 137
-# Of a command that did not end by itself.
+# The exit code of a command that did not end by itself.
 _BY_SIGNAL = 128
-# Who reads it may have had enough, and closes its standard input: it ends then, where the engine would let it wait for ever.
-# What the kernel makes as it is read (/proc, /sys) says that it is empty, and tar believes that.
+# A reader that has enough closes its standard input. The command ends then; the engine would let it wait for ever.
+# Files that the kernel makes as they are read (/proc, /sys) have size 0, and tar believes that.
 _SEND = """exec 3<&0
 from=$1
 if [[ -f $1/$2 && ! -L $1/$2 && ! -s $1/$2 ]]; then
@@ -94,7 +94,7 @@ head -c "$2" >"$part" || exit
 if [ "$3" = new ]; then chmod =rw -- "$part" && ln -T -- "$part" "$file"; exit; fi
 if [ -e "$file" ]; then chmod --reference="$file" -- "$part"; else chmod =rw -- "$part"; fi && mv -fT -- "$part" "$file"
 """
-# Opening a pipe that nobody writes to, it would wait for ever.
+# Opening a pipe that no process writes to, it would wait for ever.
 _READ = """if [ -p "$2" ]; then
   stat -Lc '%N is a %F' -- "$2" >&2
   exit 1
@@ -102,9 +102,9 @@ fi
 exec head -c "$1" -- "$2"
 """
 _LOG_LINES = 500
-# How long a container that lost its X server may take to end: the whole of a loss is told within a second.
+# Seconds that a container that lost its X server may take to end: a loss must be reported within a second.
 _DEATH_LIMIT = 0.7
-# The same where its memory was used up: nothing in it gets on then, what tells how it ended neither.
+# The same if its memory was used up: nothing in it gets on then, including what reports how it ended.
 _STARVED_LIMIT = 5.0
 _STATS_LIMIT = 5.0
 _END_LIMIT = 5.0
@@ -118,16 +118,16 @@ class Container:
         engine: Its engine.
         id: Its id.
         name: Its name; with the display's number after a colon where it has several desktops.
-        slot: Where the desktop is in it.
-        shared_memory: Bytes of `/dev/shm` for the desktop; None where that is not known.
+        slot: The desktop's place in it.
+        shared_memory: Bytes of `/dev/shm` for the desktop; None if unknown.
         keeper: The command that keeps this desktop, where it is one of several; else the container itself does.
-        doubt: Why it was not proved that its X server is in it; empty if it was.
+        doubt: Why its X server could not be checked to be in it; empty if it was.
     """
 
     def __init__(
         self, engine: Engine, identifier: str, name: str, slot: DisplaySlot, *, shared_memory: int | None = None
     ) -> None:
-        """Speak to a container; nothing is done yet."""
+        """Use a running container; this does nothing yet."""
         self.engine = engine
         self.id = identifier
         self.name: str = f"{name}:{slot.number}" if slot.shared else name
@@ -141,7 +141,7 @@ class Container:
         return f"<Container {self.name}>"
 
     def inspect(self) -> dict[str, Any]:
-        """What the engine tells of it."""
+        """The engine's description of it."""
         found: dict[str, Any] = self.engine.api.inspect_container(self.id)
         return found
 
@@ -152,7 +152,7 @@ class Container:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Its image's labels, and its own."""
+        """The labels of its image, and its own."""
         return self._configuration["Labels"] or {}
 
     # --- commands ---
@@ -169,8 +169,8 @@ class Container:
 
         Args:
             argv: The command.
-            stdin: What it reads; it must know by itself where that ends.
-            take: Gets its output piece by piece, which is then not returned.
+            stdin: What it reads; it must find the end of that by itself.
+            take: Called with each piece of output, which is then not returned.
             timeout: Seconds without any output after which it is given up.
 
         Returns:
@@ -187,7 +187,7 @@ class Container:
                     if taken := command.send(piece, SLICE):
                         piece, last = piece[taken:] or source.read(PIECE), time.monotonic()
                         continue
-                    # Who has ended, for want of room say, reads no more.
+                    # A command that has ended, for lack of room for example, reads no more.
                     if command.exit_code() is not None:
                         piece = b""
                 for kind, data in command.frames(SLICE):
@@ -223,13 +223,13 @@ class Container:
         return self.slot.home if cwd is None and self.slot.shared else cwd
 
     def _end_command(self, token: str) -> None:
-        """End everything that a session started, also when there is no room for one process more."""
+        """End everything that a session started, even when there is no room for one process more."""
         argv = [f"{LIBRARY}/end-command", token]
-        # Its end is not waited for: the engine tells that 2 s late where a command before it has left something running.
+        # Without waiting for its end, which the engine reports 2 s late if an earlier command has left something running.
         with contextlib.suppress(ShellError):
             if first_line(Exec(self.engine, self.id, argv, env=self.slot.environment), _END_LIMIT) == b"ended":
                 return
-        # tini hands it on to the supervisor, which needs no process to end the groups of all commands.
+        # tini forwards it to the supervisor, which needs no process to end the groups of all commands.
         try:
             self.engine.api.kill(self.id, "SIGUSR2")
         except (self.engine.errors.DockerException, OSError) as error:
@@ -248,7 +248,7 @@ class Container:
 
         def take(piece: bytes) -> None:
             data.extend(piece)
-            # Whatever stands in for `head` there.
+            # Another program may stand in for `head` there.
             if len(data) > limit:
                 raise BackendError(
                     f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit, or use copy_out"
@@ -309,11 +309,11 @@ class Container:
                 try:
                     staging.fill(output, name, limit=limit)
                 except BackendError:
-                    # It says itself why it wrote nothing, or half of it.
+                    # It reports itself why it wrote nothing, or half of it.
                     if command.ended and command.exit_code():
                         raise output.failed() from None
                     raise
-                # With 1 it has written all, and says what changed meanwhile.
+                # With 1 it has written all, and reports what changed meanwhile.
                 code = command.await_exit(HELPER_LIMIT)
                 if code > 1 or not (staging.left_out.note_said(output.errors) or code == 0):
                     raise output.failed()
@@ -322,7 +322,7 @@ class Container:
             staging.publish()
             return staging.left_out.tell(staging.what)
 
-    # --- what it says of itself ---
+    # --- its logs ---
 
     @property
     def status(self) -> list[str]:
@@ -339,10 +339,10 @@ class Container:
         """See `Machine.logs`."""
         if program is None and not self.slot.shared:
             try:
-                # The engine keeps no more of it than it was told to (see `confined`).
+                # The engine keeps no more of it than it was set to (see `confined`).
                 text: bytes = self.engine.api.logs(self.id, tail=_LOG_LINES)
             except (self.engine.errors.DockerException, OSError) as error:
-                raise BackendError(f"the Docker engine tells nothing of {self.name}: {error}") from error
+                raise BackendError(f"the Docker engine does not report on {self.name}: {error}") from error
         else:
             code, text, errors = self.run([f"{LIBRARY}/show-log", self._log_prefix_of(program), str(LOG_TAIL)])
             if code != 0:
@@ -358,11 +358,11 @@ class Container:
         return self.log_prefix(program or "desktop")
 
     def log_prefix(self, program: str) -> str:
-        """What the logs in the container of that program begin with; its process id comes next."""
+        """The beginning of the names of that program's logs in the container; its process id comes next."""
         return f"{self.slot.runtime}/logs/{log_name(program)}"
 
     def last_words(self) -> str:
-        """Its log, as far as it is to be had."""
+        """Its log, as far as it can be read."""
         try:
             return self.logs(None)
         except (BackendError, ShellError, DeskhandTimeout):
@@ -375,18 +375,18 @@ class Container:
             try:
                 stats = self.engine.api.stats(self.id, stream=False, one_shot=True)
             except (self.engine.errors.DockerException, OSError) as error:
-                raise BackendError(f"the Docker engine tells nothing of {self.name}: {error}") from error
+                raise BackendError(f"the Docker engine does not report on {self.name}: {error}") from error
             memory, pids = stats["memory_stats"], stats["pids_stats"]
-            # An engine that could not look in time answers with nothing.
+            # An engine that could not look in time sends an empty answer.
             if "usage" in memory:
                 break
             if (lost := self.loss()) is not None:
                 raise lost
             if time.monotonic() >= deadline:
-                raise BackendError(f"the Docker engine tells nothing of {self.name}: check that it runs, or ask again")
+                raise BackendError(f"the Docker engine does not report on {self.name}: check that it runs, or retry")
             time.sleep(SLICE)
         details = memory.get("stats", {})
-        # The first is what version 1 of cgroups calls it, the second version 2.
+        # The first is the name in version 1 of cgroups, the second in version 2.
         dropped = details.get("total_inactive_file", details.get("inactive_file", 0))
         most = pids.get("limit")
         return Usage(
@@ -410,7 +410,7 @@ class Container:
         try:
             environment, labels = self._configuration["Env"] or [], self.labels
         except (self.engine.errors.DockerException, OSError) as error:
-            raise BackendError(f"the Docker engine tells nothing of {self.name}: {error}") from error
+            raise BackendError(f"the Docker engine does not report on {self.name}: {error}") from error
         if not labels.get(LABEL_ELEMENTS):
             return "its image is from before this was possible: build it again, `deskhand image build`"
         if any(f"{name}={value}" in environment for name, value in SWITCHED_OFF.items()):
@@ -418,7 +418,7 @@ class Container:
         return None
 
     def _killed(self) -> int:
-        """How many of its processes were killed for want of memory, as far as this machine's kernel tells."""
+        """How many of its processes were killed because memory ran out, as far as this machine's kernel shows it."""
         return cgroup.oom_kills(self._memory_events) if self._memory_events is not None else 0
 
     def _oom_kills(self) -> int | None:
@@ -428,10 +428,10 @@ class Container:
             return None
 
     def watch_group(self) -> Throttle | None:
-        """Look from now on at what this machine's kernel tells of it, for `status`.
+        """Begin to watch what this machine's kernel shows of it, for `status`.
 
         Returns:
-            Who tells when its processor time is used up; None where it has all processors, or nobody tells.
+            What knows when its processor time is used up; None if it has all processors, or if that is unknown.
 
         Raises:
             LaunchFailed: The engine does not answer.
@@ -441,14 +441,14 @@ class Container:
         self._memory_events = cgroup.file_of(
             found["Id"], found["State"]["Pid"], "memory", "memory.oom_control", "memory.events"
         )
-        # Several desktops stand still together when that of their container is used up.
+        # All desktops of a container stand still together when its time is used up.
         cpus = found["HostConfig"].get("NanoCpus", 0) / 1e9
         if not 0 < cpus < self.engine.info["NCPU"]:
             return None
         return Throttle.of(found["Id"], found["State"]["Pid"], cpus)
 
     def _state(self) -> tuple[bool, int, bool]:
-        """Whether what keeps the desktop runs, how it ended, and whether that was for want of memory."""
+        """Whether what keeps the desktop runs, how it ended, and whether memory had run out."""
         state = self.inspect()["State"]
         if self.keeper is None or not state["Running"]:
             running = state["Running"] or state["Restarting"] or state["Status"] == "created"
@@ -457,7 +457,7 @@ class Container:
         return found["Running"], found["ExitCode"] or 0, False
 
     def check_running(self, waited: float) -> None:
-        """Raise LaunchFailed when it has ended, after so many seconds."""
+        """Raise LaunchFailed if it has ended, after this many seconds."""
         with self.engine.translated(f"the desktop in {self.name}"):
             running, code, _ = self._state()
         if running:
@@ -471,7 +471,7 @@ class Container:
         raise LaunchFailed(f"the desktop in {self.name}", waited, log, hint)
 
     def cause(self, lost: DesktopLost) -> DesktopLost:
-        """The same loss, with what the engine knows of it."""
+        """The same loss, with the engine's knowledge of it."""
         try:
             found = self._loss(_STARVED_LIMIT if self._killed() else _DEATH_LIMIT)
         except (self.engine.errors.DockerException, OSError) as error:
@@ -479,7 +479,7 @@ class Container:
                 "daemon", f"the Docker engine does not answer: {error}", "start the engine, then launch again"
             )
         if found is None:
-            # Who would tell how the X server ended has no memory to do it.
+            # What would report how the X server ended has no memory left for it.
             if lost.cause == "x_server" and (killed := self._killed()):
                 detail = (
                     f"its memory was used up, {killed} of its processes were killed for that, and X does not answer"
@@ -489,10 +489,10 @@ class Container:
         return found
 
     def loss(self, limit: float = 0.0) -> DesktopLost | None:
-        """What became of it, if it does not run any more; None while it does, and where the engine does not answer.
+        """Why it has ended; None while it runs, and if the engine does not answer.
 
         Args:
-            limit: Seconds to wait for its end: its commands end a little before the engine says that it has.
+            limit: Seconds to wait for its end: its commands end a little before the engine reports its end.
         """
         try:
             return self._loss(limit)
@@ -524,7 +524,7 @@ class Container:
         return DesktopLost(cause, f"container {self.name}: {detail}")
 
     def raise_if_dying(self) -> None:
-        """For who saw something end that a dying container would have ended too.
+        """Called when something has ended that a dying container would have ended too.
 
         Raises:
             DesktopLost: It has ended.
@@ -535,7 +535,7 @@ class Container:
 
 def _checked(path: str) -> str:
     if not path.startswith("/") or "\0" in path:
-        raise ActionError(f"{path!r} is no absolute path")
+        raise ActionError(f"{path!r} is not an absolute path")
     return path
 
 
@@ -544,7 +544,7 @@ def _words(errors: bytes) -> str:
 
 
 class _Output:
-    """What a command writes, as a stream to read from."""
+    """A command's output, as a stream to read from."""
 
     def __init__(self, command: Exec, what: str) -> None:
         self._command = command
@@ -568,5 +568,5 @@ class _Output:
         return taken
 
     def failed(self) -> BackendError:
-        """The command's own words."""
+        """An error with the command's own words."""
         return BackendError(f"cannot copy {self._what}: {_words(self.errors)}")

@@ -1,13 +1,13 @@
-"""Trees of files as tar streams: what comes out of a container is hostile, and what goes in is the caller's.
+"""Trees of files as tar streams: those out of a container are hostile, those into it are the caller's.
 
-What is no file, directory or link of the tree is left out of the copy and named: devices, named pipes, sockets, links that may
-lead out of it, names with control characters. A stream that no tar writes of a tree is refused, and a tree that is too large.
+A copy leaves out and names what is no file, directory or link: devices, named pipes, sockets, links that may
+lead out of it, names with control characters. A stream that tar would not write is refused, and so is a tree that is too large.
 
-This module owns what is taken out of such a stream, where it may be written, and what is left out of a copy, whichever way it
-goes. What must never appear here: a container.
+This module owns what is read from such a stream, where it may be written, and what is left out of a copy in either
+direction. What must never appear here: a container.
 
-`tarfile` reads the headers. It writes no file here: its filter judges a link by where the tree is unpacked, and not by where it
-ends up; it takes one name twice, follows links that it made itself, and bounds neither sizes nor the number of entries.
+`tarfile` reads the headers. It writes no file here: its filter judges a link by where the tree is unpacked, not by its
+final place; it accepts one name twice, follows links that it made itself, and bounds neither sizes nor the number of entries.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ MOST_ENTRIES = 100_000
 
 _DEEPEST = 100
 _MOST_NAMES = 32 << 20
-# Of a long name, or of what POSIX tar says beside a header.
+# The largest long name, or header extension of POSIX tar.
 _LONGEST_HEADER = 1 << 16
-# What a stream has beside the files: a header and padding for each, long names, blocks at the end.
+# Bytes of a stream besides the files: a header and padding for each, long names, blocks at the end.
 _PER_ENTRY, _AT_END = 4096, 1 << 20
 _PIECE = 1 << 18
 _COPIED = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE)
@@ -48,7 +48,7 @@ _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Readable(Protocol):
-    """What a stream is read from."""
+    """Where a stream is read from."""
 
     def read(self, size: int, /) -> bytes:
         """Up to `size` bytes; none at the end."""
@@ -56,11 +56,11 @@ class Readable(Protocol):
 
 
 class _Damaged(Exception):
-    """What a stream has that no tar writes of a tree, or more than is taken."""
+    """The stream has something that tar would not write, or more than is allowed."""
 
 
 class _LeftOut(Exception):
-    """Why something is not in the copy."""
+    """Why a part is not in the copy."""
 
 
 class _Header(tarfile.TarInfo):
@@ -78,7 +78,7 @@ class _Header(tarfile.TarInfo):
 
 
 class _Bounded:
-    """A stream that ends with an error where more comes than belongs to it."""
+    """A stream that ends with an error if it goes on after its last file."""
 
     def __init__(self, stream: Readable, most: int) -> None:
         self._stream = stream
@@ -93,7 +93,7 @@ class _Bounded:
 
 
 class Staging:
-    """A directory beside the target, which only its owner enters, where a tree grows until it is whole; see `staged`."""
+    """A directory beside the target, which only its owner enters, where a tree is written until it is whole; see `staged`."""
 
     def __init__(self, what: str, target: Path, parent: int, directory: Path, root: int) -> None:
         """See `staged`."""
@@ -113,24 +113,24 @@ class Staging:
         self._missing: set[str] = set()
 
     def fill(self, stream: Readable, name: str, *, limit: int, entries: int = MOST_ENTRIES) -> None:
-        """Take a tree out of a tar stream, and read the stream to its end. `left_out` has what was not taken.
+        """Take a tree out of a tar stream, and read the stream to its end. `left_out` gets what was not taken.
 
         Args:
-            stream: What tar wrote.
-            name: What the tree is called in it; there may be nothing beside it.
-            limit: Bytes that its files may have together.
+            stream: The output of tar.
+            name: The tree's name in it; nothing else may be in it.
+            limit: The most bytes of its files together.
             entries: How many entries it may have.
 
         Raises:
-            BackendError: It is larger, or damaged: it has names that are not those of files in the tree, or one name twice; or
-                it is itself what is left out of a tree. What is on the disk until then is removed.
+            BackendError: It is larger, or damaged: it has names outside of the tree, or one name twice; or
+                it is itself of a kind that is left out. What was written so far is removed.
         """
         self._name, self._limit = name, limit
         bounded = _Bounded(stream, limit + entries * _PER_ENTRY + _AT_END)
         try:
             with tarfile.open(fileobj=bounded, mode="r|", bufsize=_PIECE, tarinfo=_Header) as archive:  # type: ignore[call-overload] # it needs no more than `read`
                 while (member := archive.next()) is not None:
-                    # It would keep all of them.
+                    # Otherwise `tarfile` would keep all of them.
                     archive.members = []
                     self._count(entries)
                     try:
@@ -153,10 +153,10 @@ class Staging:
             raise BackendError(f"cannot write the copy of {self.what} beside {self._target}: {reason}") from error
 
     def publish(self) -> None:
-        """Give the tree its place, in one step.
+        """Move the tree to its place, in one step.
 
         Raises:
-            BackendError: There was none, or another one is in its place.
+            BackendError: There is none, or something else is in its place.
         """
         try:
             os.rename(self._name, self._target.name, src_dir_fd=self._root, dst_dir_fd=self._parent)
@@ -246,7 +246,7 @@ class Staging:
         self._files.add(parts)
 
     def _link(self, member: tarfile.TarInfo, parts: tuple[str, ...]) -> None:
-        """Another name of a file that is there already."""
+        """Make another name of a file that is there already."""
         if member.linkname.removeprefix("./") in self._missing:
             raise _LeftOut("another name of what is left out")
         before = self._parts(member.linkname)
@@ -261,9 +261,9 @@ class Staging:
         self._files.add(parts)
 
     def _link_to(self, target: str, parts: tuple[str, ...]) -> None:
-        """A symbolic link there, which must not lead out of the tree, wherever that is, and whatever other links are in it.
+        """Plan a symbolic link, which must not lead out of the tree, wherever the tree is and whatever other links are in it.
 
-        It may go up from where it is, and then down: going up again may be from where another link led.
+        It may first go up from its place, and then down: a later step up could start where another link led.
         """
         steps = [step for step in target.split("/") if step not in {"", "."}]
         ups = next((index for index, step in enumerate(steps) if step != ".."), len(steps))
@@ -275,7 +275,7 @@ class Staging:
             raise _LeftOut("a symbolic link to a name with control characters")
         if parts in self._links:
             raise FileExistsError(0, "", "/".join(parts))
-        # Made when everything else is there, so that nothing is written through them.
+        # Links are made when everything else is there, so that nothing is written through them.
         self._links[parts] = target
 
     def _make_links(self) -> None:
@@ -286,11 +286,11 @@ class Staging:
 
 @contextlib.contextmanager
 def staged(target: str | os.PathLike[str], what: str) -> Iterator[Staging]:
-    """A place for a tree beside its target; what was not published is removed at the end.
+    """A place for a tree beside its target; removed at the end unless it was published.
 
     Args:
-        target: Where it goes, on this machine.
-        what: What is copied, for messages.
+        target: The destination, on this machine.
+        what: The name of what is copied, for messages.
 
     Raises:
         ActionError: There is no directory for it.
@@ -298,7 +298,7 @@ def staged(target: str | os.PathLike[str], what: str) -> Iterator[Staging]:
     """
     path = Path(os.path.abspath(target))  # noqa: PTH100 # links in it are followed where they are
     if not path.name or "\0" in str(path):
-        raise ActionError(f"copy_out: {str(path)!r} is no path of a file")
+        raise ActionError(f"copy_out: {str(path)!r} is not the path of a file")
     with contextlib.ExitStack() as held:
         try:
             parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -314,7 +314,7 @@ def staged(target: str | os.PathLike[str], what: str) -> Iterator[Staging]:
 
 
 class _Spool:
-    """A file to write to, whose own troubles are not those of what is read."""
+    """A file to write to, whose errors are kept apart from those of reading."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -336,7 +336,7 @@ def _no_room(error: OSError) -> BackendError:
 
 @contextlib.contextmanager
 def spooled(source: Path, name: str) -> Iterator[tuple[IO[bytes], LeftOut]]:
-    """A tree packed into a file, and what is left out of it; see `pack`.
+    """A tree packed into a file, and the parts left out of it; see `pack`.
 
     Raises:
         BackendError: There is no room for it on the disk.
@@ -360,10 +360,10 @@ def pack(source: Path, name: str, file: IO[bytes]) -> LeftOut:
     Symbolic links in it stay what they are, and are not followed; `source` itself may be one.
 
     Returns:
-        What is not in it: sockets, named pipes, devices, and what was removed meanwhile.
+        The parts left out: sockets, named pipes, devices, and what was removed meanwhile.
 
     Raises:
-        ActionError: It is not there, or is itself no file, directory or link.
+        ActionError: It does not exist, or is itself not a file, directory or link.
         BackendError: It cannot be read, or a file becomes shorter meanwhile.
     """
     left_out = LeftOut()
@@ -399,7 +399,7 @@ def _pack(archive: tarfile.TarFile, source: Path, name: str, left_out: LeftOut) 
     elif kind := kind_of(found.st_mode):
         left_out.note(name, kind)
     else:
-        # Opened first, and then looked at: what it is may change in between.
+        # Opened first, and then checked: it may be replaced in between.
         with open(os.open(source, os.O_RDONLY | os.O_NONBLOCK | _FLAGS), "rb") as data:  # noqa: PTH123 # a descriptor
             now = os.fstat(data.fileno())
             if kind := kind_of(now.st_mode):
@@ -410,5 +410,5 @@ def _pack(archive: tarfile.TarFile, source: Path, name: str, left_out: LeftOut) 
 
 
 def _is_odd(name: str) -> bool:
-    # Whoever lists the copy at a terminal would have it told what to do. What is no UTF-8 is a surrogate, and may stay.
+    # Control characters would act on the terminal that lists the copy. A byte that is not UTF-8 is a surrogate, and may stay.
     return any(unicodedata.category(character) == "Cc" for character in name)

@@ -1,11 +1,11 @@
-"""Where one desktop of a container is: its display, cookie, directories, and how it is reached from this machine.
+"""The place of one desktop in a container: its display, cookie, directories, and how it is reached from this machine.
 
-Two directories of this machine belong to it. The container can write `sockets`: nothing is written there from here, and what
-is opened there is proved (`deskhand._core.untrusted`). It can only read `own`: the cookie is there, and a further name of each
-socket that was proved, for other programs of this machine.
+Two directories of this machine belong to it. The container can write `sockets`: this process does not, and checks what
+it opens there (`deskhand._core.untrusted`). It can only read `own`: it has the cookie, and a further name of each
+socket that was checked, for other programs of this machine.
 
 This module owns those names and files. What must never appear here: how a container is made, or what runs in it. The image's
-`supervisor` and `end-desktop` are told of them through the environment.
+`supervisor` and `end-desktop` get them through the environment.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class DisplaySlot:
 
     Attributes:
         sockets: The directory of this machine that its container sees, and writes, as `/tmp/.X11-unix`; None where there is
-            none, because the container is on another machine, say.
+            none, for example because the container is on another machine.
         number: Its display's number in there.
-        shared: Whether there are others in the container. One alone has what the image's environment names.
+        shared: Whether the container has other desktops. A single one uses the names in the image's environment.
         own: The directory of this machine that its container cannot write; None where `sockets` is.
-        user: The numbers of user and group that its programs run as; None where they are not known.
-        adopted: Whether somebody else started the container, which then has made its cookie itself, in `sockets`.
+        user: The numbers of user and group that its programs run as; None if unknown.
+        adopted: Whether another program started the container, which then has made its cookie itself, in `sockets`.
     """
 
     sockets: Path | None
@@ -65,11 +65,11 @@ class DisplaySlot:
         return f"/{self.number}" if self.shared else ""
 
     def _theirs(self, name: str) -> Path:
-        assert self.sockets is not None  # noqa: S101 # only who has that directory asks for files in it
+        assert self.sockets is not None  # noqa: S101 # callers have that directory
         return self.sockets / name
 
     def _ours(self, name: str) -> Path:
-        assert self.own is not None  # noqa: S101 # who has one directory has the other
+        assert self.own is not None  # noqa: S101 # both directories are set together
         return self.own / name
 
     @property
@@ -90,7 +90,7 @@ class DisplaySlot:
 
     @property
     def _accessibility_name(self) -> str:
-        # The image's supervisor has at-spi-bus-launcher put it here, which makes this name of the display's.
+        # The image's supervisor has at-spi-bus-launcher put it here, which derives this name from the display's.
         return f"bus_{self.number}"
 
     @property
@@ -100,18 +100,18 @@ class DisplaySlot:
 
     @property
     def socket(self) -> str:
-        """Its X socket, as `DISPLAY` would name it here, if it is anywhere here."""
+        """Its X socket, as `DISPLAY` would name it here, if it is on this machine."""
         kept = self._ours(self._socket_name)
         return f"unix:{kept if kept.exists() else self._theirs(self._socket_name)}"
 
     @property
     def address(self) -> str | None:
-        """How `DISPLAY` names it best; None where nothing of this machine leads to it."""
+        """Its best name for `DISPLAY`; None if no such name of this machine leads to it."""
         return None if self.sockets is None else self.display or self.socket
 
     @property
     def restarted(self) -> Path | None:
-        """Where its supervisor writes what it starts again."""
+        """The file where its supervisor notes what it starts again."""
         return None if self.sockets is None else self._theirs(self._restarted_name)
 
     @property
@@ -126,11 +126,11 @@ class DisplaySlot:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What its programs get beyond the container's environment."""
+        """The environment of its programs, besides the container's."""
         if not self.shared:
             return {}
         return {
-            # Also the mark by which its processes are found in the end.
+            # It is also the mark by which its processes are found at the end.
             "DESKHAND_DESKTOP": str(self.number),
             "DISPLAY": f":{self.number}",
             "XAUTHORITY": f"{OWN}/{self._cookie_name}",
@@ -141,7 +141,7 @@ class DisplaySlot:
         }
 
     def write_cookie(self) -> None:
-        """Have the next X server that reads it let in who has a new cookie, and nobody else."""
+        """Make a new cookie for the next X server that reads it, which then refuses all others."""
         cookie = secrets.token_bytes(_COOKIE_BYTES)
         entries = _cookie_entry(_FAMILY_WILD, b"", b"", cookie)
         if (published := self.display) is not None:
@@ -150,32 +150,32 @@ class DisplaySlot:
 
     def _write_cookies(self, entries: bytes) -> None:
         path = self._ours(self._cookie_name)
-        # Whoever reads it meanwhile has all of the old ones.
+        # A process that reads it meanwhile finds all of the old ones.
         new = path.with_name(f".{path.name}")
         new.unlink(missing_ok=True)
         new.touch(mode=0o600)
         new.write_bytes(entries)
-        # What somebody else's container has made is for programs of this machine only.
+        # The files of another program's container are for programs of this machine only.
         if not self.adopted and self.user is not None and self.user[0] != os.getuid():
             try:
                 os.chown(new, *self.user)
             except PermissionError:
-                # Only root may give files away. The directory above lets nobody else in.
+                # Only root may give files away. The directory above keeps other users out.
                 new.chmod(0o644)
         new.replace(path)
 
     def enter(self, container: str) -> PinnedSocket:
-        """Its X socket, for who connects; to be closed.
+        """Its X socket, to connect to; the caller closes it.
 
         Args:
             container: The full id of its container.
 
         Raises:
-            ConnectFailed: It is not there, or what is there is not that container's.
+            ConnectFailed: It is not there, or it is not that container's.
         """
         found = self._pinned(self._socket_name, container)
         if self.adopted:
-            # Other programs of this machine would follow a link to somebody else's cookie.
+            # Other programs of this machine would follow a link to another user's cookie.
             self._write_cookies(read_regular(self._theirs(self._cookie_name), _LARGEST_COOKIE_FILE))
         return found
 
@@ -188,22 +188,22 @@ class DisplaySlot:
             entered.link(self._ours(self._socket_name))
         theirs, ours = self._theirs(self._vnc_name), self._ours(self._vnc_name)
         with contextlib.suppress(OSError, ConnectFailed):
-            # Once only: VNC servers count who connects and says nothing as an intruder, and shut everybody out after a few.
+            # Once only: VNC servers count a silent client as an intruder, and refuse all clients after a few.
             if not (ours.exists() and os.path.samestat(theirs.lstat(), ours.lstat())):
                 with self._pinned(self._vnc_name, container) as vnc:
                     vnc.link(ours)
 
     def enter_accessibility(self, container: str) -> int:
-        """A descriptor of a socket that is connected to its accessibility bus; the caller's.
+        """A descriptor of a socket that is connected to its accessibility bus; the caller owns it.
 
         Args:
             container: The full id of its container.
 
         Raises:
-            ConnectFailed: It is not there, or what is there is not that container's.
+            ConnectFailed: It is not there, or it is not that container's.
         """
         with self._pinned(self._accessibility_name, container) as found, socket.socket(socket.AF_UNIX) as connection:
-            # One whose queue is full would be waited for without end.
+            # Connecting to one whose queue is full would wait without end.
             connection.settimeout(0)
             try:
                 connection.connect(found.address)
@@ -222,10 +222,10 @@ class DisplaySlot:
         return next((f":{link.name.removeprefix('X')}" for link in links), None)
 
     def publish(self) -> None:
-        """Give it such a number; most clients know no other way to name a display."""
+        """Give it such a number; most clients accept no other name of a display."""
         target = self._ours(self._socket_name)
         if not target.exists():
-            # What a container can redirect gets none: clients would be led to any display of this machine.
+            # A socket that a container can redirect gets none: it could lead clients to any display of this machine.
             return
         while True:
             number = _FIRST_NUMBER + secrets.randbelow(_NUMBERS)
@@ -236,7 +236,7 @@ class DisplaySlot:
             except FileExistsError:
                 continue
             except OSError:
-                # No X server has ever run here, or not for us: our own connection goes by the path anyway.
+                # No X server has ever run here, or not for this user: the driver's own connection uses the path anyway.
                 return
             break
         # Not every client knows wildcards (python-xlib does not, and with it PyAutoGUI and pynput).
@@ -244,12 +244,12 @@ class DisplaySlot:
         self._write_cookies(_local_entry(f":{number}", entries[-_COOKIE_BYTES:]) + entries)
 
     def clear(self) -> None:
-        """Remove what is on this machine's side."""
+        """Remove its files on this machine."""
         for link in links_to(self._ours(self._socket_name)):
             link.unlink(missing_ok=True)
         for name in (self._cookie_name, self._socket_name, self._vnc_name):
             self._ours(name).unlink(missing_ok=True)
-        # A program in there may have put something else in its place, which goes with the container.
+        # A program in the container may have replaced it; the replacement ends with the container.
         with contextlib.suppress(OSError):
             self._theirs(self._restarted_name).unlink()
 

@@ -1,4 +1,4 @@
-"""The Docker engine: one client, and its errors as ours.
+"""The Docker engine: one client, and its errors as those of deskhand.
 
 This module owns the import of the Docker SDK, which nothing else of deskhand needs. What must never appear here: knowledge of
 desktops.
@@ -30,13 +30,13 @@ __all__ = ["ROOM_HINT", "Engine", "connect_engine"]
 ROOM_HINT = "the engine's disk is full; remove what is not needed: docker system prune"
 
 _TIMEOUT = 60.0
-# What an engine could not answer it is asked again after 0, 0.1, 0.2, 0.4 ... 3.2 s: 6 s in all, which a restart may take.
+# A failed read is repeated after 0, 0.1, 0.2, 0.4 ... 3.2 s: 6 s in all, which a restart of the engine may take.
 _ATTEMPTS, _FIRST_PAUSE = 7, 0.05
 _TROUBLED = (500, 502, 503, 504)
 _patient = ContextVar("_patient", default=True)
-# Until somebody answers at another machine.
+# Seconds until another machine must answer.
 _REACH_LIMIT = 10.0
-# Docker 20.10: what is asked of networks and limits is known since then.
+# Docker 20.10: the options for networks and limits exist since then.
 _OLDEST = (1, 41)
 _FORBIDDEN = (
     "you may not use the engine's socket: run `sudo usermod -aG docker $USER` and log in again, or use an engine of "
@@ -48,15 +48,15 @@ _ABSENT = (
 )
 _UNREACHED = "check host and port of DOCKER_HOST (or of the context), and that its engine listens there"
 _REFUSED = "it does not take our certificate: use a cert.pem and key.pem that its authority has signed"
-# What TLS says, and what to do then; the first that is in the text counts.
+# The messages of TLS, and what to do about each; the first one in the text counts.
 _TLS_HINTS = (
     ("Hostname mismatch", "its certificate is for another name: write the one that it has into DOCKER_HOST"),
     ("IP address mismatch", "its certificate is for another address: write the one that it has into DOCKER_HOST"),
     ("has expired", "its certificate has expired: it needs another one"),
     ("CERTIFICATE_VERIFY_FAILED", "its certificate is not signed by ca.pem: use the ca.pem of that engine"),
     ("alert", _REFUSED),
-    # With TLS 1.3 a certificate is refused after the handshake, and the reason may be lost with the connection: what there is
-    # then depends on when it broke.
+    # With TLS 1.3 a certificate is refused after the handshake, and the reason may be lost with the connection: what is left
+    # depends on when it broke.
     ("EOF occurred", _REFUSED),
     ("reset by peer", _REFUSED),
     ("Connection aborted", _REFUSED),
@@ -75,7 +75,7 @@ class Engine:
     Attributes:
         api: `docker.APIClient`.
         errors: `docker.errors`.
-        address: Which engine it is.
+        address: The engine's address.
     """
 
     def __init__(self, api: Any, errors: Any, address: Address, tunnel: Tunnel | None = None) -> None:
@@ -87,23 +87,23 @@ class Engine:
 
     @functools.cached_property
     def info(self) -> dict[str, Any]:
-        """What the engine tells of itself and its machine."""
+        """The engine's description of itself and its machine."""
         with self.translated("the Docker engine"):
             found: dict[str, Any] = self.api.info()
         return found
 
     @property
     def is_local(self) -> bool:
-        """Whether its containers' files and sockets are this machine's, by how it is reached."""
+        """Whether its containers' files and sockets are on this machine, judging by its address."""
         return self.address.is_local
 
     def impatient(self) -> contextlib.AbstractContextManager[None]:
-        """Within it no question is asked twice: for who must be told soon."""
+        """In this block no request is repeated, for callers that need an answer soon."""
         return _impatient()
 
     @contextlib.contextmanager
     def translated(self, doing: str) -> Iterator[None]:
-        """Engine errors as `LaunchFailed`, saying what was being done."""
+        """Raise engine errors as `LaunchFailed`, with what was being done."""
         try:
             yield
         except self.errors.APIError as error:
@@ -114,7 +114,7 @@ class Engine:
             raise LaunchFailed(doing, 0.0, str(error), "the Docker engine does not answer") from error
 
     def revive(self) -> None:
-        """Make the way to another machine anew if it broke.
+        """Restore the connection to another machine if it broke.
 
         Raises:
             LaunchFailed: It could not be made.
@@ -123,7 +123,7 @@ class Engine:
             self._tunnel.revive()
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self.api.close()
         if self._tunnel is not None:
             self._tunnel.close()
@@ -139,21 +139,21 @@ def _impatient() -> Iterator[None]:
 
 
 def connect_engine(timeout: float = _TIMEOUT, environment: Mapping[str, str] | None = None) -> Engine:
-    """The engine that `DOCKER_HOST` or the chosen Docker context names, else the one of this machine.
+    """The engine that `DOCKER_HOST` or the chosen Docker context names, or else the one of this machine.
 
-    One that was there and goes is waited for, for 6 s. What it is only asked (GET) it is asked again when it fails; what it is
-    told to do it is told once.
+    An engine that restarts is waited for, for 6 s. A failed request that only reads (GET) is repeated; any other
+    is sent once.
 
     Args:
-        timeout: Seconds that it may take for an answer.
-        environment: Added to this process's own: where the engine is, and how ssh gets there.
+        timeout: Seconds for each of its answers.
+        environment: Added to this process's own: it names the engine, and is that of ssh.
 
     Raises:
-        LaunchFailed: No engine answers that can be used; says what to do.
+        LaunchFailed: No usable engine answers; the message says what to do.
         MissingExtra: The SDK is not installed.
     """
     try:
-        import docker  # noqa: PLC0415 # 0.2 s that nobody else needs to wait, and an extra that not everybody has
+        import docker  # noqa: PLC0415 # it takes 0.2 s, and is an extra
         import docker.errors  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtra("the Docker SDK", "docker") from error
@@ -178,18 +178,18 @@ def _client(docker: Any, address: Address, tunnel: Tunnel | None, timeout: float
 
     def made(version: str) -> Any:
         api = docker.APIClient(base_url=url, version=version, timeout=timeout, tls=_tls(docker, address))
-        # Else requests takes REQUESTS_CA_BUNDLE for the authorities that were given, where that is set.
+        # Otherwise requests uses REQUESTS_CA_BUNDLE, if set, instead of the given authorities.
         api.trust_env = False
         path = url.removeprefix("unix://")
         if path != url:
             api.get_adapter(api.base_url).close()
-            # Who listens at our end of a tunnel is ssh, which comes back only when it is called.
+            # ssh listens at this end of a tunnel, and is started again only when this is called.
             api.mount(api.base_url, _adapter(path, timeout, waits=tunnel is None))
         api.get_adapter(api.base_url).max_retries = _retries()
         return api
 
     try:
-        # Whoever is far and refuses would do so again.
+        # A far machine that refuses would do so again.
         patience = contextlib.nullcontext() if address.is_local else _impatient()
         with patience, contextlib.closing(made(".".join(map(str, _OLDEST)))) as probe:
             version = str(probe.version(api_version=False)["ApiVersion"])
@@ -223,7 +223,7 @@ def _tls(docker: Any, address: Address) -> Any:
 
 
 def _knock(address: Address) -> None:
-    """Whether somebody is there: the SDK would try for a minute."""
+    """Check that a server listens: the SDK would try for a minute."""
     if not address.is_local:
         parts = urlsplit(address.url)
         try:
@@ -245,13 +245,13 @@ def _knock_at(path: str) -> None:
 
 
 def _adapter(path: str, timeout: float, *, waits: bool) -> Any:
-    """The SDK's own way to a socket; one that `waits` does so for who listens there."""
-    from docker.transport import UnixHTTPAdapter  # noqa: PLC0415 # whoever has an engine has it
+    """The SDK's own adapter for a socket; one that `waits` waits for the server."""
+    from docker.transport import UnixHTTPAdapter  # noqa: PLC0415 # with an engine it is installed
     from docker.transport.unixconn import UnixHTTPConnection, UnixHTTPConnectionPool  # noqa: PLC0415
 
     class Connection(UnixHTTPConnection):  # type: ignore[misc] # the SDK has no types
         def connect(self) -> None:
-            # The SDK's own leaves a socket open that it cannot connect.
+            # The SDK's own adapter leaves a socket open that it cannot connect.
             client = socket.socket(socket.AF_UNIX)
             try:
                 client.settimeout(self.timeout)
@@ -267,7 +267,7 @@ def _adapter(path: str, timeout: float, *, waits: bool) -> Any:
 
     class Adapter(UnixHTTPAdapter):  # type: ignore[misc] # the SDK has no types
         def send(self, *arguments: Any, **named: Any) -> Any:
-            # Before anything is sent, so that it may be anything.
+            # This is before anything is sent, so any request may be repeated.
             for attempt in itertools.count():
                 try:
                     _knock_at(path)
@@ -291,18 +291,18 @@ def _adapter(path: str, timeout: float, *, waits: bool) -> Any:
 
 
 def _retries() -> Any:
-    """What is done with an answer that did not come: what changes nothing is asked again."""
+    """Decides what follows a missing answer: a request that changes nothing is sent again."""
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ReadTimeoutError, SSLError  # noqa: PLC0415
-    from urllib3.util.retry import Retry  # noqa: PLC0415 # whoever has an engine has it
+    from urllib3.util.retry import Retry  # noqa: PLC0415 # with an engine it is installed
 
     class Again(Retry):
         def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:  # noqa: FBT001, FBT002
             return _patient.get() and super().is_retry(method, status_code, has_retry_after)
 
-        def increment(  # type: ignore[override] # what more there is goes on as it came
+        def increment(  # type: ignore[override] # other arguments are passed on
             self, method: str | None = None, url: str | None = None, *, error: Exception | None = None, **named: Any
         ) -> Retry:
-            # Who has waited for the whole of a timeout has waited long enough, and a certificate stays what it is.
+            # After a whole timeout there is no further wait, and a wrong certificate does not change.
             waited = isinstance(error, (ReadTimeoutError, ConnectTimeoutError)) and not isinstance(
                 error, NewConnectionError
             )

@@ -1,6 +1,6 @@
-"""Which Docker engine is meant: `DOCKER_HOST`, `DOCKER_CONTEXT`, or the context that `docker context use` has chosen.
+"""Finds the Docker engine to use: `DOCKER_HOST`, `DOCKER_CONTEXT`, or the context chosen with `docker context use`.
 
-This module owns that order, which is the one of Docker's own command, and what leads to the same engine again later. What must
+This module owns that order, which is the one of Docker's own command, and the variables that lead there later. What must
 never appear here: a connection.
 """
 
@@ -35,9 +35,9 @@ class Address:
 
     Attributes:
         url: `unix:///path`, `tcp://host:port` or `ssh://user@host:port/path`.
-        certificates: The directory with `ca.pem`, `cert.pem` and `key.pem`; None where no TLS is spoken.
+        certificates: The directory with `ca.pem`, `cert.pem` and `key.pem`; None without TLS.
         verify: Whether the engine's certificate is checked.
-        variables: Of the environment: what leads there again, whatever context is chosen by then.
+        variables: The environment variables that lead to it later, even if another context is chosen by then.
     """
 
     url: str
@@ -53,12 +53,12 @@ class Address:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is reached through a socket of this machine: then its containers can be given directories of it."""
+        """Whether it is reached through a socket of this machine, so that its containers can have directories of it."""
         return self.scheme == "unix"
 
 
 def find_engine(environment: Mapping[str, str] | None = None) -> Address:
-    """The engine that an environment means.
+    """The engine that an environment names.
 
     Args:
         environment: By default this process's own.
@@ -80,7 +80,7 @@ def find_engine(environment: Mapping[str, str] | None = None) -> Address:
 
 def _checked(address: Address) -> Address:
     parts = urlsplit(address.url)
-    # Not the whole of it in a message: it may hold a password.
+    # The message has only a part of it: it may hold a password.
     if parts.scheme not in _SCHEMES or parts.password is not None:
         why = "a password does not belong into it" if parts.password is not None else f"write {_FORMS}"
         raise LaunchFailed("the Docker engine", 0.0, "", f"{_HOST} or the context names none: {why}")
@@ -106,7 +106,7 @@ def _chosen_context(environment: Mapping[str, str]) -> str:
 
 
 def _of_context(name: str, directory: Path) -> Address:
-    # Read here: the SDK's own reader finds no context where there is no config.json, and raises a bare `Exception`.
+    # Read here, because the SDK's own reader finds no context without a config.json, and raises a bare `Exception`.
     place = hashlib.sha256(name.encode()).hexdigest()
     try:
         found: dict[str, Any] = json.loads((directory / "contexts" / "meta" / place / "meta.json").read_text())

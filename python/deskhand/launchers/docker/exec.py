@@ -1,4 +1,4 @@
-"""One command in a container, and a shell that is one."""
+"""One command in a container, and a shell, which is such a command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 _NO_START = "check that the container runs, has the program, and has room for processes (Limits.processes)"
-# By what `start-program` says.
+# By the words of `start-program`.
 _START_HINTS = {
     "not found": "check that the image has it, and that it is on PATH",
     "not executable": "it may not be executed: check its rights, and that it is a program",
@@ -49,7 +49,7 @@ _FRAME = struct.Struct(">BxxxL")
 PIECE = 1 << 16
 LOG_TAIL = 4000
 SLICE = 0.1
-# How long the streams of a session that was ended may take to end too.
+# Seconds that the streams of an ended session may take to end too.
 _LAST_WORDS = 0.5
 _LONG = 3600.0
 HELPER_LIMIT = 20.0
@@ -58,7 +58,7 @@ HELPER_LIMIT = 20.0
 class Exec:
     """One command in a container, its streams attached.
 
-    The SDK's own reader blocks for as long as nothing comes, and drops what came together with the answer's head.
+    The SDK's own reader blocks for as long as nothing comes, and drops bytes that came with the head of the answer.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Exec:
 
         Raises:
             ShellError: It could not be started.
-            ActionError: A word, a variable or the directory is no UTF-8; the engine would put something else in its place.
+            ActionError: A word, a variable or the directory is not UTF-8; the engine would replace it with something else.
         """
         _check_text(*argv, cwd or "", *(env or {}), *(env or {}).values())
         self._api = engine.api
@@ -102,12 +102,12 @@ class Exec:
         response = getattr(stream, "_response", None)
         reader = getattr(getattr(getattr(response, "raw", None), "_fp", None), "fp", None)
         if isinstance(reader, io.BufferedReader):
-            # What came together with the head of the answer; the socket does not block, so that is all.
+            # Bytes that came with the head of the answer; the socket does not block, so these are all.
             with contextlib.suppress(ssl.SSLWantReadError):
                 self._buffer = reader.read1(PIECE) or b""
 
     def frames(self, timeout: float) -> Iterator[tuple[int, bytes]]:
-        """What has come within `timeout` seconds: stream and bytes. Ends early when something came, or at the end."""
+        """Read what comes within `timeout` seconds: stream and bytes. Ends early when something came, or at the end."""
         if (self.has_pending or ready([self._socket], timeout=timeout)) and not self._has_frame():
             try:
                 data: bytes = self._socket.recv(PIECE)
@@ -123,13 +123,13 @@ class Exec:
             self._buffer = self._buffer[_FRAME.size + length :]
 
     def fileno(self) -> int:
-        """The socket's, to wait with others for what comes."""
+        """The descriptor of its socket, to wait on together with others."""
         number: int = self._socket.fileno()
         return number
 
     @property
     def has_pending(self) -> bool:
-        """Whether something has come already that the socket's readiness does not tell of."""
+        """Whether something has come already that is no longer in the socket."""
         return self._has_frame() or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0)
 
     def _has_frame(self) -> bool:
@@ -150,7 +150,7 @@ class Exec:
         try:
             taken: int = self._socket.send(data)
         except OSError:
-            # It takes nothing just now, or any more.
+            # It takes nothing now, or never again.
             return 0
         return taken
 
@@ -158,25 +158,25 @@ class Exec:
         """How it ended; None while it runs.
 
         Raises:
-            BackendError: The engine does not tell.
+            BackendError: The engine does not answer.
         """
         try:
             found = self._api.exec_inspect(self.id)
         except (self._errors.DockerException, OSError) as error:
-            raise BackendError(f"the Docker engine tells nothing of a command: {error}") from error
+            raise BackendError(f"the Docker engine does not report on a command: {error}") from error
         self._started = found["Running"] or found["Pid"] != 0
         return None if found["Running"] else found["ExitCode"]
 
     def check_started(self, output: bytes) -> None:
-        """Once it has ended.
+        """Called once it has ended, to find out that it never started.
 
         Args:
-            output: What it wrote.
+            output: Its output.
 
         Raises:
             ShellError: It was never started.
         """
-        # It has an exit code then too, and the reason in place of its output. Of one that ended at once, the engine may have no
+        # Such a command has an exit code too, and the reason as its output. For one that ended at once, the engine may have no
         # number yet.
         if not self._started and output.startswith(REFUSED):
             reason = output.decode("utf-8", "replace").strip()
@@ -186,7 +186,7 @@ class Exec:
         """Its exit code, once its streams have ended.
 
         Raises:
-            DeskhandTimeout: It goes on.
+            DeskhandTimeout: It still runs.
         """
         deadline = time.monotonic() + timeout
         while (code := self.exit_code()) is None:
@@ -196,12 +196,12 @@ class Exec:
         return code
 
     def hang_up(self) -> None:
-        """End its streams for whoever reads them, in another thread."""
+        """End its streams for a reader in another thread."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let go of its streams; the command goes on."""
+        """Close its streams; the command goes on."""
         response = getattr(self._stream, "_response", None)
         if response is not None:
             response.close()
@@ -210,7 +210,7 @@ class Exec:
 
 
 def first_line(command: Exec, limit: float = HELPER_LIMIT) -> bytes:
-    """What a command says first; empty if it says nothing for `limit` seconds. It goes on."""
+    """The first line of a command's output; empty if there is none for `limit` seconds. The command goes on."""
     told = b""
     deadline = time.monotonic() + limit
     try:
@@ -225,12 +225,12 @@ class ContainerSession:
     """A shell in a container."""
 
     def __init__(self, running: Exec, end: Callable[[], None], raise_if_dying: Callable[[], None]) -> None:
-        """Speak to `running`, which `end` ends with all that it has started."""
+        """Use `running`, which `end` ends with all that it has started."""
         self._exec = running
         self._end = end
         self._raise_if_dying = raise_if_dying
         self._over = threading.Event()
-        # Of its output, should that be the reason why it could not be started.
+        # The beginning of its output, which may be the reason why it could not be started.
         self._said = b""
 
     def write(self, data: bytes, timeout: float) -> int:
@@ -259,7 +259,7 @@ class ContainerSession:
         """See `Session.end`."""
         try:
             self._end()
-            # What it wrote last is still to be read.
+            # Its last output is still to be read.
             self._over.wait(_LAST_WORDS)
         finally:
             self._exec.hang_up()
@@ -274,7 +274,7 @@ class ContainerSession:
 
 
 def start_hint(reason: str) -> str:
-    """What to do where the engine could not start a command."""
+    """What to do if the engine could not start a command."""
     if "chdir" in reason or "Cwd" in reason:
         return "check the directory that it starts in"
     if "argument list too long" in reason:
@@ -288,4 +288,4 @@ def _check_text(*texts: str) -> None:
             text.encode()
         except UnicodeEncodeError:
             hint = "in a container only shell and open_shell can name it, in their commands"
-            raise ActionError(f"{shown(text)} is no UTF-8, which the Docker engine cannot be given: {hint}") from None
+            raise ActionError(f"{shown(text)} is not UTF-8, which the Docker engine does not accept: {hint}") from None

@@ -1,6 +1,6 @@
-"""A way into a container without a file of this machine or a port: a command there, its streams carried to a socket here.
+"""A connection into a container without a file of this machine or a port: a command there carries its streams to a socket here.
 
-This module owns the carrying. What must never appear here: a byte of what is carried, a desktop.
+This module owns the carrying. What must never appear here: the meaning of the bytes, a desktop.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _OUT = 1
 
 
 def open_stream(container: Container, path: str) -> socket.socket:
-    """A socket that is connected to a Unix socket in a container, for as long as both live.
+    """A socket that is connected to a Unix socket in a container, for as long as both exist.
 
     Args:
-        container: Where; the image's `relay` carries there.
-        path: The Unix socket's.
+        container: The container, whose image has `relay`.
+        path: The path of the Unix socket.
 
     Raises:
         DesktopLost: The container does not run any more.
-        ConnectionError: The engine cannot be reached, or starts nothing.
+        ConnectionError: The engine cannot be reached, or cannot start the command.
     """
     try:
         container.engine.revive()
@@ -64,7 +64,7 @@ def _carry(command: Exec, inside: socket.socket) -> None:
     try:
         with inside:
             while not command.ended:
-                # What is inside is read again only when all of it is on its way: so this never holds more than one piece.
+                # What is inside is read again only when all of it is on its way, so this never holds more than one piece.
                 written = [command] if waiting else []
                 read: list[Exec | socket.socket] = [command] if waiting else [command, inside]
                 found = set() if command.has_pending else ready(read, written)
@@ -72,14 +72,14 @@ def _carry(command: Exec, inside: socket.socket) -> None:
                     waiting = inside.recv(_PIECE)
                     if not waiting:
                         return
-                # Whoever reads there reads always: this waits for no more than the reading of what came before.
+                # The reader at the other end always reads: this waits no longer than it takes to read what came before.
                 for kind, data in command.frames(0.0):
                     if kind == _OUT:
                         inside.sendall(data)
                 if waiting:
                     waiting = waiting[command.send(waiting, 0.0) :]
     except (OSError, BackendError):
-        # The reader finds its end of the pair closed, and knows what that means.
+        # The reader finds its end of the pair closed, and handles that.
         return
     finally:
         if not sys.is_finalizing():

@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 __all__ = ["REMOVAL_LIMIT", "ContainerHost", "build_host"]
 
 
-# Seconds that a guard gives an engine which was asked for a container and has not made it yet.
+# Seconds that a guard waits for an engine to make a container that it was asked for.
 REMOVAL_LIMIT = 300.0
 _LEASE_LIMIT = 10.0
 _EXIT_POLL = 0.1
-# A busy engine was seen to take more than 15 s to make a container: who was interrupted waits no longer, the guard does.
+# A busy engine has taken more than 15 s to make a container: an interrupted launch leaves that wait to the guard.
 _UNANSWERED_LIMIT = 5.0
 _FEATURES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "processors"}
 
 
 @dataclass
 class ContainerHost:
-    """A container of ours, its guard, and the directory of this machine that both belong to."""
+    """A container of this driver, its guard, and the directory of this machine that belongs to both."""
 
     engine: Engine
     spec: ContainerSpec
@@ -57,17 +57,17 @@ class ContainerHost:
 
     @property
     def directory(self) -> Path:
-        """Where its files are; its lock is the lease."""
+        """The directory with its files; the lock on it is the lease."""
         return self.guard.directory
 
     @property
     def sockets(self) -> Path | None:
-        """What the container sees as `/tmp/.X11-unix`; None where nothing of this machine can be given to it."""
+        """The directory that the container sees as `/tmp/.X11-unix`; None if it can have nothing of this machine."""
         return None if self.remote else self.directory / "x11"
 
     @property
     def own(self) -> Path | None:
-        """What it sees of this machine and cannot write; None likewise."""
+        """The directory that it sees and cannot write; None likewise."""
         return None if self.remote else self.directory / "own"
 
     def slot(self, number: int = 0, *, shared: bool = False) -> DisplaySlot:
@@ -75,15 +75,15 @@ class ContainerHost:
         return DisplaySlot(self.sockets, number, shared, self.own, self.spec.numbers)
 
     def container(self, slot: DisplaySlot, engine: Engine | None = None) -> Container:
-        """It, as the desktop at this place sees it, over another connection than its own if there is one."""
+        """The container for the desktop at this place, over a connection of its own if one is given."""
         share = self.spec.share.shared_memory
         return Container(engine or self.engine, self.id, self.name, slot, shared_memory=share)
 
     def end(self) -> None:
-        """Remove container, guard and directory. What is interrupted, or takes too long, is the guard's to finish.
+        """Remove container, guard and directory. The guard finishes what is interrupted or takes too long.
 
         Raises:
-            BackendError: The engine does not do it; the guard goes on.
+            BackendError: The engine does not do it; the guard goes on trying.
         """
         deadline = time.monotonic() + _UNANSWERED_LIMIT
         done, failure = False, None
@@ -95,7 +95,7 @@ class ContainerHost:
                         done, failure = settle_removal(self.engine, self.directory), None
                 except BackendError as error:
                     failure = error
-                # The engine goes on making what nobody waits for any more.
+                # The engine goes on making what it was asked for, even if the request was given up.
                 if done or time.monotonic() >= deadline:
                     break
                 time.sleep(_EXIT_POLL)
@@ -110,18 +110,18 @@ class ContainerHost:
             raise BackendError(message) from failure
 
     def give_up(self) -> None:
-        """End it because its launch failed: why it did is what the caller must hear, and what is left, the guard removes."""
+        """End it after a failed launch, without errors of its own: the caller gets that one, and the guard removes the rest."""
         with contextlib.suppress(BackendError):
             self.end()
 
 
 def build_host(spec: ContainerSpec, undo: contextlib.ExitStack, *, displays: int = 0) -> ContainerHost:
-    """Make a container, not started yet, and whatever belongs to it; `undo` gets what ends all of it.
+    """Make a container, not started yet, and all that belongs to it; `undo` gets the steps that end it.
 
     Args:
-        spec: What it is like.
-        undo: Where its end is noted.
-        displays: For how many desktops it has room; 0 for one that is started with it.
+        spec: Its specification.
+        undo: Gets the steps of its end.
+        displays: The number of desktops that it has room for; 0 for one that starts with it.
 
     Raises:
         LaunchFailed: See `launch_docker`.
@@ -143,7 +143,7 @@ def build_host(spec: ContainerSpec, undo: contextlib.ExitStack, *, displays: int
 
 
 def _engine_for(spec: ContainerSpec, displays: int) -> tuple[Engine, bool]:
-    """The engine, and whether it is on another machine; what it cannot do is refused, and what nobody needs there removed."""
+    """The engine, and whether it is on another machine; refuses what it cannot do, and removes leftovers there."""
     engine = connect_engine()
     try:
         remote = not engine.is_local if spec.remote is None else spec.remote
@@ -180,7 +180,7 @@ def _check_network(network: str | Sequence[str]) -> tuple[AllowedHost, ...]:
 
 
 def _check_engine(engine: Engine) -> None:
-    """A limit that it would quietly leave out is named."""
+    """Refuse an engine that would silently leave out a limit."""
     missing = [what for feature, what in _FEATURES.items() if not engine.info.get(feature)]
     if not any("name=seccomp" in option or option == "seccomp" for option in engine.info.get("SecurityOptions", [])):
         missing.append("system calls (seccomp)")
@@ -190,7 +190,7 @@ def _check_engine(engine: Engine) -> None:
 
 
 def _clear_up(engine: Engine) -> None:
-    """What cannot be removed now is tried again at the next launch, and is no reason not to have this one."""
+    """Remove leftovers. A failure does not stop this launch; the next one tries again."""
     with contextlib.suppress(BackendError):
         reap(engine)
 
@@ -200,35 +200,35 @@ def _check_mount(mount: Mount, sockets: Sequence[Path], *, remote: bool) -> None
     if remote and not path.is_absolute():
         raise ActionError(f"the mount {str(path)!r} is of the engine's machine: give its absolute path there")
     if not remote and not path.exists():
-        raise ActionError(f"the mount {str(path)!r} does not exist: make it first, Docker would make it for root")
+        raise ActionError(f"the mount {str(path)!r} does not exist: create it first: Docker would create it for root")
     if not mount.target.startswith("/") or mount.target in {"/", SOCKETS, HOME, OWN, "/tmp", "/run"}:  # noqa: S108
         raise ActionError(f"a mount must go to an absolute path that is not the desktop's own, not {mount.target!r}")
     check_source(path, sockets, remote=remote)
 
 
 def _prepare(host: ContainerHost) -> None:
-    """The directory that the container sees, and who removes both should this process be killed."""
+    """The directory that the container sees, and the guard that removes both if this process is killed."""
     removal = [sys.executable, "-m", "deskhand.launchers.docker.removal", str(host.directory)]
-    # Also when another context has been chosen by then.
+    # Also if another context has been chosen by then.
     host.guard.at_end(removal, {**os.environ, **host.engine.address.variables}, limit=REMOVAL_LIMIT)
     begun = time.monotonic()
-    # From here on `reap` of another driver knows that this container has somebody.
+    # From here on `reap` of another driver knows that this container has an owner.
     while not (host.directory / ".guard").exists():
         if time.monotonic() - begun > _LEASE_LIMIT:
             raise LaunchFailed("the guard process", time.monotonic() - begun)
         time.sleep(0.001)
     if host.sockets is None or host.own is None:
-        # The supervisor makes them there.
+        # The supervisor makes them in the container.
         return
     host.own.mkdir()
-    # Of any user in there; the directory above lets nobody else in.
+    # Open to any user in the container; the directory above keeps other users out.
     host.own.chmod(0o755)
     host.sockets.mkdir(mode=0o700)
     if host.spec.numbers[0] != os.getuid():
         try:
             os.chown(host.sockets, *host.spec.numbers)
         except PermissionError:
-            # Only root may give files away. The directory above lets nobody else in.
+            # Only root may give files away. The directory above keeps other users out.
             host.sockets.chmod(0o777)
 
 
@@ -240,7 +240,7 @@ def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> st
     environment = spec.environment
     options: dict[str, Any] = {"network_mode": spec.network}
     if host.remote:
-        # Unlike a bind, a mount whose source is absent there is an error, and not made for root.
+        # Unlike with a bind, an absent source is an error, and is not created for root.
         options["mounts"] = [_bind(mount) for mount in spec.mounts]
         environment = {"DESKHAND_VNC": "1", **environment}
     else:
@@ -248,7 +248,7 @@ def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> st
         binds[str(host.own)] = {"bind": OWN, "mode": "ro"}
         environment = {"XAUTHORITY": str(Path(OWN, "xauthority")), **environment}
         if os.getuid() not in {0, spec.numbers[0]}:
-            # The accessibility bus asks for no cookie, but who it is.
+            # The accessibility bus checks the user, not a cookie.
             environment["DESKHAND_DRIVER"] = str(os.getuid())
         for mount in spec.mounts:
             binds[str(Path(mount.source).resolve())] = {"bind": mount.target, "mode": "rw" if mount.writable else "ro"}
@@ -268,7 +268,7 @@ def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> st
         tmpfs={
             "/tmp": f"size={limits.temporary * times},mode=1777",  # noqa: S108
             "/run": f"size={(64 << 20) * times},mode=0755,{owner}",
-            # Programs that people download or build run from here.
+            # Programs that people download or build are run from here.
             HOME: f"size={limits.home * times},mode=0700,exec,{owner}",
         },
         binds=binds,
@@ -289,7 +289,7 @@ def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> st
 
 
 def _bind(mount: Mount) -> Any:
-    from docker import types  # noqa: PLC0415 # whoever has an engine has it
+    from docker import types  # noqa: PLC0415 # with an engine it is installed
 
     return types.Mount(mount.target, os.fspath(mount.source), type="bind", read_only=not mount.writable)
 

@@ -1,6 +1,6 @@
-"""The images that containers are started from: how they are built, and whether they are as safe as they should be.
+"""The images that containers are started from: how they are built, and the checks of their safety.
 
-This module owns the build and the list of checks. What must never appear here: a test's own judgement; tests run these checks.
+This module owns the build and the list of checks, which tests run. What must never appear here: a check that is a test's own.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Finding:
     Attributes:
         name: What must hold.
         ok: Whether it does.
-        found: What was seen.
+        found: What the check saw.
     """
 
     name: str
@@ -75,7 +75,7 @@ def build_image(
     Args:
         stage: `minimal` or `desktop`.
         name: Its name; by default `deskhand/` and the stage.
-        tell: Called with a line for each step, and for each package that is another than in the image of that name before.
+        tell: Called with a line for each step, and for each package that differs from the former image of that name.
 
     Raises:
         ActionError: There is no such stage.
@@ -86,7 +86,7 @@ def build_image(
     engine = connect_engine(timeout=3600)
     try:
         _ensure_base(tell)
-        # First: the engine makes all stages before the one that is asked for anyway.
+        # First, because the engine makes all stages before the requested one anyway.
         _build(engine, "proxy", "deskhand/proxy", tell)
         name = name or f"deskhand/{stage}"
         before = _identity(engine, name)
@@ -116,7 +116,7 @@ def _compare(engine: Engine, old: str, new: str) -> list[str]:
 
 
 def recorded_packages(image: str) -> dict[str, str]:
-    """Which packages an image was recorded to have, each with its version; nothing of it is started.
+    """The packages in an image's record, each with its version; the image is not started.
 
     Raises:
         LaunchFailed: There is no such image, or it has no record.
@@ -129,7 +129,7 @@ def recorded_packages(image: str) -> dict[str, str]:
 
 
 def _recorded(engine: Engine, image: str) -> dict[str, str]:
-    # A file is read from a container. Should we be killed meanwhile, the next launch finds that nobody holds this lock.
+    # A file is read from a container. If this process is killed meanwhile, the next launch finds this lock free.
     directory = runtime_directory.private_directory()
     made = ""
     try:
@@ -154,7 +154,7 @@ def _recorded(engine: Engine, image: str) -> dict[str, str]:
 
 
 def compare_packages(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """What differs between two records, a line for each package; empty when they are the same."""
+    """The differences between two records, a line for each package; empty when they are equal."""
     return [
         f"package {name}: {old.get(name, 'was not there')} -> {new.get(name, 'is not there')}"
         for name in sorted({*old, *new})
@@ -172,7 +172,7 @@ def _build(engine: Engine, stage: str, name: str, tell: Callable[[str], object])
             lines += text.splitlines()
             if text.startswith("Step "):
                 tell(text.splitlines()[0][:120])
-            # The last that it says: read on to the end, so that the connection is free again.
+            # Its last message: read on to the end, so that the connection is free again.
             failed = failed or message.get("error", "").strip()
     if failed:
         hint = ROOM_HINT if "no space left" in failed else failed
@@ -187,7 +187,7 @@ def _ensure_base(tell: Callable[[str], object]) -> None:
 
 
 def check_image(image: str, *, against: str | None = None) -> list[Finding]:
-    """Start a desktop from it, look at it from inside and outside, and end it again.
+    """Start a desktop from an image, check it from inside and outside, and end it again.
 
     Args:
         image: Its name.
@@ -204,11 +204,11 @@ def check_image(image: str, *, against: str | None = None) -> list[Finding]:
         return [*findings, *examine_container(desktop)]
 
 
-# What must hold, a command that prints what is, and what it must print. Section 6 of the security notes calls these C6.
+# What must hold, a command that prints the state, and a check of its output. Section 6 of the security notes calls these C6.
 _INSIDE = (
-    ("nobody in it is root", "id -u", lambda text: text.strip() not in {"", "0"}),
+    ("no process in it is root", "id -u", lambda text: text.strip() not in {"", "0"}),
     (
-        "no capability, in force or to be had",
+        "no capability, in force or obtainable",
         "grep ^Cap /proc/self/status",
         lambda text: len(text.splitlines()) == 5 and all(int(line.split()[1], 16) == 0 for line in text.splitlines()),
     ),
@@ -255,7 +255,7 @@ _INSIDE = (
 
 
 def examine_container(desktop: Desktop) -> Iterator[Finding]:
-    """The checks of section 6 (C6, C11) on a running desktop."""
+    """Make the checks of section 6 (C6, C11) on a running desktop."""
     for name, command, judge in _INSIDE:
         result = desktop.machine.run(command, timeout=_SHELL_LIMIT)
         text = result.stdout
@@ -266,15 +266,15 @@ def examine_container(desktop: Desktop) -> Iterator[Finding]:
 def _refuses_without_cookie(desktop: Desktop) -> Finding:
     from deskhand.backends.x11.backend import X11Backend  # noqa: PLC0415 # the one check that needs a connection
 
-    name = "X refuses who has no cookie"
+    name = "X refuses clients without the cookie"
     if desktop.display is None:
-        # Of another machine, its socket is reached from inside only.
+        # The X socket of a container on another machine is reached from inside only.
         result = desktop.machine.run("XAUTHORITY=/dev/null xdpyinfo", timeout=_SHELL_LIMIT)
-        return Finding(name, result.exit_code not in {0, None}, result.stderr.strip()[:200] or "it let us in")
+        return Finding(name, result.exit_code not in {0, None}, result.stderr.strip()[:200] or "it accepted the client")
     try:
         X11Backend(desktop.display, xauthority="/dev/null", view_only=True).close()
     except AuthFailed as error:
         return Finding(name, ok=True, found=error.reason)
     except ConnectFailed as error:
         return Finding(name, ok=False, found=error.reason)
-    return Finding(name, ok=False, found="it let us in")
+    return Finding(name, ok=False, found="it accepted the client")

@@ -1,12 +1,12 @@
-"""A desktop in a container: hardened by default, reached through its X socket, gone when the driver is.
+"""A desktop in a container: hardened by default, reached through its X socket, removed when the driver ends.
 
 Where the engine is on another machine it is reached over VNC instead (`deskhand.launchers.docker.over_vnc`).
 
 This module owns how a container is started and what it may do. What must never appear here: a fixed sleep, an open port, a
-container that nobody would remove.
+container that would be left behind.
 
-Who removes it, in this order: `Desktop.close`; the guard process, when the driver vanishes; `reap`, at the next launch, when
-that was killed too. See `deskhand.launchers.docker.leftovers`.
+A container is removed, in this order, by `Desktop.close`; by the guard process, if the driver vanishes; by `reap`, at the next
+launch, when the guard was killed too. See `deskhand.launchers.docker.leftovers`.
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ def launch_docker(
     Args:
         image: An image of `deskhand image build`, or one made from it.
         size: Width and height in pixels.
-        name: The container's name, and the one it is listed under; by default one that nobody else has.
+        name: The container's name, and the one it is listed under; by default one that is free.
         window_manager: `"auto"` for the image's own, and its panel; None for none.
-        network: `"none"`; `"bridge"` to reach whatever this machine does; or a list of hosts that it may reach and no others,
+        network: `"none"`; `"bridge"` to reach what this machine reaches; or a list of hosts that it may reach and no others,
             through a proxy beside it: `["example.org", "*.example.org:443", "intranet.example:8080=10.0.0.5"]`. A host has
             ports 80 and 443 unless it names another one; `*.` is any name below it, not itself. A name that resolves to an
             address of this machine or of a private network is refused unless its entry names the address, after `=`. No
             port is published in any case.
-        mounts: What it sees of this machine, or of the engine's where that is another one; nothing by default, read-only unless
-            it says so. The socket of a container engine, under any name, and directories with one in them are refused.
+        mounts: The directories of this machine, or of the engine's, that it sees; none by default, and read-only unless a mount
+            says otherwise. The socket of a container engine, under any name, and directories with one in them are refused.
         env: Added to the environment of everything in it.
         user: Numbers of user and group in it, not 0; by default yours, 1000:1000 if you are root.
         limits: What it may use.
-        vnc: Serve RFB too, at the Unix socket `vnc` beside `Desktop.xauthority`, for who may enter that directory. A remote
+        vnc: Serve RFB too, at the Unix socket `vnc` beside `Desktop.xauthority`, for users of that directory. A remote
             desktop always does.
         dpi: Dots per inch that the display reports.
-        labels: Added to the container's.
+        labels: Added to the container's own.
         method: See `deskhand.launch`.
-        remote: Whether the engine is on another machine, which cannot be given directories of this one. The desktop is then
+        remote: Whether the engine is on another machine, which cannot use directories of this one. The desktop is then
             reached over VNC through the engine: see `Desktop.status`. By default it is where `DOCKER_HOST`, or the chosen
             Docker context, is `ssh://` or `tcp://`; True is for one behind a socket that leads to another machine.
         elements: See `deskhand.launch`.
@@ -130,9 +130,9 @@ def launch_docker(
 
 
 def _begin(host: ContainerHost, container: Container, *, again: bool = False) -> None:
-    """Start it; `again`, so that all that was in it, its files too, is gone, and X reads another cookie."""
+    """Start it; `again`, with everything that was in it gone, its files too, and with another cookie for X."""
     if container.slot.sockets is not None:
-        # Elsewhere the supervisor makes it.
+        # On another machine, the supervisor makes it.
         container.slot.write_cookie()
     with host.engine.translated(f"the container {host.name}{', begun anew,' if again else ''}"):
         if again:

@@ -1,6 +1,6 @@
-"""What of ours an engine has, whose it is, and its removal.
+"""What deskhand has left in an engine, its owner, and its removal.
 
-This module owns the labels, and the rule of when nobody needs a thing any more. What must never appear here: how it is made.
+This module owns the labels, and the rule of when a thing is not needed any more. What must never appear here: how it is made.
 
 A desktop's containers and its network carry the name of its directory. Its lease is the lock that its guard holds on a file in
 that directory.
@@ -40,13 +40,13 @@ LABEL_DIRECTORY = "org.deskhand.directory"
 LABEL_HOST = "org.deskhand.host"
 LABEL_DRIVER = "org.deskhand.driver"
 UNANSWERED = ".unanswered"
-# For so long an engine that refuses to remove a network is asked again, and how often.
+# For how many seconds a refused removal of a network is repeated, and how often.
 _GOING_LIMIT, _GOING_PERIOD = 5.0, 0.05
 SOCKETS = "/tmp/.X11-unix"  # noqa: S108 # where X clients look
 
 
 def own_labels(directory: Path) -> dict[str, str]:
-    """Those of everything that is made for a desktop."""
+    """The labels of everything that is made for a desktop."""
     return {
         LABEL_DIRECTORY: str(directory),
         LABEL_HOST: _host(),
@@ -56,18 +56,18 @@ def own_labels(directory: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def asked_for(engine: Engine, directory: Path, name: str) -> Iterator[None]:
-    """Around asking for a container or network: who is interrupted before the answer cannot tell whether it will be made."""
+    """Around a request for a container or network: after an interruption it is unknown whether the engine will make it."""
     unanswered = directory / UNANSWERED
     try:
         unanswered.write_text(name)
     except OSError:
-        # An empty one would be waited for. Nothing was asked yet.
+        # An empty file would be waited for. Nothing was requested yet.
         unanswered.unlink(missing_ok=True)
         raise
     try:
         yield
     except LaunchFailed as error:
-        # It did answer.
+        # The engine did answer.
         if isinstance(error.__cause__, engine.errors.APIError):
             unanswered.unlink()
         raise
@@ -77,7 +77,7 @@ def asked_for(engine: Engine, directory: Path, name: str) -> Iterator[None]:
 def reap(engine: Engine) -> list[str]:
     """Remove what belongs to drivers of this machine that were killed together with their guards; returns the names.
 
-    A desktop whose guard lives holds a lock on `.guard` in its directory.
+    As long as a desktop's guard runs, it holds a lock on `.guard` in its directory.
     """
     wanted = {"label": [f"{LABEL_HOST}={_host()}"]}
     with engine.translated("the list of containers"):
@@ -91,7 +91,7 @@ def reap(engine: Engine) -> list[str]:
 
 
 def remove_container(engine: Engine, container: str) -> bool:
-    """Remove a container, running or not; one that is gone is fine, and False.
+    """Remove a container, running or not; False if it is gone already.
 
     Raises:
         BackendError: The engine refuses, or does not answer.
@@ -101,14 +101,14 @@ def remove_container(engine: Engine, container: str) -> bool:
     except engine.errors.NotFound:
         return False
     except (engine.errors.DockerException, OSError) as error:
-        # Somebody else may be at it.
+        # Another process may be removing it.
         if "already in progress" not in str(error):
             raise BackendError(f"cannot remove the container {container}: {error}") from error
     return True
 
 
 def remove_of(engine: Engine, directory: str | os.PathLike[str]) -> set[str]:
-    """Remove the containers and the network of a directory, by label: another may have their names. Returns those removed.
+    """Remove the containers and the network of a directory, by label, as others may have their names. Returns those removed.
 
     Raises:
         BackendError: The engine refuses, or does not answer.
@@ -119,7 +119,7 @@ def remove_of(engine: Engine, directory: str | os.PathLike[str]) -> set[str]:
         networks = engine.api.networks(filters=wanted)
     except (engine.errors.DockerException, OSError) as error:
         raise BackendError(f"the Docker engine does not answer: {error}") from error
-    # The engine lists a container before it can be removed: one that it does not know yet is still to come.
+    # The engine lists a container before it can be removed: one that is not listed yet is still to come.
     removed = {_name_of(entry) for entry in containers if remove_container(engine, entry["Id"])}
     removed |= {entry["Name"] for entry in networks if _remove_network(engine, entry["Id"])}
     for link in links_to(directory):
@@ -128,7 +128,7 @@ def remove_of(engine: Engine, directory: str | os.PathLike[str]) -> set[str]:
 
 
 def _name_of(container: dict[str, Any]) -> str:
-    # One that is just coming or going may have none.
+    # A network that is just coming or going may have none.
     return str((container["Names"] or [container["Id"]])[0]).lstrip("/")
 
 
@@ -136,14 +136,14 @@ def _remove_network(engine: Engine, network: str) -> bool:
     deadline = time.monotonic() + _GOING_LIMIT
     while True:
         try:
-            # Also of what somebody else has put into it.
+            # Also containers that other programs have put into it.
             for container in engine.api.inspect_network(network)["Containers"] or {}:
                 engine.api.disconnect_container_from_network(container, network, force=True)
             engine.api.remove_network(network)
         except engine.errors.NotFound:
             return False
         except (engine.errors.DockerException, OSError) as error:
-            # A container that somebody else is removing leaves it by itself, and cannot be disconnected until then.
+            # A container that another process is removing leaves the network by itself, and cannot be disconnected until then.
             if not isinstance(error, engine.errors.APIError) or time.monotonic() >= deadline:
                 raise BackendError(f"cannot remove the network {network}: {error}") from error
             time.sleep(_GOING_PERIOD)
@@ -152,12 +152,12 @@ def _remove_network(engine: Engine, network: str) -> bool:
 
 
 def settle_removal(engine: Engine, directory: Path) -> bool:
-    """Remove what is there of a directory; False when the engine may yet make something that it was asked for.
+    """Remove everything of a directory; False if the engine may yet make something that was requested.
 
     Raises:
         BackendError: The engine refuses, or does not answer.
     """
-    # In this order: what the engine made after we looked has not been waited for otherwise.
+    # In this order: the next look finds what the engine made after the first one.
     try:
         awaited = (directory / UNANSWERED).read_text()
     except FileNotFoundError:
@@ -169,11 +169,11 @@ def settle_removal(engine: Engine, directory: Path) -> bool:
 
 
 def links_to(directory: str | os.PathLike[str]) -> list[Path]:
-    """The display numbers of ours that lead into a directory."""
+    """The display numbers of this user that lead into a directory."""
     found = []
     for path in Path(SOCKETS).glob("X*"):
         with contextlib.suppress(OSError):
-            # Somebody else's cannot be removed, and may lead elsewhere in a moment.
+            # Another user's cannot be removed, and may lead elsewhere in a moment.
             if path.lstat().st_uid == os.getuid() and path.readlink().is_relative_to(directory):
                 found.append(path)
     return found
@@ -191,7 +191,7 @@ def _is_abandoned(directory: Path) -> bool:
 
 
 def _host() -> str:
-    """This machine and user, as other machines that share the engine do not have them."""
+    """This machine and user, in a form that no other machine of the engine has."""
     try:
         machine = Path("/etc/machine-id").read_text().strip()
     except OSError:

@@ -1,6 +1,6 @@
-"""Which files and directories of this machine no container gets: a container engine's socket is root here, under any name.
+"""Refuses mounts that would give a container an engine's socket, which is as good as root on this machine.
 
-This module owns that. What must never appear here: an engine, a container.
+This module owns that check. What must never appear here: an engine, a container.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_source", "engine_sockets"]
 
-# Where engines listen, and what they are made of.
+# The sockets of engines, and of what they are built on.
 _SOCKETS = (
     "/run/docker.sock",
     "/run/containerd/containerd.sock",
@@ -60,14 +60,14 @@ def engine_sockets(url: str = "") -> list[Path]:
 
 
 def check_source(source: str | os.PathLike[str], sockets: Sequence[Path], *, remote: bool = False) -> None:
-    """Refuse what is an engine's socket, or has one in it.
+    """Refuse a path that is an engine's socket, or has one in it.
 
-    It is told by what it is, not by its name: links, hard links and bind mounts are other names of the same.
+    The socket is recognised by its inode, not by its name: links, hard links and bind mounts are other names of the same.
 
     Args:
-        source: What a container is to see.
-        sockets: The engines'; see `engine_sockets`.
-        remote: It is of another machine, where only names can be compared.
+        source: The path that a container is to see.
+        sockets: The engines' sockets; see `engine_sockets`.
+        remote: Whether the path is on another machine, where only names can be compared.
 
     Raises:
         ActionError: It is one, or has one in it.
@@ -84,7 +84,7 @@ def check_source(source: str | os.PathLike[str], sockets: Sequence[Path], *, rem
     known = [each for each in map(_real, sockets) if each is not None]
     if real.name in _NAMES or any(each.is_relative_to(real) for each, _ in known):
         raise _refused(source)
-    # What is mounted below a directory comes along; so each mount below it is looked at as it is itself.
+    # Mounts below a directory come along, so each of them is checked by itself.
     visible = [found, *_mounted_below(real)]
     for each, at in known:
         above = [at, *(_of(parent) for parent in each.parents)]
@@ -100,7 +100,7 @@ def check_source(source: str | os.PathLike[str], sockets: Sequence[Path], *, rem
 
 def _refused(source: str | os.PathLike[str]) -> ActionError:
     return ActionError(
-        f"the mount {os.fspath(source)!r} is the socket of a container engine, or has one in it: whoever has that is root "
+        f"the mount {os.fspath(source)!r} is the socket of a container engine, or has one in it: access to it makes you root "
         "on this machine; mount only the directories that the desktop needs"
     )
 
@@ -113,7 +113,7 @@ def _of(path: Path) -> os.stat_result | None:
 
 
 def _real(path: Path) -> tuple[Path, os.stat_result] | None:
-    """Where a socket really is, and what; None where there is none."""
+    """The real path of a socket, and its status; None if there is none."""
     try:
         real = path.resolve(strict=True)
         found = real.stat()
@@ -132,7 +132,7 @@ def _mounted_below(directory: Path) -> Iterator[os.stat_result]:
 
 
 def _refuse_hard_links(source: str | os.PathLike[str], directory: Path, sockets: Iterable[os.stat_result]) -> None:
-    """Only a socket that has several names is looked for: it would mean reading the whole tree."""
+    """Search the tree for hard links, but only if the socket has several names, because it means reading all of it."""
     wanted = {(found.st_dev, found.st_ino) for found in sockets}
     if not wanted:
         return
@@ -145,7 +145,7 @@ def _refuse_hard_links(source: str | os.PathLike[str], directory: Path, sockets:
 
 
 def _listening_below(directory: Path) -> Iterator[Path]:
-    """Sockets in a directory that somebody listens at, as the kernel lists them."""
+    """Sockets in a directory at which a process listens, as the kernel lists them."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/net/unix").read_text("utf-8", "surrogateescape").splitlines()[1:]:
             fields = line.split(maxsplit=7)
@@ -156,7 +156,7 @@ def _listening_below(directory: Path) -> Iterator[Path]:
 
 
 def _listener(path: Path) -> int | None:
-    """The process that listens at a socket; None where nobody does, or the first process, which does it for others."""
+    """The process that listens at a socket; None if there is none, or if it is the first process, which listens for others."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         client.connect(str(path))

@@ -1,7 +1,7 @@
-"""A desktop whose engine is on another machine: its container can be given nothing of this one, and is not seen from here.
+"""A desktop whose engine is on another machine: its container cannot use files of this one, nor be seen from here.
 
 So it is reached over VNC, through a command in the container whose streams the engine carries; docs/decisions/0052 says why.
-This module owns when such a desktop is ready, and how one is looked at. What must never appear here: how a container is made.
+This module owns when such a desktop is ready, and how it is checked. What must never appear here: how a container is made.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VNC_WANTED = "DESKHAND_VNC=1"
 _SOCKET = f"{SOCKETS}/vnc"
 _SLICE = 0.1
 _ABSENT = 3
-# Where the container's end of the stream is absent, then when the desktop is ready: what comes last is what is waited for.
+# Fails if the relay is absent, then waits until the desktop is ready. The last line names what it still waits for.
 _WAIT = """
 test -x "$1/relay" || exit 3
 echo the VNC server
@@ -45,7 +45,7 @@ do sleep 0.02; done
 
 
 def serves_vnc(container: Container) -> bool:
-    """Whether it was started to."""
+    """Whether it was started to serve VNC."""
     return VNC_WANTED in (container.inspect()["Config"]["Env"] or [])
 
 
@@ -61,12 +61,12 @@ def open_remote(
     """Wait until its desktop is ready, and connect.
 
     Args:
-        container: Where it is.
+        container: The container.
         timeout: Seconds until it must be ready.
         managed: Whether it has a window manager.
         panel: The class of its panel's window; empty where it has none.
-        check: Told now and then for how long it has been waited; raises where the container has ended.
-        log: What the container wrote.
+        check: Called now and then with the seconds waited so far; raises if the container has ended.
+        log: Returns the container's log.
 
     Raises:
         LaunchFailed: It has ended, is not ready in time, or its image is too old for this.
@@ -108,7 +108,7 @@ def open_remote(
 
 
 def glance_remote(container: Container, timeout: float) -> Size | None:
-    """The size of its screen; None where nobody answers in time."""
+    """The size of its screen; None without an answer in time."""
     argv = ["timeout", str(timeout), "sh", "-c", "xdpyinfo | sed -n 's/^ *dimensions: *\\([0-9]*x[0-9]*\\) .*/\\1/p'"]
     try:
         width, _, height = container.run(argv, timeout=timeout + 1)[1].decode("ascii", "replace").strip().partition("x")

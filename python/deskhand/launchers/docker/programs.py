@@ -25,10 +25,10 @@ _EXIT_POLL = 0.05
 
 
 class ContainerPrograms:
-    """Starts programs in a container and knows how they ended: what `Guard` is on this machine."""
+    """Starts programs in a container and knows how they ended, as `Guard` does on this machine."""
 
     def __init__(self, container: Container, guard: Guard | None) -> None:
-        """Use `guard`, which owns the container, or None when somebody else does."""
+        """Use `guard`, which owns the container, or None if another driver does."""
         self._container = container
         self._guard = guard
         self._own_guard: Guard | None = None
@@ -59,7 +59,7 @@ class ContainerPrograms:
             if not line or line.startswith(REFUSED):
                 self._container.raise_if_dying()
             reason = line.decode("utf-8", "replace")
-            raise ShellError(argv[0], reason or "nothing was heard of it", start_hint(reason))
+            raise ShellError(argv[0], reason or "it did not report its start", start_hint(reason))
         pid = int(line)
         self._running[pid] = command.id
         return pid, 0
@@ -69,7 +69,7 @@ class ContainerPrograms:
         return Path(f"{self._container.log_prefix(program)}-{pid}.log")
 
     def tail(self, program: str, pid: int) -> str:
-        """The last lines of it; empty where it is not to be had."""
+        """The last lines of it; empty if it cannot be read."""
         try:
             return self._container.logs(Program(pid, None, self.log_of(program, pid)))
         except (BackendError, ShellError, DeskhandTimeout):
@@ -85,7 +85,7 @@ class ContainerPrograms:
         try:
             found = self._container.engine.api.exec_inspect(self._running[pid])
         except (self._container.engine.errors.DockerException, OSError) as error:
-            raise BackendError(f"the Docker engine tells nothing of a program: {error}") from error
+            raise BackendError(f"the Docker engine does not report on a program: {error}") from error
         if not found["Running"]:
             self._exits[pid] = found["ExitCode"]
         return self._exits.get(pid)
@@ -105,7 +105,7 @@ class ContainerPrograms:
         return self._own_guard is not None and self._own_guard.gone
 
     def at_end(self, argv: Sequence[str], env: Mapping[str, str], *, limit: float = 10.0) -> None:
-        """Run this, on this machine, for `limit` seconds at most, should the driver vanish without closing."""
+        """Run this, on this machine, for `limit` seconds at most, if the driver vanishes without closing."""
         if self._guard is None and self._own_guard is None:
             self._own_guard = Guard.start(runtime_directory.private_directory())
         guard = self._guard or self._own_guard
@@ -119,7 +119,7 @@ class ContainerPrograms:
         return self._guard.detach(path)
 
     def abandon(self) -> None:
-        """After `detach`."""
+        """Close it after `detach`."""
         if self._guard is not None:
             self._guard.abandon()
 

@@ -1,6 +1,6 @@
-"""A network without a way out, and the proxy beside a desktop that is the way to the hosts that were allowed.
+"""A network without a way out, and the proxy beside a desktop that leads to the allowed hosts.
 
-This module owns both, and what a desktop must be given to use them. What must never appear here: how a host is written (see
+This module owns both, and what a desktop needs to use them. What must never appear here: how a host is written (see
 `deskhand.launchers.docker.allow_list`), a desktop.
 
 Docker calls a network internal when it forwards nothing out of it. That leaves two ways out, which are closed here: the address
@@ -34,7 +34,7 @@ __all__ = ["Enclosure", "enclose"]
 _PORT = 3128
 _READY = "Accepting HTTP Socket connections"
 _POLL = 0.02
-# Docker's own pools hold 31 networks. Nothing is routed to ours, not even here: any addresses do that nobody else uses, and
+# Docker's own pools hold 31 networks. Nothing is routed to these networks, not even here, so any unused addresses will do, and
 # these are for measurements only (RFC 2544).
 _POOL = ipaddress.IPv4Network("198.18.0.0/15")
 _PREFIX = 29
@@ -42,7 +42,7 @@ _ATTEMPTS = 50
 _MEMORY, _PROCESSES = 256 << 20, 64
 _CONFIGURATION = "/etc/deskhand/proxy.conf"
 _NO_PROXY = "localhost,127.0.0.1,::1"
-# Refused at once, where Docker's own name server would let every program wait for 20 s.
+# Programs get a refusal at once, where Docker's own name server would make each of them wait for 20 s.
 _RESOLVER = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
 
 
@@ -55,7 +55,7 @@ class Enclosure:
         proxy: The proxy's container.
         where: The proxy's address and port.
         desktop: The address that the desktop gets.
-        directory: The desktop's, on this machine.
+        directory: The desktop's directory on this machine.
     """
 
     network: str
@@ -66,19 +66,19 @@ class Enclosure:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What programs find the proxy by; some read these names in small letters only, some in capitals."""
+        """The variables that name the proxy; some programs read them in small letters only, some in capitals."""
         url = f"http://{self.where}"
         found = {"http_proxy": url, "https_proxy": url, "all_proxy": url, "no_proxy": _NO_PROXY}
         return found | {name.upper(): value for name, value in found.items()}
 
     @property
     def binds(self) -> dict[str, dict[str, str]]:
-        """What the desktop sees of this machine because of it."""
+        """What this adds to the desktop's mounts."""
         return {str(self.directory / "resolv.conf"): {"bind": "/etc/resolv.conf", "mode": "ro"}}
 
     def host_options(self) -> dict[str, Any]:
-        """What the desktop's host configuration has because of it."""
-        # In its own network namespace, where nobody answers: what is asked of Docker's name server ends there.
+        """What this adds to the desktop's host configuration."""
+        # In its own network namespace, where no server answers: requests to Docker's name server end there.
         options: dict[str, Any] = {"network_mode": self.network, "dns": ["127.0.0.1"]}
         if Path("/proc/sys/net/ipv6").exists():
             # A bridge has an address of its own on that too.
@@ -87,14 +87,14 @@ class Enclosure:
         return options
 
     def networking(self, engine: Engine) -> dict[str, Any]:
-        """Where the desktop is in the network."""
+        """The desktop's address in the network."""
         return _place(engine, self.network, self.desktop)
 
     def await_ready(self, engine: Engine, deadline: float) -> None:
         """Wait until the proxy listens.
 
         Raises:
-            LaunchFailed: It has ended, or does not listen by then (by `time.monotonic`).
+            LaunchFailed: It has ended, or does not listen until then (by `time.monotonic`).
         """
         begun = time.monotonic()
         while True:
@@ -123,18 +123,18 @@ def enclose(
     """Make the network, and start the proxy in it.
 
     Args:
-        engine: Where.
-        hosts: What may be reached.
+        engine: The engine.
+        hosts: The hosts that may be reached.
         name: The desktop's container.
         user: Numbers of user and group that the proxy runs as.
-        directory: The desktop's.
-        labels: Of both.
+        directory: The desktop's directory.
+        labels: The labels of both.
 
     Raises:
         LaunchFailed: No network is left, there is no image of the proxy, or the engine refuses.
     """
     network, subnet = _make_network(engine, directory, labels)
-    # The first is the address that a router would have; nobody has it.
+    # The first is the address that a router would have; there is none.
     _, proxy, desktop = (str(address) for address in list(subnet.hosts())[:3])
     enclosure = Enclosure(network, f"{name}-proxy", f"{proxy}:{_PORT}", desktop, directory)
     _write(directory / "resolv.conf", _RESOLVER)
@@ -148,7 +148,7 @@ def enclose(
         network_mode=network,
         binds={str(directory / "proxy.conf"): {"bind": _CONFIGURATION, "mode": "ro"}},
         extra_hosts={host.name: str(host.address) for host in hosts if host.address is not None},
-        # It is between two networks, and no router.
+        # It is in two networks, but must not route between them.
         sysctls={"net.ipv4.ip_forward": "0"},
         restart_policy={"Name": "on-failure", "MaximumRetryCount": 5},
     )
@@ -189,12 +189,12 @@ def _make_network(engine: Engine, directory: Path, labels: Mapping[str, str]) ->
             continue
         _check_absent(subnet)
         return name, subnet
-    hint = "the engine's networks leave no room for another one: remove what nobody uses, docker network prune"
+    hint = "the engine's networks leave no room for another one: remove unused ones with docker network prune"
     raise LaunchFailed("a network of its own", 0.0, "", f"{hint} (they are made in {_POOL})")
 
 
 def _ask_for_network(engine: Engine, name: str, subnet: ipaddress.IPv4Network, labels: Mapping[str, str]) -> None:
-    from docker import types  # noqa: PLC0415 # whoever has an engine has it
+    from docker import types  # noqa: PLC0415 # with an engine it is installed
 
     engine.api.create_network(
         name,
@@ -202,7 +202,7 @@ def _ask_for_network(engine: Engine, name: str, subnet: ipaddress.IPv4Network, l
         internal=True,
         check_duplicate=True,
         ipam=types.IPAMConfig(pool_configs=[types.IPAMPool(subnet=str(subnet))]),
-        # This machine has no address in it: with one, everything that listens here could be reached from there.
+        # This machine has no address in it: with one, everything that listens here could be reached from the network.
         options={"com.docker.network.bridge.inhibit_ipv4": "true"},
         labels=dict(labels),
     )
@@ -215,7 +215,7 @@ def _any_subnet() -> ipaddress.IPv4Network:
 
 
 def _check_absent(subnet: ipaddress.IPv4Network) -> None:
-    """An engine that does not know the option would leave a way out.
+    """Check that the engine knows the option: otherwise it would leave a way out.
 
     Raises:
         LaunchFailed: This machine has an address in that network.
@@ -228,5 +228,5 @@ def _check_absent(subnet: ipaddress.IPv4Network) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text)
-    # Another user may read it in a container; the directory lets nobody else in here.
+    # Readable for another user, in a container; the directory keeps other users of this machine out.
     path.chmod(0o644)

@@ -1,4 +1,4 @@
-"""Removes what belongs to a driver that vanished. Run by its guard: `python -m deskhand.launchers.docker.removal DIRECTORY`."""
+"""Removes the containers of a lost driver. Its guard runs it: `python -m deskhand.launchers.docker.removal DIRECTORY`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIRST_POLL, _LAST_POLL = 0.1, 2.0
 
 
 def main() -> None:
-    """Remove what names that directory; what the engine is still making is waited for."""
+    """Remove everything that names that directory; wait for what the engine is still making."""
     directory = Path(sys.argv[1])
     deadline = time.monotonic() + REMOVAL_LIMIT
     pause = _FIRST_POLL
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _is_over(directory: Path) -> bool:
-    """As `is_removed`, by an engine that may be away, out of reach, or another process than a moment ago."""
+    """As `is_removed`, with an engine that may be down, unreachable, or restarted."""
     try:
         engine = connect_engine()
     except (LaunchFailed, MissingExtra):

@@ -1,11 +1,11 @@
-"""Containers with several desktops each, for dense use. `SharedContainers` launches the desktops, so many to a container.
+"""Containers with several desktops each, for dense use; `SharedContainers` launches those desktops.
 
-This module owns who is in which container, and its end after that of its last desktop. What must never appear here: how a
-container is made (see `deskhand.launchers.docker.launch`), a choice of who gets a desktop (see `deskhand.pool.scheduler`).
+This module owns which desktop is in which container, and ends a container after its last. What must never appear here: how a
+container is made (see `deskhand.launchers.docker.launch`), which caller gets which (see `deskhand.pool.scheduler`).
 
 Each desktop has an X server, window manager, session bus, cookie, home and runtime directory of its own, and its processes
 carry its number in their environment. All desktops of a container run as one user, see each other's processes and files, and
-share its limits and network: they are kept from disturbing one another, not from wanting to.
+share its limits and network: they do not disturb each other by accident, but nothing stops an attack.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "SharedContainers"]
 
 MOST = 32
-"""Desktops of one container."""
+"""The desktops of one container."""
 
 LABEL_DISPLAYS = "org.deskhand.displays"
 _SESSION_ENDED = 20.0
 
 
 class SharedContainers:
-    """Launches desktops, so many to a container."""
+    """Launches desktops, several to a container."""
 
     def __init__(self, displays: int, **options: Any) -> None:
-        """Nothing is started yet.
+        """Take the options; nothing is started yet.
 
         Args:
-            displays: Desktops of one container, 1...32.
-            options: As for `launch_docker`. `limits` are the share of one desktop: a container has so many times as much.
+            displays: The number of desktops in one container, 1...32.
+            options: As for `launch_docker`. `limits` are the share of one desktop: a container has `displays` times as much.
 
         Raises:
             ActionError: A number or an option is impossible.
@@ -65,7 +65,7 @@ class SharedContainers:
 
     @runtime_directory.needs_room()
     def launch(self) -> Desktop:
-        """One more desktop, in a container that has room, else in another one. From any thread.
+        """One more desktop, in a container that has room, else in a new one. Any thread may call this.
 
         Raises:
             LaunchFailed: See `launch_docker`.
@@ -84,15 +84,15 @@ class SharedContainers:
             raise
 
     def _leave(self, room: _SharedContainer, stay: _Place) -> None:
-        """A desktop has ended, or did not come up. Again, after it was interrupted, goes on with it."""
+        """Free the place of a desktop that has ended or did not come up. Called again after an interruption, it goes on."""
         with self._lock:
             if not stay.over:
-                # Only once: another may have the number by the next time.
+                # Only once: another desktop may have the number by the next call.
                 stay.over = True
                 room.free.add(stay.number)
             last = len(room.free) == self._displays
             if last or room.spoilt:
-                # Nobody moves in any more.
+                # It gets no new desktop any more.
                 self._containers = [other for other in self._containers if other is not room]
         if last:
             room.end()
@@ -111,7 +111,7 @@ class _SharedContainer:
 
     def __init__(self, spec: ContainerSpec, displays: int) -> None:
         self.free = set(range(displays))
-        # Something in it could not be ended, or it has died.
+        # Whether a process in it could not be ended, or it has died.
         self.spoilt = False
         self._spec = spec
         self._displays = displays
@@ -119,7 +119,7 @@ class _SharedContainer:
         self._host: ContainerHost | None = None
 
     def start(self, number: int, leave: Callable[[], None]) -> Desktop:
-        """A desktop with this number; `leave` is called after its end."""
+        """Make a desktop with this number; `leave` is called after its end."""
         begun = time.monotonic()
         with self._making:
             if self._host is None:
@@ -127,10 +127,10 @@ class _SharedContainer:
         host = self._host
         slot = host.slot(number, shared=True)
         with contextlib.ExitStack() as undo:
-            # Each has a connection of its own to the engine.
+            # Each desktop has a connection of its own to the engine.
             engine = connect_engine(environment=host.engine.address.variables)
             undo.callback(engine.close)
-            # It is the same one, and slow to tell.
+            # The engine is the same one, and slow to describe itself.
             engine.info = host.engine.info
             container = host.container(slot, engine)
             undo.callback(self._end_session, container)
@@ -187,7 +187,7 @@ class _SharedContainer:
             return host
 
     def _begin_session(self, container: Container, timeout: float) -> X11Backend:
-        """Start a supervisor of its own, and wait for what that starts."""
+        """Start a supervisor for a desktop, and wait for what that starts."""
         container.slot.write_cookie()
         api = container.engine.api
         try:
@@ -204,7 +204,7 @@ class _SharedContainer:
             raise
 
     def _end_session(self, container: Container) -> None:
-        """End everything of one desktop; what refuses to goes with the container, which gets no new desktop then."""
+        """End all processes of one desktop; if one remains, it ends with the container, which gets no new desktop then."""
         ended = False
         try:
             ended = container.run([f"{LIBRARY}/end-desktop"], timeout=_SESSION_ENDED)[0] == 0

@@ -1,4 +1,4 @@
-"""How a container is to be: its limits, mounts, network and user."""
+"""The specification of a container: its limits, mounts, network and user."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or directory of the engine's machine that a container sees; that is this one, unless the engine is remote.
+    """A file or directory of the engine's machine that a container sees; which is this one, unless the engine is remote.
 
     Attributes:
-        source: Its path there; absolute where the engine is remote.
-        target: Its absolute path there.
-        writable: Whether it may be changed there.
+        source: Its path on that machine; absolute where the engine is remote.
+        target: Its absolute path in the container.
+        writable: Whether the container may change it.
 
     Raises:
         ActionError: One is of a wrong type.
@@ -102,14 +102,14 @@ class UnlimitedOptions(TypedDict, total=False):
 
 
 class ContainerOptions(UnlimitedOptions, total=False):
-    """What `deskhand.launch("docker")` takes besides; see `deskhand.launchers.docker.launch.launch_docker`."""
+    """The additional options of `deskhand.launch("docker")`; see `deskhand.launchers.docker.launch.launch_docker`."""
 
     limits: Limits | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSpec:
-    """What is wanted of a container: the arguments of `launch_docker`, checked."""
+    """The wanted container: the arguments of `launch_docker`, checked."""
 
     image: str = DEFAULT_IMAGE
     size: tuple[int, int] = (1280, 800)
@@ -165,17 +165,17 @@ class ContainerSpec:
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """User and group in the container."""
+        """The user and group in the container."""
         return self.user or _own_user()
 
     @property
     def share(self) -> Limits:
-        """What each of its desktops may use."""
+        """The limits of each of its desktops."""
         return self.limits or Limits()
 
     @property
     def environment(self) -> dict[str, str | None]:
-        """Of everything in the container; None for what its image says and is not to be there."""
+        """The environment of everything in the container; None for a variable of its image that must not be there."""
         return {
             "DESKHAND_SIZE": f"{self.size[0]}x{self.size[1]}",
             "DESKHAND_DPI": str(self.dpi),

@@ -1,9 +1,9 @@
-"""Whether a container has used up the processor time that it is given, as its control group tells.
+"""Whether a container has used up its processor time, according to its control group.
 
-This module owns the rule. What must never appear here: a wait, a word to the engine.
+This module owns the rule. What must never appear here: a wait, a request to the engine.
 
-Who is out of time stands still in the middle of work, for most of every tenth of a second: that a screen has not changed for
-so long says nothing then.
+A container without time stands still in the middle of work, for most of every tenth of a second. A screen without a change for
+so long proves nothing then.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Throttle"]
 
-# The kernel hands time out once in that many seconds (`cpu.cfs_period_us`, unless somebody has set another one).
+# The kernel gives out time once in this many seconds (`cpu.cfs_period_us`, unless its default was changed).
 _PERIOD = 0.1
-# Of what it is given, as a part: more in the last period means that it may have been stopped in the middle of something...
+# A part of its time: with more in the last period, it may have been stopped in the middle of work...
 _AT_WORK = 0.5
-# ... and for so many seconds before the input, that it always is, and that waiting would not help.
+# ... and with more in these seconds before the input, that is its normal state, and waiting would not help.
 _ALWAYS, _BEFORE = 0.8, 0.3
 _LINE = 4096
 
@@ -34,7 +34,7 @@ class Throttle:
     """The processor time of one container."""
 
     def __init__(self, path: Path, cpus: float) -> None:
-        """Read `path`, which tells the time used in all, of a container that is given `cpus` seconds of it a second.
+        """Read `path`, which has the time used in all by a container that gets `cpus` seconds of it a second.
 
         Raises:
             OSError: It cannot be read.
@@ -47,7 +47,7 @@ class Throttle:
 
     @classmethod
     def of(cls, container: str, pid: int, cpus: float) -> Self | None:
-        """That of the container with this id, whose first process has this number; None where this machine does not tell."""
+        """The one of the container with this id and this first process; None if this machine does not have the file."""
         with contextlib.suppress(OSError, ValueError):
             path = file_of(container, pid, "cpuacct", "cpuacct.usage", "cpu.stat")
             if path is not None:
@@ -62,9 +62,9 @@ class Throttle:
         return int(text[1]) / 1e6 if text[0] == b"usage_usec" else int(text[0]) / 1e9
 
     def _part(self, seconds: float) -> float | None:
-        """How much of its time it has used in the last `seconds`, as far as is known; None when nothing is."""
+        """The part of its time that it has used in the last `seconds`; None if unknown."""
         now, used = time.monotonic(), self._used()
-        # The last sample that is older, and the first that is not: one may be from long ago, the other from just now.
+        # The last sample that is older, and the first that is not: one may be very old, the other very new.
         older = next(((at, then) for at, then in reversed(self._samples) if now - at >= seconds), None)
         younger = next(((now - seconds, then) for at, then in self._samples if now - at < seconds), None)
         self._samples.append((now, used))
@@ -72,20 +72,20 @@ class Throttle:
         return max(parts, default=None)
 
     def note(self) -> None:
-        """Remember what was before an action."""
+        """Record the state before an action."""
         with contextlib.suppress(OSError):
             part = self._part(_BEFORE)
             self._always = part is not None and part >= _ALWAYS
 
     def is_out_of_time(self) -> bool:
-        """Whether it may stand still for want of time only."""
+        """Whether it may stand still only because it has no time left."""
         try:
             part = self._part(_PERIOD)
         except OSError:
-            # It has ended.
+            # The container has ended.
             return False
         return not self._always and part is not None and part >= _AT_WORK
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         os.close(self._file)

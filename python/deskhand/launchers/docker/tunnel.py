@@ -1,4 +1,4 @@
-"""A way to an engine's socket on another machine: one `ssh`, and a Unix socket here that it carries there.
+"""A way to an engine's socket on another machine: one `ssh`, and a Unix socket here that it forwards to there.
 
 This module owns that process, and what its failures mean. What must never appear here: a request to the engine, a password, a
 question to a person.
@@ -30,14 +30,14 @@ __all__ = ["Tunnel"]
 _DEFAULT_SOCKET = "/var/run/docker.sock"
 _END_LIMIT = 2.0
 _PIECE = 4096
-# A session, not -N: with one, both ends of ssh send small packets at once; without, they wait for acknowledgements (a key was
-# seen settled after 109 ms instead of 60). It ends when its standard input does, which is with us.
+# A session, not -N: with one, both ends of ssh send small packets at once; without, they wait for acknowledgements (one key
+# settled after 109 ms instead of 60). It ends with its standard input, and so with this process.
 _SESSION = (
     'test -S "$0" || { echo deskhand: absent; exit 1; }; '
     'test -w "$0" || { echo deskhand: forbidden; exit 1; }; '
     "echo deskhand: ready; exec cat"
 )
-# No question to anybody; a connection of our own, since a shared one would keep the way open after us; a machine that is gone
+# No questions to a person; a connection of its own, since a shared one would outlive this process; a lost machine
 # is noticed within 8 s, before a desktop on it is given up.
 _OPTIONS = {
     "BatchMode": "yes",
@@ -63,11 +63,11 @@ class Tunnel:
 
         Args:
             url: `ssh://[user@]host[:port][/path/of/the/engine's/socket]`.
-            environment: Of `ssh`, which finds its agent there.
+            environment: The environment of `ssh`, which finds its agent there.
             timeout: Seconds until the way must be open.
 
         Raises:
-            LaunchFailed: It could not be made; says why, and what to do.
+            LaunchFailed: It could not be made; the message says why, and what to do.
         """
         parts = urlsplit(url)
         self.url = url
@@ -83,7 +83,7 @@ class Tunnel:
         self._process: subprocess.Popen[bytes] | None = None
         self._directory = runtime_directory.private_directory()
         self._lease: IO[bytes] | None = runtime_directory.hold(self._directory)
-        # As short as can be: the path of a socket has 107 bytes.
+        # As short as possible: the path of a socket has at most 107 bytes.
         self.socket: Path = self._directory / "engine"
         try:
             self.revive()
@@ -93,7 +93,7 @@ class Tunnel:
 
     @property
     def log(self) -> str:
-        """What `ssh` had to say."""
+        """The output of `ssh`."""
         return tail(self._directory / "ssh.log")
 
     def revive(self) -> None:
@@ -121,7 +121,7 @@ class Tunnel:
         ]
         try:
             with (self._directory / "ssh.log").open("wb") as log:
-                # A session of its own: Ctrl-C at a terminal is for us to handle, and what we end in order goes through this.
+                # A session of its own: this process handles Ctrl-C at a terminal, and needs the tunnel to end things in order.
                 process = subprocess.Popen(
                     argv,
                     stdin=subprocess.PIPE,
@@ -140,18 +140,18 @@ class Tunnel:
             raise LaunchFailed(f"the Docker engine {self.url}", time.monotonic() - begun, self.log, self._meaning(told))
 
     def _first_word(self, process: subprocess.Popen[bytes], deadline: float) -> str:
-        """What the other side says of the socket; empty when it says nothing in time."""
+        """The other side's answer about the socket; empty if there is none in time."""
         assert process.stdout is not None  # noqa: S101 # it was asked for
         said = b""
         while (left := deadline - time.monotonic()) > 0 and ready([process.stdout], timeout=left):
             piece = os.read(process.stdout.fileno(), _PIECE)
             said += piece
-            # A shell over there may greet everybody.
+            # A shell over there may print a greeting.
             for line in said.split(b"\n")[:-1]:
                 if line.startswith(b"deskhand: "):
                     return line.removeprefix(b"deskhand: ").decode("utf-8", "replace").strip()
             if not piece:
-                # It says why when it ends, which is now.
+                # It reports the reason when it ends, which is now.
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_END_LIMIT)
                 break
@@ -170,7 +170,7 @@ class Tunnel:
         if "Host key verification failed" in log:
             return f"its host key is not known here: run `{by_hand}` once, compare the fingerprint, and accept it"
         if "Permission denied" in log:
-            return f"it lets you in with no key that is here: ssh-copy-id or ssh-add one, until `{by_hand} true` asks nothing"
+            return f"it accepts none of the keys here: ssh-copy-id or ssh-add one, until `{by_hand} true` asks nothing"
         return f"ssh does not get there: `{by_hand} true` must work, and ask nothing"
 
     def _end(self) -> None:
@@ -189,7 +189,7 @@ class Tunnel:
                     pipe.close()
 
     def close(self) -> None:
-        """End it; again is harmless."""
+        """End it; calling it again is harmless."""
         with self._lock:
             self._end()
             if self._lease is not None:

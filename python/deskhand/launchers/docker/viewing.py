@@ -1,6 +1,6 @@
-"""What is at a path in a container: a file's bytes or a directory's names, and nothing behind a link.
+"""Views a path in a container: a file's bytes or a directory's names, and nothing behind a link.
 
-This module owns the script that looks, and what its answers mean. What must never appear here: a container.
+This module owns the script that looks, and the meaning of its answers. What must never appear here: a container.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from deskhand.machine.interface import Listing
 __all__ = ["LONGEST_LISTING", "VIEW", "viewed"]
 
 LONGEST_LISTING = 1 << 18
-"""Bytes of a directory's names that are read."""
+"""The bytes of a directory's names to read."""
 
 _LINK, _DIRECTORY, _OTHER, _MISSING = 20, 21, 22, 23
 
-# Arguments: the path, how many bytes of a file, and of a listing. A policy has judged the path as it is written, so what is
-# reached through a link is named and not opened.
+# Arguments: the path, how many bytes of a file, and of a listing. A policy has judged the path as it is written, so a target
+# behind a link is named and not opened.
 VIEW = f"""real=$(readlink -m -- "$1"; printf .); real=${{real%$'\\n'.}}
 if [ "$real" != "$1" ]; then printf %s "$real"; exit {_LINK}; fi
 if [ -d "$1" ]; then
@@ -31,16 +31,16 @@ exit {_MISSING}
 
 
 def viewed(code: int, out: bytes, path: str, where: str) -> bytes | Listing | None:
-    """What the script has found.
+    """The script's result.
 
     Args:
         code: Its exit code.
-        out: What it wrote.
-        path: What it looked at.
+        out: Its output.
+        path: The path that it looked at.
         where: The container's name, for messages.
 
     Returns:
-        A file's bytes or a directory's listing; None where the script failed, and its errors say why.
+        A file's bytes or a directory's listing; None if the script failed, and its errors say why.
 
     Raises:
         BackendError: There is nothing, it is neither a file nor a directory, or the path leads through a link.
@@ -59,7 +59,7 @@ def viewed(code: int, out: bytes, path: str, where: str) -> bytes | Listing | No
 
 
 def _listing(out: bytes) -> Listing:
-    # What was cut off in the middle of a name has no end.
+    # A name that was cut off has no end.
     names = out.split(b"\0")
     del names[-1]
     found = sorted(_text(name[1:]) + ("/" if name[:1] == b"d" else "") for name in names)

@@ -1,4 +1,4 @@
-"""What is not as it should be with a desktop in a container, in words, and without asking an engine.
+"""The problems of a desktop in a container, in words, and without a request to an engine.
 
 This module owns the words. What must never appear here: a wait.
 """
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 __all__ = ["notes"]
 
-# What a supervisor starts again, by its own names, which it writes down each time (`image/files/.../supervisor`).
+# The parts that a supervisor starts again, by the names in its notes (`image/files/.../supervisor`).
 _PARTS = {"window-manager": "the window manager", "panel": "the panel", "bus": "the session bus"}
 _MOST = 4096
 
 
 def notes(restarted: Path | None, shared_memory: int | None, killed: int = 0) -> list[str]:
-    """A sentence for each thing; see `Desktop.status`.
+    """One sentence for each problem; see `Desktop.status`.
 
     Args:
-        restarted: The file of this machine where a supervisor writes what it starts again, if there is one.
+        restarted: The file of this machine where a supervisor notes what it starts again, if there is one.
         shared_memory: Bytes of `/dev/shm` in it, if that is known.
-        killed: How many processes of its container were killed for want of memory.
+        killed: How many processes of its container were killed because memory ran out.
     """
     again = read_regular(restarted, _MOST).split() if restarted is not None else []
     found = [

@@ -1,7 +1,7 @@
-"""The accessibility bus of a local desktop: what is to be installed for it, and what starts it.
+"""The accessibility bus of a local desktop: what it needs installed, and what starts it.
 
-The session bus starts the bus itself (`org.a11y.Bus`) when somebody asks for its address. The registry, which applications
-announce themselves to, is started with the first of them: Qt announces itself once, and to nobody where none is there.
+The session bus starts the bus itself (`org.a11y.Bus`) when a program asks for its address. The registry, which applications
+announce themselves to, is started with the first of them: Qt announces itself only once, even if there is no registry.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ def registry_command() -> list[str] | None:
         return None
     for line in lines:
         if line.startswith("Exec=") and (words := shlex.split(line.removeprefix("Exec="))):
-            # Its other words are for a session of GNOME's.
+            # Its other arguments are for a session of GNOME.
             return words[:1] if Path(words[0]).is_file() else None
     return None
 
 
 def mark_accessible(directory: Path) -> None:
-    """Have whoever finds the desktop of that private directory know that its programs tell what they show."""
-    # Where the bus is going to be; it makes the directory if it is not there.
+    """Mark that private directory, so that other drivers know that the desktop's programs show their elements."""
+    # The bus will be here; it creates the directory if it is missing.
     (directory / _BUS_DIRECTORY).mkdir(mode=0o700)
 
 
 def has_accessibility(directory: Path) -> bool:
-    """Whether that is so."""
+    """Whether that directory is marked."""
     return (directory / _BUS_DIRECTORY).is_dir()

@@ -1,6 +1,6 @@
-"""The surroundings of a desktop's programs: their environment and their home directory.
+"""The environment of a desktop's programs, and their home directory.
 
-This module owns what they see of ours. What must never appear here: a process.
+This module owns what they see of the driver's environment. What must never appear here: a process.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Home", "program_environment"]
 
 _LC_CTYPE_MASK = 1
-# What leads to the keys and passwords of the user whom we run as.
+# Variables that lead to the keys and passwords of the driver's user.
 _KEYS = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "GNOME_KEYRING_CONTROL", "GNOME_KEYRING_PID")
-# Where the user's own fonts, themes and icons are, which programs may see: by the variable of a base directory of XDG's.
+# The directories of the user's fonts, themes and icons, which programs may see, by the variable of XDG's base directory.
 _SHOWN = {
     "XDG_CACHE_HOME": (".cache", ("fontconfig",)),
     "XDG_CONFIG_HOME": (".config", ("fontconfig",)),
@@ -42,8 +42,8 @@ class Home:
 
     Attributes:
         directory: The desktop's private directory.
-        template: What it is a copy of; None: nothing, and the fonts, themes and icons that the user has installed are seen
-            there.
+        template: The directory that it is a copy of; None: empty, with the fonts, themes and icons that the user has installed
+            visible.
     """
 
     directory: Path
@@ -51,11 +51,11 @@ class Home:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """Its path."""
         return self.directory / "home"
 
     def environment(self) -> dict[str, str]:
-        """What points programs here; ours might point elsewhere."""
+        """The variables that point programs here; those of the driver may point elsewhere."""
         folders = {"CONFIG": ".config", "CACHE": ".cache", "DATA": ".local/share", "STATE": ".local/state"}
         where = {f"XDG_{kind}_HOME": str(self.path / folder) for kind, folder in folders.items()}
         return {"HOME": str(self.path), "TMPDIR": str(self.directory / "tmp"), **where}
@@ -96,7 +96,7 @@ def _copy(template: Path, home: Path) -> None:
     try:
         shutil.copytree(template, home, symlinks=True, ignore=special)
     except shutil.Error as error:
-        # One of what may be many, with source, target and reason.
+        # One of possibly many, with source, target and reason.
         where, _, reason = error.args[0][0]
         raise BackendError(f"home: cannot copy {where}: {reason}") from error
     except FileNotFoundError as error:
@@ -126,18 +126,18 @@ def program_environment(
     *,
     accessible: bool = False,
 ) -> dict[str, str]:
-    """What programs on a desktop get: ours, pointed at that display, with a UTF-8 locale.
+    """The environment of programs on a desktop: the driver's, pointed at that display, with a UTF-8 locale.
 
     Args:
         display: As `DISPLAY` would name it.
         xauthority: The cookie file.
-        directory: The desktop's private directory, which becomes `XDG_RUNTIME_DIR` and holds its session bus and, unless they
-            are to have the user's own, their home directory.
+        directory: The desktop's private directory, which becomes `XDG_RUNTIME_DIR` and holds its session bus and, unless those
+            programs use the user's own, their home directory.
         extra: Added last; an empty value is kept as such.
         accessible: Whether its session bus leads to an accessibility bus.
     """
     environment = {**os.environ, "DISPLAY": display}
-    # A toolkit that finds Wayland, or the session manager of the desktop we were started from, would leave for it.
+    # A toolkit that finds Wayland, or the driver's own session manager, would use that instead.
     foreign = ("WAYLAND_DISPLAY", "SESSION_MANAGER", "DESKTOP_STARTUP_ID", "XAUTHORITY", "AT_SPI_BUS_ADDRESS")
     for name in (*foreign, *SWITCHED_ON, *SWITCHED_OFF):
         environment.pop(name, None)
@@ -149,7 +149,7 @@ def program_environment(
         environment["XAUTHORITY"] = str(xauthority)
     if directory is not None:
         environment["XDG_RUNTIME_DIR"] = str(directory)
-        # A bus of its own: else an application that is single by design would open its window on another desktop.
+        # A bus of its own: otherwise a single-instance application would open its window on another desktop.
         bus = directory / "bus"
         environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}" if bus.exists() else "disabled:"
     locale = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or ""
@@ -163,7 +163,7 @@ def program_environment(
 
 
 def _is_utf8(locale: str) -> bool:
-    """Whether it is a UTF-8 locale that this system has; programs treat one that it has not as `C`."""
+    """Whether it is a UTF-8 locale that this system has; programs treat a missing one as `C`."""
     if "utf-8" not in locale.lower() and "utf8" not in locale.lower():
         return False
     newlocale = ctypes.CDLL(None).newlocale

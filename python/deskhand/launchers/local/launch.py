@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 __all__ = ["WINDOW_MANAGERS", "launch_local", "leave_running"]
 
 WINDOW_MANAGERS = ("openbox", "xfwm4", "metacity", "marco", "fluxbox", "icewm", "jwm", "twm")
-"""In order of preference; the first one installed is used."""
+"""In order of preference: the first one that is installed is used."""
 
 _READY_LIMIT = 20.0
 _FAMILY_LOCAL = 256
 _FAMILY_WILD = 65535
 _COOKIE_BYTES = 16
-# Time enough to remove a lock or shared memory; what somebody has not saved is lost in any case.
+# Time enough to remove a lock or shared memory; unsaved work is lost in any case.
 _RENEW_GRACE = 0.25
-# Of a desktop's directory when it is renewed, besides the X server's log: the guard's lock and what it says, and the cookie.
+# Files that stay when a desktop is renewed, besides the X server's log: the guard's lock and output, and the cookie.
 _KEPT = {".guard", "guard.log", "xauthority"}
-# Above those that people give to displays of their own.
+# Above the numbers that people give to displays of their own.
 _FIRST_NUMBER, _NUMBERS = 100, 9900
 _SOCKET_DIRECTORY = Path("/tmp/.X11-unix")  # noqa: S108 # where X11 clients look, on every system
 
-# No key of the application's is taken by the window manager, nothing moves by itself, and a new window gets the keyboard.
+# The window manager takes no key from applications, nothing moves by itself, and a new window gets the keyboard.
 _OPENBOX_CONFIG = """<?xml version="1.0" encoding="UTF-8"?>
 <openbox_config xmlns="http://openbox.org/3.4/rc">
   <focus><focusNew>yes</focusNew><followMouse>no</followMouse><focusLast>yes</focusLast></focus>
@@ -118,7 +118,7 @@ def launch_local(
         size: Width and height in pixels. `Desktop.resize` can make it smaller, not larger.
         name: List it under this name, so that `deskhand.connect(name)` and the command line find it.
         window_manager: A program, `"auto"` for the first of `WINDOW_MANAGERS` that is installed, None for none.
-        env: Added to what programs on it get.
+        env: Added to the environment of programs on it.
         dpi: Dots per inch that the server reports.
         method: Use this capture method or fail (`shared-fd`, `shared-id`, `socket`).
         home: See `deskhand.launch`.
@@ -126,7 +126,7 @@ def launch_local(
         timeout: Seconds to wait for each part.
 
     Raises:
-        LaunchFailed: A part did not come up; carries what it wrote.
+        LaunchFailed: A part did not come up; carries its output.
         ActionError: The size, the name or `home` is impossible.
     """
     check_display(size=size, dpi=dpi, method=method, window_manager=window_manager, timeout=timeout)
@@ -139,7 +139,7 @@ def launch_local(
     if template is not None and not os.path.isdir(template):  # noqa: PTH112 # a Path's own raises for some names
         raise ActionError(f"home: there is no directory {template} to copy")
     _check_socket_directory()
-    # One that is listed may be known by its directory for longer than it lives.
+    # A listed desktop may be known by its directory for longer than it runs.
     guard = Guard.start(runtime_directory.private_directory(numbered=home is not False and name is None))
     try:
         here = Home(guard.directory, template) if home is not False else None
@@ -153,7 +153,7 @@ def launch_local(
 
 @dataclass(slots=True)
 class _Session:
-    """What runs on one X server from one renewal to the next."""
+    """The programs on one X server from one renewal to the next."""
 
     guard: Guard
     manager: str | None
@@ -172,9 +172,9 @@ class _Session:
         return self._on(start_server())
 
     def renew(self, server: _Server) -> Desktop:
-        """End everything but the server, restore the home, make the server forget, and start the rest again."""
+        """End everything but the server, restore the home, reset the server, and start the rest again."""
         begun = time.monotonic()
-        # Whoever kept the old cookie stays outside; its owner's programs have ended before the server reads the new one.
+        # The old cookie is void from now on: the desktop's programs have ended before the server reads the new one.
         _write_cookies(server.xauthority, server.display.removeprefix(":"))
         request = self.guard.renew(_RENEW_GRACE)
         if not self.guard.is_ready(request, server.pid, self.timeout):
@@ -193,7 +193,7 @@ class _Session:
 
     def _on(self, server: _Server) -> Desktop:
         guard = self.guard
-        # After the server: what the bus starts gets its environment, and so its display.
+        # After the server: programs that the bus starts get the bus's environment, and so its display.
         bus = _start_bus(guard, self._environment(server))
         backend = X11Backend(server.display, xauthority=server.xauthority, own=True, method=self.method)
         try:
@@ -204,7 +204,7 @@ class _Session:
             if accessibility is not None:
                 mark_accessible(guard.directory)
                 if self.name is not None:
-                    # Its first program may be another driver's.
+                    # Its first program may be started by another driver.
                     guard.spawn(accessibility, env=environment)
                     accessibility = None
             if self.manager is not None:
@@ -236,12 +236,12 @@ class _Session:
 
 
 def _empty(directory: Path, kept: set[str]) -> None:
-    """Remove what programs left in a desktop's directory; all of them have ended."""
+    """Remove what programs left in a desktop's directory, after all of them have ended."""
     for root, directories, _files in os.walk(directory):
         for name in directories:
             path = Path(root, name)
             if not path.is_symlink():
-                # As the guard does in the end: a read-only directory cannot be emptied.
+                # As the guard does at the end: a read-only directory cannot be emptied.
                 path.chmod(0o700)
     for path in directory.iterdir():
         if path.name in kept:
@@ -267,7 +267,7 @@ def leave_running(desktop: Desktop) -> registry.Entry:
     try:
         registry.update(entry)
     except BaseException:
-        # Nobody else knows of it any more.
+        # Without a list entry it could not be found any more.
         os.kill(pid, signal.SIGTERM)
         raise
     return entry
@@ -328,13 +328,13 @@ def _start_server(guard: Guard, xvfb: str, screen: str, dpi: int, timeout: float
         number = _free_number()
         _write_cookies(xauthority, str(number))
         argv = [xvfb, f":{number}", "-screen", "0", screen, "-auth", str(xauthority), "-dpi", str(dpi)]
-        # Without -noreset the server starts anew, with a blank screen, whenever its last client leaves.
+        # Without -noreset the server starts again, with a blank screen, whenever its last client leaves.
         argv += ["-nolisten", "tcp", "-nolisten", "local", "-noreset", "-s", "0", "-maxclients", "512"]
         pid, request = guard.spawn(argv, env=dict(os.environ), x_server=number)
         if guard.is_ready(request, pid, timeout):
             break
         log = guard.tail(xvfb, pid)
-        # Another server took the number since we looked.
+        # Another server took the number after the check.
         if guard.exit_status(pid) is None or "already active" not in log or time.monotonic() - begun >= timeout:
             raise LaunchFailed("the X server", time.monotonic() - begun, log)
     return _Server(f":{number}", pid, xauthority)
@@ -366,7 +366,7 @@ def _await_bus(guard: Guard, pid: int, timeout: float) -> None:
         waited = time.monotonic() - begun
         if guard.exit_status(pid) is not None or waited >= timeout:
             raise LaunchFailed("the session bus", waited, guard.tail("dbus-daemon", pid))
-        # It was started first and needs a few milliseconds; it can tell nobody when.
+        # It was started first and needs a few milliseconds; it cannot report when it is ready.
         time.sleep(0.001)
 
 
@@ -380,7 +380,7 @@ def _start_manager(guard: Guard, manager: str, environment: Mapping[str, str]) -
 
 
 def _expected(manager: str | None) -> Expected:
-    # openbox sets the pointer's image, so that what is seen is no black screen; of others that is not known.
+    # openbox sets the pointer's image, so the screen is not all black; other managers may not.
     return Expected(manager=manager is not None, picture=manager is not None and Path(manager).name == "openbox")
 
 
