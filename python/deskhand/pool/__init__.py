@@ -1,1 +1,1 @@
-"""Pools of desktops: who gets which, and when one is made anew."""
+"""Pools of desktops: which caller gets which desktop, and when one is replaced."""

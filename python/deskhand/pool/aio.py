@@ -25,7 +25,7 @@ __all__ = ["AsyncLease", "AsyncPool"]
 
 
 class AsyncLease:
-    """What `AsyncPool.acquire` returns."""
+    """The result of `AsyncPool.acquire`."""
 
     _ticket: Ticket | None = None
 
@@ -41,7 +41,7 @@ class AsyncLease:
         told: asyncio.Queue[Desktop | BaseException] = asyncio.Queue()
 
         def tell(what: Desktop | BaseException) -> None:
-            # The loop may be closed by now, with nobody left who wants to know.
+            # The loop may be closed by now, and its caller gone.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(told.put_nowait, what)
 
@@ -68,7 +68,7 @@ class AsyncLease:
             core_of(latest(self._desktop.desktop)).revoke()
             self._desktop = None
         if self._ticket is not None:
-            # In this order: interrupted in between, it is told twice, which is harmless.
+            # In this order, an interruption in between makes it report twice, which is harmless.
             self._worker.leave(self._ticket)
             self._ticket = None
 
@@ -90,7 +90,7 @@ class AsyncLease:
 
 
 class AsyncPool:
-    """`Pool` for coroutines: what it gives are `AsyncDesktop` objects.
+    """`Pool` for coroutines: its desktops are `AsyncDesktop` objects.
 
     Example:
         >>> async with deskhand.AsyncPool(size=8, warm=2) as pool:
@@ -112,7 +112,7 @@ class AsyncPool:
         clock: Callable[[], float] = time.monotonic,
         **options: Unpack[LaunchOptions],
     ) -> None:
-        """As `Pool`. `pool` is one whose desktops and queue may be shared with threads."""
+        """As `Pool`. `pool` is a pool to share with threads."""
         self.pool: Pool = Pool(
             launch,
             size=size,

@@ -1,4 +1,4 @@
-"""One desktop of a pool, for as long as somebody has it."""
+"""One desktop of a pool, while a caller has it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["Lease"]
 
 
 class Lease:
-    """What `Pool.acquire` returns."""
+    """The result of `Pool.acquire`."""
 
-    # For one whose making is interrupted.
+    # For an object whose construction is interrupted.
     _ticket: Ticket | None = None
     _desktop: Desktop | None = None
 
     def __init__(self, worker: PoolWorker, timeout: float | None) -> None:
         self._worker = worker
         self._timeout = timeout
-        # Unlike a Future or a Condition it may be interrupted at any moment.
+        # Unlike a Future or a Condition, it may be interrupted at any moment.
         self._told: queue.SimpleQueue[Desktop | BaseException] = queue.SimpleQueue()
 
     def __enter__(self) -> Desktop:
@@ -46,7 +46,7 @@ class Lease:
         self._leave()
 
     def cancel(self) -> None:
-        """From any thread: it is waited for no longer, and entering raises BackendError. Who has a desktop keeps it."""
+        """From any thread: stop the wait, so that entering raises BackendError. A desktop that was obtained already stays."""
         self._told.put(BackendError("the desktop is not wanted any more"))
 
     def __del__(self) -> None:
@@ -59,7 +59,7 @@ class Lease:
             core_of(latest(self._desktop)).revoke()
             self._desktop = None
         if self._ticket is not None:
-            # In this order: interrupted in between, it is told twice, which is harmless.
+            # In this order, an interruption in between makes it report twice, which is harmless.
             self._worker.leave(self._ticket)
             self._ticket = None
 

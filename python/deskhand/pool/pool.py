@@ -1,10 +1,10 @@
-"""Many desktops, kept ready for whoever needs one: `Pool`, and `AsyncPool` for coroutines.
+"""Many desktops, kept ready for callers: `Pool`, and `AsyncPool` for coroutines.
 
 This module owns the threads of a pool, and what is done to a desktop between two users. What must never appear here: the rules
-of who gets which desktop and when one is started (see `deskhand.pool.scheduler`), or how one is made (see `deskhand.launch`).
+of which caller gets which desktop and when (see `deskhand.pool.scheduler`), or how one is made (see `deskhand.launch`).
 
-One thread per pool, the worker, has its scheduler; the callers only put messages into its inbox. So a Ctrl-C or a cancellation
-may come at any moment: it cannot leave the scheduler half changed, and what the interrupted caller was given is given back.
+One thread per pool, the worker, has its scheduler; callers only put messages into its inbox. So a Ctrl-C or a cancellation
+may come at any moment: it cannot leave the scheduler half changed, and a desktop that the interrupted caller had is given back.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def checked(timeout: float | None) -> float | None:
 
 
 class Pool:
-    """Desktops kept ready for whoever needs one.
+    """Desktops kept ready for callers.
 
-    Whoever asks first is served first. Spare desktops are launched in the background, one at a time; idle ones are probed
-    every second, and one that died is replaced. A desktop that dies in use raises `DesktopLost` to its user, and is replaced
-    when he gives it back. Nothing stays behind when the driver is killed, as with `deskhand.launch`.
+    Callers are served in the order in which they ask. Spare desktops are launched in the background, one at a time; idle ones
+    are probed every second, and a dead one is replaced. A desktop that dies in use raises `DesktopLost` to its user, and is
+    replaced when it is given back. Nothing stays behind when the driver is killed, as with `deskhand.launch`.
 
     Use it from any number of threads. Leaving a `with` block closes it.
 
@@ -88,21 +88,21 @@ class Pool:
         """Return at once; desktops come up in the background.
 
         Args:
-            launch: What makes a desktop: what `deskhand.launch` takes first, or a function that returns a Desktop. It is called
+            launch: How a desktop is made: the first argument of `deskhand.launch`, or a function that returns a Desktop, called
                 in several threads at once.
-            size: How many desktops there may be at once, those that are just coming up or ending included; at least 1.
-            warm: How many are kept ready beyond those asked for; 0...size.
+            size: How many desktops there may be at once, including those that are just coming up or ending; at least 1.
+            warm: How many are kept ready beyond those in demand; 0...size.
             reset: What is done between two users. `"fresh"`: the desktop is closed, and another launched. `"session"`: it is
                 made as new (see `Desktop.reset`), which takes half as long; a container is started again, and what it has on
-                mounts stays. Or a function that gets the desktop and makes of it what the next user is to find. After a reset
+                mounts stays. Or a function that gets the desktop and prepares it for the next user. After a reset
                 that fails the desktop is replaced.
             screen: Width and height in pixels of every desktop: `launch` gets it as `size=`; by default it is left to that.
-            displays: Of `"docker"`: how many desktops share a container, 1...32. That saves memory and time, and gives up
-                what keeps them apart: they run as one user in one place, and see each other's files and processes (see
+            displays: For `"docker"`: how many desktops share a container, 1...32. That saves memory and time, and gives up
+                the separation between them: they run as one user in one place, and see each other's files and processes (see
                 SECURITY.md). `limits` are the share of each.
-            max_waiting: Turn callers away at once when so many wait already; None: any number may wait.
-            reaper: For functions that start what does not end with this process by itself: a command that ends it. It is run
-                should this process vanish without `close`, with the pool's label as `DESKHAND_POOL` in its environment;
+            max_waiting: Turn callers away at once when this many wait already; None: any number may wait.
+            reaper: For functions that start what does not end with this process: a command that ends it. It is run
+                if this process vanishes without `close`, with the pool's label as `DESKHAND_POOL` in its environment;
                 `launch` gets the same as `label=`, to mark what it starts.
             clock: Monotonic seconds; tests give their own.
             options: For every launch: what `deskhand.launch` takes. Give a function options of its own by `functools.partial`.
@@ -134,7 +134,7 @@ class Pool:
         if reaper is not None:
             guard = Guard.start(runtime_directory.private_directory())
             guard.at_end(reaper, {**os.environ, "DESKHAND_POOL": self.label})
-        # Each start keeps a processor busy; more of them at once would only make all of them slow.
+        # Each start keeps a processor busy, and more of them at once would only slow all of them down.
         scheduler = PoolScheduler(size, warm, parallel=max(2, os.cpu_count() or 1), period=_CHECK_PERIOD)
         self._worker = PoolWorker(function, reset, scheduler, clock, max_waiting)
         self._worker.guard = guard
@@ -143,7 +143,7 @@ class Pool:
     def _function(
         launch: str | Callable[..., Desktop], displays: int, options: dict[str, Any]
     ) -> Callable[[], Desktop]:
-        """What makes a desktop."""
+        """The function that makes a desktop."""
         if displays != 1:
             if launch != "docker" or "home" in options:
                 raise ActionError(
@@ -174,11 +174,11 @@ class Pool:
 
     @property
     def status(self) -> PoolStatus:
-        """How many desktops are doing what, as of a moment ago."""
+        """How many desktops are in which state, as of a moment ago."""
         return self._worker.status
 
     def acquire(self, timeout: float | None = 30.0) -> Lease:
-        """A desktop for the length of a `with` block, after which nobody can do anything with that object any more.
+        """A desktop for the length of a `with` block, after which that object can no longer be used.
 
         Args:
             timeout: Seconds to wait for it; None: for ever.
@@ -188,15 +188,15 @@ class Pool:
             LaunchFailed: On entering: no desktop comes up, three times in a row, and there is none to wait for. (Other errors
                 of launching that this package has are raised as they are.)
             Closed: On entering: the pool is closed.
-            ActionError: There is no such timeout.
+            ActionError: The timeout is impossible.
         """
         return Lease(self._worker, checked(timeout))
 
     def close(self) -> None:
-        """End all desktops, those in use too, and wait until they are gone. Again is harmless.
+        """End all desktops, including those in use, and wait until they are gone. Calling it again is harmless.
 
         Raises:
-            BackendError: They are not, after a minute.
+            BackendError: They are not gone after a minute.
         """
         if self._worker.owner.is_parent:
             return

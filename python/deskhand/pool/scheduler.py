@@ -1,10 +1,10 @@
-"""Who gets which desktop of a pool, and when one is started, checked or ended.
+"""Decides which caller gets which desktop of a pool, and when a desktop is started, checked or ended.
 
-This module owns those rules. What must never appear here: a thread, a desktop, a clock. Callers tell what happened, with the
+This module owns those rules. What must never appear here: a thread, a desktop, a clock. Callers report what happened, with the
 time where it matters, and carry out the orders of `PoolScheduler.plan`.
 
-Rule 1: who asked first is served first. Rule 2: there are never more desktops than the size, in whatever state, those that are
-just ending included. Rule 3: while somebody waits something is tried for him, and nothing that fails is tried in a tight loop.
+Rule 1: callers are served in the order in which they ask. Rule 2: there are never more desktops than the size, in any state,
+even ending ones. Rule 3: while a caller waits, the pool tries to serve it, and never repeats a failure in a tight loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGEST_PAUSE = 5.0
 
 
 class SlotState(Enum):
-    """What one desktop of a pool is just doing."""
+    """The state of one desktop of a pool."""
 
     STARTING = auto()
     READY = auto()
@@ -37,35 +37,35 @@ _TO_COME = (SlotState.STARTING, SlotState.READY, SlotState.CHECKING, SlotState.R
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Launch a desktop for this slot, then tell `started` or `failed`."""
+    """Launch a desktop for this slot, then call `started` or `failed`."""
 
     slot: int
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """See whether it lives, then tell `checked`."""
+    """Check whether it answers, then call `checked`."""
 
     slot: int
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Make it as new, then tell `started`, or call `end`."""
+    """Make it as new, then call `started` or `end`."""
 
     slot: int
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Close it, then tell `ended`."""
+    """Close it, then call `ended`."""
 
     slot: int
 
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Give the desktop to whoever holds the ticket."""
+    """Give the desktop to the caller with the ticket."""
 
     ticket: int
     slot: int
@@ -73,7 +73,7 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Tell whoever holds the ticket that no desktop comes up."""
+    """Report to the caller with the ticket that no desktop comes up."""
 
     ticket: int
 
@@ -85,9 +85,9 @@ class PoolScheduler:
     """The state of one pool.
 
     Attributes:
-        states: What the desktop of each slot is doing.
+        states: The state of the desktop of each slot.
         queue: The tickets that wait, first come first.
-        failures: How many launches have failed since the last that did not.
+        failures: How many launches have failed since the last success.
     """
 
     def __init__(self, size: int, warm: int, *, parallel: int, period: float) -> None:
@@ -95,8 +95,8 @@ class PoolScheduler:
 
         Args:
             size: How many desktops there may be.
-            warm: How many are kept ready beyond those that are asked for.
-            parallel: How many may be starting at once for those who wait; for the spare ones it is one.
+            warm: How many are kept ready beyond those in demand.
+            parallel: How many may be starting at once for callers that wait; for spare ones it is one.
             period: Seconds after which an idle desktop is checked.
         """
         self.size = size
@@ -106,7 +106,7 @@ class PoolScheduler:
         self.failures: int = 0
         self._parallel = parallel
         self._period = period
-        # Ready ones, longest idle first, with the time of their last sign of life.
+        # Ready ones, longest idle first, with the time of their last answer.
         self._idle: dict[int, float] = {}
         self._retry_at = 0.0
         self._slots = 0
@@ -122,17 +122,17 @@ class PoolScheduler:
         """Whether it was closed, and the last desktop has ended."""
         return self._closing and not self.states
 
-    # --- what callers of the pool do ---
+    # --- requests of callers ---
 
     def ask(self, ticket: int, *, again: bool = False) -> None:
-        """Somebody wants a desktop; `again` after one that proved dead when it was handed over: he keeps his place."""
+        """A caller wants a desktop; `again`, after one that proved dead at the handover, it keeps its place in the queue."""
         if again:
             self.queue.appendleft(ticket)
         else:
             self.queue.append(ticket)
 
     def withdraw(self, ticket: int) -> bool:
-        """Somebody does not wait any longer; False when he does not wait (any more)."""
+        """A caller stops waiting; False if it does not wait (any more)."""
         if ticket not in self.queue:
             return False
         self.queue.remove(ticket)
@@ -148,7 +148,7 @@ class PoolScheduler:
                 self.end(slot)
 
     def close(self) -> list[int]:
-        """End everything; what is starting, checked or reset is ended when that is done.
+        """End everything; a desktop that is starting, checked or reset ends after that.
 
         Returns:
             The tickets that were waiting.
@@ -161,7 +161,7 @@ class PoolScheduler:
                 self.end(slot)
         return waiting
 
-    # --- what has become of orders ---
+    # --- outcomes of orders ---
 
     def started(self, slot: int, now: float) -> None:
         """A launch or a reset has succeeded."""
@@ -170,7 +170,7 @@ class PoolScheduler:
         self._become_ready(slot, now)
 
     def failed(self, slot: int, now: float) -> None:
-        """A launch has failed, and left nothing; after a reset that failed the desktop is ended (see `end`)."""
+        """A launch has failed, and nothing is left of it; after a reset that failed the desktop is ended (see `end`)."""
         self.failures += 1
         self._retry_at = now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self.failures - 1, 10))
         del self.states[slot]
@@ -183,7 +183,7 @@ class PoolScheduler:
             self.end(slot)
 
     def ended(self, slot: int) -> None:
-        """A desktop is no more."""
+        """A desktop has ended."""
         del self.states[slot]
 
     def _become_ready(self, slot: int, now: float) -> None:
@@ -194,15 +194,15 @@ class PoolScheduler:
             self._idle[slot] = now
 
     def end(self, slot: int) -> None:
-        """It is dead, or not wanted any more."""
+        """End a desktop that is dead or no longer needed."""
         self.states[slot] = SlotState.ENDING
         self._idle.pop(slot, None)
         self._orders.append(End(slot))
 
-    # --- what is to be done ---
+    # --- orders ---
 
     def plan(self, now: float) -> list[Order]:
-        """What is to be done now; each order is given once."""
+        """The orders for now; each is given once."""
         orders, self._orders = self._orders, []
         if self._closing:
             return orders
@@ -229,15 +229,15 @@ class PoolScheduler:
         to_come = self.count(*_TO_COME)
         if len(self.states) >= self.size or to_come >= len(self.queue) + self.warm:
             return False
-        # Spare ones are not to take the processors from those in use, and after a failure one try at a time is enough.
+        # Spare desktops must not take the processors from those in use, and after a failure one try at a time is enough.
         one_by_one = to_come >= len(self.queue) or self.failures
         starting = self.count(SlotState.STARTING)
         return starting < (1 if one_by_one else self._parallel) and (not self.failures or now >= self._retry_at)
 
     def pause(self, now: float) -> float | None:
-        """Seconds after which `plan` may have orders though nothing happens until then; None: never."""
+        """Seconds after which `plan` may have orders even if nothing happens; None: never."""
         due = [seen + self._period for seen in self._idle.values()]
-        # When that is past, something else holds the start back, and its end will be told.
+        # After that time, something else holds the start back, and its end will be reported.
         if self.failures and now < self._retry_at:
             due.append(self._retry_at)
         return max(0.0, min(due) - now) if due else None

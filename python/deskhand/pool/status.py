@@ -1,4 +1,4 @@
-"""What a pool says of itself."""
+"""The status of a pool."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["PoolStatus", "ResetBy"]
 
 
 ResetBy: TypeAlias = "Literal['fresh', 'session'] | Callable[[Desktop], object]"
-"""What is done to a desktop between two users; see `Pool`."""
+"""How a desktop is prepared between two users; see `Pool`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolStatus:
-    """How many desktops of a pool are doing what.
+    """How many desktops of a pool are in which state.
 
     Attributes:
         size: How many there may be.

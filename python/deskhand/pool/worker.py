@@ -1,4 +1,4 @@
-"""The thread that does what the scheduler says."""
+"""The thread that carries out the scheduler's orders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CHECK_LIMIT = 2.0
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """One caller who wants a desktop, or has one. `number` and `slot` are the worker's."""
+    """One caller that wants a desktop, or has one. `number` and `slot` belong to the worker."""
 
     tell: Callable[[Desktop | BaseException], None]
     number: int = 0
@@ -77,33 +77,33 @@ class PoolWorker:
     # --- in any thread ---
 
     def ask(self, ticket: Ticket) -> None:
-        """Want a desktop; `ticket.tell` will be called with it, or with an error."""
+        """Request a desktop; `ticket.tell` will be called with it, or with an error."""
         self.owner.refuse_if_parent("this pool")
         self.inbox.put(partial(self._on_ask, ticket))
         if self.over.is_set():
             raise _closed()
 
     def ask_again(self, ticket: Ticket) -> None:
-        """What was given proved dead."""
+        """Report that a desktop that was handed over proved dead."""
         self.inbox.put(partial(self._on_dead, ticket))
         if self.over.is_set():
             raise _closed()
 
     def leave(self, ticket: Ticket) -> None:
-        """Do not want one any more, or have used it."""
+        """Withdraw a request, or give a desktop back."""
         if self.owner.is_parent:
             return
         self.inbox.put(partial(self._on_leave, ticket))
 
     def is_fit(self, desktop: Desktop) -> bool:
-        """Whether a desktop is started, live and ready; it may take two seconds to say so."""
+        """Whether a desktop is started, live and ready; which may take two seconds to find out."""
         try:
             return bare(desktop).health(timeout=_CHECK_LIMIT).ok
-        except (Exception, Interrupted):  # noqa: BLE001 # whatever it is, nobody should be given such a desktop
+        except (Exception, Interrupted):  # noqa: BLE001 # any error makes it unfit
             return False
 
     def exhausted(self, waited: float) -> PoolExhausted:
-        """The error of somebody who waited so long; raise it from `failure`."""
+        """The error for a caller that has waited this long; raise it from `failure`."""
         status = self.status
         if self.failure is not None:
             hint = f"the last launch failed: {self.failure}"
@@ -130,7 +130,7 @@ class PoolWorker:
                 self.guard.close()
             self._closing = True
             self.over.set()
-            # Whoever asks from now on sees that himself.
+            # Later callers find `over` set.
             with contextlib.suppress(queue.Empty):
                 while True:
                     self.inbox.get_nowait()()
@@ -172,7 +172,7 @@ class PoolWorker:
         try:
             thread.start()
         except RuntimeError:
-            # The machine has no thread left. What has to be done is done here then.
+            # The machine allows no more threads, so the work is done in this one.
             function(*arguments)
         else:
             self._threads.append(thread)
@@ -243,7 +243,7 @@ class PoolWorker:
     def _start_one(self, slot: int) -> None:
         try:
             desktop = expect("Pool: what launch returns", self.launch(), Desktop)
-        except BaseException as error:  # noqa: BLE001 # it is told to whoever waits
+        except BaseException as error:  # noqa: BLE001 # the waiting callers get it
             self.inbox.put(partial(self._on_failed, slot, error))
         else:
             self.inbox.put(partial(self._on_started, slot, desktop))
@@ -251,13 +251,13 @@ class PoolWorker:
     def _reset_one(self, slot: int, desktop: Desktop) -> None:
         desktop = latest(desktop)
         try:
-            # One that hangs would be waited for.
+            # Resetting a desktop that hangs would wait for it.
             if core_of(desktop).last_look(_CHECK_LIMIT).live:
                 raise BackendError("it does not answer")  # noqa: TRY301 # as any other failure
             if callable(self.reset):
-                # First, so that the user before can do nothing meanwhile.
+                # First, so that the former user can do nothing meanwhile.
                 desktop = hand_over(desktop)
-                # Whoever owns the pool makes the desktop ready: no policy of its own judges that.
+                # The pool prepares the desktop, and no policy of the desktop decides about that.
                 self.reset(bare(desktop))
             else:
                 desktop = desktop.reset()
@@ -269,9 +269,9 @@ class PoolWorker:
     def _end_one(self, slot: int, desktop: Desktop) -> None:
         try:
             desktop.close()
-            # Only now is it known whether its user has handed it over: whichever object came of it ends the desktop.
+            # Only now is it known whether its user has handed it over: the latest object ends the desktop.
             latest(desktop).close()
-        except Exception as error:  # noqa: BLE001 # there is no caller to tell
+        except Exception as error:  # noqa: BLE001 # no caller waits for it
             warnings.warn(f"a desktop of a pool did not end in order: {error}", ResourceWarning, stacklevel=1)
         finally:
             self.inbox.put(partial(self.scheduler.ended, slot))
@@ -287,7 +287,7 @@ def _closed() -> Closed:
 
 
 def _as_launch_failure(error: BaseException | None) -> BaseException:
-    """What several callers are told of one failure, each with an object of his own."""
+    """The error for several callers about one failure; each gets an object of its own."""
     if isinstance(error, DeskhandError):
         told: BaseException = copy.copy(error)
     else:
