@@ -177,7 +177,7 @@ def test_up_ls_down(shell: Shell) -> None:
 def test_text_of_ls(shell: Shell, up: dict[str, Any]) -> None:
     header, row = shell("ls").splitlines()
     assert header.split() == ["name", "display", "size", "age", "driven", "by"]
-    assert re.fullmatch(rf"desktop +{up['display']} +800x600 +\d+ s +nobody *", row)
+    assert re.fullmatch(rf"desktop +{up['display']} +800x600 +\d+ s +none *", row)
 
 
 def test_a_shell_joins_with_what_up_prints(shell: Shell) -> None:

@@ -125,7 +125,7 @@ def test_a_healthy_machine() -> None:
         ({"locale": "fr_FR.UTF-8"}, "locale", FAIL, "fr_FR.UTF-8 is not installed", "localedef -i fr_FR"),
         ({"locale": "fr_FR.utf8", "locales": None}, "locale", OK, "fr_FR.utf8", ""),
         ({"locales": frozenset({"c", "posix"})}, "locale", FAIL, "none with UTF-8", "locales-all"),
-        ({"fonts": None}, "fonts", WARN, "nobody can tell", "apt-get install fontconfig"),
+        ({"fonts": None}, "fonts", WARN, "the fonts are unknown", "apt-get install fontconfig"),
         ({"fonts": Fonts(0, 0, 0, ())}, "fonts", FAIL, "none:", "fonts-dejavu"),
         ({"fonts": Fonts(0, 4, 0, ())}, "fonts", WARN, "only bitmap fonts (4)", "fonts-dejavu"),
         ({"fonts": Fonts(3, 4, 0, ())}, "fonts", WARN, "monospaced", "fonts-dejavu"),

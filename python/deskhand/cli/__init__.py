@@ -1,6 +1,6 @@
 """The command line: `deskhand up | ls | down | start | image | screenshot | do | type | key | click | ...`.
 
-This package owns words and their spelling: arguments in, one line or one JSON document out, and the exit code (0 done, 1 it
+This package owns the commands' words: arguments in, one line or one JSON document out, and the exit code (0 done, 1 it
 failed, 2 the command is wrong, 128 and the signal's number when it was ended). What must never appear here: a wait, a
 coordinate computed, a key pressed without `Desktop.perform`.
 """

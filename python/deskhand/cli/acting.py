@@ -71,7 +71,7 @@ def _picture_size(value: object) -> PictureSize:
 
 
 def _format(name: str | None, file: str) -> Format:
-    """The format that was asked for, else the one that the file's ending names, else PNG."""
+    """The requested format, else that of the file's ending, else PNG."""
     ending = Path(file).suffix.lower().removeprefix(".")
     wanted = name or {"jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}.get(ending, "png")
     return cast("Format", wanted)
@@ -81,7 +81,7 @@ _size_option = click.option(
     "--size",
     type=_picture_size,
     metavar="SIZE",
-    help=f"Scale the picture: WxH, a factor, or what a model takes unscaled ({', '.join(MODELS)}).",
+    help=f"Scale the picture: WxH, a factor, or the size that a model takes unscaled ({', '.join(MODELS)}).",
 )
 
 
@@ -140,7 +140,7 @@ def _act(
     default="screenshot.png",
     show_default=True,
     callback=file_to_write,
-    help="Where to; `-` is standard output.",
+    help="The file to write; `-` is standard output.",
 )
 @click.option(
     "--region",
@@ -152,14 +152,14 @@ def _act(
 @click.option(
     "--format",
     type=click.Choice(get_args(Format)),
-    help="What the file holds; by default what its name ends in, else PNG.",
+    help="The file's format; by default that of its ending, else PNG.",
 )
 @click.option(
     "--quality",
     type=click.IntRange(1, 100),
     default=80,
     show_default=True,
-    help="Of jpeg and webp: the higher, the larger.",
+    help="For jpeg and webp: the higher, the larger.",
 )
 @click.option("--cursor/--no-cursor", default=True, help="Whether the pointer is in the picture.")
 @json_option
@@ -247,7 +247,7 @@ def do(
     """Carry out ACTIONS and print what the screen answered.
 
     ACTIONS is a JSON action, or a list of them, in the form of `Action.to_dict`; `-` reads standard input. All are checked
-    before the first one is sent. What they leave pressed is released when the command ends.
+    before the first one is sent. Keys and buttons left pressed are released when the command ends.
     """
     parsed = _parse_actions(standard_input("the JSON") if actions == "-" else actions)
     _act(
@@ -291,7 +291,7 @@ def type_(*, text: str, paste: bool, desktop: str | None, output: str | None, ti
     )
 )
 @click.argument("keys", nargs=-1, required=True)
-@click.option("--repeat", type=click.IntRange(1, 100), default=1, help="Press each so many times.")
+@click.option("--repeat", type=click.IntRange(1, 100), default=1, help="How often each is pressed.")
 @_acting
 def key(
     *, keys: tuple[str, ...], repeat: int, desktop: str | None, output: str | None, timeout: float, as_json: bool

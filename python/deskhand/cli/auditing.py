@@ -25,7 +25,7 @@ def _hash(_ctx: click.Context, param: click.Parameter, value: str | None) -> str
 
 @click.group(epilog=examples("deskhand audit verify audit.jsonl"))
 def audit() -> None:
-    """Read the logs that a policy's decisions are written to."""
+    """Read the logs of a policy's decisions."""
 
 
 @audit.command(
@@ -38,9 +38,9 @@ def audit() -> None:
 @click.option("--head", metavar="HASH", callback=_hash, help="A hash that was kept: it must be that of a record.")
 @json_option
 def verify(*, file: str, head: str | None, as_json: bool) -> int:
-    """Follow the chain of hashes, and name the first record that is not what was written.
+    """Follow the chain of hashes, and name the first record that was changed.
 
-    A file that ends within a record is whole up to there: the machine went down, or it is being written just now. What was
+    A file that ends within a record is whole up to there: the machine went down, or it is being written now. A part that was
     cut off after a whole record is found with --head only. The exit code is 1 when the chain is broken.
     """
     found = verify_log(file, head=head)

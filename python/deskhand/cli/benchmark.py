@@ -1,4 +1,4 @@
-"""The command `bench`, which tells where the benchmark is."""
+"""The command `bench`, which says where the benchmark is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["COMMANDS"]
 @click.argument("arguments", nargs=-1)
 @click.pass_context
 def bench(ctx: click.Context, arguments: tuple[str, ...]) -> None:  # noqa: ARG001 # those of the benchmark
-    """Tell where the benchmark is."""
+    """Say where the benchmark is."""
     click.echo("deskhand: the benchmark is in the repository of deskhand: run `python -m bench` there", err=True)
     ctx.exit(2)
 

@@ -1,4 +1,4 @@
-"""What all commands share: the desktop they mean, the shape of their arguments, and what they print.
+"""The common parts of all commands: the chosen desktop, the form of arguments, and the output.
 
 What must never appear here: a command.
 """
@@ -49,7 +49,7 @@ _Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
 
 
 class _Option(Protocol):
-    """Gives a command an option."""
+    """A decorator that adds an option to a command."""
 
     def __call__(self, command: _Command, /) -> _Command: ...
 
@@ -63,10 +63,10 @@ def numbers(form: str, separator: str, count: int, least: int = 0) -> Callable[[
     """The type of an option whose value is numbers joined by a separator: `1280x800`, `0,0,200,100`.
 
     Args:
-        form: How a message shows it.
-        separator: What joins them.
-        count: How many they are.
-        least: What none of them is below.
+        form: The form, for messages.
+        separator: The text between two numbers.
+        count: How many numbers there are.
+        least: The least value of each.
     """
 
     def convert(value: object) -> tuple[int, ...]:
@@ -94,7 +94,7 @@ json_option: _Option = click.option("--json", "as_json", is_flag=True, help="Pri
 
 
 def chosen(desktop: str | None) -> str:
-    """The desktop that is meant.
+    """The chosen desktop.
 
     Raises:
         ActionError: None was named, and not exactly one runs.
@@ -110,7 +110,7 @@ def chosen(desktop: str | None) -> str:
 
 
 def file_to_write(_ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Refuse a file that cannot be written before anything is done, not after. `-` is for the command to judge."""
+    """Refuse, before anything is done, a file that cannot be written. Commands check `-` themselves."""
     if value is None or value == "-":
         return value
     path = Path(value)
@@ -124,7 +124,7 @@ def file_to_write(_ctx: click.Context, param: click.Parameter, value: str | None
 
 
 def standard_input(what: str) -> str:
-    """All of it.
+    """Read all of standard input.
 
     Raises:
         ActionError: It is not UTF-8.
@@ -136,13 +136,13 @@ def standard_input(what: str) -> str:
 
 
 def write_file(path: str | None, data: bytes) -> None:
-    """Write a picture, when one was asked for."""
+    """Write a picture, if the command has an output."""
     if path is not None:
         Path(path).write_bytes(data)
 
 
 def show_json(data: object) -> None:
-    """One JSON document; everything beyond ASCII is escaped, so no terminal takes any of it for a command."""
+    """One JSON document; everything beyond ASCII is escaped, so that no terminal acts on any of it."""
     click.echo(json.dumps(data, indent=2 if sys.stdout.isatty() else None))
 
 
@@ -236,7 +236,7 @@ def report(
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table. Every cell is cleaned, and none is cut where a program may read it."""
+    """Print a table. Every cell is cleaned, and none is cut off when a program may read it."""
     from rich import box  # noqa: PLC0415 # 40 ms that the commands without a table need not wait
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -246,6 +246,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for name in header:
         content.add_column(name, no_wrap=True)
     for row in rows:
-        # Text is taken as it is: a title may look like markup.
+        # Text and not a string, in which a title could look like markup.
         content.add_row(*(Text(clean(cell)) for cell in row))
     Console(highlight=False, width=None if sys.stdout.isatty() else 10_000).print(content)

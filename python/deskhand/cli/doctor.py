@@ -1,4 +1,4 @@
-"""Is this machine ready for desktops, and what would mend it? Judges what `doctor_facts` has found; this module is pure."""
+"""Judges whether a machine is ready for desktops, and how to mend it, by the facts of `doctor_facts`. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Check", "State", "examine", "judge"]
 
 
 class State(StrEnum):
-    """What a check found."""
+    """The result of a check."""
 
     OK = "ok"
     WARN = "warn"
-    """Desktops work, and something on them may not."""
+    """Desktops work, but something on them may not."""
     FAIL = "fail"
     """Desktops do not work."""
 
@@ -33,10 +33,10 @@ class Check:
     """The outcome of one check.
 
     Attributes:
-        name: What was looked at.
-        state: How it is.
-        detail: What was found.
-        fix: How to mend it; empty when nothing needs to be.
+        name: The part that was checked.
+        state: Its state.
+        detail: The facts.
+        fix: How to mend it; empty if nothing is wrong.
     """
 
     name: str
@@ -57,7 +57,7 @@ def examine(system: System, target: Target | None = None) -> list[Check]:
 
 
 def judge(facts: Facts) -> list[Check]:
-    """What the facts mean, in the order in which a launch would meet them."""
+    """The checks, in the order in which a launch would depend on them."""
     checks = [
         _judge_xvfb(facts.xvfb),
         _judge_manager(facts.manager),
@@ -162,7 +162,7 @@ def _judge_locale(locale: str, locales: frozenset[str] | None) -> Check:
             name, State.FAIL, "none with UTF-8 is installed: text arrives mangled", "apt-get install locales-all"
         )
     if not is_utf8:
-        # This is what `program_environment` gives them then.
+        # `program_environment` gives them this locale then.
         if locales is not None and "c.utf8" not in locales:
             detail = f"{locale or 'none set'}, and C.UTF-8 is not installed: text arrives mangled"
             return Check(name, State.FAIL, detail, "export LANG to one of `locale -a` that ends in UTF-8")
@@ -181,7 +181,7 @@ def _judge_locale(locale: str, locales: frozenset[str] | None) -> Check:
 def _judge_fonts(fonts: Fonts | None) -> list[Check]:
     name = "fonts"
     if fonts is None:
-        return [Check(name, State.WARN, "fc-list is missing, so nobody can tell", "apt-get install fontconfig")]
+        return [Check(name, State.WARN, "fc-list is missing, so the fonts are unknown", "apt-get install fontconfig")]
     install = "apt-get install fonts-dejavu-core"
     if not fonts.scalable and not fonts.bitmap:
         return [Check(name, State.FAIL, "none: applications show boxes, or do not start", install)]
@@ -207,7 +207,7 @@ def _judge_fonts(fonts: Fonts | None) -> list[Check]:
 def _judge_display(display: DisplayFacts) -> list[Check]:
     name = f"display {display.name}"
     if display.problem:
-        # The errors of this package say what to do by themselves.
+        # The errors of this package say what to do.
         return [Check(name, State.FAIL, display.problem)]
     if display.status:
         fix = "run on the same machine, or in a container that shares its X socket and IPC"

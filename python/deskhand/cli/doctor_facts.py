@@ -1,6 +1,6 @@
-"""What is found of a machine: programs, fonts, locales, sockets, locks and shared memory.
+"""The facts of a machine: programs, fonts, locales, sockets, locks and shared memory.
 
-Everything that touches the machine goes through a `System`, so that a test can be any machine. Nothing is changed or judged.
+All access to the machine goes through a `System`, which a test can replace. Nothing is changed or judged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Lock:
 
     Attributes:
         display: The number in its name.
-        problem: Why no server can be behind it; empty when one is.
+        problem: Why it cannot belong to a server; empty if it does.
     """
 
     display: str
@@ -64,13 +64,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class DisplayFacts:
-    """What one display is like.
+    """The state of one display.
 
     Attributes:
         name: As `DISPLAY` would name it.
         problem: Why it cannot be looked at; empty when it can.
         status: Why slower paths are in use.
-        layout: Its keyboard layout, None when nobody can tell.
+        layout: Its keyboard layout, None if unknown.
     """
 
     name: str
@@ -81,19 +81,19 @@ class DisplayFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found on a machine, without any judgement.
+    """The facts of a machine, without any judgement.
 
     Attributes:
         xvfb: Path of Xvfb.
         manager: Path of the window manager that a launch would take.
         bus: Path of dbus-daemon.
         fonts: None when fontconfig's program is missing.
-        locale: The locale that programs would get from us, before it is made UTF-8; may be empty.
-        locales: All that are installed, lower case without dashes; None when nobody can tell.
+        locale: The locale that programs would get from this process, before it is made UTF-8; may be empty.
+        locales: The installed ones, lower case without dashes; None if unknown.
         shm: Bytes of /dev/shm in all and free; None when there is none.
         locks: The lock files of X displays.
         sockets: Mode of the directory of X sockets; None when it is missing.
-        sockets_writable: Whether we may make sockets in it, or make the directory itself.
+        sockets_writable: Whether this user may make sockets in it, or make the directory itself.
         runtime: The runtime directory; empty when there is a problem.
         runtime_problem: Why there is none.
         display: The chosen desktop's display, when one was chosen.
@@ -115,7 +115,7 @@ class Facts:
 
 
 def _run(argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """What a program wrote; None when it is missing, failed, or took too long."""
+    """A program's output; None if it is missing, failed, or took too long."""
     try:
         result = subprocess.run(
             argv, env=dict(environment), capture_output=True, timeout=_RUN_LIMIT, check=False, stdin=subprocess.DEVNULL
@@ -126,7 +126,7 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
 
 
 def _look(target: Target) -> Sequence[str]:
-    # Here and not above: this is the only check that needs the native extension to work.
+    # Imported here and not above, because only this check needs the native extension.
     from deskhand.backends.x11.backend import X11Backend  # noqa: PLC0415
 
     backend = X11Backend(target.display, xauthority=target.xauthority, view_only=True)
@@ -138,16 +138,16 @@ def _look(target: Target) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The machine, as far as it is asked. Tests give another one.
+    """Access to the machine. Tests supply another one.
 
     Attributes:
-        tmp: Where X servers keep their locks and sockets.
+        tmp: The directory of the locks and sockets of X servers.
         shm: The file system for shared memory.
         proc: The list of processes.
         environment: Environment variables.
         which: The path of a program, None when it is not installed.
-        run: What a program writes to standard output, None when it cannot be run or fails.
-        runtime: The runtime directory; raises DeskhandError when there can be none.
+        run: A program's standard output, None if it cannot be run or fails.
+        runtime: The runtime directory; raises DeskhandError if it cannot exist.
         look: Opens a display only to look; returns why slower paths are in use, raises DeskhandError.
     """
 
@@ -162,7 +162,7 @@ class System:
 
 
 def probe(system: System, target: Target | None = None) -> Facts:
-    """Ask the machine everything.
+    """Collect all facts of the machine.
 
     Args:
         system: The machine.
@@ -241,7 +241,7 @@ def _lock_problem(system: System, path: Path) -> str:
     try:
         text = path.read_bytes().strip()
     except FileNotFoundError:
-        # Its server ended between the listing and now; a lock that leads nowhere looks the same, and is one of those below.
+        # Its server ended between the listing and now; a broken link looks the same, and is handled below.
         return "leads nowhere" if path.is_symlink() else ""
     except OSError as error:
         return f"unreadable ({error.strerror})"

@@ -50,7 +50,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Ended(BaseException):
-    """A signal asked this process to end. Like KeyboardInterrupt it is nobody's error to handle."""
+    """A signal asked this process to end. Like KeyboardInterrupt, it is not to be handled as an error."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -58,7 +58,7 @@ class _Ended(BaseException):
 
 
 class _Commands(click.Group):
-    """A command's module is imported when the command is asked for: all of them together take longer than most commands."""
+    """Imports a command's module when the command is used: all of them together take longer than most commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's own signature
         return sorted(_MODULES)
@@ -104,7 +104,7 @@ def run_command(command: click.Command, name: str, arguments: Sequence[str] | No
 
     Args:
         command: The command.
-        name: What the user calls it.
+        name: Its name for the user.
         arguments: What follows the name; by default those of this process.
 
     Returns:
@@ -114,7 +114,7 @@ def run_command(command: click.Command, name: str, arguments: Sequence[str] | No
         # In a locale without some character, its escape is better than no answer.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # both are text files here
     for number in _ENDING:
-        # What `nohup` ignores stays ignored.
+        # Signals that `nohup` ignores stay ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
     try:
@@ -128,7 +128,7 @@ def run_command(command: click.Command, name: str, arguments: Sequence[str] | No
         error.show()
         return error.exit_code
     except BrokenPipeError:
-        # The reader has seen enough. What is still buffered must not fail again when the interpreter ends.
+        # The reader has closed the pipe. Buffered output must not fail again when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (DeskhandError, OSError) as error:
@@ -138,7 +138,7 @@ def run_command(command: click.Command, name: str, arguments: Sequence[str] | No
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
-    """Unwind once, so that everything pressed is released; an impatient second Ctrl-C must not cut that short."""
+    """Unwind once, so that everything pressed is released; a second Ctrl-C must not cut that short."""
     for each in _ENDING:
         signal.signal(each, signal.SIG_IGN)
     raise _Ended(number)

@@ -1,4 +1,4 @@
-"""The options of commands that serve a desktop: who decides, who is asked, what is written down, and who may come in."""
+"""The options of commands that serve a desktop: the policy, its questions, the audit log, and the key of clients."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def guard_options(command: _F) -> _F:
         click.option(
             "--ask",
             metavar="terminal|COMMAND",
-            help="Who is asked about the rest: you, at the terminal, or a program that gets the question as JSON and exits "
+            help="Who answers about the rest: you, at the terminal, or a program that gets the question as JSON and exits "
             "with 0 for yes. Without it the answer is no.",
         ),
         click.option(
@@ -53,7 +53,7 @@ def guard_options(command: _F) -> _F:
             metavar="CLASSES|all|MODULE:NAME",
             default="observe,input",
             show_default=True,
-            help=f"What is done without a question: classes ({', '.join(sorted(_ALL))}), `all` of them, or a policy of "
+            help=f"What is allowed without a question: classes ({', '.join(sorted(_ALL))}), `all` of them, or a policy of "
             "your own.",
         ),
     ):
@@ -63,10 +63,10 @@ def guard_options(command: _F) -> _F:
 
 @contextlib.contextmanager
 def guarded(policy: str, ask: str | None, audit: str | None) -> Iterator[dict[str, Any]]:
-    """What `deskhand.launch` and `connect` take for these options; the audit log is closed at the end.
+    """The arguments of `deskhand.launch` and `connect` for these options; the audit log is closed at the end.
 
     Raises:
-        ActionError: One of them means nothing.
+        ActionError: One of them has no meaning.
         OSError: The audit log cannot be opened.
     """
     with contextlib.ExitStack() as held:
@@ -110,7 +110,7 @@ def _ask(given: str) -> Ask:
 
 
 def _question(action: JudgedAction, context: Context) -> dict[str, Any]:
-    """What is asked about, complete: also the names and values of a command's environment."""
+    """The whole question, including the names and values of a command's environment."""
     if isinstance(action, Action):
         what = action.to_dict()
     else:
@@ -141,7 +141,7 @@ class _Terminal:
     """Asks on the terminal that the command was started from, one question at a time."""
 
     def __init__(self) -> None:
-        """Look whether there is one.
+        """Check that there is a terminal.
 
         Raises:
             ActionError: There is none.
@@ -156,7 +156,7 @@ class _Terminal:
 
     def __call__(self, action: JudgedAction, context: Context) -> bool:
         with self._turn, open(_TERMINAL, "r+b", buffering=0) as terminal:  # noqa: PTH123 # a device
-            # What was typed before the question is no answer to it.
+            # Discard what was typed before the question.
             termios.tcflush(terminal, termios.TCIFLUSH)
             terminal.write(_shown_question(action, context).encode())
             ready = select.poll()
@@ -185,5 +185,5 @@ def _shown_question(action: JudgedAction, context: Context) -> str:
 
 
 def _clean(value: object) -> str:
-    """A text of a model's as a terminal may be shown it: on one line, without control characters."""
+    """A text of a model, made safe for a terminal: on one line, without control characters."""
     return one_line(value if isinstance(value, str) else json.dumps(value), _LONGEST)

@@ -23,12 +23,12 @@ _COLOURS = {State.OK: "green", State.WARN: "yellow", State.FAIL: "red"}
 @click.command(epilog=examples("deskhand doctor", "deskhand doctor -d x11::99", "deskhand doctor --json"))
 @desktop_option
 @json_option
-@click.option("--fix-nothing", is_flag=True, help="Say that only looking is wanted. It is what doctor always does.")
+@click.option("--fix-nothing", is_flag=True, help="Change nothing. This is what doctor always does.")
 @click.pass_context
 def doctor(ctx: click.Context, *, desktop: str | None, as_json: bool, fix_nothing: bool) -> None:  # noqa: ARG001
     """Check this machine, and the chosen desktop if there is one, and say how to mend what is wrong.
 
-    It changes nothing. The exit code is 1 when a check fails; a warning is none.
+    It changes nothing. The exit code is 1 when a check fails; a warning is not a failure.
     """
     checks = examine(System(), _target(desktop))
     failed = any(check.state is State.FAIL for check in checks)
@@ -42,12 +42,12 @@ def doctor(ctx: click.Context, *, desktop: str | None, as_json: bool, fix_nothin
 
 
 def _target(desktop: str | None) -> Target | None:
-    """The display of the chosen desktop; without a choice that of the only one, if there is only one."""
+    """The display of the chosen desktop; without a choice, that of the only one."""
     if desktop is None:
         try:
             entries = registry.entries()
         except DeskhandError:
-            # No runtime directory: that is a finding of its own.
+            # Without a runtime directory, another check reports that.
             return None
         return Target(entries[0].display, entries[0].xauthority) if len(entries) == 1 else None
     if desktop.startswith("x11:"):

@@ -23,7 +23,7 @@ def image() -> None:
 @image.command(epilog=examples("deskhand image build", "deskhand image build desktop"))
 @click.argument("stage", type=click.Choice(STAGES), default="minimal")
 def build(*, stage: str) -> None:
-    """Build an image; what is built already is not built again.
+    """Build an image; a part that is built already is not built again.
 
     `minimal` has a window manager and a terminal, `desktop` a panel, editors, a file manager, a browser and an office.
     """
@@ -40,10 +40,10 @@ def build(*, stage: str) -> None:
     epilog=examples("deskhand image check", "deskhand image check my/desktop", "deskhand image check --against my/last")
 )
 @click.argument("name", default=DEFAULT_IMAGE)
-@click.option("--against", metavar="IMAGE", help="Name every package that is another than in this image.")
+@click.option("--against", metavar="IMAGE", help="Name every package that differs from this image.")
 @json_option
 def check(*, name: str, against: str | None, as_json: bool) -> None:
-    """Start a desktop from an image and check that nothing in it has rights that it should not have."""
+    """Start a desktop from an image and check that nothing in it has more rights than intended."""
     findings = check_image(name, against=against)
     if as_json:
         show_json([{"name": f.name, "ok": f.ok, "found": f.found} for f in findings])

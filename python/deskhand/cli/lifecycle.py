@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 _NAME_ATTEMPTS = 5
-# The guard gives programs 1 s and the X server 2 s before it insists.
+# The guard gives programs 1 s and the X server 2 s before it kills them.
 _END_LIMIT = 10.0
 _CLEAN_LIMIT = 2.0
-# A server that says nothing for this long is listed as one that does not answer.
+# A server that is silent for this long is listed as one that does not answer.
 _SILENCE_LIMIT = 1.0
 _POLL = 0.005
 _PEER = struct.Struct("3i")
@@ -71,8 +71,8 @@ _PEER = struct.Struct("3i")
     "--network",
     multiple=True,
     metavar="none|bridge|HOST",
-    help="What the container reaches: nothing, whatever this machine does, or a host (`example.org`, `*.example.org:443`), "
-    "which may be given again; none if not given.",
+    help="What the container reaches: nothing, all that this machine reaches, or a host (`example.org`, `*.example.org:443`), "
+    "repeatable; none if not given.",
 )
 @click.option(
     "--home",
@@ -145,7 +145,7 @@ def up(
 def _launch(start_one: Callable[..., Desktop], name: str | None, size: tuple[int, int]) -> Desktop:
     for _ in range(_NAME_ATTEMPTS):
         candidate = name if name is not None else registry.free_name()
-        # Before a launch, not after it: that it is taken is the likeliest mistake.
+        # Before a launch, not after it: a taken name is the likeliest mistake.
         if name is not None and registry.find(registry.check_name(name)) is not None:
             raise ActionError(
                 f"there is a desktop named {name!r} already; choose another name, or `deskhand down {name}`"
@@ -153,7 +153,7 @@ def _launch(start_one: Callable[..., Desktop], name: str | None, size: tuple[int
         try:
             return start_one(size=size, name=candidate)
         except ActionError:
-            # Somebody who started at the same moment was given the same name.
+            # Another launch at the same moment got the same name.
             if name is not None or registry.find(candidate) is None:
                 raise
     raise ActionError("others took every free name while this desktop started: choose one with --name")
@@ -174,7 +174,7 @@ def ls(*, as_json: bool) -> None:
             f"docker://{entry.name}" if entry.container else entry.display,
             f"{seen[0].width}x{seen[0].height}" if seen is not None else "?",
             _age(now - entry.created),
-            "does not answer" if seen is None else seen[1] or "nobody",
+            "does not answer" if seen is None else seen[1] or "none",
         )
         for entry, seen in found
     ]
@@ -208,7 +208,7 @@ def _glance_remote(entry: registry.Entry) -> tuple[Size, str | None] | None:
         return None
     finally:
         engine.close()
-    # Over VNC a driver leaves no name.
+    # Over VNC the name of a driver is unknown.
     return None if size is None else (size, "?")
 
 
@@ -274,7 +274,7 @@ def _known(name: str) -> registry.Entry:
 
 
 def _end(entry: registry.Entry) -> None:
-    """SIGTERM to the process whose end is the desktop's end, and wait until nothing is left.
+    """Send SIGTERM to the process with which the desktop ends, and wait until nothing is left.
 
     Raises:
         BackendError: It does not end, or left something behind.
@@ -283,7 +283,7 @@ def _end(entry: registry.Entry) -> None:
         from deskhand.launchers.docker.engine import connect_engine  # noqa: PLC0415 # containers take half of a start
         from deskhand.launchers.docker.leftovers import remove_of  # noqa: PLC0415
 
-        # Its driver runs on, and is told that its desktop is lost.
+        # Its driver runs on, and gets `DesktopLost`.
         engine = connect_engine(environment=entry.engine)
         try:
             remove_of(engine, entry.directory)
@@ -293,14 +293,14 @@ def _end(entry: registry.Entry) -> None:
         return
     server = _lock_holder(entry.display)
     try:
-        # From here on the number cannot come to mean another process.
+        # From here on the number cannot be reused for another process.
         process = os.pidfd_open(entry.pid)
     except ProcessLookupError:
         registry.remove(entry)
         return
     try:
         if not _is_it(entry):
-            # The desktop died without a word, and another process has its number now.
+            # The desktop died unnoticed, and another process has its number now.
             registry.remove(entry)
             return
         with contextlib.suppress(ProcessLookupError):
@@ -315,13 +315,13 @@ def _end(entry: registry.Entry) -> None:
     while left := _left_behind(entry, server):
         if time.monotonic() >= deadline:
             raise BackendError(f"{entry.name} has ended and left {', '.join(left)} behind; remove it by hand")
-        # An X server that we do not own removes its files when it ends, and can tell nobody when.
+        # Another process's X server removes its files when it ends, without any signal.
         time.sleep(_POLL)
     registry.remove(entry)
 
 
 def _is_it(entry: registry.Entry) -> bool:
-    """Whether the process of that number is still the one that was listed."""
+    """Whether that process is still the one that was listed."""
     if not entry.socket:
         return _lock_holder(entry.display) == entry.pid
     try:
@@ -345,7 +345,7 @@ def _lock_holder(display: str) -> int | None:
 
 
 def _left_behind(entry: registry.Entry, server: int | None) -> list[str]:
-    """What is still there of an ended desktop; a display number that another server has by now is not."""
+    """What is left of an ended desktop; without a display number that another server has now."""
     left = []
     lock = _lock(entry.display)
     connection = Path(f"/tmp/.X11-unix/X{entry.display.removeprefix(':')}")  # noqa: S108
@@ -354,7 +354,7 @@ def _left_behind(entry: registry.Entry, server: int | None) -> list[str]:
             left.append(str(lock))
     elif connection.exists():
         left.append(str(connection))
-    # One that belongs to a program is that program's to remove.
+    # The program that owns a desktop removes it.
     if entry.socket and Path(entry.directory).exists():
         left.append(entry.directory)
     return left
@@ -402,7 +402,7 @@ def start(*, command: tuple[str, ...], desktop: str | None, timeout: float, as_j
 
 
 def _name_of(desktop: str) -> str:
-    """The name under which a display was launched: only there a guard keeps the program when this command has ended."""
+    """The name under which a display was launched: only there, a guard keeps the program after this command has ended."""
     if not desktop.startswith("x11:"):
         return desktop
     display = desktop.removeprefix("x11:").removeprefix("//")

@@ -24,7 +24,7 @@ __all__ = ["COMMANDS"]
 
 def _vnc_target(_ctx: click.Context, param: click.Parameter, value: str) -> str:
     if not is_vnc(value):
-        # It is not repeated: whatever it was meant to be, it may hold a password.
+        # The value is not repeated, because it may hold a password.
         raise click.BadParameter("this is no VNC server: write vnc://host:1 or vnc+unix:///path", param=param)
     return value
 
@@ -43,13 +43,13 @@ def _vnc_target(_ctx: click.Context, param: click.Parameter, value: str) -> str:
     "--pixels",
     multiple=True,
     type=click.Choice(list(PIXELS)),
-    help="Ask for this encoding only, and no extension; again for another, the best first.",
+    help="Request this encoding only, and no extension; repeat it for more, the best first.",
 )
 @json_option
 def record(*, target: str, output: str, seconds: float | None, pixels: tuple[str, ...], as_json: bool) -> None:
     """Save what a VNC server sends, with its times.
 
-    Nothing of the login is saved, nothing is pressed, and its clipboard is not asked for. A server's password comes from
+    Nothing of the login is saved, nothing is pressed, and its clipboard is not read. A server's password comes from
     DESKHAND_VNC_PASSWORD or DESKHAND_VNC_PASSWORD_FILE.
     """
     if output == "-":
@@ -57,7 +57,7 @@ def record(*, target: str, output: str, seconds: float | None, pixels: tuple[str
     stop = threading.Event()
 
     def let_in() -> None:
-        # From now on there is something to save, so this is a good end, and not that of a command that was broken off.
+        # From now on there is something to save, so Ctrl-C is a normal end and not a failure.
         signal.signal(signal.SIGINT, lambda _number, _frame: stop.set())
 
     decoded = record_rfb(
@@ -74,7 +74,7 @@ def record(*, target: str, output: str, seconds: float | None, pixels: tuple[str
         "deskhand replay session.rfb --real-time --json",
         "deskhand replay runs/gpt --backend docker --desktops 4 --out runs/gpt-again",
         "deskhand replay runs/gpt text-rename.s0.r0 --backend docker --mask 1180,0,100,24",
-        "deskhand replay runs/mine --task ./my-task --backend local --host    # runs what was recorded on this machine",
+        "deskhand replay runs/mine --task ./my-task --backend local --host    # repeats what was recorded, on this machine",
     )
 )
 @click.argument("path", metavar="FILE|DIR", type=click.Path(exists=True))
@@ -93,12 +93,12 @@ def record(*, target: str, output: str, seconds: float | None, pixels: tuple[str
     type=numbers("X,Y,W,H", ",", 4),
     help="DIR: a region that is not compared, such as a clock; again for another.",
 )
-@click.option("--backend", help="DIR: what makes desktops: docker, or local with --host. It has to be given.")
+@click.option("--backend", help="DIR: where desktops run: docker, or local with --host. Required.")
 @click.option("--image", help="DIR: the container image, instead of the tasks' own.")
 @click.option(
     "--host",
     is_flag=True,
-    help="DIR: with --backend local: let what was recorded act on this machine, with your rights.",
+    help="DIR: with --backend local: repeat the recorded operations on this machine, with your rights.",
 )
 @click.option(
     "--task",
@@ -125,13 +125,13 @@ def replay(
     state_only: bool,
     as_json: bool,
 ) -> int:
-    """Play a recording again: what a VNC server sent (FILE), or the episodes of a run (DIR).
+    """Play a recording again: that of a VNC server (FILE), or the episodes of a run (DIR).
 
-    Of a FILE it says what was in it and what decoding took, without a server. The episodes of a DIR are done again on fresh
+    For a FILE it reports the content and the time of decoding, without a server. The episodes of a DIR are done again on fresh
     desktops, with the same tasks and seeds, and compared: how they end, and every frame on the way. The exit code is 1 when
     anything differs.
 
-    A run is code: its commands, programs and keys are made again. Of somebody else's use --backend docker. Nothing is done on
+    A run is code: its commands, programs and keys are repeated. For a run of others use --backend docker. Nothing is done on
     this machine without --host, and only tasks that ship, or that --task names, are imported, whatever the run says.
     """
     if Path(path).is_dir():

@@ -1,4 +1,4 @@
-"""What is done with the episodes of a run afterwards: doing them again, and the command `export`.
+"""Repeats the episodes of a recorded run, and has the command `export`.
 
 What must never appear here: what counts as the same, another project's form (see `deskhand.episodes`).
 """
@@ -43,13 +43,13 @@ def replay_run(
     state_only: bool,
     as_json: bool,
 ) -> int:
-    """Do the episodes of a run again, tell what differs, and return the exit code."""
+    """Do the episodes of a run again, report what differs, and return the exit code."""
     if backend is None or (backend == "local" and not host):
         raise click.UsageError(
             "the commands, programs and keys that the run recorded are made again: give --backend docker for desktops in "
             "containers, or, if you trust the run, --backend local --host for this machine, with your rights"
         )
-    # They load a good part of the package, which other commands need not wait for.
+    # These load a good part of the package, which other commands need not wait for.
     from deskhand.episodes.play.pools import DesktopPools  # noqa: PLC0415
     from deskhand.episodes.play.replay import replay, tasks_of  # noqa: PLC0415
     from deskhand.episodes.record.reader import open_run  # noqa: PLC0415
@@ -134,10 +134,10 @@ def _say_beside(line: str) -> None:
 @click.option("--to", "target", required=True, metavar="DIR", type=click.Path(file_okay=False), help="Where to.")
 @json_option
 def export(*, directory: str, episodes: tuple[str, ...], form: str, target: str, as_json: bool) -> None:
-    """Write the episodes of a run as other programs read them.
+    """Write the episodes of a run in the form of other programs.
 
     osworld: folders as OSWorld's own tools find them. atif: documents of the Agent Trajectory Interchange Format 1.8.
-    video: an MP4 each. Of every episode it is the attempt that counts; nothing that is there is written over.
+    video: an MP4 each. Of each episode, the attempt that counts is written; existing files are not overwritten.
     """
     from rich.console import Console  # noqa: PLC0415 # see replay_run
     from rich.progress import Progress  # noqa: PLC0415 # likewise
@@ -161,4 +161,4 @@ def export(*, directory: str, episodes: tuple[str, ...], form: str, target: str,
 
 
 COMMANDS = (export,)
-"""What the command line has of this."""
+"""The commands of this module."""

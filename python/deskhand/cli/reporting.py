@@ -71,4 +71,4 @@ def report(*, directory: str, other: str | None, out: str | None, frames: str, a
 
 
 COMMANDS = (report,)
-"""What the command line has of this."""
+"""The commands of this module."""

@@ -1,6 +1,6 @@
 """The command that plays episodes: `run`.
 
-This module owns what is shown while a run is played, and how Ctrl-C ends it. What must never appear here: how an episode is
+This module owns the display of a run in progress, and how Ctrl-C ends it. What must never appear here: how an episode is
 played (see `deskhand.episodes`).
 """
 
@@ -68,7 +68,7 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
 @click.option("--repeats", type=click.IntRange(1), help="How often each instance. [default: 1]")
 @click.option("--limit", type=click.IntRange(1), help="No more episodes than these, all tasks' first seeds first.")
 @click.option("--engine", help="What places workers: local, or ray. [default: local]")
-@click.option("--backend", help="What makes desktops: local (the default), or docker.")
+@click.option("--backend", help="Where desktops run: local (the default), or docker.")
 @click.option("--image", help="The container image, instead of the tasks' own.")
 @click.option("--shard", metavar="I/N", callback=_shard, help="Play only part I (0 to N-1) of N.")
 @click.option(
@@ -78,11 +78,11 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     show_envvar=True,
     help="postgresql://..., for many machines; by default a file in DIR. Its password is better in PGPASSWORD or PGPASSFILE.",
 )
-@click.option("--run-seed", type=int, help="From which all instances follow. [default: 0]")
+@click.option("--run-seed", type=int, help="The seed of all instances. [default: 0]")
 @click.option(
     "--host",
     is_flag=True,
-    help="With --agent replay:PATH: let what was recorded act on this machine, with your rights.",
+    help="With --agent replay:PATH: repeat the recorded operations on this machine, with your rights.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line: one for each thing that happens.")
 def run(  # each is an option
@@ -103,16 +103,16 @@ def run(  # each is an option
     host: bool,
     as_json: bool,
 ) -> int:
-    """Have an agent do tasks, each on a desktop of its own, and write down what came of it.
+    """Have an agent do tasks, each on a desktop of its own, and record the results.
 
     TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, or `module:Class`; all that ship
-    when none is named. With a DIR that has a run, that is gone on with: what is done stays, and options that are not given
-    are as they were. Ctrl-C gives back what is under way and ends; a second one ends at once. Nothing is lost either way.
+    when none is named. A DIR that has a run continues that run: finished episodes stay, and options that are not given
+    keep their values. Ctrl-C gives back the episodes under way and ends; a second one ends at once. Nothing is lost either way.
 
-    Tasks, agents and records are code: run those that you trust. What a DIR itself names of them (tasks that do not ship,
+    Tasks, agents and records are code: run only those that you trust. What a DIR itself names of them (tasks that do not ship,
     module:function, replay:PATH, a ledger elsewhere) has to be named again to go on.
     """
-    # They load a good part of the package, which other commands need not wait for.
+    # These load a good part of the package, which other commands need not wait for.
     from deskhand.episodes.run.engines import find_engine  # noqa: PLC0415
     from deskhand.episodes.run.run import begin  # noqa: PLC0415
 
@@ -145,15 +145,15 @@ def run(  # each is an option
 
 
 class Course:
-    """How a run goes.
+    """The progress of a run.
 
     Attributes:
         keys: How many episodes there are.
-        done: How many of them are.
+        done: How many of them are done.
         under_way: Those that are being tried, with the time when that began.
-        results: How many attempts of this command ended how: `success`, `failure`, or a cause that made them invalid.
+        results: How many attempts of this command ended in which way: `success`, `failure`, or a cause that made them invalid.
         retried: How many attempts were, or will be, made again.
-        others: At the end: how many episodes were done meanwhile without being heard of: by other commands, or on a node that
+        others: At the end: how many episodes were done meanwhile without a report: by other commands, or on a node that
             was cut off.
     """
 
@@ -166,7 +166,7 @@ class Course:
         self.others = 0
 
     def hear(self, news: News) -> None:
-        """Take news into account."""
+        """Record a piece of news."""
         name = str(news.key)
         if news.kind == "begun":
             self.under_way[name] = time.monotonic()
@@ -185,7 +185,7 @@ def _outcome(result: Any) -> str:
 
 
 async def _played(engine: Any, begun: Begun, course: Course, screen: _Shown) -> str | None:
-    """Returns why it was stopped; None when it was not."""
+    """Returns why it was stopped; None if it was not."""
     from deskhand.episodes.play.supervision import Stop  # noqa: PLC0415 # see run
 
     stop = Stop()
@@ -221,7 +221,7 @@ def _done(begun: Begun) -> int:
 
 
 def _again(out: str, begun: Begun, ledger: str | None) -> str:
-    """The command that goes on with it."""
+    """The command that continues it."""
     from deskhand.episodes.ledger import ledger_name  # noqa: PLC0415 # likewise
     from deskhand.episodes.play.agents import is_code  # noqa: PLC0415 # see run
     from deskhand.episodes.tasks.catalogue import ships  # noqa: PLC0415 # likewise
@@ -235,7 +235,7 @@ def _again(out: str, begun: Begun, ledger: str | None) -> str:
     return shlex.join(words)
 
 
-# --- what is shown ---
+# --- display ---
 
 
 class _Shown(Protocol):
@@ -309,7 +309,7 @@ def _line(news: News, course: Course) -> str | None:
 
 
 class _Table(_Plain):
-    """A bar and what is under way, on a terminal."""
+    """A bar and the episodes under way, on a terminal."""
 
     def __init__(self) -> None:
         from rich.console import Console  # noqa: PLC0415 # as in common.table
@@ -317,7 +317,7 @@ class _Table(_Plain):
         self._console = Console(stderr=True, highlight=False)
 
     def hear(self, news: News, course: Course) -> None:
-        # What went well is in the bar.
+        # Successes are in the bar.
         if news.kind != "done" or _outcome(news.result) != "success":
             super().hear(news, course)
 
@@ -397,4 +397,4 @@ class _Lines:
 
 
 COMMANDS = (run,)
-"""What the command line has of this."""
+"""The commands of this module."""

@@ -12,32 +12,32 @@ from deskhand.launchers.targets import connect
 
 __all__ = ["COMMANDS"]
 
-# As timeout(1) and a shell say it.
+# The exit codes of timeout(1) and shells.
 _TIMED_OUT, _INTERRUPTED = 124, 130
 
 
 @click.command(
     epilog=examples(
         "deskhand shell 'ls ~' -d box",
-        "deskhand shell - -d box <script.sh        # of which no list of processes shows anything",
+        "deskhand shell - -d box <script.sh        # which does not show in the list of processes",
         "deskhand shell --host 'xwininfo -root'    # on this machine, with your rights",
     )
 )
 @click.argument("command")
 @desktop_option
-@click.option("--host", is_flag=True, help="Run it on this machine, which nothing protects from it.")
-@click.option("--cwd", metavar="DIRECTORY", help="Where it runs; by default the home directory.")
+@click.option("--host", is_flag=True, help="Run it on this machine, without any confinement.")
+@click.option("--cwd", metavar="DIRECTORY", help="Its working directory; by default the home directory.")
 @click.option(
     "--timeout",
     type=click.FloatRange(0, 86_400, min_open=True),
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="After so long it is killed, with all that it has started.",
+    help="The time after which it is killed, with all that it has started.",
 )
 @json_option
 def shell(*, command: str, desktop: str | None, host: bool, cwd: str | None, timeout: float, as_json: bool) -> int:
-    """Run COMMAND, or what standard input says for `-`, with bash in the desktop's container.
+    """Run COMMAND, or standard input for `-`, with bash in the desktop's container.
 
     The exit code is the command's, and 124 at the timeout.
     """
@@ -50,7 +50,7 @@ def shell(*, command: str, desktop: str | None, host: bool, cwd: str | None, tim
         show_json({**data, "duration_ms": millis(seconds)})
     else:
         for said, stream in ((result.stdout, sys.stdout), (result.stderr, sys.stderr)):
-            # What runs there may not tell this terminal what to do; a file gets it as it is.
+            # The output must not control this terminal; a file gets it unchanged.
             stream.write(clean(said, keep="\n\t") if stream.isatty() else said)
     if result.exit_code is None:
         return _TIMED_OUT if result.timed_out else _INTERRUPTED

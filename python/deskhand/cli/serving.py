@@ -36,7 +36,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
     )
 )
 @desktop_option
-@click.option("--protocol", type=click.Choice(["cua"]), default="cua", show_default=True, help="What clients speak.")
+@click.option("--protocol", type=click.Choice(["cua"]), default="cua", show_default=True, help="The clients' protocol.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port; 0 for a free one."
@@ -60,16 +60,16 @@ def serve(
 ) -> None:
     """Serve a desktop to clients of Cua's computer-server, until Ctrl-C.
 
-    Clients show a key as their API key: that in DESKHAND_API_KEY, or a new one, which is printed. What they ask for is judged
+    Clients show a key as their API key: that in DESKHAND_API_KEY, or a new one, which is printed. Their requests are judged
     by the policy; by default they may look and use pointer and keyboard.
     """
     del protocol
     if certificate is None and not _is_loopback(host):
         raise ActionError(
-            f"at {host} others could read the key and the screen on their way: give --certificate for TLS, or listen at "
+            f"at {host} others on the network could read the key and the screen: give --certificate for TLS, or listen at "
             "127.0.0.1 and let a tunnel (ssh -L) or a proxy with TLS lead there"
         )
-    # Everything that may be missing is looked for before the desktop is taken.
+    # Check everything that may be missing before taking the desktop.
     uvicorn = load("uvicorn", "cua")
     load("starlette.applications", "cua")
     load("websockets", "cua")
@@ -122,8 +122,8 @@ def mcp(
 ) -> None:
     """Serve a desktop to clients of the Model Context Protocol, until they leave or Ctrl-C.
 
-    Without -d (or DESKHAND_DESKTOP) it starts a desktop, which ends with it. What clients ask for is judged by the policy; by
-    default they may look and use pointer and keyboard. Over HTTP they show a key, as `Authorization: Bearer KEY`: that in
+    Without -d (or DESKHAND_DESKTOP) it starts a desktop, which ends with it. Requests of clients are judged by the policy; by
+    default they may look and use pointer and keyboard. Over HTTP they send a key, as `Authorization: Bearer KEY`: that in
     DESKHAND_API_KEY, or a new one, which is printed.
     """
     from deskhand.providers.mcp import sdk, server  # noqa: PLC0415 # no other command needs it
@@ -146,7 +146,7 @@ def mcp(
 
 @contextlib.contextmanager
 def _listening(target: Desktop, host: str, port: int, path: str, scheme: str) -> Iterator[socket.socket]:
-    """A socket that listens, and a line that says where."""
+    """Listen at a socket, and print its address."""
     with socket.create_server((host, port)) as listener:
         address, used = listener.getsockname()[:2]
         click.echo(f"Serving {target.name or repr(target)} at {scheme}://{address}:{used}{path}")
@@ -154,7 +154,7 @@ def _listening(target: Desktop, host: str, port: int, path: str, scheme: str) ->
 
 
 async def _serve(uvicorn: Any, served: Any, listener: socket.socket, **options: Any) -> None:
-    # What is under way when it is asked to end may be a long wait on the desktop; nobody is there for the answer any more.
+    # The last request may be a long wait on the desktop, and its client is gone.
     config = uvicorn.Config(served, log_level="warning", ws="websockets-sansio", timeout_graceful_shutdown=1, **options)
     await uvicorn.Server(config).serve(sockets=[listener])
 

@@ -25,7 +25,7 @@ _CHOICE = "TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder
 
 @click.group(epilog=examples("deskhand tasks list", "deskhand tasks show text-write-note --seed 3"))
 def tasks() -> None:
-    """What agents can be given to do: list, show and check it."""
+    """List, show and check the tasks for agents."""
 
 
 def _data(task: Task) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _data(task: Task) -> dict[str, Any]:
 @click.argument("names", metavar="[TASK...]", nargs=-1)
 @json_option
 def list_(*, names: tuple[str, ...], as_json: bool) -> None:
-    """Show the tasks that there are, or those that are named."""
+    """List all tasks, or those that are named."""
     from deskhand.episodes.tasks.catalogue import find_tasks  # noqa: PLC0415 # as in _data
 
     found = find_tasks(names)
@@ -76,7 +76,7 @@ list_.help = f"{list_.help}\n\n{_CHOICE}"
 )
 @json_option
 def show(*, name: str, seed: int, run_seed: int, as_json: bool) -> None:
-    """Show one task: what an agent is told for a seed, and what it is given."""
+    """Show one task: an agent's instruction for a seed, its limits and resources."""
     from deskhand.episodes.tasks.catalogue import find_tasks, instance  # noqa: PLC0415 # as in _data
 
     task, *others = find_tasks([name])
@@ -102,7 +102,7 @@ def _told(task: Task, data: dict[str, Any]) -> str:
     lines = [
         ("task", f"{task.name} (level {task.level}; {', '.join(task.tags) or 'no tags'})"),
         ("seed", f"{data['seed']} (instance {data['instance_seed']})"),
-        ("told", data["instruction"]),
+        ("prompt", data["instruction"]),
         ("limits", f"{task.limits.steps} steps, {task.limits.seconds:g} s"),
         ("given", f"{needs} MB of {most} MB, {task.resources.cpus:g} of {task.resources.most_cpus:g} processors"),
         ("network", "none" if task.network == "none" else ", ".join(task.network)),
@@ -125,9 +125,9 @@ def _told(task: Task, data: dict[str, Any]) -> str:
 @click.argument("names", metavar="[TASK...]", nargs=-1)
 @click.option("--runs", type=click.IntRange(1), default=20, show_default=True, help="Instances of each task.")
 @click.option("--desktops", type=click.IntRange(1), default=1, show_default=True, help="Instances at once.")
-@click.option("--backend", default="local", show_default=True, help="What makes desktops: local, or docker.")
+@click.option("--backend", default="local", show_default=True, help="Where desktops run: local, or docker.")
 @click.option("--image", help="The container image, instead of the tasks' own.")
-@click.option("--run-seed", type=int, default=0, show_default=True, help="From which all instances follow.")
+@click.option("--run-seed", type=int, default=0, show_default=True, help="The seed of all instances.")
 @json_option
 def check(
     *,
@@ -139,10 +139,10 @@ def check(
     run_seed: int,
     as_json: bool,
 ) -> int:
-    """Try each task by its oracle and by nobody, and say whether it can be counted on.
+    """Try each task with its oracle and with an agent that does nothing, and say whether it is reliable.
 
-    A task is admitted when its oracle does every instance, doing nothing does none, evaluating twice agrees, and the same seed
-    begins with the same picture (what moves by itself and the pointer aside). The exit code is 1 when one is not admitted.
+    A task is admitted if its oracle solves every instance, doing nothing solves none, two evaluations agree, and the same seed
+    begins with the same picture (what moves by itself and the pointer aside). The exit code is 1 if one is not admitted.
     """
     from deskhand.episodes.play.admission import AGENTS, admit  # noqa: PLC0415 # as in _data
     from deskhand.episodes.tasks.catalogue import find_tasks  # noqa: PLC0415 # as in _data
