@@ -1,4 +1,4 @@
-//! What a driver has bound on a display, as a property of the root window: should the driver be killed, the next one takes it over.
+//! What a driver has bound on a display, as a property of the root window: if the driver is killed, the next one takes it over.
 //!
 //! Three kinds of words for each binding: the keycode, the level (4 for all alike) and the number of windows; the keysym; the windows
 //! that may still have to look it up.
@@ -23,7 +23,7 @@ fn encode(binding: &Binding) -> Vec<u32> {
     [&[u32::from_le_bytes(head), binding.keysym], windows].concat()
 }
 
-/// Whatever is no binding ends the list: anybody can write the property.
+/// Anything that is not a binding ends the list: any client can write the property.
 fn decode(mut words: &[u32]) -> Vec<Binding> {
     let mut bound = Vec::new();
     while let [head, keysym, rest @ ..] = words {
@@ -40,7 +40,7 @@ fn decode(mut words: &[u32]) -> Vec<Binding> {
     bound
 }
 
-/// Tells the next driver what is bound, or that nothing is. It is read after what is sent behind it has been carried out only.
+/// Publishes for the next driver what is bound, or that nothing is. It is read only after later requests have been carried out.
 pub(crate) fn publish<'a>(server: &Server, bound: impl IntoIterator<Item = &'a Binding>) -> Result<()> {
     let words: Vec<u32> = bound.into_iter().flat_map(encode).collect();
     let property = server.atoms._DESKHAND_KEYS;
@@ -53,7 +53,7 @@ pub(crate) fn publish<'a>(server: &Server, bound: impl IntoIterator<Item = &'a B
     Ok(())
 }
 
-/// What a driver before this one has left.
+/// What an earlier driver has left.
 pub(crate) fn published(server: &Server) -> Result<Vec<Binding>> {
     let property = server.atoms._DESKHAND_KEYS;
     let reply = server.conn.get_property(false, server.root, property, AtomEnum::CARDINAL, 0, MAX_WORDS)?.reply()?;

@@ -1,5 +1,5 @@
 //! The clipboard, both ways, on a connection of its own: a selection must be served for as long as its text may be pasted, also
-//! while nobody calls. For the time of a paste the primary selection may be owned too.
+//! between calls. For the time of a paste the primary selection may be owned too.
 
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -32,7 +32,7 @@ impl Clipboard {
     ///
     /// As [`Server::open`].
     pub fn open(target: &Target, caller: &Interrupt) -> Result<Self> {
-        // The connection is served when nobody calls, too: only to open it is what the caller waits for.
+        // A thread serves the connection between calls; the caller waits only for its opening.
         let interrupt = Interrupt::never();
         interrupt.allow(Some(caller.left(SILENCE_LIMIT)));
         let party = Arc::new(Party::open(target, &interrupt)?);
@@ -123,7 +123,7 @@ impl Clipboard {
         timeout: Duration,
         interrupt: &Interrupt,
     ) -> Result<Vec<String>> {
-        // What of ours others have taken by now is known then.
+        // What other clients have taken over by now is known afterwards.
         self.answered(timeout, interrupt)?;
         let selections = if with_primary { PRIMARY + 1 } else { CLIPBOARD + 1 };
         let foreign: Vec<usize> = {
@@ -152,7 +152,7 @@ impl Clipboard {
                 let kept = found.as_mut().map(|copied| std::mem::take(&mut copied.contents).into());
                 let offer = &mut offers.of[selection];
                 let before = offer.before.take().or(kept).or_else(|| offer.contents.take());
-                // It was ours, and has become somebody else's since.
+                // It was ours, and another client owns it since.
                 offer.overtaken = before.is_none();
                 offer.before = Some(before.unwrap_or_default());
                 offers.put(selection, Arc::clone(&text));
@@ -174,7 +174,7 @@ impl Clipboard {
                 }
                 _ => (locked(&self.shared.offers).of[selection].overtaken, Vec::new()),
             };
-            // Of what came between, not even the kinds are known.
+            // Of contents that came in between, not even the kinds are known.
             let names = if overtaken { vec!["TARGETS".to_owned()] } else { names };
             lost.extend(names.into_iter().map(|name| match selection {
                 PRIMARY => format!("PRIMARY {name}"),
@@ -184,7 +184,7 @@ impl Clipboard {
         Ok(lost)
     }
 
-    /// Offers again what was there before a text was lent.
+    /// Offers the contents from before a text was lent again.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl Clipboard {
         Ok(())
     }
 
-    /// How many requests were answered, once all are that the server has passed on so far.
+    /// How many requests were answered, after answering all that the server has passed on so far.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ impl Clipboard {
         Ok(locked(&self.shared.offers).answered)
     }
 
-    /// Waits until the text last written was handed in full to a window that `counts`, which is asked with the time of that: the
+    /// Waits until the text last written was handed in full to a window that `counts`, a predicate that gets the time of that: the
     /// proof of a paste. Clipboard managers take whatever comes.
     ///
     /// # Errors

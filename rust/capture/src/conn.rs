@@ -1,4 +1,4 @@
-//! x11rb's connection over our stream, which is told which requests are to be replied to.
+//! x11rb's connection over our stream, which knows which requests expect a reply.
 
 use std::io::IoSlice;
 use std::mem::forget;
@@ -49,7 +49,7 @@ impl RequestConnection for Conn {
     ) -> Result<Cookie<'_, Self, R>, ConnectionError> {
         let cookie = self.0.send_request_with_reply::<R>(bufs, fds)?;
         let sequence = cookie.sequence_number();
-        // Dropped, it would say that nobody wants the reply.
+        // Dropping it would discard the reply.
         forget(cookie);
         self.stream().ask(sequence);
         Ok(Cookie::new(self, sequence))
@@ -60,7 +60,7 @@ impl RequestConnection for Conn {
         _bufs: &[IoSlice<'_>],
         _fds: Vec<RawFdContainer>,
     ) -> Result<CookieWithFds<'_, Self, R>, ConnectionError> {
-        // The stream takes no descriptors.
+        // The stream sends no descriptors.
         Err(ConnectionError::FdPassingFailed)
     }
 
@@ -120,7 +120,7 @@ impl RequestConnection for Conn {
     fn parse_error(&self, error: &[u8]) -> Result<X11Error, ParseError> {
         match self.1.try_lock() {
             Ok(extensions) => X11Error::try_parse(error, &*extensions),
-            // An extension is being asked for, here or in another thread: the error is told by its number.
+            // An extension is being queried, here or in another thread: the error is reported by its number.
             Err(_) => X11Error::try_parse(error, &ExtensionManager::default()),
         }
     }

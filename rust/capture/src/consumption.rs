@@ -1,12 +1,12 @@
 //! Proof that a window without `_NET_WM_PING` has read its keys: its client asks for the keymap again.
 //!
-//! X clients fetch the keymap anew after the notification that it changed. The RECORD extension shows us those requests, and
-//! among them a `NoOperation` of our own that marks where in their order we made a change. What a fetch proves depends on who
+//! X clients fetch the keymap again after the notification that it changed. The RECORD extension shows those requests, and
+//! among them a `NoOperation` of our own that marks where in their order we made a change. What a fetch proves depends on what
 //! makes it (read in libXt and libX11, and seen with xterm):
 //!
 //! - Xt sends `GetKeyboardMapping` and then `GetModifierMapping` when it *handles* the notification, in order with its keys, and
 //!   once for all changes made under one server grab. That is proof. It does so only once it has translated a key, and for its
-//!   first key too. (xterm itself also asks for both, the other way round and as often as it likes.)
+//!   first key too. (xterm itself also requests both, in the other order and at any time.)
 //! - Xlib sends `XkbGetMap` also with any earlier key when the notification is merely in its queue. That proves nothing.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,8 +30,8 @@ use crate::stream::SILENCE_LIMIT;
 const FROM_CLIENT: u8 = 1;
 const START_OF_DATA: u8 = 4;
 const CORE_FETCHES: [u8; 2] = [GET_KEYBOARD_MAPPING_REQUEST, GET_MODIFIER_MAPPING_REQUEST];
-/// One fetch is not enough: the server tells clients of a new keyboard before the first key from ours (after somebody set a layout,
-/// say), and a client that has translated no key yet fetches for its first one. What is asked for after those is seen can only be
+/// One fetch is not enough: the server tells clients of a new keyboard before the first key from ours (after a layout was set,
+/// say), and a client that has translated no key yet fetches for its first one. A fetch that is requested after those can only be
 /// answered after the keys.
 const PROOFS: u32 = 3;
 /// How long a window may leave its keys unread before the rest of the text is given up.
@@ -43,7 +43,7 @@ pub(crate) struct Unread {
     pub(crate) typed: Vec<Step>,
     /// The first ping sent after them.
     pub(crate) ping: Option<u64>,
-    /// The server told of a change of the keymap before it told of the answer to that ping.
+    /// The server reported a change of the keymap before the answer to that ping.
     pub(crate) map_changed: bool,
 }
 
@@ -62,7 +62,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Takes note of one client's requests, which may come several in a piece.
+    /// Records one client's requests, of which several may come in a piece.
     fn note(&mut self, mut requests: &[u8], ours: bool) {
         while let [opcode, _, low, high, ..] = *requests {
             match (ours, opcode) {
@@ -75,7 +75,7 @@ impl Seen {
                 (false, _) => {
                     let first = self.first_of_pair.take();
                     if let (Some(GET_KEYBOARD_MAPPING_REQUEST), GET_MODIFIER_MAPPING_REQUEST) = (first, opcode) {
-                        // What was fetched before the mark says nothing about the change behind it.
+                        // A fetch before the mark says nothing about the change behind it.
                         self.fetches += u64::from(!self.straddled);
                     } else if first.is_none() && CORE_FETCHES.contains(&opcode) {
                         self.first_of_pair = Some(opcode);
@@ -99,7 +99,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// Says that the thread has ended, when it ends, also by a panic.
+/// Reports that the thread has ended, when it ends, also by a panic.
 struct Ended<'a>(&'a Shared);
 
 impl Drop for Ended<'_> {
@@ -165,7 +165,7 @@ impl Fetches {
                 let replies = record::enable_context(&data, context);
                 for reply in replies.into_iter().flatten() {
                     let Ok(reply) = reply else { break };
-                    // While there are always more replies, nobody else asks.
+                    // As long as more replies come, nothing else checks this.
                     if stop.requested() {
                         break;
                     }
@@ -203,7 +203,7 @@ impl Fetches {
         }
     }
 
-    /// Waits until the client has read the keys that it was sent, which it shows by what it makes of changes of the map; `false` when
+    /// Waits until the client has read the keys that it was sent, which shows in its reaction to changes of the map; `false` when
     /// it does not by the timeout.
     pub(crate) fn wait_read(
         &self,

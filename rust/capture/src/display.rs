@@ -1,4 +1,4 @@
-//! A desktop's connection, as its callers see it: it keeps a [`Screen`] current, and takes input, pings and questions about
+//! A desktop's connection, as its callers see it: it keeps a [`Screen`] current, and takes input, pings and queries about
 //! windows.
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -32,7 +32,7 @@ pub struct Options {
     pub view_only: bool,
     /// Use this capture method or fail.
     pub method: Option<Method>,
-    /// The server is there for our programs only: its keymap may be changed for good.
+    /// The server is for our programs only: its keymap may be changed permanently.
     pub own: bool,
     /// What the lease says about us, for the next driver's error message.
     pub driver: String,
@@ -170,7 +170,7 @@ impl Display {
         self.shared.turned.notify_all();
     }
 
-    /// Sends input events and returns after the server has processed them; what of them did not reach the window that it was for.
+    /// Sends input events and returns after the server has processed them; returns what did not reach its window.
     ///
     /// # Errors
     ///
@@ -233,7 +233,7 @@ impl Display {
     ///
     /// # Errors
     ///
-    /// [`Error::LayoutChanged`] when somebody changed the layout while keys typed before the ping were still unread, once;
+    /// [`Error::LayoutChanged`] when the layout was changed while keys typed before the ping were still unread, once;
     /// [`Error::Lost`].
     pub fn answered(&self, ping: u64) -> Result<bool> {
         self.with(|state, wire| {
@@ -245,7 +245,7 @@ impl Display {
         })
     }
 
-    /// Takes note of what the applications have been doing on their own; an action is about to begin.
+    /// Records what the applications have been doing on their own, before an action begins.
     ///
     /// # Errors
     ///
@@ -263,7 +263,7 @@ impl Display {
     ///
     /// # Errors
     ///
-    /// [`Error::LayoutChanged`] when somebody changed the layout since keys were typed into a window that cannot be pinged, once;
+    /// [`Error::LayoutChanged`] when the layout was changed since keys were typed into a window that cannot be pinged, once;
     /// [`Error::Lost`].
     pub fn activity(&self) -> Result<Activity> {
         self.with(|state, wire| {
@@ -357,7 +357,7 @@ impl Display {
         })
     }
 
-    /// Releases what is pressed, gives the keymap back where it is not ours, gives the lease back and ends the watcher. Idempotent.
+    /// Releases what is pressed, restores the keymap unless the server is ours, ends the lease and the watcher. Idempotent.
     pub fn close(&self) {
         let Some(watcher) = locked(&self.watcher).take() else { return };
         {
@@ -380,8 +380,8 @@ impl Display {
             });
         }
         self.shared.wire.lose("it was closed");
-        // The threads' copies of the connection are gone; this end of the socket is shut so that the server frees what we had
-        // even while somebody still holds the screen.
+        // The threads' copies of the connection are gone; this end of the socket is shut so that the server frees our resources
+        // even while another object still holds the screen.
         let _ = rustix::net::shutdown(self.shared.wire.server.conn.stream().as_fd(), rustix::net::Shutdown::Both);
     }
 }

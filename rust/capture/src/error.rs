@@ -81,7 +81,7 @@ pub enum Error {
         /// Events asked for.
         total: usize,
     },
-    /// Somebody else set another keyboard layout before the window had read what was typed.
+    /// The keyboard layout was changed before the window had read what was typed.
     #[error(
         "the keyboard layout was changed while a text was typed; its last part may be wrong: look at it before going on"
     )]
@@ -104,12 +104,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether nothing more can come of this connection.
+    /// Whether this connection is of no use any more.
     pub(crate) fn is_fatal(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::Violation(_))
     }
 
-    /// Whether it came of what the caller wants, and not of what was done.
+    /// Whether the caller's own limit or interruption is its cause.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self, Self::Interrupted | Self::Silent(_))
     }
@@ -120,7 +120,7 @@ impl Error {
 #[error("interrupted")]
 pub(crate) struct InterruptedMark;
 
-/// Marks one made there when the server was silent for so long as the caller allowed.
+/// Marks one made there when the server was silent for as long as the caller allowed.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer in {0:?}")]
 pub(crate) struct SilentMark(pub(crate) Duration);

@@ -11,10 +11,10 @@ use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
 use crate::sample::Done;
 use crate::stat::{Kept, Stat};
 
-/// Parents are remembered, for they may be gone when they are asked for; not for ever.
+/// Parents are remembered for a while, because they may be gone when they are looked up.
 const MAX_PARENTS: usize = 1 << 16;
 const INIT: u32 = 1;
-/// A process that has a number already may not be listed yet; so long after its number was given, it is.
+/// A process that has a number already may not be listed yet; after this long it is.
 pub(crate) const LISTED_AFTER: Duration = Duration::from_millis(20);
 
 /// The three numbers of a `schedstat`: nanoseconds on a processor, nanoseconds waiting for one, and how often it got one.
@@ -27,7 +27,7 @@ fn done(file: &File) -> Option<Done> {
     Some(Done { awake, wakes: u32::try_from(number()?).unwrap_or(u32::MAX) })
 }
 
-/// A thread of the family, and where the kernel tells what it has done.
+/// A thread of the family, and where the kernel reports what it has done.
 pub(crate) struct Member {
     pub(crate) process: u32,
     pub(crate) id: u32,
@@ -51,7 +51,7 @@ impl Member {
     }
 }
 
-/// Tells whether processes or threads were started: the kernel gives each a number, and says which was the last.
+/// Detects whether processes or threads were started: the kernel numbers each, and publishes the latest number.
 #[derive(Default)]
 pub(crate) struct Births {
     loads: Option<Kept>,
@@ -68,7 +68,7 @@ impl Births {
         Self { loads, latest: None, listed_at: None }
     }
 
-    /// Whether all that live now were listed by whoever listed them when this was asked before.
+    /// Whether everything that runs now was in the listing made when this was last called.
     pub(crate) fn none_since_listed(&mut self) -> bool {
         let now = Instant::now();
         let Some(number) = self.loads.as_ref().and_then(|Kept(file)| last_number(file)) else { return false };
@@ -97,7 +97,7 @@ fn last_number(loads: &File) -> Option<u32> {
     (number != 0).then_some(number)
 }
 
-/// The processes that were listed, by whom they were started.
+/// The listed processes, with their parents.
 #[derive(Default)]
 pub(crate) struct Ancestry {
     /// Of each its parent, and when it began.
@@ -144,7 +144,7 @@ impl Ancestry {
         root
     }
 
-    /// The parent of a process that may be gone, where it was asked for before.
+    /// The parent of a process that may be gone, if it was looked up before.
     pub(crate) fn known_parent(&self, pid: u32) -> Option<u32> {
         self.origins.get(&pid).map(|&(parent, _)| parent)
     }

@@ -71,7 +71,7 @@ struct Puppet {
     sequence: u16,
 }
 
-/// Answers what was asked so far; where nothing was, tells of something, or ends.
+/// Answers the requests so far; without any, sends an event, or ends.
 fn serve() {
     SERVER.with_borrow_mut(|server| {
         if let Some(puppet) = server {
@@ -131,14 +131,14 @@ impl Puppet {
             return None;
         }
         let mut request: Vec<u8> = self.unread.drain(..4 * words).collect();
-        // An extension that was given the number of a core request is asked with fewer fields.
+        // An extension with the number of a core request gets fewer fields.
         request.resize(request.len().max(LONGEST_FIXED), 0);
         self.sequence = self.sequence.wrapping_add(1);
         let Some(reply) = self.usual(&request) else { return Some(Vec::new()) };
         let mut out = Vec::new();
         loop {
             match self.bytes.next() {
-                // As it is; so is a session that the fuzzer says nothing more of, up to where it waits.
+                // As it is; so is a session after the end of the fuzzer's bytes, up to where it waits.
                 None | Some(0..=159) => out.extend(reply),
                 Some(160..=223) => {
                     let reply = self.changed(reply, 4);
@@ -178,7 +178,7 @@ impl Puppet {
     }
 
     fn event(&mut self, kind: u8) -> Vec<u8> {
-        // Those that mean something to us more often than others.
+        // Events that the driver handles come more often than others.
         const KINDS: [u8; 14] = [22, 28, 31, 33, 34, 17, 18, 91, 88, 89, 85, 86, 29, 161];
         let mut event = self.bytes.take(32);
         event[0] = if kind < 128 { KINDS[usize::from(kind) % KINDS.len()] } else { kind | 2 };
@@ -271,7 +271,7 @@ fn setup() -> Vec<u8> {
     [vec![1, 0], halves(&[11, 0, body.len() as u16 / 4]), body].concat()
 }
 
-/// A driver's life with a server whose words are `data`: it ends with an error, or when all was said.
+/// Runs a driver with a server that sends `data`, until an error or the end of the data.
 ///
 /// # Panics
 ///
@@ -345,7 +345,7 @@ mod tests {
         }
     }
 
-    /// What the fuzzer does better, where there is no time for it: `DESKHAND_SESSIONS` of them.
+    /// A short substitute for the fuzzer: `DESKHAND_SESSIONS` sessions.
     #[test]
     fn whatever_a_server_says_there_is_an_end() {
         let sessions = std::env::var("DESKHAND_SESSIONS").map_or(50, |count| count.parse().expect("a number"));

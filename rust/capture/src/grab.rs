@@ -50,7 +50,7 @@ impl Segment {
     const LEN: usize = 2 * HALF;
 
     fn shared_fd(server: &Server) -> Result<Self> {
-        // Through any other socket no descriptor goes.
+        // Only a socket of this machine carries descriptors.
         if !server.conn.stream().is_unix() {
             return Err(Error::Unsupported("the server is reached through a network".into()));
         }
@@ -131,13 +131,13 @@ impl Segment {
         assert!(range.start <= range.end && range.end <= Self::LEN);
         // SAFETY: the range is within what is mapped for as long as `self` lives. The server writes into a half only while it
         // answers requests for that half, in the order that they were sent in; here, all of them have been answered, and the
-        // next are sent when nobody reads the half any more. A hostile server may write at any time: the
+        // next are sent when no code reads the half any more. A hostile server may write at any time: the
         // bytes are only compared and copied, and no place in memory is computed from them that is not checked.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr().add(range.start), range.len()) }
     }
 }
 
-/// Memory as a file that nobody can make shorter: to read what was cut off would end this process.
+/// Memory as a file that no process can make shorter: reading a part that was cut off would end this process.
 fn sealed(len: u64) -> rustix::io::Result<OwnedFd> {
     let fd = memfd_create("deskhand", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&fd, len)?;
@@ -145,7 +145,7 @@ fn sealed(len: u64) -> rustix::io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Pixels that were asked for, and where they will be.
+/// Requested pixels, and their place.
 type Requested<'a> = (Rect, Range<usize>, Cookie<'a, Conn, shm::GetImageReply>);
 
 impl Drop for Segment {
@@ -162,7 +162,7 @@ pub struct Grabber {
 }
 
 impl Grabber {
-    /// The fastest method that works, or `only` that one; [`Grabber::reasons`] tells why not a faster one.
+    /// The fastest method that works, or `only` that one; [`Grabber::reasons`] says why no faster one is in use.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl Grabber {
             return read_socket(server, rects, take);
         };
         let mut batches = batches(rects, HALF);
-        // After the last one there is nothing left to ask for.
+        // After the last one there is nothing left to request.
         batches.push(Vec::new());
         let mut requested: Vec<Requested<'_>> = Vec::new();
         for (batch, half) in batches.iter().zip([0, HALF].into_iter().cycle()) {
@@ -277,7 +277,7 @@ fn patch(rect: Rect, pixels: &[u8]) -> Patch<'_> {
     Patch { rect, pixels, stride: rect.w as usize * BYTES_PER_PIXEL }
 }
 
-/// Cuts rectangles, between rows, in batches of at most so many bytes, which a row never exceeds.
+/// Cuts rectangles, between rows, in batches of at most this many bytes, which a row never exceeds.
 fn batches(rects: &[Rect], most: usize) -> Vec<Vec<Rect>> {
     let (mut batches, mut batch, mut room) = (Vec::new(), Vec::new(), most);
     for rect in rects {

@@ -1,4 +1,4 @@
-//! Whether a client has read what its X server has sent it, as the kernel tells (`sock_diag(7)`): for windows that answer no pings.
+//! Whether a client has read the data of its X server, by `sock_diag(7)`: for windows that answer no pings.
 
 use std::fs;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -19,17 +19,17 @@ const SHOW_QUEUES: u32 = 16;
 const NAME: u16 = 0;
 const PEER: u16 = 2;
 const QUEUES: u16 = 4;
-/// Of a process's open files, so many are looked at.
+/// The most open files of a process that are examined.
 const MOST_FILES: usize = 1024;
 
 /// The connections of one process to an X server.
 pub(crate) struct Inbox {
     netlink: OwnedFd,
-    /// Each one's inode, and how many bytes it has left unread without being asked anything.
+    /// Each one's inode, and how many bytes it leaves unread without any request.
     connections: Vec<(u32, u32)>,
 }
 
-/// What the kernel tells of one socket of this machine.
+/// The kernel's report on one socket of this machine.
 #[derive(Default)]
 struct Told {
     name: Vec<u8>,
@@ -38,7 +38,7 @@ struct Told {
 }
 
 impl Inbox {
-    /// Of `process`, to the server at the other end of `ours`; `None` where nothing is told.
+    /// Those of `process`, to the server at the other end of `ours`; `None` where the kernel does not report them.
     pub(crate) fn of(process: u32, ours: BorrowedFd<'_>) -> Option<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let netlink = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG)).ok()?;
@@ -46,7 +46,7 @@ impl Inbox {
         let server = |inbox: &Self, socket: u32| {
             let peer = inbox.ask(socket, SHOW_PEER)?.peer;
             let name = inbox.ask(peer, SHOW_NAME)?.name;
-            // A server listens at a path and at the same name that is none.
+            // A server listens at a path, and at the same name as an abstract one.
             let name: Vec<u8> = name.into_iter().filter(|&byte| byte != 0).collect();
             (!name.is_empty()).then_some(name)
         };
@@ -57,7 +57,7 @@ impl Inbox {
             link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u32>().ok()
         });
         let found: Vec<u32> = sockets.filter(|&socket| server(&inbox, socket).as_ref() == Some(&display)).collect();
-        // Of several, one may be there that nobody ever reads; of one, what is unread is the window's.
+        // Of several, one may never be read; with one only, its unread bytes are the window's.
         let sole = found.len() == 1;
         let left = |socket| if sole { 0 } else { inbox.unread(socket) };
         let connections = found.into_iter().map(|socket| (socket, left(socket))).collect::<Vec<_>>();
@@ -81,19 +81,19 @@ impl Inbox {
         query.extend(NLM_F_REQUEST.to_ne_bytes());
         query.extend([0; 8]);
         query.extend([AddressFamily::UNIX.as_raw() as u8, 0, 0, 0]);
-        // In any state; whichever socket has the number.
+        // In any state; for any socket with this number.
         for word in [u32::MAX, socket, show, u32::MAX, u32::MAX] {
             query.extend(word.to_ne_bytes());
         }
         send(&self.netlink, &query, SendFlags::empty()).ok()?;
         let mut answer = [0; MOST_ANSWER];
-        // The kernel has answered when it takes the question.
+        // The kernel has answered when it has taken the request.
         let (length, _) = recv(&self.netlink, &mut answer, RecvFlags::DONTWAIT).ok()?;
         told(answer.get(..length)?)
     }
 }
 
-/// Reads an answer; `None` of one that says that there is no such socket.
+/// Reads an answer; `None` if it says that there is no such socket.
 fn told(answer: &[u8]) -> Option<Told> {
     let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let half = |bytes: &[u8], at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));

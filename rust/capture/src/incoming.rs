@@ -1,16 +1,16 @@
 //! Follows the bytes of a server, and refuses what would take memory without bound. Pure: no connection here.
 //!
-//! x11rb allocates what the length field of a packet says, and keeps replies that nobody asked for. So each packet is looked at here
+//! x11rb allocates what the length field of a packet says, and keeps replies without a request. So each packet is checked here
 //! before x11rb sees its length.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Bytes of a reply. The longest that is asked for is a piece of the screen of 2 MiB; a region of two million rectangles fits too.
+/// Bytes of a reply. The longest that is requested is a piece of the screen of 2 MiB; a region of two million rectangles fits too.
 const MAX_REPLY: u64 = 16 << 20;
-/// Bytes of an event. Nothing is asked for that has longer ones than 32 bytes.
+/// Bytes of an event. No requested event is longer than 32 bytes.
 const MAX_EVENT: u64 = 64 << 10;
-/// Events that are kept until somebody reads them. A driver that was stopped for a while finds some thousand.
+/// Events that are kept until they are read. A driver that was stopped for a while finds some thousand.
 const MAX_UNREAD: u64 = 1 << 17;
 /// Bytes that come without a pause. All that is under way at any time is two pieces of the screen, and some events.
 const MAX_BURST: u64 = 64 << 20;
@@ -20,12 +20,12 @@ const SLOWEST: u64 = 64 << 10;
 const ERROR: u8 = 0;
 const REPLY: u8 = 1;
 const GENERIC_EVENT: u8 = 35;
-/// As much of a packet as tells how long it is.
+/// The part of a packet that contains its length.
 const HEAD: usize = 8;
 /// The shortest packet.
 const PACKET: u64 = 32;
 
-/// What a server did that X11 does not allow, or that takes more than is sensible.
+/// A violation of X11 by a server, or more data than is sensible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
     #[error("it sent {what} of {bytes} bytes; at most {most} are accepted")]
@@ -79,7 +79,7 @@ impl Incoming {
         Self { asked: Some(VecDeque::new()), ..Self::default() }
     }
 
-    /// Takes note of a request that is replied to.
+    /// Records a request that expects a reply.
     pub(crate) fn ask(&mut self, sequence: u64) {
         if let Some(asked) = &mut self.asked {
             asked.push_back(sequence);
@@ -96,20 +96,20 @@ impl Incoming {
         self.unread = 0;
     }
 
-    /// Somebody waits for an answer; returns since when, and for how much longer than usual because it is under way.
+    /// A wait for an answer begins; returns since when, and how much longer than usual it may take because an answer is under way.
     pub(crate) fn wait(&mut self) -> (Instant, Duration) {
         self.burst = 0;
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
         (since, Duration::from_secs(self.answered / SLOWEST))
     }
 
-    /// Whether there is no point in reading on: the wait has taken too long, and this was said before. This process may have been
-    /// stopped, so what has come by the first time must be looked at.
+    /// Whether there is no point in reading on: the wait has taken too long, for the second time. This process may have been
+    /// stopped, so what has come by the first time must be read.
     pub(crate) fn is_overdue(&mut self) -> bool {
         std::mem::replace(&mut self.overdue, true)
     }
 
-    /// Nobody waits any more.
+    /// The wait has ended.
     pub(crate) fn give_up(&mut self) {
         (self.waiting_since, self.answered, self.overdue) = (None, 0, false);
     }
@@ -167,7 +167,7 @@ impl Incoming {
         self.answer = kind == REPLY || kind == ERROR;
         let sequence = u16::from_ne_bytes([low, high]);
         let asked = self.answer && self.is_answer(sequence);
-        // x11rb asks for some things itself, and all of those have short replies.
+        // x11rb makes some requests itself, all of which have short replies.
         if kind == REPLY && more > 0 && !asked {
             return Err(Violation::Unasked(PACKET + more));
         }

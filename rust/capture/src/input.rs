@@ -1,4 +1,4 @@
-//! Sends input, and says what of it did not arrive; releases what is held. How keys get their keycodes is in `typing.rs`.
+//! Sends input, reports what did not arrive, and releases what is held. `typing.rs` gives keys their keycodes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,17 +16,17 @@ use crate::state::State;
 use crate::steps::execute;
 use crate::wire::Wire;
 
-/// A window manager that has not looked at a click in this time hangs.
+/// A window manager that has not handled a click in this time hangs.
 const CLICK_LIMIT: Duration = Duration::from_secs(1);
-/// It mostly has after half a millisecond.
+/// Mostly it takes half a millisecond.
 const CLICK_PERIOD: Duration = Duration::from_micros(200);
 const BUTTONS: std::ops::RangeInclusive<u8> = 1..=9;
 /// `space`, `Return`, `KP_Space`, `KP_Enter`, `ISO_Enter`; `Alt_L` and `Alt_R`, with which letters do.
 const ACTIVATING_KEYS: [u32; 7] = [0x20, 0xff0d, 0xff80, 0xff8d, 0xfe34, 0xffe9, 0xffea];
 
 impl State {
-    /// Sends `events`, in order, and returns after the server has processed them; what of them did not reach the window that it was
-    /// for.
+    /// Sends `events`, in order, and returns after the server has processed them; returns what did not reach its
+    /// window.
     pub(crate) fn send(&mut self, wire: &Wire, events: &[Event]) -> Result<Option<Missed>> {
         let server = &wire.server;
         let has_keys = events.iter().any(|event| matches!(event, Event::Key(..)));
@@ -77,11 +77,11 @@ impl State {
         events.iter().map(physical).collect()
     }
 
-    /// Releases `ups` in order, then whatever the server still reports as pressed. Waits for nothing but the server.
+    /// Releases `ups` in order, then whatever the server still reports as pressed. It waits for the server only.
     pub(crate) fn release(&mut self, wire: &Wire, ups: &[Event]) -> Result<()> {
         let server = &wire.server;
         let map = self.keymap(wire)?;
-        // What is not planned is released below, out of order.
+        // A release that is not planned is done below, out of order.
         if let Ok(ups) = self.physical(wire, ups)
             && let Ok(pages) = plan(&ups, &map, &self.keyboard)
         {
@@ -132,7 +132,7 @@ impl State {
         Ok(())
     }
 
-    /// True while somebody holds clicks back that were sent.
+    /// True while a client holds back clicks that were sent.
     pub(crate) fn is_held_back(&mut self, wire: &Wire) -> Result<bool> {
         if !self.released.is_empty() {
             let pressed = Self::pressed_buttons(wire)?;

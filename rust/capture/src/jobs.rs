@@ -14,7 +14,7 @@ struct Process {
 #[derive(Default)]
 pub(crate) struct Jobs {
     processes: Vec<Process>,
-    /// The terminals whose commands sleep while nobody acts.
+    /// The terminals whose commands sleep on their own, without any input.
     usual: HashSet<i32>,
 }
 
@@ -29,7 +29,7 @@ impl Jobs {
         }
     }
 
-    /// An action is about to begin: what sleeps now does so on its own account.
+    /// Called before an action: what sleeps now does so on its own account.
     pub(crate) fn take_stock(&mut self) {
         self.usual = self.processes.iter_mut().filter_map(Process::sleeping).collect();
     }

@@ -1,4 +1,4 @@
-//! Which keys type some events, and when a keycode of ours may carry another keysym: pure, no connection here.
+//! Plans which keys type events, and when a spare keycode may carry another keysym. Pure, without a connection.
 //!
 //! A character on the keymap is a keycode and the modifiers of its level. Any other character is bound to a level of a spare
 //! keycode. The catch: applications look the *current* map up when they handle a key, which may be long after it was sent. So
@@ -20,11 +20,11 @@ const STATE_KEYSYMS: [std::ops::RangeInclusive<u32>; 2] = [0xffe3..=0xffe4, 0xff
 /// Left and right.
 const CONTROLS: [u32; 2] = [0xffe3, 0xffe4];
 const ALTS: [u32; 2] = [0xffe9, 0xffea];
-/// Between two pages it is seen whether somebody has changed the layout meanwhile.
+/// Between two pages, the driver checks whether the layout has changed.
 const LONGEST_PAGE: usize = 1000;
-/// One of so many bindings is given up at once, so that a long text in a large script needs few proofs.
+/// This part of the bindings is given up at once, so that a long text in a large script needs few proofs.
 const EVICTED_SHARE: usize = 2;
-/// One of so many keycodes is kept for keys that are the same on all levels.
+/// This part of the keycodes is kept for keys that are the same on all levels.
 const KEPT_WHOLE: usize = 12;
 
 /// Why events cannot be typed.
@@ -78,7 +78,7 @@ pub enum Step {
 /// A run of steps, and what the server's map must carry before them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// What is given up first, once those who may have to look it up have.
+    /// What is given up first, once the windows that may have to look it up have done so.
     pub evict: Vec<Slot>,
     /// What is bound then.
     pub bind: Vec<(Slot, u32)>,
@@ -95,18 +95,18 @@ pub struct Page {
 /// Keysym and keycode of the keys held down, in the order pressed.
 pub type Held = Vec<(u32, Stroke)>;
 
-/// What we hold and what we have bound.
+/// What is held and bound.
 #[derive(Clone, Debug, Default)]
 pub struct Keyboard {
     held: Held,
-    /// What the server's map carries on our account, the longest unused first.
+    /// The keysyms that the driver has put into the server's map, the longest unused first.
     bound: Vec<Binding>,
-    /// Windows that have not shown that they have read their keys: what others have typed with is given up first.
+    /// Windows that have not shown that they have read their keys: bindings of other windows are given up first.
     silent: Vec<u32>,
 }
 
 impl Keyboard {
-    /// What the server's map carries on our account, the longest unused first.
+    /// The keysyms that the driver has put into the server's map, the longest unused first.
     #[must_use]
     pub fn bound(&self) -> &[Binding] {
         &self.bound
@@ -134,7 +134,7 @@ impl Keyboard {
         self.bound.push(binding);
     }
 
-    /// Notes that `window` will have to look these up; true when that is news.
+    /// Notes that `window` will have to look these up; true if it was not noted before.
     pub fn typed_into(&mut self, window: Option<u32>, slots: &[Slot]) -> bool {
         let mut news = false;
         for &slot in slots {
@@ -148,7 +148,7 @@ impl Keyboard {
         news
     }
 
-    /// Notes that `window` has not shown that it has looked up what was typed into it; true when that is news.
+    /// Notes that `window` has not shown that it has looked up what was typed into it; true if it was not noted before.
     pub fn unread_by(&mut self, window: u32) -> bool {
         let news = !self.silent.contains(&window);
         if news {
@@ -176,7 +176,7 @@ impl Keyboard {
     }
 }
 
-/// Cuts `events` into pages. What the server's map carries on our account is in `keyboard`, and changes only as pages are sent.
+/// Cuts `events` into pages. `keyboard` has what the driver has put into the server's map, which changes only as pages are sent.
 ///
 /// # Errors
 ///
@@ -326,7 +326,7 @@ impl<'a> Spares<'a> {
         self.bound.push(binding);
     }
 
-    /// Gives up what was longest unused, but nothing that a held key is on. What a silent window may have to look up goes only where
+    /// Gives up what was longest unused, except for keys that are held. What a silent window may have to look up goes only if
     /// there is nothing else.
     fn evict(&mut self, whole: bool, held: &Held) -> Vec<Slot> {
         let stays = |slot: Slot| held.iter().any(|(_, stroke)| stroke.keycode == slot.keycode);

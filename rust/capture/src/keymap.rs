@@ -91,12 +91,12 @@ impl Slot {
     }
 }
 
-/// A keysym that the server's map carries on our account.
+/// A keysym that the driver has put into the server's map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// Where.
+    /// Its place.
     pub slot: Slot,
-    /// Which.
+    /// The keysym.
     pub keysym: u32,
     /// The windows that may still have to look it up.
     pub windows: Vec<u32>,
@@ -108,7 +108,7 @@ pub struct Keymap {
     first: u8,
     columns: usize,
     keysyms: Vec<u32>,
-    /// Keycodes that carry keysyms on our account.
+    /// Keycodes that carry keysyms of the driver.
     ours: Vec<u8>,
     /// The XKB key type whose levels are chosen by Shift and `AltGr`.
     four_levels: Option<u8>,
@@ -119,13 +119,13 @@ impl Keymap {
     /// From the reply to `GetKeyboardMapping`: `columns` keysyms for each keycode from `first` on.
     ///
     /// Column 0 and 1 are the first group without and with Shift, 4 and 5 the same with `AltGr` (X Keyboard Extension
-    /// protocol, §12.4 "core keyboard mapping"). Other groups are not looked at: the group is locked to the first while we type.
+    /// protocol, §12.4 "core keyboard mapping"). Other groups are ignored: the group is locked to the first while the driver types.
     #[must_use]
     pub fn new(first: u8, columns: usize, keysyms: Vec<u32>) -> Self {
         Self { first, columns, keysyms, ours: Vec::new(), four_levels: None, strokes: HashMap::new() }.with_ours(&[])
     }
 
-    /// The same where `bound` is on our account, so that it is no part of the layout.
+    /// The same, where the driver has put in `bound`, which is not part of the layout.
     #[must_use]
     pub fn with_ours(mut self, bound: &[Binding]) -> Self {
         self.ours = bound.iter().map(|binding| binding.slot.keycode).collect();
@@ -249,7 +249,7 @@ impl Keymap {
         &row[..row.iter().rposition(|&keysym| keysym != NO_SYMBOL).map_or(0, |last| last + 1)]
     }
 
-    /// True when a slot still carries what we put there: a new layout may have replaced it.
+    /// True when a slot still carries what the driver put there: a new layout may have replaced it.
     #[must_use]
     pub fn carries(&self, binding: &Binding) -> bool {
         let column = LEVEL_COLUMNS[usize::from(binding.slot.level.unwrap_or(0))];

@@ -48,7 +48,7 @@ fn has_four_levels(kind: &xkb::KeyType) -> bool {
 
 /// Makes keycodes carry these keysyms, or nothing. `map` is what the server has now.
 ///
-/// With XKB that is one request, hence one notification, for all: many would keep a window manager that binds its keys anew for each of
+/// With XKB that is one request, hence one notification, for all: many would keep a window manager that rebinds its keys for each
 /// them busy for seconds. The request names a range of keycodes. Those between ours are sent as they were read, in XKB's own terms, so
 /// that they stay as they are.
 pub(crate) fn write(conn: &Conn, map: &Keymap, rows: &[(u8, Vec<u32>)]) -> Result<()> {

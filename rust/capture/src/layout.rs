@@ -1,4 +1,4 @@
-//! The server's keymap: what it is now, what of ours is written into it, and whether it has changed under keys that were typed.
+//! The server's keymap: its present state, what the driver writes into it, and whether it has changed under keys that were typed.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::wire::Wire;
 
 impl State {
     /// Presses a key that means nothing, before anything is typed, and takes over what an earlier driver has bound. With `own`, the
-    /// server is there for our programs only: its multimedia keys become spare keycodes, and it obeys no key itself.
+    /// server is for our programs only: its multimedia keys become spare keycodes, and it obeys no key itself.
     ///
-    /// With the first key of a device the server copies that device's keymap over the common one; what we had set in that until
+    /// With the first key of a device the server copies that device's keymap over the common one; what was set in that until
     /// then would be lost, together with the characters typed with it.
     pub(crate) fn take_keyboard(&mut self, wire: &Wire, own: bool) -> Result<()> {
         let server = &wire.server;
@@ -49,7 +49,7 @@ impl State {
         Ok(())
     }
 
-    /// The server's keymap as it is now; read again only after it was changed by anybody.
+    /// The server's keymap as it is now; read again only after any change.
     pub(crate) fn keymap(&mut self, wire: &Wire) -> Result<Arc<Keymap>> {
         if let Some(map) = &self.map {
             return Ok(Arc::clone(map));
@@ -67,9 +67,9 @@ impl State {
         Ok(map)
     }
 
-    /// Makes these keycodes carry what we have bound to them, or nothing, where `map` is what the server has now.
+    /// Makes these keycodes carry what is bound to them, or nothing, where `map` is what the server has now.
     ///
-    /// To be called while nobody else is served: no client fetches the map between two changes, so each fetches once for all of them.
+    /// Only while no other client is served: no client fetches the map between two changes, so each fetches once for all of them.
     pub(crate) fn write(&mut self, wire: &Wire, map: &Keymap, keycodes: impl IntoIterator<Item = u8>) -> Result<()> {
         let rows: Vec<_> = keycodes.into_iter().map(|keycode| (keycode, self.keyboard.row(keycode))).collect();
         self.write_rows(wire, map, &rows)
@@ -93,7 +93,7 @@ impl State {
         Ok(self.map.is_none() && !planned.same_as(&*self.keymap(wire)?))
     }
 
-    /// Notes that the keymap was changed, by anybody.
+    /// Notes that the keymap was changed, by any client.
     pub(crate) fn note_keymap(&mut self) {
         self.map = None;
         if let Some(unread) = &mut self.unread {
@@ -123,7 +123,7 @@ impl State {
         self.check_layout(wire, &read)
     }
 
-    /// The same where no ping can prove that they are read: for as long as the screen was waited for, they count as unread.
+    /// The same where no ping can prove that they are read: they count as unread during the wait for the screen.
     pub(crate) fn check_unproved(&mut self, wire: &Wire) -> Result<()> {
         match self.unread.take_if(|unread| unread.ping.is_none()) {
             Some(unread) if unread.map_changed => self.check_layout(wire, &unread),

@@ -17,7 +17,7 @@ const LEASE: &str = "_DESKHAND_DRIVER";
 /// A driver's name is cut to this, in units of four bytes.
 const LONGEST_NAME: u32 = 64;
 
-/// The lease is an X selection: taken atomically, visible to every client, and gone with its owner however that one ends.
+/// The lease is an X selection: taken atomically, visible to every client, and released when its owner ends for any reason.
 pub(crate) fn take_lease(server: &Server, driver: &str) -> Result<()> {
     let conn = &server.conn;
     let lease = server.atoms._DESKHAND_DRIVER;
@@ -39,16 +39,16 @@ pub(crate) fn take_lease(server: &Server, driver: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a display says of itself to somebody who does not drive it.
+/// What a display shows to a client that does not drive it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glance {
     /// Size of the screen.
     pub size: Size,
-    /// Who holds the lease, in that driver's words.
+    /// The driver that holds the lease, in its own words.
     pub driver: Option<String>,
 }
 
-/// Looks who drives a display, and changes nothing there: to try to take the lease would turn another driver away that comes at
+/// Finds the driver of a display, and changes nothing there: an attempt to take the lease would turn away another driver at
 /// the same moment.
 ///
 /// # Errors

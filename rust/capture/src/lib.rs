@@ -4,7 +4,7 @@
 //! fail with a typed error. It fills an [`imaging::Screen`] and decides nothing about pixels.
 //!
 //! What must never appear here: Python, a decision of when a screen has settled, or process-wide state. Several displays in one
-//! process know nothing of each other.
+//! process are independent of each other.
 
 mod bindings;
 mod clipboard;

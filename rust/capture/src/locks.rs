@@ -27,7 +27,7 @@ pub(crate) fn types(events: &[Event]) -> bool {
     first.is_some() && first.into_iter().chain(keys).all(|keysym| !LOCK_KEYS.contains(&keysym))
 }
 
-/// Takes `CapsLock` off and the layout to its first group; what was there, if it was anything else.
+/// Takes `CapsLock` off and the layout to its first group; returns their former state, if it was different.
 pub(crate) fn unlock(wire: &Wire) -> Result<Option<Locks>> {
     let state = wire.server.conn.xkb_get_state(CORE_KEYBOARD)?.reply()?;
     if !state.locked_mods.contains(ModMask::LOCK) && state.locked_group == xkb::Group::M1 {

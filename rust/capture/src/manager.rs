@@ -1,4 +1,4 @@
-//! The window manager: whether one runs that follows EWMH, and what it is asked to do.
+//! The window manager: whether one runs that follows EWMH, and requests to it.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::windows::{MAX_LIST, gone};
 use crate::wire::Wire;
 
 const SOURCE_PAGER: u32 = 2;
-/// For so long a window manager that has shown itself is waited for, and how often it is asked.
+/// How long to wait for a window manager that has shown itself, and how often to check.
 const MANAGER_LIMIT: Duration = Duration::from_secs(2);
 const MANAGER_PERIOD: Duration = Duration::from_millis(3);
 
@@ -27,10 +27,10 @@ impl Server {
         Ok(own.filter(|own| own.first() == Some(&window)).map(|_| window))
     }
 
-    /// Waits until the window manager answers, or says that it would not, for at most [`MANAGER_LIMIT`].
+    /// Waits until the window manager answers, or has declined, for at most [`MANAGER_LIMIT`].
     ///
     /// One that is just starting shows itself before it manages anything. Openbox then sleeps on windows that came meanwhile, until
-    /// something else comes: so it is asked again and again, for the frame that it would give to a window of ours.
+    /// something else comes. So the question is repeated: does it give a frame to a window of ours?
     pub(crate) fn await_manager(&self, wire: &Wire) -> Result<()> {
         let window = self.conn.generate_id()?;
         let (depth, visual) = (x11rb::COPY_DEPTH_FROM_PARENT, x11rb::COPY_FROM_PARENT);

@@ -1,4 +1,4 @@
-//! What each selection offers, shared by whoever writes to the clipboard and the thread that serves it.
+//! What each selection offers, shared by writers of the clipboard and the thread that serves it.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex};
@@ -35,21 +35,21 @@ pub(crate) struct Offer {
     pub(crate) owned: u64,
     /// What it held before a text was lent; `None` when nothing is to be given back.
     pub(crate) before: Option<Contents>,
-    /// Somebody has taken it between what it held before and the text.
+    /// Another client has taken it between the former contents and the text.
     pub(crate) overtaken: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Offers {
     pub(crate) of: [Offer; SELECTIONS],
-    /// Of what was offered last.
+    /// The version of the latest offer.
     pub(crate) version: u64,
-    /// How often it was handed to anybody in full, and when last to which window.
+    /// How often it was handed to any client in full, and when last to which window.
     pub(crate) served: u64,
     pub(crate) takers: HashMap<Window, Instant>,
     /// Requests answered, of every kind.
     pub(crate) answered: u64,
-    /// How often somebody has asked for all that have come to be answered, and up to which time they are.
+    /// How often a caller has wanted all requests so far to be answered, and up to which of these they are.
     pub(crate) wanted: u64,
     pub(crate) caught_up: u64,
     pub(crate) ended: bool,
@@ -98,7 +98,7 @@ impl Shared {
     }
 }
 
-/// Says that the thread has ended, when it ends, also by a panic.
+/// Reports that the thread has ended, when it ends, also by a panic.
 pub(crate) struct Ended<'a>(pub(crate) &'a Shared);
 
 impl Drop for Ended<'_> {

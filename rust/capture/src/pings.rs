@@ -1,6 +1,6 @@
 //! The pings that are under way.
 //!
-//! An answer counts for what was asked: it must carry the token that went to that window. Tokens cannot be guessed, since every
+//! An answer counts for one ping: it must carry the token that went to that window. Tokens cannot be guessed, since every
 //! client may send an answer.
 
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use std::hash::BuildHasher as _;
 
 use x11rb::protocol::xproto::Window;
 
-/// So many may be unanswered: of a window that answers nothing for long, the oldest are given up.
+/// The most unanswered pings. If a window does not answer for long, the oldest are given up.
 const MOST: usize = 4096;
 
 struct Ping {
@@ -38,7 +38,7 @@ impl Pings {
         (self.latest, token)
     }
 
-    /// Takes an answer; `false` when nobody asked for it. A window answers in order: what it was asked before is answered too.
+    /// Takes an answer; `false` if it answers no ping. A window answers in order: its earlier pings are answered too.
     pub(crate) fn take_answer(&mut self, window: Window, token: u32) -> bool {
         let Some(answered) = self.unanswered.iter().find(|ping| ping.window == window && ping.token == token) else {
             return false;
@@ -48,7 +48,7 @@ impl Pings {
         true
     }
 
-    /// A window is gone: it has read what it will read. `false` when it was asked nothing.
+    /// A window is gone: it will read nothing more. `false` if no ping was under way.
     pub(crate) fn forget(&mut self, window: Window) -> bool {
         let before = self.unanswered.len();
         self.unanswered.retain(|ping| ping.window != window);

@@ -1,7 +1,7 @@
-//! Whom input reaches: whether a window has the keyboard, and who gets what is sent while somebody has grabbed the devices.
+//! Which client input reaches: whether a window has the keyboard, and which client gets input during a grab of the devices.
 //!
 //! A grab of another client's is no obstacle by itself: an application grabs both devices for its own menus. So where there is one,
-//! the RECORD extension tells to which clients the server delivers what is sent.
+//! the RECORD extension shows to which clients the server delivers input.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -23,15 +23,15 @@ use crate::wire::Wire;
 const FROM_SERVER: u8 = 0;
 const EVENT: usize = 32;
 const INPUT_EXTENSION: &str = "XInputExtension";
-/// Of the windows directly on the root, so many are looked at.
+/// The most windows directly on the root that are examined.
 const MOST_TOP_LEVELS: usize = 4096;
-/// For so long the keyboard focus is waited for where no window has it, and how often it is asked for.
+/// How long to wait for the keyboard focus if no window has it, and how often to check.
 const FOCUS_LIMIT: Duration = Duration::from_millis(250);
 const FOCUS_PERIOD: Duration = Duration::from_millis(5);
-/// Of a client's windows that are told of.
+/// The most windows of a client that are reported.
 const MOST_WINDOWS: usize = 64;
 
-/// Which input did not reach the window that it was for.
+/// Which input did not reach its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// Keys: no window has the keyboard focus.
@@ -40,18 +40,18 @@ pub enum Obstacle {
     Keyboard,
     /// Clicks: another client has grabbed the pointer.
     Pointer,
-    /// Keys: they did, and the application had read nothing for as long as it was waited for.
+    /// Keys: they did, but the application had read nothing during the whole wait.
     Unread,
 }
 
-/// Input that did not reach the window that it was for.
+/// Input that did not reach its window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missed {
     /// Why.
     pub obstacle: Obstacle,
-    /// Who got it instead, as far as that is known (untrusted text).
+    /// The program that got it instead, as far as that is known (untrusted text).
     pub holder: String,
-    /// The windows of whoever got it: x, y, width, height.
+    /// The windows of that program: x, y, width, height.
     pub rects: Vec<(i32, i32, u32, u32)>,
 }
 
@@ -61,9 +61,9 @@ impl Missed {
     }
 }
 
-/// What is so before input is sent.
+/// The situation before input is sent.
 pub(crate) struct Before {
-    /// As the server tells it, not yet looked into.
+    /// As the server reports it, before any closer look.
     pub(crate) focus: Window,
     keyboard_grabbed: bool,
     pointer_grabbed: bool,
@@ -79,9 +79,9 @@ struct Shown {
 impl State {
     /// Asks for the focus and for grabs of other clients, with one round trip.
     ///
-    /// A grab for a window that is not mapped is refused, and the refusal tells whether there is another one: the server looks at that
-    /// first (xserver, `GrabDevice`). So nothing is grabbed, and no application hears of it. Without a window to confine it to, the
-    /// server would set a pointer free that another client has confined, and then refuse the grab (xserver, `ProcGrabPointer`).
+    /// A grab for a window that is not mapped is refused, and the refusal shows whether there is another one: the server checks
+    /// first (xserver, `GrabDevice`). So nothing is grabbed, and no application notices it. Without a window to confine it to, the
+    /// server would free a pointer that another client has confined, and then refuse the grab (xserver, `ProcGrabPointer`).
     pub(crate) fn before(&mut self, wire: &Wire) -> Result<Before> {
         let conn = &wire.server.conn;
         let window = match self.unmapped {
@@ -113,7 +113,7 @@ impl State {
         Ok(Before { focus: focus.reply()?.focus, keyboard_grabbed, pointer_grabbed })
     }
 
-    /// Does `send`, which sends `events`, and tells what of them did not reach the window that it was for.
+    /// Does `send`, which sends `events`, and reports what did not reach its window.
     pub(crate) fn reaching(
         &mut self,
         wire: &Wire,
@@ -125,7 +125,7 @@ impl State {
         let keys = events.iter().any(|event| matches!(event, Event::Key(_, true)));
         let clicks = events.iter().any(|event| matches!(event, Event::Button(_, true)));
         let grabbed = (keys && before.keyboard_grabbed) || (clicks && before.pointer_grabbed);
-        // While something is held the server, or the window manager, keeps the devices for who got it.
+        // While something is held the server, or the window manager, keeps the devices for the client that got it.
         if grabbed && Self::pressed(wire)? == (Vec::new(), Vec::new()) {
             return self.watched(wire, before, (keys, clicks), send);
         }
@@ -141,7 +141,7 @@ impl State {
         Ok(unfocused.then(|| Missed::without_holder(Obstacle::Unfocused)))
     }
 
-    /// True when what a window asked for at that time was asked by the application that got the latest keys.
+    /// True if the request of a window at that time came from the application that got the latest keys.
     pub(crate) fn is_typed_into(&self, wire: &Wire, window: Window, at: Instant) -> Result<bool> {
         let Some((since, focus)) = self.typed else { return Ok(true) };
         let server = &wire.server;
@@ -213,7 +213,7 @@ struct Received {
 }
 
 impl Received {
-    /// Does `work`, and sees meanwhile to whom the server delivers presses, where the server can tell.
+    /// Does `work`, and records to which clients the server delivers presses meanwhile, if it supports that.
     fn watch(wire: &Wire, work: impl FnOnce() -> Result<()>) -> Result<Option<Self>> {
         let server = &wire.server;
         if server.conn.extension_information(record::X11_EXTENSION_NAME)?.is_none() {
@@ -270,7 +270,7 @@ impl Received {
     }
 
     fn note(&mut self, client: u32, event: &[u8], input: Option<u8>) {
-        // Of the input extension's, the type is behind the length; raw events go to whoever watches a device, and are not counted.
+        // Of the input extension's, the type is behind the length; raw events go to all that watch a device, and are not counted.
         let kind = match event[0] & 0x7f {
             GE_GENERIC_EVENT if Some(event[1]) == input => u16::from_ne_bytes([event[8], event[9]]),
             GE_GENERIC_EVENT => return,
@@ -299,7 +299,7 @@ impl Server {
         resource & !self.conn.setup().resource_id_mask
     }
 
-    /// True when the client that was meant, or another connection of its process, is among those that got the input.
+    /// True when the intended client, or another connection of its process, is among those that got the input.
     fn reached(&self, clients: &BTreeSet<u32>, meant: Option<u32>) -> Result<bool> {
         let Some(meant) = meant else { return Ok(!clients.is_empty()) };
         if clients.contains(&meant) {

@@ -1,4 +1,4 @@
-//! What a server's description of itself and its replies must be like before anything is done with them. Pure: no connection here.
+//! Checks a server's description of itself and its replies before they are used. Pure, without a connection.
 
 use imaging::{Rect, Size};
 use x11rb::protocol::res::QueryClientIdsReply;
@@ -42,7 +42,7 @@ pub(crate) fn check_setup(setup: &Setup) -> Result<()> {
     Ok(())
 }
 
-/// The size of a screen that there can be a framebuffer for.
+/// The size of a screen, if a framebuffer can have it.
 pub(crate) fn screen_size(width: u16, height: u16) -> Result<Size> {
     let size = Size { w: width.into(), h: height.into() };
     if size.rect().is_empty() || size.w.max(size.h) > MAX_SIDE || size.rect().area() > MAX_PIXELS {
@@ -72,7 +72,7 @@ pub(crate) fn cursor(reply: &[u8]) -> Result<Option<GetCursorImageReply>> {
     Ok(Some(GetCursorImageReply::try_parse(reply)?.0))
 }
 
-/// The first resource id of each client that was asked for, and its process.
+/// The first resource id of each client in the request, and its process.
 pub(crate) fn client_processes(reply: &[u8]) -> Result<Vec<(u32, u32)>> {
     // x11rb would take memory for as many ids as the number says, of 12 bytes at least.
     const ID: usize = 12;
@@ -101,7 +101,7 @@ pub(crate) fn keymap(first: u8, count: u8, columns: u8, keysyms: Vec<u32>) -> Re
     Ok(Keymap::new(first, columns.into(), keysyms))
 }
 
-/// At most so many of what a property holds: a server may send more than it was asked for.
+/// At most this many items of a property: a server may send more than was requested.
 pub(crate) fn at_most<T>(mut items: Vec<T>, limit: u32) -> Vec<T> {
     items.truncate(limit as usize);
     items

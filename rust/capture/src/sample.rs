@@ -14,7 +14,7 @@ pub(crate) struct Thread {
     pub(crate) done: Done,
 }
 
-/// Time not asleep: running, or waiting for a processor. The latter counts, for on a loaded machine an application at work gets
+/// Time not asleep: running, or waiting for a processor. The latter counts, because on a loaded machine an application at work gets
 /// little of one. And how often it was given a processor.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Done {
@@ -31,14 +31,14 @@ pub(crate) struct Rate {
     pub(crate) wakes: f64,
 }
 
-/// What a family does while nobody acts.
+/// What a family does on its own, without any input.
 #[derive(Default)]
 pub(crate) struct Ambient {
-    /// Of each process that does anything.
+    /// The activity of each process that does anything.
     pub(crate) rates: HashMap<u32, Rate>,
     /// The threads that do it.
     pub(crate) stirring: HashSet<(u32, u32)>,
-    /// The processes in which threads begin and end: one that was not there before tells nothing.
+    /// The processes in which threads begin and end: a new one proves nothing.
     pub(crate) churning: HashSet<u32>,
     /// The processes whose children begin and end.
     pub(crate) parents: HashSet<u32>,

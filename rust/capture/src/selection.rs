@@ -1,4 +1,4 @@
-//! What a selection holds, asked of whoever owns it. All that an owner sends is bounded in number, size and time.
+//! Reads what a selection holds from its owner. All that an owner sends is bounded in number, size and time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::replies;
 use crate::server::{Server, Target};
 use crate::windows::gone;
 
-/// As much of a property is read at once.
+/// Bytes of a property that are read at once.
 const PART: u32 = 1 << 20;
 /// All kinds together; more than this is not kept.
 const READ_LIMIT: usize = 64 * 1024 * 1024;
@@ -25,7 +25,7 @@ const MOST_KINDS: usize = 64;
 /// Kinds that are named where they were not kept, and how long a name is shown.
 const MOST_NAMED: usize = 64;
 const LONGEST_NAME: usize = 100;
-/// After the last sign of an owner that has said what it offers, it is given so long for the next.
+/// How long an owner that has named its offers may take between two signs.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Types whose values are ids of things that end with their owner.
 const IDS: [AtomEnum; 8] = [
@@ -59,7 +59,7 @@ pub(crate) struct Copied {
     pub(crate) missing: Vec<Atom>,
 }
 
-/// What came of asking for one kind.
+/// The outcome of a request for one kind.
 enum Answer {
     Refused,
     Given(Kind),
@@ -109,7 +109,7 @@ enum Taken {
     Malformed,
 }
 
-/// A connection with one invisible window that can own or ask for a selection.
+/// A connection with one invisible window that can own or request a selection.
 pub(crate) struct Party {
     pub(crate) server: Server,
     pub(crate) window: Window,
@@ -117,7 +117,7 @@ pub(crate) struct Party {
 
 impl Party {
     pub(crate) fn open(target: &Target, interrupt: &Interrupt) -> Result<Self> {
-        // The desktop's first connection was made: that this one cannot be says that the server has gone since.
+        // The desktop's first connection worked: if this one fails, the server has gone since.
         let server = Server::open(target, interrupt).map_err(|error| match error {
             Error::Connect { reason, .. } => Error::Lost(reason),
             other => other,
@@ -134,7 +134,7 @@ impl Party {
     /// The next event; `None` when there is none by then.
     fn next_event(&self, deadline: Instant, interrupt: &Interrupt) -> Result<Option<XEvent>> {
         loop {
-            // Before the event: there may always be another one that says nothing.
+            // Before the event: there may be any number of irrelevant ones.
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
@@ -149,7 +149,7 @@ impl Party {
         }
     }
 
-    /// From now on this party is told when the owner changes.
+    /// From now on the server notifies this party when the owner changes.
     pub(crate) fn watch(&self, selection: Atom) -> Result<()> {
         let changes = SelectionEventMask::SET_SELECTION_OWNER
             | SelectionEventMask::SELECTION_WINDOW_DESTROY
@@ -158,7 +158,7 @@ impl Party {
         Ok(())
     }
 
-    /// True when somebody has become the owner of a selection since this party read it, and before `next` did.
+    /// True when a client has become the owner of a selection since this party read it, and before `next` did.
     pub(crate) fn was_taken(&self, selection: Atom, next: Window) -> Result<bool> {
         self.server.round_trip()?;
         let mut taken = false;
@@ -173,7 +173,7 @@ impl Party {
         Ok(taken)
     }
 
-    /// Asks the owner for kinds at once, each through a window of its own: some owners serve one request for each window, and what
+    /// Requests kinds at once, each through a window of its own: some owners serve one request for each window, and what
     /// comes late from a former owner is not mistaken for the next one's. `None` when the owner has changed meanwhile.
     fn ask(
         &self,
@@ -230,7 +230,7 @@ impl Party {
                     };
                     self.take_piece(question, bounds)?;
                 }
-                // The owner has offered what is no atom.
+                // The owner has offered something that is not an atom.
                 XEvent::Error(error) => {
                     let Some(question) = open.find(|question| question.sequence as u16 == error.sequence) else {
                         continue;
@@ -282,7 +282,7 @@ impl Party {
             Taken::Malformed => Answer::Malformed,
         });
         if !matches!(question.answer, Some(Answer::Given(_))) {
-            // Others may have the room.
+            // Other kinds may have used the room.
             bounds.room += data.len();
             *data = Vec::new();
         }
@@ -316,7 +316,7 @@ impl Party {
         }
     }
 
-    /// What the owner offers; `None` where it does not say that.
+    /// What the owner offers; `None` if it does not list it.
     fn targets(answer: Answer) -> Option<Vec<Atom>> {
         match answer {
             Answer::Given(Kind { format: 32, data, .. }) => Some(
@@ -331,8 +331,8 @@ impl Party {
         [self.server.atoms.UTF8_STRING, self.server.atoms.TEXT_PLAIN_UTF8, AtomEnum::STRING.into()]
     }
 
-    /// Asks for texts at once, and then for one kind after the other: an office program draws a picture of many cells for a second,
-    /// and what it was asked for it does before all else.
+    /// Requests texts at once, and then one kind after the other: an office program draws a picture of many cells for a second,
+    /// and serves a request before all else.
     fn ask_for_all(
         &self,
         selection: Atom,
@@ -368,7 +368,7 @@ impl Party {
     /// All that is on a selection that this party watches.
     pub(crate) fn copied(&self, selection: Atom, deadline: Instant, interrupt: &Interrupt) -> Result<Copied> {
         let atoms = &self.server.atoms;
-        // What says something about the selection, and what changes it.
+        // Events that report on the selection, and those that change it.
         let no_kinds = [
             atoms.TARGETS,
             atoms.TIMESTAMP,
@@ -400,7 +400,7 @@ impl Party {
             let (mut contents, mut ids) = (Vec::new(), Vec::new());
             for (target, answer) in answers {
                 match answer {
-                    // Nobody would have got it.
+                    // No client would have received it.
                     Answer::Refused => {}
                     Answer::Given(kind) if IDS.map(u32::from).contains(&kind.type_) => ids.push(target),
                     Answer::Given(kind) => contents.push(kind),
@@ -411,7 +411,7 @@ impl Party {
             let place = |target| kept.iter().position(|&other| other == target);
             contents.sort_by_key(|kind| place(kind.target));
             missing.sort_by_key(|&target| place(target).unwrap_or(MOST_KINDS));
-            // Whoever offers a pixmap (Qt does, of every picture) offers the same picture in bytes.
+            // An owner that offers a pixmap (Qt does, of every picture) offers the same picture in bytes.
             if contents.is_empty() {
                 missing.extend(ids);
             }
@@ -434,7 +434,7 @@ impl Party {
             if matches!(answer, Answer::Unfinished) {
                 return Err(late());
             }
-            // Some owners (xclip) hand out whatever they have, a picture too, under any name that they are asked for.
+            // Some owners (xclip) hand out whatever they have, a picture too, under any requested name.
             let offered = Self::targets(answer);
             for target in self.texts() {
                 if offered.as_ref().is_some_and(|offered| !offered.contains(&target)) {

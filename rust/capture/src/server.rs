@@ -79,12 +79,12 @@ pub struct Target {
     pub display: String,
     /// Name and data of the cookie; empty for none.
     pub auth: (Vec<u8>, Vec<u8>),
-    /// The socket to connect to, whatever `display` leads to by then; see [`Target::pin`].
+    /// The socket to connect to, even if `display` leads elsewhere by then; see [`Target::pin`].
     pub socket: Option<Arc<OwnedFd>>,
 }
 
 impl Target {
-    /// Connects from now on to the socket that was opened with `O_PATH`, not to what has its name; `descriptor` stays the caller's.
+    /// Connects from now on to the socket that was opened with `O_PATH`, not to what has its name; the caller keeps `descriptor`.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ pub(crate) fn open_connection(
     for address in parsed.connect_instruction() {
         let stream = match &address {
             ConnectAddress::Socket(path) => local(path),
-            // A local display that is gone is not looked for behind a TCP port: whoever listens there would be sent its cookie.
+            // A local display that is gone is not tried at a TCP port: another process there would receive its cookie.
             ConnectAddress::Hostname(..) if parsed.host.is_empty() => continue,
             _ => DefaultStream::connect(&address).map(|(stream, _)| bounded(stream)),
         };
@@ -200,7 +200,7 @@ impl Server {
         Self::greeted(conn, screen, &target.display)
     }
 
-    /// Asks for all that is needed of a server that has described itself.
+    /// Queries all that is needed, after a server has described itself.
     pub(crate) fn greeted(conn: Conn, screen: usize, display: &str) -> Result<Self> {
         for name in [damage::X11_EXTENSION_NAME, xfixes::X11_EXTENSION_NAME, xtest::X11_EXTENSION_NAME] {
             conn.prefetch_extension_information(name)?;
@@ -213,7 +213,7 @@ impl Server {
                 return Err(Error::Unsupported(format!("the X server {display} lacks the {name} extension")));
             }
         }
-        // Versions must be asked for once, or the server refuses the requests of the newer ones.
+        // Versions must be queried once, or the server refuses the newer requests.
         let fixes = xfixes::query_version(&conn, 5, 0)?;
         let damages = damage::query_version(&conn, 1, 1)?;
         if conn.extension_information(xkb::X11_EXTENSION_NAME)?.is_some() {
@@ -257,7 +257,7 @@ impl Server {
     }
 }
 
-/// Asks to be told of every change of the keymap.
+/// Asks for a notification of every change of the keymap.
 ///
 /// A client that has activated XKB gets no core `MappingNotify` for a keyboard that was replaced as a whole, which is what
 /// `setxkbmap` does (xserver, `XkbSendLegacyMapNotify`).

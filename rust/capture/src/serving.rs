@@ -42,7 +42,7 @@ struct Claim {
     request: SequenceNumber,
 }
 
-/// The life of the thread that serves: owns what is to be owned, and hands it to whoever asks.
+/// Runs the thread that serves: owns selections, and answers requests for them.
 pub(crate) fn serve(party: &Party, shared: &Shared, nudge: &Nudge) -> Result<()> {
     let conn = &party.server.conn;
     let slot = party.server.atoms._DESKHAND_CLIPBOARD;
@@ -55,7 +55,7 @@ pub(crate) fn serve(party: &Party, shared: &Shared, nudge: &Nudge) -> Result<()>
         while let Some((event, sequence)) = conn.poll_for_event_with_sequence()? {
             match event {
                 XEvent::SelectionRequest(request) => answer(party, shared, &request, &claims, &mut transfers)?,
-                // Anybody can change our property: it counts when we have asked for the time.
+                // Any client can change our property: it counts only while a timestamp is awaited.
                 XEvent::PropertyNotify(change) if asking && change.window == party.window && change.atom == slot => {
                     asking = false;
                     own(party, shared, change.time, &mut claims)?;
@@ -95,7 +95,7 @@ pub(crate) fn serve(party: &Party, shared: &Shared, nudge: &Nudge) -> Result<()>
                 continue;
             }
             if !offers.owned() && !asking {
-                // The change of a property of ours tells the server's time, with which a selection is to be taken (ICCCM §2.1).
+                // The change of a property of ours carries the server's time, with which a selection must be taken (ICCCM §2.1).
                 asking = true;
                 conn.change_property8(PropMode::APPEND, party.window, slot, AtomEnum::STRING, &[])?;
             }
@@ -108,7 +108,7 @@ pub(crate) fn serve(party: &Party, shared: &Shared, nudge: &Nudge) -> Result<()>
     }
 }
 
-/// Owns what is to be owned from `time` on, unless somebody has taken it since.
+/// Owns what is to be owned from `time` on, unless another client has taken it since.
 fn own(party: &Party, shared: &Shared, time: Timestamp, claims: &mut [Claim]) -> Result<()> {
     let Party { server, window } = party;
     for (selection, claim) in claims.iter_mut().enumerate() {
@@ -152,7 +152,7 @@ fn answer(
     let mut handed = Handed::Nothing;
     if request.target == server.atoms.MULTIPLE && request.property != x11rb::NONE {
         let pairs = conn.get_property(false, request.requestor, property, AtomEnum::ANY, 0, 2 * MOST_PAIRS)?.reply();
-        // Whoever asked may have gone.
+        // The requestor may have gone.
         let pairs = gone(pairs.map_err(Error::from))?.and_then(|pairs| pairs.value32().map(Iterator::collect));
         let pairs = replies::at_most(pairs.unwrap_or_default(), 2 * MOST_PAIRS);
         let mut answers = Vec::with_capacity(pairs.len());
@@ -187,7 +187,7 @@ fn answer(
     Ok(())
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Handed {
     Nothing,
@@ -197,7 +197,7 @@ enum Handed {
     Whole,
 }
 
-/// Puts what was asked for on the requestor's property.
+/// Puts the requested value on the requestor's property.
 fn convert(
     party: &Party,
     (requestor, target, property): (Window, Atom, Atom),
@@ -216,7 +216,7 @@ fn convert(
         return Ok(Handed::About);
     }
     let Some(kind) = contents.iter().find(|kind| kind.target == target) else { return Ok(Handed::Nothing) };
-    // One for each place, and whoever asks again has given up the one before.
+    // One for each place: a new request replaces the one before.
     transfers.retain(|other| (other.window, other.property) != (requestor, property));
     if kind.data.len() <= PIECE {
         put(party, (requestor, property), kind, &kind.data)?;
@@ -253,7 +253,7 @@ fn advance(
         return Ok(());
     };
     let transfer = &mut transfers[index];
-    // What was on the property before, such as a piece for who has asked anew since.
+    // What was on the property before, such as a piece of an earlier request of the same requestor.
     if sequence < transfer.put {
         return Ok(());
     }

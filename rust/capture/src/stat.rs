@@ -1,4 +1,4 @@
-//! What the kernel tells of a process, in `/proc`.
+//! The kernel's facts about a process, in `/proc`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// The number of `poll`. Elsewhere it is `ppoll`, whose limit is not among the arguments that are told.
+/// The number of `poll`. Elsewhere it is `ppoll`, whose limit is not among the arguments that the kernel shows.
 const POLL: Option<u32> = if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) { Some(7) } else { None };
 
 /// Files of `/proc` that are kept open, of all desktops together: a quarter of what a process may open without being configured.
@@ -33,7 +33,7 @@ impl Drop for Kept {
     }
 }
 
-/// What a `stat` file tells.
+/// The contents of a `stat` file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) state: char,
@@ -71,7 +71,7 @@ impl Stat {
         Some(Self { state, parent, group, terminal, foreground, reaped, begun })
     }
 
-    /// Whether a process has been stopped: it has yet to read what it was sent.
+    /// Whether a process has been stopped: it has not yet read its input.
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't')
     }
@@ -95,7 +95,7 @@ pub(crate) enum Sleep {
     Other,
 }
 
-/// A process's main thread, and where the kernel tells what it sleeps for.
+/// A process's main thread, and where the kernel shows what it sleeps for.
 pub(crate) struct Sleeper {
     pub(crate) process: u32,
     wchan: Option<Kept>,
@@ -132,7 +132,7 @@ impl Sleep {
     }
 }
 
-/// For how long at most a process's main thread sleeps that waits for something to happen (`poll(2)`), where the kernel tells that.
+/// The longest time for which a process's main thread waits in `poll(2)`, where the kernel shows that.
 pub(crate) fn poll_limit(process: u32) -> Option<Duration> {
     let call = fs::read_to_string(format!("/proc/{process}/syscall")).ok()?;
     let mut words = call.split_ascii_whitespace();
@@ -144,7 +144,7 @@ pub(crate) fn poll_limit(process: u32) -> Option<Duration> {
     i32::try_from(limit).is_ok().then(|| Duration::from_millis(limit))
 }
 
-/// Whether a process was told to show its windows on this display (`:99`).
+/// Whether a process has this display in its environment (`:99`).
 pub(crate) fn is_shown_on(process: u32, display: &str) -> bool {
     let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
     environment.split(|&byte| byte == 0).any(|entry| {
@@ -166,7 +166,7 @@ pub(crate) fn numbers(directory: &str) -> impl Iterator<Item = u32> + use<> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// Whether any thread of this machine but ours wants a processor now.
+/// Whether any thread of this machine but this one wants a processor now.
 pub(crate) fn is_contended() -> bool {
     let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let runnable = loads.split_ascii_whitespace().nth(3).and_then(|counts| counts.split('/').next());

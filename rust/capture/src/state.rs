@@ -23,18 +23,18 @@ use crate::server::Server;
 use crate::wire::Wire;
 use crate::work::{Activity, LATELY, Work};
 
-/// The applications' work is looked at after so long a time without news.
+/// After this long without news, the applications' work is checked.
 const BREATH: Duration = Duration::from_millis(8);
 /// Beyond this many damaged rectangles one capture of their unions is cheaper.
 const MANY_RECTS: usize = 24;
-/// How often damage is read before a call goes on, though more is told of.
+/// How often damage is read before a call goes on, even if there is more.
 const MOST_ROUNDS: usize = 100;
-/// A waiting caller is asked so often whether it wants to stop, whatever the server sends meanwhile.
+/// How often a waiting caller is checked for a stop, even while the server sends.
 const ASK_PERIOD: Duration = Duration::from_millis(50);
 /// A button that a key has pressed does what it is for within this time after its application has seen the key.
 const BUTTON_LIMIT: Duration = Duration::from_millis(350);
 
-/// What the server has told of and nobody has looked at yet.
+/// What the server has reported and has not been handled yet.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four independent facts, each with a remedy of its own")]
 pub(crate) struct Pending {
@@ -52,12 +52,12 @@ pub(crate) struct State {
     pub(crate) pending: Pending,
     pub(crate) map: Option<Arc<Keymap>>,
     pub(crate) keyboard: Keyboard,
-    /// Which button applications see for each of the pointer's own, from 1 on; `None` before it was asked for.
+    /// Which button applications see for each of the pointer's own, from 1 on; `None` before it was queried.
     pub(crate) pointer_map: Option<Vec<u8>>,
     pub(crate) unread: Option<Unread>,
-    /// A window was to read a new keymap before its keys were sent, and did not for as long as it was given.
+    /// A window was to read a new keymap before its keys were sent, and did not in the time for that.
     pub(crate) held_up: bool,
-    /// When keys were last sent, and the focus then, as the server told it.
+    /// When keys were last sent, and the focus then, as the server reported it.
     pub(crate) typed: Option<(Instant, Window)>,
     /// When keys were last sent that may press a button, or their application was last seen at work on them.
     pub(crate) activated: Option<Instant>,
@@ -66,7 +66,7 @@ pub(crate) struct State {
     pub(crate) pings: Pings,
     /// The window of the window manager that is known to serve.
     pub(crate) manager: Option<Window>,
-    /// The window of the window manager that is there, whether it serves or not, and whether it has been asked for.
+    /// The window of the window manager that is there, whether it serves or not, and whether it has been queried.
     pub(crate) present_manager: Option<Window>,
     pub(crate) knows_manager: bool,
     /// The window that the latest input went to, and what is done behind it.
@@ -74,9 +74,9 @@ pub(crate) struct State {
     /// Buttons that were released, and are pressed for the server still.
     pub(crate) released: Vec<u8>,
     pub(crate) work: Work,
-    /// Counts what a waiting caller wants to hear of: answered pings, changed window lists.
+    /// Counts what wakes a waiting caller: answered pings, changed window lists.
     signals: u64,
-    /// How many of them a waiting caller has been told of; the rest may have been read by another call.
+    /// How many of them have woken a caller; the rest may have been read by another call.
     signals_told: u64,
     pub(crate) error: Option<Error>,
 }
@@ -146,13 +146,13 @@ impl State {
                     self.note_pong();
                 }
             }
-            // A window that closes on its input (a dialog's button) answers nothing any more: it has read what it will read.
+            // A window that closes on its input (a dialog's button) answers no more, and reads no more.
             XEvent::DestroyNotify(gone) if self.pings.forget(gone.window) => self.forget_unread(),
             XEvent::UnmapNotify(gone) if self.pings.forget(gone.window) => self.forget_unread(),
             XEvent::Error(error) if error.error_kind == ErrorKind::Window && self.pings.forget(error.bad_value) => {
                 self.forget_unread();
             }
-            // The first says what went wrong; a server may send any number.
+            // The first error has the cause; a server may send any number.
             XEvent::Error(error) => {
                 self.error.get_or_insert_with(|| x_error(error));
             }
@@ -185,7 +185,7 @@ impl State {
                 self.fetch_all(wire)?;
                 self.pending.everything = false;
             } else if std::mem::take(&mut self.pending.damage) {
-                // The server forgets the damage when it tells it: should the answer be missed (a signal), all must be read again.
+                // The server forgets damage when it reports it: if the answer is missed (a signal), all must be read again.
                 self.pending.everything = true;
                 self.fetch_damage(wire)?;
                 self.pending.everything = false;
@@ -195,7 +195,7 @@ impl State {
             } else {
                 break;
             }
-            // With each answer events may have come, and nobody waits for what has been read.
+            // With each answer events may have come, and no wait would report those once they are read.
             self.drain(wire)?;
         }
         Ok(())
@@ -227,7 +227,7 @@ impl State {
 
     /// Brings `rects` of the screen up to date, as one step.
     fn capture(&self, wire: &Wire, rects: &[Rect]) -> Result<()> {
-        // Not before there is something to write: a server may be slow, and others want to look meanwhile.
+        // Not before there is something to write: a server may be slow, and other threads want to look meanwhile.
         let mut screen = None;
         let read = self
             .grabber
@@ -276,7 +276,7 @@ impl State {
         Ok(())
     }
 
-    /// The server's state now: one round trip, then whatever it tells that changed.
+    /// The server's state now: one round trip, then every change that it reports.
     pub(crate) fn look(&mut self, wire: &Wire) -> Result<()> {
         let pointer = wire.server.conn.query_pointer(wire.server.root)?.reply()?;
         self.pump(wire)?;
@@ -303,7 +303,7 @@ impl State {
             if left.is_zero() {
                 return Ok(false);
             }
-            // Within an animation nobody asks what else is done.
+            // During an animation, other work does not matter.
             if !wire.wait_readable(left.min(BREATH))? && left > BREATH {
                 self.work.sample();
                 let lately = left.saturating_sub(BREATH + LATELY);
@@ -315,7 +315,7 @@ impl State {
         }
     }
 
-    /// What is done behind the window that got the latest input; see `Display::activity`.
+    /// The work of the processes behind the window that got the latest input; see `Display::activity`.
     pub(crate) fn activity(&mut self, wire: &Wire) -> Result<Activity> {
         if self.is_held_back(wire)? {
             return Ok(Activity::Computing);

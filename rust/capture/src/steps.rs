@@ -1,4 +1,4 @@
-//! Carries out what was planned: sends it through XTEST, and never so much at once that a release would come late.
+//! Carries out planned steps: sends them through XTEST, and never so many at once that a release would come late.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::keyboard::Step;
 use crate::wire::Wire;
 
 /// XTEST delays hold the server's side of this connection up, and whatever is sent after them: a release too, which must not come
-/// later than this after somebody has asked for it.
+/// later than this after it was requested.
 const DELAY_PER_ROUND_TRIP: u32 = 50;
 /// The same of events without a delay, of which a server takes some hundred in a millisecond: at most twice as many are on their way.
 const EVENTS_PER_MARK: u32 = 400;
@@ -62,7 +62,7 @@ pub(crate) fn execute(wire: &Wire, steps: &[Step]) -> Result<()> {
     Ok(())
 }
 
-/// Does `work` while no other client is served; ends that whatever comes of the work.
+/// Does `work` while no other client is served; ends that even if the work fails.
 pub(crate) fn grabbed<T>(wire: &Wire, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let conn = &wire.server.conn;
     conn.grab_server()?;

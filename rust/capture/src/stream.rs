@@ -1,8 +1,8 @@
 //! The socket under x11rb, with every wait bounded and interruptible.
 //!
 //! x11rb blocks for a reply for as long as the server is silent. A stopped server (or a stopped container) would then hang the
-//! caller for ever, and a signal could not be handled. This stream waits in slices: between two of them it asks whether the
-//! caller wants to stop, and it gives the server up after [`SILENCE_LIMIT`]. What comes is checked (`incoming.rs`) before x11rb sees
+//! caller for ever, and a signal could not be handled. This stream waits in slices: between two of them it checks whether the
+//! caller wants to stop, and it gives the server up after [`SILENCE_LIMIT`]. All input is checked (`incoming.rs`) before x11rb sees
 //! it, and descriptors that come with it are closed.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice, Result};
@@ -21,7 +21,7 @@ use crate::error::{InterruptedMark, SilentMark};
 use crate::incoming::{Incoming, Violation};
 
 /// A server that answers nothing for this long is not coming back: a live one answers in a millisecond, and a machine that
-/// swaps or a server stopped for five seconds must be waited for.
+/// swaps or a server stopped for five seconds must not be given up.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(10);
 
 #[cfg(feature = "fuzzing")]
@@ -36,7 +36,7 @@ pub struct BoundedStream {
     interrupt: Interrupt,
     silence_limit: Duration,
     incoming: Mutex<Incoming>,
-    /// The server takes no more since then.
+    /// Since when the server takes no more.
     blocked_since: Mutex<Option<Instant>>,
 }
 
@@ -60,7 +60,7 @@ impl BoundedStream {
         written
     }
 
-    /// Takes note of a request that is replied to.
+    /// Records a request that expects a reply.
     pub(crate) fn ask(&self, sequence: u64) {
         self.incoming().ask(sequence);
     }
@@ -112,7 +112,7 @@ impl Stream for BoundedStream {
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::IN, mode.readable());
         flags.set(PollFlags::OUT, mode.writable());
-        // x11rb only reads when it waits for an answer. Events that come meanwhile make neither wait longer.
+        // x11rb only reads when it waits for an answer. Events that come meanwhile extend neither wait.
         let answer = !mode.writable();
         let (start, extra) = if answer {
             self.incoming().wait()
@@ -134,7 +134,7 @@ impl Stream for BoundedStream {
                 && start.elapsed() < limit
                 && let Some(given) = self.interrupt.over()
             {
-                // Not given up: it is silent since `start`, also for who asks next.
+                // Not given up: it counts as silent since `start`, for the next call too.
                 return Err(IoError::other(SilentMark(given)));
             }
             if start.elapsed() >= limit && (!ready || self.incoming().is_overdue()) {
@@ -149,7 +149,7 @@ impl Stream for BoundedStream {
     }
 
     fn read(&self, buf: &mut [u8], _: &mut Vec<RawFdContainer>) -> Result<usize> {
-        // Not `recvmsg`: no reply that we ask for carries descriptors, and the kernel closes those that nobody takes.
+        // Not `recvmsg`: no requested reply carries descriptors, and the kernel closes those that are not received.
         let count = retry_on_intr(|| rustix::io::read(&self.inner, &mut *buf))?;
         self.incoming()
             .take(&buf[..count])

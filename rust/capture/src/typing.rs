@@ -18,15 +18,15 @@ use crate::state::State;
 use crate::steps::{execute, grabbed};
 use crate::wire::Wire;
 
-/// The same of a window that is not typed into now, and at the end: what stays then is for the next driver.
+/// The same for a window that is not typed into now, and at the end: the next driver gets what stays then.
 const OTHERS_LIMIT: Duration = Duration::from_secs(1);
-/// Beyond so many it is seen which windows that were typed into are still there.
+/// Beyond this many, windows that are gone are dropped from the list.
 const MANY_WINDOWS: usize = 16;
-/// A text is given up that finds another layout so often.
+/// A text is given up after this many changes of the layout.
 const MOST_LAYOUTS: usize = 100;
 
 impl State {
-    /// Sends all pages; what remains is planned anew when somebody changes the layout meanwhile.
+    /// Sends all pages; the rest is planned again when the layout changes meanwhile.
     pub(crate) fn send_pages(&mut self, wire: &Wire, events: &[Event], pages: Vec<Page>) -> Result<()> {
         let mut pages = VecDeque::from(pages);
         let mut sent = 0;
@@ -35,7 +35,7 @@ impl State {
         let mut planned = self.keymap(wire)?;
         while let Some(page) = pages.pop_front() {
             if let Some(silent) = self.unproved(wire, CONSUME_LIMIT, |binding| page.evict.contains(&binding.slot))? {
-                // What others have typed with may go instead.
+                // Bindings of other windows may go instead.
                 if !self.keyboard.unread_by(silent) {
                     return Err(Error::Unread { sent, total: events.len() });
                 }
@@ -98,7 +98,7 @@ impl State {
         }
     }
 
-    /// Makes the server's map carry what a page needs; `false`, and nothing is done, when the layout is another one.
+    /// Makes the server's map carry what a page needs; `false`, and nothing is done, when the layout has changed.
     fn bind(&mut self, wire: &Wire, page: &Page, planned: &mut Arc<Keymap>) -> Result<bool> {
         // A keycode that is free on one layout may be a key on the next.
         grabbed(wire, || {
@@ -112,7 +112,7 @@ impl State {
                 self.keyboard.bind(Binding { slot, keysym, windows: Vec::new() });
             }
             self.note_window(wire, &page.uses)?;
-            // Whichever of the two a driver that is killed here leaves in the map, the next one knows it.
+            // If the driver is killed here, the next one knows both states that the map may have.
             bindings::publish(&wire.server, before.iter().chain(self.keyboard.bound()))?;
             let slots = page.evict.iter().chain(page.bind.iter().map(|(slot, _)| slot));
             let keycodes: BTreeSet<u8> = slots.map(|slot| slot.keycode).collect();
@@ -122,7 +122,7 @@ impl State {
         })
     }
 
-    /// Notes who will have to look these up.
+    /// Notes which window will have to look these up.
     fn note_typing(&mut self, wire: &Wire, uses: &[Slot]) -> Result<()> {
         if !uses.is_empty() && self.note_window(wire, uses)? {
             bindings::publish(&wire.server, self.keyboard.bound())?;
@@ -130,7 +130,7 @@ impl State {
         Ok(())
     }
 
-    /// Notes that the window that gets keys now will have to look these up; true when that is news.
+    /// Notes that the window that gets keys now will have to look these up; true if it was not noted before.
     fn note_window(&mut self, wire: &Wire, uses: &[Slot]) -> Result<bool> {
         let news = self.keyboard.typed_into(wire.server.focus()?, uses);
         if news && self.keyboard.bound().iter().any(|binding| binding.windows.len() > MANY_WINDOWS) {
@@ -152,10 +152,10 @@ impl State {
         windows
     }
 
-    /// Waits until no window has to look these bindings up any more; the first for which that is not shown in time.
+    /// Waits until no window has to look these bindings up any more; returns the first without a proof in time.
     fn unproved(&mut self, wire: &Wire, limit: Duration, which: impl Fn(&Binding) -> bool) -> Result<Option<Window>> {
         for window in self.windows_of(which) {
-            // Nobody waits for the others, and there may be something else to take.
+            // Other windows get less time: they are not typed into, and other bindings may be free.
             let limit = if wire.server.focus()? == Some(window) { limit } else { limit.min(OTHERS_LIMIT) };
             if wire.server.exists(window)? && !self.has_read(wire, window, limit)? {
                 return Ok(Some(window));
@@ -166,14 +166,14 @@ impl State {
         Ok(None)
     }
 
-    /// Waits until a window has read all keys sent so far; `false` when that is not shown in time.
+    /// Waits until a window has read all keys sent so far; `false` without a proof in time.
     fn has_read(&mut self, wire: &Wire, window: Window, limit: Duration) -> Result<bool> {
         if let Some(window) = wire.server.pingable(window)? {
             return self.ping_and_wait(wire, window, limit);
         }
         let Some(keycode) = self.keyboard.bound().first().map(|binding| binding.slot.keycode) else { return Ok(true) };
         match Fetches::of(&wire.server, &wire.target, window, &wire.interrupt) {
-            // The same keysyms on the same keycode: nothing changes, but every client is told that the map did.
+            // The same keysyms on the same keycode: nothing changes, but every client is notified of a change of the map.
             Ok(fetches) => fetches.wait_read(wire.interrupt.left(limit), &wire.interrupt, || {
                 let map = self.keymap(wire)?;
                 grabbed(wire, || self.write(wire, &map, [keycode]))
@@ -194,7 +194,7 @@ impl State {
                 steps.iter().any(|step| matches!(step, Step::Key(..))) && self.layout_changed(wire, planned)?;
             return if changed { Ok(false) } else { execute(wire, steps).map(|()| true) };
         }
-        // Nobody can change the layout between our look at it and our keys.
+        // No client can change the layout between the check and the keys.
         grabbed(wire, || match self.layout_changed(wire, planned) {
             Ok(false) => execute(wire, steps).map(|()| true),
             other => other.map(|changed| !changed),

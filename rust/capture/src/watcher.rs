@@ -1,7 +1,7 @@
-//! What one connection shares between its callers and the watcher thread, and whose turn it is.
+//! The state that one connection shares between its callers and the watcher thread, and the turns of both.
 //!
-//! Whoever calls works on the caller's own thread, under one lock. Between calls the watcher reads what the server sends, so that
-//! changes nobody asked for (a caret, a clock) are known as such before the next action, and a dead server is noticed.
+//! A call runs in the caller's own thread, under one lock. Between calls the watcher reads what the server sends, so that
+//! changes without an action (a caret, a clock) are known as such before the next action, and a dead server is noticed.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -16,10 +16,10 @@ use crate::error::Result;
 use crate::state::State;
 use crate::wire::Wire;
 
-/// A video that nobody looks at costs ten captures a second.
+/// A video costs ten captures a second between calls.
 const WATCH_PERIOD: Duration = Duration::from_millis(100);
 
-/// What one connection shares between its callers and its watcher.
+/// The state that one connection shares between its callers and its watcher.
 pub(crate) struct Shared {
     pub(crate) wire: Wire,
     pub(crate) state: Mutex<State>,
@@ -59,7 +59,7 @@ impl Shared {
     }
 }
 
-/// A caller's turn, given back when dropped. Where that is by a panic, nobody knows what the server was told: the connection is of no
+/// A caller's turn, given back when dropped. After a panic it is unknown what the server was sent: the connection is of no
 /// use any more.
 pub(crate) struct TakenTurn<'a>(&'a Shared);
 
@@ -72,7 +72,7 @@ impl Drop for TakenTurn<'_> {
     }
 }
 
-/// Says so when the watcher ends by a panic.
+/// Ends the connection when the watcher ends by a panic.
 pub(crate) struct Ended<'a>(pub(crate) &'a Shared);
 
 impl Drop for Ended<'_> {
@@ -127,8 +127,8 @@ fn poll_both(shared: &Shared, timeout: Option<&Timespec>) -> bool {
     !matches!(poll(&mut fds, timeout), Ok(0))
 }
 
-/// Makes the files that were looked at smaller, when nobody has called for a while and nothing happens: a strip at a time and
-/// without the screen's lock, so that whoever calls meanwhile waits for nothing. Returns when to come back for more.
+/// Makes the files that were looked at smaller, when there was no call for a while and nothing happens: a strip at a time and
+/// without the screen's lock, so that no caller has to wait for it. Returns when to come back for more.
 fn tighten(shared: &Shared) -> Option<Duration> {
     let called = {
         let mut turn = locked(&shared.turn);

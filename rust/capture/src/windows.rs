@@ -1,4 +1,4 @@
-//! Windows as the window manager lists them, and which of them answers pings.
+//! Windows as the window manager lists them, and which of them answer pings.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ const MAX_TITLE_WORDS: u32 = 1024;
 const MAX_STATES: u32 = 64;
 /// `IconicState` of `WM_STATE` (ICCCM, 4.1.3.1).
 const ICONIC: u32 = 3;
-/// Windows that are asked about before an answer is waited for.
+/// How many windows are queried before the first answer is awaited.
 const AT_ONCE: usize = 64;
 
 /// A desktop deeper than this does not exist; the bound keeps a mad client from holding us.
@@ -39,7 +39,7 @@ pub struct WindowInfo {
     pub title: String,
     /// Second part of `WM_CLASS`.
     pub class: String,
-    /// Process id, as the server counts processes; when it cannot tell, the one that the application says.
+    /// Process id, as the server counts processes; when it does not know, the one that the application gives.
     pub pid: Option<u32>,
     /// Client area in screen coordinates: x, y, width, height.
     pub rect: (i32, i32, u32, u32),
@@ -47,11 +47,11 @@ pub struct WindowInfo {
     pub active: bool,
     /// True when it is minimised.
     pub minimized: bool,
-    /// What its first window was given by whoever started it (startup notification; untrusted text).
+    /// The startup id of its first window (startup notification; untrusted text).
     pub startup_id: String,
 }
 
-/// A request about a window that has just gone is not an error of the caller's.
+/// A request about a window that has just gone is not the caller's error.
 pub(crate) fn gone<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -62,7 +62,7 @@ pub(crate) fn gone<T>(result: Result<T>) -> Result<Option<T>> {
 
 type Property<'a> = Cookie<'a, Conn, GetPropertyReply>;
 
-/// What has been asked about one window.
+/// The requests about one window.
 struct Asked<'a> {
     id: Window,
     geometry: Cookie<'a, Conn, GetGeometryReply>,
@@ -91,7 +91,7 @@ impl Server {
         Ok(words(&reply, limit))
     }
 
-    /// The managed windows, bottom to top where the manager tells the order. Where none runs that follows EWMH, those that the server
+    /// The managed windows, bottom to top if it has an order. Where none runs that follows EWMH, those that the server
     /// shows, bottom to top.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Server {
         Ok(windows)
     }
 
-    /// Those of the windows that are still there. All is asked before the first answer is waited for.
+    /// Those of the windows that are still there. All requests are sent before the first answer is awaited.
     fn described(&self, ids: &[Window]) -> Result<Vec<WindowInfo>> {
         let processes = self.ask_processes(ids)?;
         let asked = ids.iter().map(|&id| self.ask(id)).collect::<Result<Vec<_>>>()?;
@@ -183,7 +183,7 @@ impl Server {
         Ok((ids, self.words(self.root, self.atoms._NET_ACTIVE_WINDOW, 1)?.first().copied()))
     }
 
-    /// What the server shows, but for menus and the like, and the one that has the keyboard.
+    /// The windows that the server shows, except for menus and the like, and the one that has the keyboard.
     fn unmanaged(&self, begun: Instant) -> Result<(Vec<Window>, Option<Window>)> {
         let focused = self.focus()?.map(|focus| self.climb(focus, |_| Ok(false))).transpose()?.map(|(top, _)| top);
         let (mut ids, mut active) = (Vec::new(), None);
@@ -316,21 +316,21 @@ impl Server {
         Ok((window, false))
     }
 
-    /// The process of the client that made `window`, when it runs on this machine and we can tell (X-Resource 1.2).
+    /// The process of the client that made `window`, when it runs on this machine and the server knows it (X-Resource 1.2).
     pub(crate) fn process_of(&self, window: Window) -> Result<Option<u32>> {
-        // A server in another container counts processes otherwise: its numbers would name strangers here.
+        // A server in another container numbers processes differently: its numbers would mean other processes here.
         let same_count = self.client_process(self.conn.setup().resource_id_base)? == Some(std::process::id());
         if same_count { self.client_process(window) } else { Ok(None) }
     }
 
-    /// What the server takes for the process of the client that this resource belongs to.
+    /// The process, according to the server, of the client that this resource belongs to.
     fn client_process(&self, resource: u32) -> Result<Option<u32>> {
         let Some(asked) = self.ask_processes(&[resource])? else { return Ok(None) };
         let Some(reply) = gone(asked.raw_reply().map_err(Error::from))? else { return Ok(None) };
         Ok(replies::client_processes(&reply)?.first().map(|&(_, process)| process))
     }
 
-    /// Asks for the processes of the clients that these resources belong to; `None` where the server knows no way.
+    /// Queries the processes of the clients that these resources belong to; `None` if the server cannot.
     fn ask_processes(&self, resources: &[u32]) -> Result<Option<Cookie<'_, Conn, QueryClientIdsReply>>> {
         if self.conn.extension_information(res::X11_EXTENSION_NAME)?.is_none() {
             return Ok(None);

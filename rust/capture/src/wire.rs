@@ -9,10 +9,10 @@ use link::{Interrupt, Nudge, WAIT_SLICE, locked};
 use crate::error::{Error, Result};
 use crate::server::{Server, Target};
 
-/// A note may hold what a server says.
+/// A note may contain text of a server.
 const MAX_NOTES: usize = 32;
 
-/// What whoever works on a connection uses of it, whosever turn it is.
+/// The parts of a connection that do not depend on whose turn it is.
 pub(crate) struct Wire {
     pub(crate) server: Arc<Server>,
     pub(crate) target: Target,
@@ -60,7 +60,7 @@ impl Wire {
         }
     }
 
-    /// Takes note that the connection is of no use any more, where that is so.
+    /// Records that the connection has ended, if this error means that.
     pub(crate) fn note_end(&self, error: &Error) {
         match error {
             Error::Lost(why) => self.lose(why),

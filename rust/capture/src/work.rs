@@ -1,8 +1,8 @@
-//! What the processes behind a window are doing, as far as this machine shows it.
+//! What the processes behind a window are doing, as far as this machine shows.
 //!
 //! The window that gets the input belongs to one process, but the work that follows is often done by others: a browser's
-//! renderer, the command in a terminal, a dialog's helper. So a whole family is looked at: everything below the highest ancestor of
-//! that process which is neither ours nor init. What a process does while nobody acts (a spinner, a video) it does on its
+//! renderer, the command in a terminal, a dialog's helper. So a whole family is examined: everything below the highest ancestor of
+//! that process which is neither ours nor init. What a process does without any input (a spinner, a video) it does on its
 //! own account, and does not count.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -23,81 +23,81 @@ const BUSY_SHARE: f64 = 0.3;
 const AMBIENT_TOLERANCE: f64 = 1.5;
 /// How far one look back goes: as long as the screen must be quiet, so that the work that led to its last change is over.
 const LOOKBACK: Duration = Duration::from_millis(50);
-/// For so long after a thread that computed was found to have ended, nobody has come round to what it made. A look comes so much
-/// later than the one before it.
+/// For this long after a thread that computed was found to have ended, its results may not have been handled yet. A look comes this
+/// much later than the one before it.
 const HANDED_ON: Duration = Duration::from_millis(25);
 /// A process that was found to have begun or ended within this time shows that a command goes on, however short each of its
 /// processes lives. Less than `LATELY`, so that what the sample taken then finds (a lone command that has ended) is not waited for.
 const IN_TURN: Duration = Duration::from_millis(15);
-/// On a busy machine it takes the main thread so long at most to come round to it.
+/// On a busy machine the main thread takes at most this long to handle them.
 const AFTERMATH: Duration = Duration::from_millis(250);
 /// How often in a second a thread wakes at least while it animates, though no pixel changes: the clock of an animation ticks with
 /// every frame, 60 times a second. Measured beside it: at most 40, a browser's after a key.
 const TICKS: f64 = 45.0;
 /// Over a shorter time ticks cannot be counted.
 const COUNTABLE: Duration = Duration::from_millis(40);
-/// GTK shows a button that a key has pressed for so long before it does what the button is for. A timer that ends within that time
+/// GTK shows a button that a key has pressed this long before it does what the button is for. A timer that ends within that time
 /// may be the one that it waits for.
 const PRESSED: Duration = Duration::from_millis(250);
-/// One that ends sooner after the key is another's (an editor's, 0.05 s after a line end), even where the key was read late.
+/// One that ends sooner after the key has another purpose (an editor's, 0.05 s after a line end), even where the key was read late.
 const SOONEST: Duration = Duration::from_millis(120);
-/// A program that was started is given so long to show a window; it does not compute all the time.
+/// A program that was started gets this long to show a window; it does not compute all the time.
 const STARTING: Duration = Duration::from_millis(300);
-/// A thread that has not woken for so long sleeps for longer than what polls (a game's loop).
+/// A thread that has not woken for this long sleeps for longer than what polls (a game's loop).
 const ASLEEP: Duration = Duration::from_millis(25);
 /// What animates wakes at least once in this time.
 const FRAME: Duration = Duration::from_millis(17);
-/// When a wait is about to end so soon, there must be a sample, for what has been done lately.
+/// When a wait is about to end this soon, a sample of the latest work is needed.
 pub(crate) const LATELY: Duration = Duration::from_millis(20);
 /// Over a shorter time the answer to our own ping weighs too much.
 const SHORTEST_SPAN: Duration = Duration::from_millis(5);
-/// Over a shorter time it cannot be told what is usual.
+/// Over a shorter time the usual activity cannot be measured.
 const SHORTEST_REST: Duration = Duration::from_millis(100);
 const MAX_SAMPLES: usize = 16;
 /// What the processes behind a window do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// They do not run on this machine, or there is no saying which they are.
+    /// They do not run on this machine, or it is unknown which they are.
     Unknown,
-    /// Nothing, or what they do while nobody acts.
+    /// Nothing, or what they do without any input.
     Resting,
     /// A thread wakes as often as frames are shown: an animation goes on, even if no pixel changes just now.
     Ticking,
     /// A command of a terminal sleeps for a time, and goes on by itself.
     Sleeping,
-    /// They compute, wait for a processor, or have not come to what they were sent.
+    /// They compute, wait for a processor, or have not reached their input.
     Computing,
 }
 
 /// The work of one connection's applications.
 #[derive(Default)]
 pub(crate) struct Work {
-    /// The process that was given the input.
+    /// The process that got the input.
     asked: Option<u32>,
-    /// The process of a window that answers no pings, and what it has been sent, where that is told.
+    /// The process of a window that answers no pings, and its unread input, where that is known.
     inbox: Option<(Sleeper, Option<Inbox>)>,
     /// When something was last found there that it had not read, or its main thread asleep in a handler.
     unread: Option<Instant>,
-    /// Whether its main thread sleeps for a time while nobody acts.
+    /// Whether its main thread sleeps for a time without any input.
     dozes: bool,
     /// How often that had woken when something was last found there that it had not read.
     held: Option<u32>,
-    /// Whether the process that was given the input has loaded GTK, once that was asked.
+    /// Whether the process that got the input has loaded GTK, once that was checked.
     gtk: Option<bool>,
     jobs: Jobs,
-    /// The highest process of the family that is looked at.
+    /// The highest process of the family that is examined.
     root: Option<u32>,
     ancestry: Ancestry,
-    /// The display, where its server counts processes as we do, and when the last action began.
+    /// The display, where its server counts processes as this one does, and when the last action began.
     display: Option<String>,
     begun: u64,
-    /// Programs that were started since for this display, by whom ever (a window manager's menu), and when they were found.
+    /// Programs that were started since for this display, by any program (a window manager's menu), and when they were found.
     young: Vec<(u32, Instant)>,
     /// The family's threads, by process and id in ascending order.
     members: Vec<Member>,
-    /// Of each of its processes, the page faults of the children that it has waited for: they grow with each that ends.
+    /// For each of its processes, the page faults of the children that it has waited for: they grow with each that ends.
     reaped: HashMap<u32, u64>,
-    /// Whose children were found to have begun or ended since the last action began, and when that was.
+    /// The processes whose children were found to have begun or ended since the last action began, and when that was.
     bearing: HashSet<u32>,
     turned: Option<Instant>,
     births: Option<Births>,
@@ -122,12 +122,12 @@ impl Work {
         }
     }
 
-    /// The window that was given the input tells by itself what it has read.
+    /// The window that got the input reports by itself what it has read.
     pub(crate) fn expect_pongs(&mut self) {
         self.inbox = None;
     }
 
-    /// It does not: the kernel is asked what its process has read. `ours` is a connection to the same server.
+    /// It does not: the kernel shows what its process has read. `ours` is a connection to the same server.
     pub(crate) fn expect_reading(&mut self, ours: BorrowedFd<'_>) {
         if self.asked != self.inbox.as_ref().map(|(main, _)| main.process) {
             self.inbox = self.asked.map(|process| (Sleeper::new(process), Inbox::of(process, ours)));
@@ -135,7 +135,7 @@ impl Work {
         }
     }
 
-    /// Also look at programs that are started for this display.
+    /// Also examine programs that are started for this display.
     pub(crate) fn expect_programs(&mut self, display: String) {
         (self.display, self.begun) = (Some(display), boot_ticks());
     }
@@ -147,7 +147,7 @@ impl Work {
         poll_limit(asked).is_some_and(is_its_timer) && *self.gtk.get_or_insert_with(|| uses_gtk(asked))
     }
 
-    /// Takes note of what the family has done so far.
+    /// Records what the family has done so far.
     pub(crate) fn sample(&mut self) {
         if (self.root.is_some() || self.display.is_some())
             && self.samples.back().is_none_or(|last| last.at.elapsed() >= SHORTEST_SPAN)
@@ -179,7 +179,7 @@ impl Work {
     /// Whether a thread that is gone was at work when it was last seen.
     fn has_computed(&self, process: u32, id: u32) -> bool {
         let Some(last) = self.samples.back() else { return false };
-        // How long it has just waited for a processor may not have been told yet: so each time that ends there is looked at.
+        // Its latest wait for a processor may not have been reported yet, so each time that ends there is examined.
         let is_busy_since = |earlier: &Sample| {
             let awake = last.done(process, id).awake.saturating_sub(earlier.done(process, id).awake);
             awake > last.at.duration_since(earlier.at).mul_f64(BUSY_SHARE)
@@ -220,12 +220,12 @@ impl Work {
         }
     }
 
-    /// Takes note of a process of the family that was not there before, and of children that have ended since it was looked at: the
+    /// Records a new process of the family, and children that have ended since the last look: the
     /// kernel adds what they did to its own numbers.
     fn count_children(&mut self, process: u32, stat: &Stat, first: bool) {
         match self.reaped.insert(process, stat.reaped) {
             Some(reaped) if reaped != stat.reaped => self.turn(Some(process)),
-            // The first listing finds who was there before.
+            // The first listing finds the processes that were there before.
             None if !first => self.turn(Some(stat.parent)),
             _ => {}
         }
@@ -246,7 +246,7 @@ impl Work {
         self.samples.push_back(sample);
     }
 
-    /// An action is about to begin: what was done since the last look was done without one.
+    /// Called before an action: the work since the last look was done without one.
     pub(crate) fn take_stock(&mut self) {
         self.begun = boot_ticks();
         self.young.clear();
@@ -286,7 +286,7 @@ impl Work {
         activity
     }
 
-    /// Whether the process of a window that answers no pings has yet to come to what it was sent, or has just come to it.
+    /// Whether the process of a window that answers no pings has yet to reach its input, or has just reached it.
     fn is_behind(&mut self, now: &Sample) -> bool {
         let Some((main, inbox)) = &mut self.inbox else { return false };
         let (process, wakes) = (main.process, now.done(main.process, main.process).wakes);
@@ -334,12 +334,12 @@ impl Work {
         // The main thread draws what others have made, also where it is usually awake.
         let owes = |thread: &Thread| thread.id == thread.process && ended_within(AFTERMATH);
         let mut asked = now.threads.iter().filter(|thread| self.ambient.is_news(thread) || owes(thread));
-        // Only who got the input: a job that a terminal's shell has stopped is at rest.
+        // Only the process that got the input: a job that a terminal's shell has stopped is at rest.
         let stat = self.asked.and_then(|pid| Stat::of(&format!("/proc/{pid}/stat")));
         if stat.is_some_and(|stat| stat.is_stopped()) {
             return true;
         }
-        // Where nobody waits for a processor, only a wait for a disk is left to be found; it is the main thread that starts.
+        // Where no thread waits for a processor, only a wait for a disk is left to be found; it is the main thread that starts.
         let contended = is_contended();
         asked.any(|thread| (contended || thread.id == thread.process) && is_awake(thread))
     }
@@ -370,7 +370,7 @@ impl Work {
     }
 }
 
-/// Whether a main thread sleeps for something else than input.
+/// Whether a main thread sleeps for something other than input.
 fn is_dozing(main: &mut Sleeper) -> bool {
     main.sleep() != Sleep::Other
 }

@@ -15,7 +15,7 @@ const STRING: u8 = 1;
 const COLOUR: u8 = 2;
 
 impl Server {
-    /// Milliseconds within which two clicks are a double click, where the desktop says that.
+    /// Milliseconds within which two clicks are a double click, where the desktop publishes it.
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ impl Server {
     }
 }
 
-/// Reads numbers of one byte order from what somebody else wrote.
+/// Reads numbers of one byte order from another client's data.
 struct Reader<'a> {
     rest: &'a [u8],
     big: bool,

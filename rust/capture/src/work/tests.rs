@@ -8,7 +8,7 @@ use crate::family::LISTED_AFTER;
 use crate::sample::Done;
 use crate::stat::{Kept, MAX_OPEN};
 
-/// A program of the shell's, ended with the test.
+/// A program of the shell, ended with the test.
 struct Program(Child);
 
 impl Program {
@@ -120,7 +120,7 @@ fn processes_that_begin_and_end_are_work_however_short_they_live() {
     }));
     work.sample();
     assert!(work.turned.is_some());
-    // On a busy machine we may be late ourselves.
+    // On a busy machine this test may be late itself.
     assert!((0..200).any(|_| {
         work.turned = Some(Instant::now());
         work.activity() == Activity::Computing
@@ -171,7 +171,7 @@ fn what_it_does_while_nobody_acts_does_not_count() {
     let program = Program::run("while :; do :; done");
     let mut work = program.work();
     assert!(becomes(&mut work, Activity::Computing));
-    // How long it waits for a processor is told later: on a busy machine what is usual may be told too low.
+    // Its wait for a processor is reported later: on a busy machine the usual level may be measured too low.
     assert!((0..200).any(|_| {
         sleep(SHORTEST_REST);
         work.take_stock();
@@ -186,7 +186,7 @@ fn what_has_computed_and_ended_has_handed_something_on() {
     assert!(becomes(&mut work, Activity::Computing));
     let child = work.members.iter().map(|member| member.process).find(|&process| process != program.0.id());
     let child = child.expect("a child that computes");
-    // How long it waits for a processor is told later.
+    // Its wait for a processor is reported later.
     assert!((0..200).any(|_| {
         sleep(SHORTEST_SPAN);
         work.sample();
@@ -200,7 +200,7 @@ fn what_has_computed_and_ended_has_handed_something_on() {
     assert!(work.ended.is_none());
     work.sample();
     assert!(work.ended.is_some());
-    // On a busy machine we may be late ourselves.
+    // On a busy machine this test may be late itself.
     assert!((0..200).any(|_| {
         work.ended = Some(Instant::now());
         work.activity() == Activity::Computing
@@ -221,7 +221,7 @@ fn for_a_while_after_that_the_main_thread_owes_an_answer() {
         work.ended = ended.and_then(|time| Instant::now().checked_sub(time));
         work.activity()
     };
-    // On a busy machine we may be late ourselves.
+    // On a busy machine this test may be late itself.
     assert!((0..200).any(|_| activity_after(Some(2 * HANDED_ON)) == Activity::Computing));
     assert_ne!(activity_after(Some(AFTERMATH)), Activity::Computing);
     assert_ne!(activity_after(None), Activity::Computing);
