@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::locked;
 
-/// Asks whether the caller wants to stop waiting: a flag set from another thread, or a check of its own (signals).
+/// Checks whether the caller wants to stop waiting: a flag set from another thread, or a check of its own (signals).
 #[derive(Clone)]
 pub struct Interrupt {
     flag: Arc<AtomicBool>,
@@ -15,7 +15,7 @@ pub struct Interrupt {
     patience: Arc<Mutex<Option<Patience>>>,
 }
 
-/// For how long the other side is waited for.
+/// How long to wait for the other side.
 #[derive(Clone, Copy)]
 struct Patience {
     until: Instant,
@@ -44,13 +44,13 @@ impl Interrupt {
         self.flag.store(false, Ordering::SeqCst);
     }
 
-    /// Gives up from `limit` from now on what is waited for until then, or nothing any more.
+    /// From now on, makes waits give up once `limit` is over; `None` takes the limit away.
     pub fn allow(&self, limit: Option<Duration>) {
         let patience = limit.and_then(|given| Some(Patience { until: Instant::now().checked_add(given)?, given }));
         *locked(&self.patience) = patience;
     }
 
-    /// Something that was waited for has come: the time begins anew.
+    /// Something that was waited for has come: the time begins again.
     pub fn renew(&self) {
         if let Some(patience) = &mut *locked(&self.patience) {
             patience.until = Instant::now() + patience.given;
@@ -76,7 +76,7 @@ impl Interrupt {
         self.shield.load(Ordering::SeqCst) == 0 && (self.flag.load(Ordering::SeqCst) || (self.check)())
     }
 
-    /// Does `work` to its end, as the release of held keys must be: nobody stops it, and a signal is handled afterwards.
+    /// Does `work` to its end, as the release of held keys must be: it cannot be stopped, and a signal is handled afterwards.
     pub fn shielded<T>(&self, work: impl FnOnce() -> T) -> T {
         self.shield.fetch_add(1, Ordering::SeqCst);
         let _shield = Shield(&self.shield);

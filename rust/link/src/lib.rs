@@ -1,5 +1,5 @@
-//! What a connection to a desktop has, whatever protocol it speaks: input events, what ends its waits, its clock, what wakes the thread
-//! that reads it, and how that thread makes a screen's files smaller.
+//! The common parts of connections to a desktop, for any protocol: input events, what ends waits, the clock, what wakes the thread
+//! that reads, and how that thread makes a screen's files smaller.
 //!
 //! What must never appear here: a protocol, a thread, Python.
 #![forbid(unsafe_code)]
@@ -20,5 +20,5 @@ pub use lock::locked;
 pub use nudge::Nudge;
 pub use tighten::{TIGHTEN_AFTER, tighten_one};
 
-/// Whoever waits is asked at least this often whether it wants to stop.
+/// How often, at least, a waiting caller is checked for a stop.
 pub const WAIT_SLICE: Duration = Duration::from_millis(50);

@@ -7,7 +7,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 pub struct Nudge(OwnedFd);
 
 impl Nudge {
-    /// One that nobody has sent.
+    /// A new one that is not sent.
     ///
     /// # Errors
     /// When the system refuses a descriptor.

@@ -1,4 +1,4 @@
-//! Making the files that were looked at smaller while nobody calls.
+//! Makes requested files smaller between calls.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use imaging::{ImagingError, Screen};
 
 use crate::locked;
 
-/// Nobody who has not called for this long is about to: there is time to make the files that were looked at smaller.
+/// After this long without a call, none is likely soon: there is time to make requested files smaller.
 pub const TIGHTEN_AFTER: Duration = Duration::from_millis(300);
 
 /// Makes one strip of such a file smaller, without the screen's lock meanwhile; `false` when none is left.

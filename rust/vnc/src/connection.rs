@@ -1,4 +1,4 @@
-//! What callers see of one connection.
+//! One connection, as its callers see it.
 //!
 //! The rule: every wait has a limit, and can be interrupted; a wait that ends early leaves the connection whole.
 
@@ -22,7 +22,7 @@ use crate::{Error, Result};
 
 /// At the end of a connection, what is held is released and the server given this long to have read it.
 const CLOSE_LIMIT: f64 = 1.0;
-/// The light of a lock that we have switched is told of within this, or the key is none of a lock.
+/// The server reports a lock that was switched within this time, or the key belongs to no lock.
 const LIGHT_LIMIT: f64 = 0.25;
 const RESIZE_LIMIT: f64 = 5.0;
 
@@ -36,9 +36,9 @@ pub struct Connection {
 impl Connection {
     /// Takes over a connected stream socket, and begins to follow what the server shows. `rest` came after the handshake.
     ///
-    /// `local`: bytes cost nothing on the way, so pixels are asked for as they are; else deflated, without loss either way.
+    /// `local`: bytes cost nothing on the way, so pixels are requested raw; else deflated, without loss either way.
     ///
-    /// The screen starts anew, also when it is the one of an earlier connection.
+    /// The screen starts again, even if it is the one of an earlier connection.
     ///
     /// # Errors
     /// When the framebuffer is too large, or the system refuses a descriptor or a thread.
@@ -61,7 +61,7 @@ impl Connection {
             Some(screen) => {
                 let mut earlier = locked(&screen);
                 let (x, y) = earlier.pointer();
-                // Where it was, as far as that is still there: a server does not tell.
+                // Its former place, if the screen still has that: a server does not report it.
                 state.pointer = (x.clamp(0, size.w as i32 - 1) as u16, y.clamp(0, size.h as i32 - 1) as u16);
                 earlier.resize(size, now());
                 earlier.set_cursor(None);
@@ -92,13 +92,13 @@ impl Connection {
         Arc::clone(&self.shared.screen)
     }
 
-    /// What ends the waits of this connection.
+    /// Ends the waits of this connection.
     #[must_use]
     pub const fn interrupt(&self) -> &Interrupt {
         &self.interrupt
     }
 
-    /// What the server has shown to know.
+    /// The extensions that the server has shown to know.
     #[must_use]
     pub fn features(&self) -> rfb::Features {
         locked(&self.shared.state).features
@@ -110,7 +110,7 @@ impl Connection {
         locked(&self.shared.state).skipped.clone()
     }
 
-    /// Whether the server tells which locks are on.
+    /// Whether the server reports which locks are on.
     #[must_use]
     pub fn tells_locks(&self) -> bool {
         locked(&self.shared.state).locks.iter().all(Lock::is_told)
@@ -123,7 +123,7 @@ impl Connection {
         Ok(state)
     }
 
-    /// Waits until `done`, for at most so many seconds; returns whether it was.
+    /// Waits until `done`, for at most this many seconds; returns whether it was.
     pub(crate) fn wait_until(&self, seconds: f64, done: impl FnMut(&mut State) -> bool) -> Result<bool> {
         self.wait_for(seconds, Some(&self.interrupt), done)
     }
@@ -168,19 +168,19 @@ impl Connection {
     /// Waits until the whole screen has been sent once, and what the server can do is known.
     ///
     /// # Errors
-    /// When it is not within so many seconds.
+    /// When it is not within this many seconds.
     pub fn wait_first(&self, seconds: f64) -> Result<()> {
         let complete = |state: &mut State| {
             state.painted >= state.size.rect().area() && (state.offered_all || !state.features.fence)
         };
         if self.wait_until(seconds, complete)? {
-            // A server with fences says what else it can do before it answers one; others have said it with the picture.
+            // A server with fences announces its other features before it answers one; others have done so with the picture.
             return if self.features().fence { self.sync(Some(&self.interrupt), None).map(|_| ()) } else { Ok(()) };
         }
         Err(Error::Timeout { what: "the first picture of the screen", seconds })
     }
 
-    /// Waits until pixels changed or a probe was answered, since the last time it was asked; returns whether.
+    /// Waits until pixels changed or a probe was answered, since the last call; returns whether.
     ///
     /// # Errors
     /// When the connection has ended, or the wait was interrupted.
@@ -191,7 +191,7 @@ impl Connection {
         self.wait_until(seconds, |state| std::mem::replace(&mut state.told, state.ticks) != state.ticks)
     }
 
-    /// Sends input. Pauses are waited for; what comes after them may not be sent when that is interrupted.
+    /// Sends input. The call waits during pauses; after an interruption, the rest may not be sent.
     ///
     /// # Errors
     /// When the connection has ended, or a pause was interrupted.
@@ -218,7 +218,7 @@ impl Connection {
         locked(&self.shared.state).point(&self.shared.screen);
     }
 
-    /// Whether `CapsLock` and `NumLock` are on; `None` where the server does not tell. What our own keys make of them is waited for.
+    /// Whether `CapsLock` and `NumLock` are on; `None` if the server does not report it. Waits for the effect of sent keys.
     ///
     /// # Errors
     /// When the connection has ended, or the wait was interrupted.
@@ -244,7 +244,7 @@ impl Connection {
         release_held(&mut state);
         self.shared.flush(&mut state)?;
         drop(state);
-        // Nobody stops this: a key must not stay held because of a signal. Twice, because x0vncserver hands input on to X only after
+        // Uninterruptible: a key must not stay held because of a signal. Twice, because x0vncserver hands input on to X only after
         // it has answered.
         self.sync(None, None).and_then(|_| self.sync(None, None)).map(|_| ())
     }
@@ -290,10 +290,10 @@ impl Connection {
         Err(Error::Refused(format!("the server did not change its screen to {}x{}: {why}", size.w, size.h)))
     }
 
-    /// The clipboard's text, `None` when it holds none that the server has told of.
+    /// The clipboard's text, `None` when the server has sent none.
     ///
     /// # Errors
-    /// When the server has announced text and does not deliver it within so many seconds.
+    /// When the server has announced text and does not deliver it within this many seconds.
     pub fn read_clipboard(&self, seconds: f64) -> Result<Option<String>> {
         let mut state = self.state()?;
         if state.clipboard.announced {
@@ -331,7 +331,7 @@ impl Connection {
     /// Waits until the server has fetched the text last written.
     ///
     /// # Errors
-    /// When it has not within so many seconds.
+    /// When it has not within this many seconds.
     pub fn wait_pasted(&self, seconds: f64) -> Result<()> {
         if self.wait_until(seconds, |state| state.clipboard.served > 0)? {
             return Ok(());
@@ -345,7 +345,7 @@ impl Connection {
         self.shared.stream.as_fd()
     }
 
-    /// Releases everything and ends the connection; again is harmless.
+    /// Releases everything and ends the connection; calling it again is harmless.
     pub fn close(&self) {
         let Some(reader) = locked(&self.reader).take() else { return };
         if let Ok(mut state) = self.state() {
@@ -361,8 +361,8 @@ impl Connection {
         let _ = rustix::net::shutdown(&self.shared.stream, rustix::net::Shutdown::Both);
         self.shared.nudge.send();
         let _ = reader.join();
-        // The socket itself lives as long as we do. As closing it would, this tells a server that is still sending that nobody reads
-        // what is left: with a full buffer it would never learn it.
+        // The socket stays open until this is dropped. Like a close, this shows a server that is still sending that nothing reads
+        // the rest: with a full buffer it would never learn that.
         if rustix::io::ioctl_fionread(&self.shared.stream).is_ok_and(|left| left > 0) {
             let _ = rustix::net::connect_unspec(&self.shared.stream);
         }

@@ -27,7 +27,7 @@ pub(crate) fn push(state: &mut State, event: Event) {
         Event::Pause(_) => return,
     }
     let ((x, y), buttons) = (state.pointer, state.buttons);
-    // Without the extension the ninth bit would be taken for a mark.
+    // Without the extension the ninth bit would count as a mark.
     let message = if state.features.mouse_buttons {
         client::pointer_extended(x, y, buttons)
     } else {

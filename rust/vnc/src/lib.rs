@@ -1,6 +1,6 @@
 //! One VNC connection per desktop, from the end of the handshake on: the socket, the thread that reads it, input, and waits.
 //!
-//! [`Connection`] is what callers see. A thread of its own feeds an [`rfb::Session`] with whatever the server sends, at once,
+//! [`Connection`] is what callers see. A thread of its own feeds an [`rfb::Session`] with all that the server sends, at once,
 //! so that the server is never kept waiting and changes have the times at which they came. Callers wait for what it notes.
 //!
 //! What must never appear here: the protocol's bytes (see `rfb`), a decision of when a screen has settled, Python.
@@ -40,7 +40,7 @@ pub enum Error {
         /// The limit.
         seconds: f64,
     },
-    /// The server lacks, or refused, what was asked for; the connection is fine.
+    /// The server lacks, or refused, what was requested; the connection is fine.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,4 +1,4 @@
-//! Whether a lock is on: as the server tells, and as our own keys, of which it has not told yet, will have it. Pure: times are handed
+//! Whether a lock is on, from the server's reports and the keys that were sent after them. Pure: times are passed
 //! in.
 
 /// `CapsLock` and `NumLock`.
@@ -7,34 +7,34 @@ pub(crate) const LOCK_KEYS: [u32; 2] = [0xFFE5, 0xFF7F];
 #[derive(Default)]
 pub(crate) struct Lock {
     told: Option<bool>,
-    /// What will be told once our keys have arrived, and when the last of them was sent.
+    /// The state to be reported once the driver's keys have arrived, and when the last of them was sent.
     wanted: Option<(bool, f64)>,
 }
 
 impl Lock {
-    /// The server has told.
+    /// Records a report of the server.
     pub(crate) fn told(&mut self, on: bool) {
         self.told = Some(on);
     }
 
-    /// Whether the server has ever told.
+    /// Whether the server has ever reported it.
     pub(crate) fn is_told(&self) -> bool {
         self.told.is_some()
     }
 
-    /// Its key was sent at `at`.
+    /// Records that its key was sent at `at`.
     pub(crate) fn switched(&mut self, at: f64) {
         let Some(told) = self.told else { return };
         let before = self.wanted.map_or(told, |(on, _)| on);
         self.wanted = Some((!before, at));
     }
 
-    /// When the last of our keys was sent whose effect has not been told.
+    /// When the last key was sent whose effect has not been reported.
     pub(crate) fn due(&self) -> Option<f64> {
         self.wanted.filter(|(on, _)| self.told != Some(*on)).map(|(_, at)| at)
     }
 
-    /// What was told, and is from now on believed: a key without an effect, as where it was given another meaning, has had its time.
+    /// The reported state, which counts from now on: a key without a report by now has no effect (it may have another meaning).
     pub(crate) fn settle(&mut self) -> Option<bool> {
         self.wanted = None;
         self.told
@@ -70,7 +70,7 @@ mod tests {
         lock.switched(1.0);
         lock.switched(2.0);
         assert_eq!(lock.due(), None);
-        // Only the first has been told of.
+        // Only the first has been reported.
         lock.told(false);
         assert_eq!(lock.due(), Some(2.0));
         lock.told(true);

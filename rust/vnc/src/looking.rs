@@ -11,12 +11,12 @@ use crate::reader::SILENCE_LIMIT;
 const NAP: f64 = 0.3;
 /// A proof that came this recently still holds.
 const FRESH: f64 = 0.001;
-/// For so long it is believed of a server at rest that it lives, without asking, where answers take less than [`FRESH`]. The reader asks
-/// twice as often while somebody looks.
+/// For this long a server at rest counts as alive without a probe, if answers take less than [`FRESH`]. The reader sends probes
+/// twice as often while a caller looks.
 const ALIVE: f64 = 0.1;
 
 impl Connection {
-    /// How far behind what is seen may be, in seconds: the server's frame interval, the least time that an answer takes, for how long it
+    /// The lag of what is seen, in seconds: the server's frame interval, the least time that an answer takes, for how long it
     /// may not look at its screen, and how much of an answer's time is sure.
     #[must_use]
     pub fn lag(&self) -> [f64; 4] {
@@ -26,7 +26,7 @@ impl Connection {
         [state.pacing.frame(fences), trip, nap, steady]
     }
 
-    /// Seconds for which the server has owed an answer.
+    /// Seconds for which an answer of the server has been due.
     #[must_use]
     pub fn silent(&self) -> f64 {
         locked(&self.shared.state).waiting_since().map_or(0.0, |since| now() - since)
@@ -51,10 +51,10 @@ impl Connection {
         Ok(self.state()?.answered >= probe)
     }
 
-    /// Waits until the server has worked off all it was sent, or for so many seconds; returns whether it has.
+    /// Waits until the server has worked off all it was sent, or for this many seconds; returns whether it has.
     pub(crate) fn sync(&self, interrupt: Option<&Interrupt>, limit: Option<f64>) -> Result<bool> {
         let probe = self.probe()?;
-        // The silence that ends the connection is counted there.
+        // The limit of silence, which ends the connection, is counted there.
         let limit = limit.unwrap_or(2.0 * SILENCE_LIMIT);
         self.wait_for(limit, interrupt, |state| state.answered >= probe)
     }
@@ -83,7 +83,7 @@ impl Connection {
         Ok(Some(id))
     }
 
-    /// The screen's generation at a mark; `None` while the server has not come to it. Only of the latest mark.
+    /// The screen's generation at a mark; `None` while the server has not reached it. Only for the latest mark.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -92,13 +92,13 @@ impl Connection {
         Ok(if state.mark.0 == mark { state.mark.1 } else { None })
     }
 
-    /// Sees to it that the screen shows what it showed at the server when this was called, but for changes that the server has not
-    /// looked at yet. Where input was just sent or the screen is changing, one frame interval is waited for those too.
+    /// Brings the screen to the server's state at the time of this call, except for changes that the server has not
+    /// looked at yet. Where input was just sent or the screen is changing, this waits one frame interval for those too.
     ///
-    /// A server without fences is asked only after input: its proof takes it a frame interval. One at rest that is near, and has
-    /// answered a moment ago, is not asked: what it has sent is here at once, and what it has not, no answer would bring.
+    /// A server without fences gets a probe only after input: its proof takes a frame interval. One at rest that is near, and has
+    /// answered a moment ago, gets none: all that it has sent is here at once, and no answer would bring the rest.
     ///
-    /// After `limit` seconds, what is known is all there is.
+    /// After `limit` seconds it returns with what is known.
     ///
     /// # Errors
     /// When the connection has ended, or the wait was interrupted.

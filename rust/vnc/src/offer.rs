@@ -4,7 +4,7 @@ use rfb::Encoding;
 
 /// What is offered, the best first. No JPEG: a picture must show what the screen shows.
 ///
-/// The extended clipboard is for servers with fences: libvncserver knows its messages, but sets no clipboard with them, and with
+/// The extended clipboard is for servers with fences: libvncserver accepts its messages without setting a clipboard, and with
 /// those clients it does not use the old ones.
 #[must_use]
 pub fn encodings(local: bool, fences: bool) -> Vec<Encoding> {

@@ -1,4 +1,4 @@
-//! How far behind what is seen may be, learnt from the server itself. Pure: times are handed in.
+//! How far what is seen may lag behind, learnt from the server itself. Pure: times are passed in.
 //!
 //! The rule: a trip is estimated from below, where that is safe (a proof is then asked for later); a frame interval from above, and it is
 //! at most what servers of that kind use by themselves.
@@ -29,7 +29,7 @@ pub(crate) struct Pacing {
 impl Pacing {
     /// Pixels changed at `at`.
     pub(crate) fn changed(&mut self, at: f64) {
-        // What was read at once tells nothing of when it was sent.
+        // Changes that were read together say nothing about when each was sent.
         if let Some(gap) = self.changed.map(|before| at - before).filter(|gap| 0.0 < *gap && *gap < BURST) {
             remember(&mut self.gaps, REMEMBERED, gap);
         }
@@ -41,13 +41,13 @@ impl Pacing {
 
     /// Input was sent at `at`; before that, something was last sent or seen to change at `active`.
     pub(crate) fn sent(&mut self, at: f64, active: f64) {
-        // Input that follows other input may be taken for what caused that one's reaction.
+        // Input that follows other input may be mistaken for the cause of that one's reaction.
         if at - active >= BURST {
             self.lone = Some(at);
         }
     }
 
-    /// A probe was answered after so many seconds.
+    /// A probe was answered after this many seconds.
     pub(crate) fn answered(&mut self, seconds: f64) {
         remember(&mut self.trips, TRIPS_REMEMBERED, seconds);
     }
@@ -93,7 +93,7 @@ impl Pacing {
     pub(crate) fn steady(&self) -> f64 {
         let Some(trips) = sorted(&self.trips) else { return 0.0 };
         let least = trips[0];
-        // The least that was seen need not be the least there is: the more answers differ, the less it says.
+        // The least measured time need not be the least possible: the more answers differ, the less it says.
         (least - 2.0 * (trips[trips.len() * 3 / 4] - least)).max(0.0)
     }
 }
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(pacing.last_change(), Some(5.0));
     }
 
-    /// What a server makes of lone keys that a program answers after a millisecond: `defer` tells for how long a change is held back.
+    /// A reaction to lone keys that a program answers after a millisecond: `defer` says for how long a change is held back.
     fn learnt_from_keys(defer: impl Fn(usize) -> f64, keys: usize) -> f64 {
         let mut pacing = Pacing::default();
         let mut active = f64::NEG_INFINITY;
@@ -155,7 +155,7 @@ mod tests {
         assert!((learnt_from_keys(|_| 0.002, ENOUGH - 1) - FRAME_WITH_FENCES).abs() < 1e-9);
         assert!((learnt_from_keys(|_| 0.002, ENOUGH) - 0.006).abs() < 1e-9);
         assert!((learnt_from_keys(|_| 0.008, 100) - FRAME_WITH_FENCES).abs() < 1e-9);
-        // A key in ten that the machine was busy for is not the server's doing.
+        // One key in ten is late because the machine is busy, and not because of the server.
         assert!((learnt_from_keys(|i| if i % 10 == 3 { 0.03 } else { 0.002 }, 100) - 0.006).abs() < 1e-9);
     }
 

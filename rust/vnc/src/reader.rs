@@ -1,4 +1,4 @@
-//! The thread that reads: whatever the server sends is taken in at once, and waiting callers are told.
+//! The thread that reads: it takes in at once all that the server sends, and wakes waiting callers.
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -21,10 +21,10 @@ use crate::{Error, Result};
 pub(crate) const SILENCE_LIMIT: f64 = 10.0;
 /// How often a message under way is checked to go on, and a server to take what it is sent.
 const CHECK_PERIOD: Duration = Duration::from_millis(500);
-/// While somebody looks again and again, the server is asked this often whether it lives, and until so long after.
+/// While calls look repeatedly, and this long after, the server gets a probe this often.
 const HEARTBEAT: f64 = 0.05;
 const HEARTBEAT_UNTIL: f64 = 0.5;
-/// As much as a socket's buffer usually holds.
+/// The usual size of a socket's buffer.
 const PIECE: usize = 256 << 10;
 
 pub(crate) struct Shared {
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Sends what has gathered; what the socket does not take now is the reader's.
+    /// Sends what has gathered; the reader sends what the socket does not take now.
     pub(crate) fn flush(&self, state: &mut State) -> Result<()> {
         if state.flush(&self.stream)? {
             self.nudge.send();
@@ -50,7 +50,7 @@ impl Shared {
 
     /// Whether all that the server has sent is on the screen.
     pub(crate) fn drained(&self) -> bool {
-        // In this order: the reader says that it reads before it takes anything away.
+        // In this order: the reader sets its flag before it reads anything.
         !self.has(PollFlags::IN) && !self.reading.load(Ordering::SeqCst)
     }
 
@@ -64,7 +64,7 @@ impl Shared {
         !matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
     }
 
-    /// Asks the server for a sign of life when it is time to; returns for how long it is not.
+    /// Sends a probe if one is due; returns the time until the next.
     fn beat(&self) -> Result<Duration> {
         let mut state = locked(&self.state);
         let at = now();
@@ -90,7 +90,7 @@ impl Shared {
     }
 }
 
-/// Says so when the reader ends by a panic: nobody would know otherwise.
+/// Ends the connection when the reader ends by a panic, which would go unnoticed otherwise.
 struct Ended<'a>(&'a Shared);
 
 impl Drop for Ended<'_> {
@@ -169,7 +169,7 @@ fn turn(shared: &Shared, session: &mut Session, buffer: &mut [u8]) -> Result<()>
 
 fn feed(shared: &Shared, session: &mut Session, bytes: &[u8]) -> Result<()> {
     let at = now();
-    // What the server said before it broke the protocol counts too.
+    // Messages from before the server broke the protocol count too.
     let (events, broken) = match session.feed(bytes, at) {
         Ok(events) => (events, None),
         Err(violation) => (session.unread(), Some(violation)),
@@ -199,7 +199,7 @@ fn feed(shared: &Shared, session: &mut Session, bytes: &[u8]) -> Result<()> {
     broken.map_or(sent, |violation| Err(violation.into()))
 }
 
-/// Makes the files that were looked at smaller, when nobody has called for a while: one strip at a time, without the screen's lock.
+/// Makes requested files smaller, when there was no call for a while: one strip at a time, without the screen's lock.
 /// Returns for how long there is nothing to do.
 fn tighten(shared: &Shared) -> Duration {
     let Some(called) = *locked(&shared.called) else { return CHECK_PERIOD };

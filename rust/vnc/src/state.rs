@@ -1,4 +1,4 @@
-//! What one connection knows, and the bytes that still have to go out. Shared by callers and the reader under one lock.
+//! The state of one connection, and the bytes that still have to go out. Shared by callers and the reader under one lock.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// Probes without an answer that are remembered; a caller has one or two under way.
 const MAX_PROBES: usize = 64;
-/// Bytes of answers that a server may leave unread; a screen that is all motion asks for 600 a second.
+/// Bytes of answers that a server may leave unread; a screen that is all motion causes 600 a second.
 const MAX_UNREAD: usize = 4 << 20;
 
 /// Something that the server must answer in its turn.
@@ -36,14 +36,14 @@ pub(crate) struct State {
     pub(crate) ended: Option<Error>,
     /// Counts what callers wait for: changes, answers, the end.
     pub(crate) ticks: u64,
-    /// The ticks that a caller has been told of.
+    /// The ticks that a caller has seen.
     pub(crate) told: u64,
     /// Pixels painted since the beginning.
     pub(crate) painted: u64,
     /// Rectangles that were skipped; see `rfb::Session::skipped`.
     pub(crate) skipped: Vec<(i32, u64)>,
     probes: VecDeque<Probe>,
-    /// Since when the server has owed an answer.
+    /// Since when an answer of the server has been due.
     owed: Option<f64>,
     /// When bytes last came of a message that had not ended with them.
     pub(crate) arriving: f64,
@@ -55,7 +55,7 @@ pub(crate) struct State {
     pub(crate) generation: u64,
     /// A probe, and which generation the screen had at its answer.
     pub(crate) mark: (u32, Option<u64>),
-    /// When somebody last looked.
+    /// When a caller last looked.
     pub(crate) looked: f64,
     /// When a probe was last sent.
     pub(crate) probed: f64,
@@ -67,11 +67,11 @@ pub(crate) struct State {
     /// Those of `LOCK_KEYS`.
     pub(crate) locks: [Lock; 2],
     pub(crate) monitors: Vec<Monitor>,
-    /// The server's answer to our asking for another size: 0 for yes.
+    /// The server's answer to a request for another size: 0 for yes.
     pub(crate) resized: Option<u16>,
     pub(crate) clipboard: Board,
     out: Vec<u8>,
-    /// How many of these at most answer what the server asked.
+    /// How many of these at most answer requests of the server.
     unread: usize,
     /// Our clipboard's text is among these.
     providing: bool,
@@ -79,18 +79,18 @@ pub(crate) struct State {
     stuck: Option<Instant>,
 }
 
-/// The clipboard as both sides have told of it.
+/// The clipboard, as reported by both sides.
 #[derive(Default)]
 pub(crate) struct Board {
     /// Text of ours that the server may ask for.
     pub(crate) ours: Option<String>,
-    /// How often it has been asked for since it was written.
+    /// How often it has been requested since it was written.
     pub(crate) served: u32,
     /// The server's text; None when there is none, or it has only been announced.
     pub(crate) theirs: Option<String>,
-    /// It was longer than we take.
+    /// It was longer than the limit.
     pub(crate) truncated: bool,
-    /// The server has text that it has not told.
+    /// The server has text that it has not sent.
     pub(crate) announced: bool,
 }
 
@@ -117,7 +117,7 @@ impl State {
             looked: f64::NEG_INFINITY,
             probed: f64::NEG_INFINITY,
             input: f64::NEG_INFINITY,
-            // Where X servers put the pointer; a server does not tell where it is at first.
+            // Where X servers put the pointer; a VNC server does not report its first place.
             pointer: ((size.w / 2) as u16, (size.h / 2) as u16),
             buttons: 0,
             keys: Vec::new(),
@@ -137,7 +137,7 @@ impl State {
         self.ended.clone().map_or(Ok(()), Err)
     }
 
-    /// Asks the server for an answer that comes after everything it had to send before: a fence, or, from servers that know
+    /// Asks the server for an answer that comes after everything it had to send before: a fence, or, from servers that have
     /// none, one pixel that has not changed.
     pub(crate) fn probe(&mut self, at: f64) -> u32 {
         self.asked += 1;
@@ -156,7 +156,7 @@ impl State {
         id
     }
 
-    /// What was asked for within an old size may never be answered.
+    /// A request for an old size may never be answered.
     fn ask_again(&mut self) {
         let width = self.size.w;
         let asked = self.probes.iter_mut().filter_map(|probe| {
@@ -168,7 +168,7 @@ impl State {
         self.answer_with(&requests);
     }
 
-    /// Since when an answer could have come: it comes behind a picture that is on its way.
+    /// Since when an answer could have come: it comes after a picture that is on its way.
     pub(crate) fn silent_since(&self) -> Option<f64> {
         self.owed.map(|since| since.max(self.arriving))
     }
@@ -178,7 +178,7 @@ impl State {
         self.owed
     }
 
-    /// When the last of our own lock keys was sent whose effect the server has not told of.
+    /// When the last lock key was sent whose effect the server has not reported.
     pub(crate) fn lock_due(&self) -> Option<f64> {
         self.locks.iter().filter_map(Lock::due).reduce(f64::max)
     }
@@ -198,7 +198,7 @@ impl State {
         self.ticks += 1;
     }
 
-    /// Takes note of what the server said.
+    /// Records an event of the server.
     pub(crate) fn absorb(&mut self, event: Event, at: f64) {
         match event {
             Event::Updated { rects, changed, generation } => {
@@ -251,14 +251,14 @@ impl State {
     }
 
     /// The screen's cursor is where we put it, unless the server has told of another place since. The lock of this state is held
-    /// meanwhile, so that of two who say so the later one is believed.
+    /// meanwhile, so that of two reports the later one counts.
     pub(crate) fn point(&self, screen: &Mutex<Screen>) {
         let (x, y) = self.pointer;
         locked(screen).set_pointer((x.into(), y.into()));
     }
 
-    /// Somebody else has moved the pointer. Not believed before the server has worked off our own input (it may tell of a place before
-    /// that), nor before the first picture is complete: x11vnc then says 0,0, whatever is true.
+    /// Another client moved the pointer. Ignored until the server has worked off this client's input (it may report a place before
+    /// that), nor before the first picture is complete: x11vnc reports 0,0 then, even if it is wrong.
     fn moved_by_others(&mut self, x: u32, y: u32) {
         if self.painted < self.size.rect().area() || self.input > self.proved.0 {
             return;
@@ -275,7 +275,7 @@ impl State {
                 self.clipboard = Board { announced, ..Board::default() };
             }
             Clipboard::Request(formats) if formats.contains(Formats::TEXT) => {
-                // Who asks again before it has read gets no second copy.
+                // A server that asks again before it has read gets no second copy.
                 if let Some(text) = self.clipboard.ours.as_ref().filter(|_| !self.providing) {
                     let message = client::clipboard_provide(text);
                     self.push(&message);
@@ -287,7 +287,7 @@ impl State {
                 let formats = if self.clipboard.ours.is_some() { Formats::TEXT } else { Formats(0) };
                 self.answer_with(&client::clipboard_notify(formats));
             }
-            // Asked for, or because somebody has just set it.
+            // It was requested, or has just been set.
             Clipboard::Provide { truncated, .. } => {
                 self.clipboard = Board { theirs: message.text(), truncated: *truncated, ..Board::default() };
             }
@@ -306,13 +306,13 @@ impl State {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Adds an answer to what the server asked.
+    /// Adds an answer to a request of the server.
     pub(crate) fn answer_with(&mut self, bytes: &[u8]) {
         self.push(bytes);
         self.unread += bytes.len();
     }
 
-    /// Refuses a server that asks on and on and does not read what it is answered: it would fill our memory.
+    /// Refuses a server that sends requests and does not read the answers: they would fill this process's memory.
     pub(crate) fn check_unread(&self) -> Result<()> {
         if self.unread <= MAX_UNREAD {
             return Ok(());
