@@ -10,7 +10,7 @@ use crate::encoding::Encoding;
 use crate::event::Monitor;
 use crate::pixel::PixelFormat;
 
-/// The formats of fences: the other side is to have worked off all before the fence, or to work off nothing after it, before it
+/// The formats of fences: the other side must have worked off all before the fence, or work off nothing after it, before it
 /// answers.
 pub mod fence {
     /// All messages before the fence are worked off before it is answered.
@@ -36,13 +36,13 @@ const CONTINUOUS_UPDATES: u8 = 150;
 const FENCE: u8 = 248;
 const SET_DESKTOP_SIZE: u8 = 251;
 
-/// Which form pixels are to have from now on.
+/// Sets the form of pixels from now on.
 #[must_use]
 pub fn set_pixel_format(format: &PixelFormat) -> Vec<u8> {
     [&[SET_PIXEL_FORMAT, 0, 0, 0][..], &format.to_bytes()].concat()
 }
 
-/// Which encodings may be used, the best first.
+/// Lists the encodings that may be used, the best first.
 #[must_use]
 pub fn set_encodings(encodings: &[Encoding]) -> Vec<u8> {
     let mut message = vec![SET_ENCODINGS, 0];
@@ -63,7 +63,7 @@ pub fn key(keysym: u32, down: bool) -> Vec<u8> {
     [&[KEY, u8::from(down), 0, 0][..], &keysym.to_be_bytes()].concat()
 }
 
-/// Where the pointer is, and which buttons are held: bit 0 is button 1. Buttons above 7 are left out, because bit 7 marks the
+/// Reports the pointer's place and the held buttons: bit 0 is button 1. Buttons above 7 are left out, because bit 7 marks the
 /// extended message.
 #[must_use]
 pub fn pointer(x: u16, y: u16, buttons: u16) -> Vec<u8> {
@@ -80,7 +80,7 @@ pub fn pointer_extended(x: u16, y: u16, buttons: u16) -> Vec<u8> {
     [&[POINTER, buttons as u8 | 0x80][..], &x.to_be_bytes(), &y.to_be_bytes(), &[high]].concat()
 }
 
-/// We have text in our clipboard; `None` when it is not all Latin-1.
+/// Announces text in this client's clipboard; `None` when it is not all Latin-1.
 #[must_use]
 pub fn cut_text(text: &str) -> Option<Vec<u8>> {
     let text: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
@@ -88,14 +88,14 @@ pub fn cut_text(text: &str) -> Option<Vec<u8>> {
     Some([&[CUT_TEXT, 0, 0, 0][..], &(text.len() as u32).to_be_bytes(), &text].concat())
 }
 
-/// What our clipboard can do: all that is known of text, and nothing else.
+/// Announces this client's clipboard features: all those for text, and no others.
 #[must_use]
 pub fn clipboard_caps(max_text: u32) -> Vec<u8> {
     let flags = CAPS | REQUEST | PEEK | NOTIFY | PROVIDE | u32::from(Formats::TEXT.0);
     clipboard(flags, &max_text.to_be_bytes())
 }
 
-/// Asks for what the server has.
+/// Requests the server's content.
 #[must_use]
 pub fn clipboard_request(formats: Formats) -> Vec<u8> {
     clipboard(REQUEST | u32::from(formats.0), &[])
@@ -107,13 +107,13 @@ pub fn clipboard_peek() -> Vec<u8> {
     clipboard(PEEK, &[])
 }
 
-/// Tells which formats we have; none when our clipboard is empty.
+/// Lists this client's formats; none when its clipboard is empty.
 #[must_use]
 pub fn clipboard_notify(formats: Formats) -> Vec<u8> {
     clipboard(NOTIFY | u32::from(formats.0), &[])
 }
 
-/// Sends our text, with line ends as the protocol wants them.
+/// Sends this client's text, with line ends as the protocol requires.
 #[must_use]
 pub fn clipboard_provide(text: &str) -> Vec<u8> {
     let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
@@ -143,7 +143,7 @@ pub fn fence(flags: u32, payload: &[u8]) -> Vec<u8> {
     [&[FENCE, 0, 0, 0][..], &flags.to_be_bytes(), &[payload.len() as u8], payload].concat()
 }
 
-/// Whether updates of the rectangle are to come without being asked for.
+/// Switches updates of the rectangle without requests on or off.
 #[must_use]
 pub fn continuous_updates(on: bool, rect: Rect) -> Vec<u8> {
     [&[CONTINUOUS_UPDATES, u8::from(on)][..], &place(rect)].concat()

@@ -45,13 +45,13 @@ impl Formats {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an action of its own")]
 pub struct Offered {
-    /// Formats, each with the most bytes of it that are welcome without being asked for.
+    /// Formats, each with the most bytes of it that it accepts without a request.
     pub formats: Vec<(Formats, u32)>,
     /// Whether it answers requests.
     pub request: bool,
-    /// Whether it answers a peek with what it has.
+    /// Whether it answers a peek with its formats.
     pub peek: bool,
-    /// Whether it takes notice of what we have.
+    /// Whether it handles announcements of formats.
     pub notify: bool,
     /// Whether it takes data.
     pub provide: bool,
@@ -60,11 +60,11 @@ pub struct Offered {
 /// A message of the extended clipboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clipboard {
-    /// What the server can do. We have answered with what we can.
+    /// What the server can do. This client has answered with its own features.
     Caps(Offered),
-    /// The server wants what we have in these formats.
+    /// The server wants this client's content in these formats.
     Request(Formats),
-    /// The server wants to know which formats we have.
+    /// The server wants to know which formats this client has.
     Peek,
     /// The server has these formats.
     Notify(Formats),
@@ -92,7 +92,7 @@ impl Clipboard {
     /// Reads a message of at least four bytes of which at most the end is missing.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not such a message.
     pub(crate) fn parse(message: &[u8], truncated: bool, room: usize) -> Result<Self, Problem> {
         let mut fields = Fields(message);
         let flags = fields.u32();

@@ -14,7 +14,7 @@ pub(crate) enum Shape {
     Image(Cursor),
 }
 
-/// Bytes of a cursor's data, for those encodings that say nothing of it themselves.
+/// Bytes of a cursor's data, for encodings that do not specify it themselves.
 pub(crate) fn length(encoding: Encoding, rect: Rect, pixel: &Unpacker) -> u64 {
     match encoding {
         Encoding::Cursor => rect.area() * pixel.bytes() as u64 + mask(rect),

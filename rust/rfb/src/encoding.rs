@@ -40,9 +40,9 @@ pub enum Encoding {
     QemuLeds,
     /// Mouse buttons 8 and 9.
     MouseButtons,
-    /// Where the pointer is when somebody else has moved it, as libvncserver tells it.
+    /// Where the pointer is when another client has moved it, as libvncserver reports it.
     PointerPos,
-    /// The same, as `VMware` and `TigerVNC` tell it: where a program at the server has put it.
+    /// The same, as `VMware` and `TigerVNC` report it: where a program at the server has put it.
     CursorPosition,
     /// Clipboard formats beyond Latin-1 text.
     Clipboard,

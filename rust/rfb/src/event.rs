@@ -1,44 +1,44 @@
-//! What a session tells its owner.
+//! The events that a session reports to its owner.
 
 use imaging::{Rect, Size};
 
 use crate::clipboard::Clipboard;
 
-/// Something that the server said. The screen shows what an event tells of when the event is out.
+/// A message of the server. When an event is reported, the screen shows its effect already.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
     /// An update is complete.
     Updated {
-        /// What the server painted, merged; empty when the update only told something else.
+        /// What the server painted, merged; empty when the update only had other messages.
         rects: Vec<Rect>,
-        /// Whether any colour is another than before.
+        /// Whether any colour has changed.
         changed: bool,
         /// The screen's generation now.
         generation: u64,
     },
-    /// The server told the framebuffer's size and its monitors, changed or not.
+    /// The server reported the framebuffer's size and its monitors, changed or not.
     Resized {
         /// The framebuffer's size.
         size: Size,
-        /// The monitors in it; empty when the server does not tell.
+        /// The monitors in it; empty when the server does not report them.
         monitors: Vec<Monitor>,
-        /// Who asked for it.
+        /// What caused it.
         by: ResizedBy,
     },
-    /// The server did not take the size that we asked for.
+    /// The server refused the size that this client requested.
     ResizeRefused {
         /// 1: prohibited, 2: out of resources, 3: invalid layout; others may be added.
         status: u16,
     },
-    /// The cursor's image is another; the screen has it.
+    /// The cursor's image has changed; the screen has it.
     Cursor {
         /// Whether there is one.
         visible: bool,
     },
-    /// The pointer is there, and we did not put it there: somebody else has moved it, or a program has.
+    /// The pointer is there, and not by this client: another client or a program has moved it.
     ///
-    /// It may be about an earlier place than the one that we have asked for since; and it may be outside of the framebuffer.
+    /// It may be about an earlier place than the one this client has requested since; and it may be outside of the framebuffer.
     Pointer {
         /// Pixels from the left.
         x: u32,
@@ -47,7 +47,7 @@ pub enum Event {
     },
     /// The bell.
     Bell,
-    /// The server has new text in its clipboard: Latin-1, told in the old way.
+    /// The server has new text in its clipboard: Latin-1, in the old form.
     CutText {
         /// The text; untrusted.
         text: String,
@@ -60,10 +60,10 @@ pub enum Event {
     Fence {
         /// Which properties of the fence the server kept.
         flags: u32,
-        /// What we sent along.
+        /// The payload that this client sent.
         payload: Vec<u8>,
     },
-    /// Updates come only when asked for again.
+    /// Updates come only on request again.
     ContinuousUpdatesEnded,
     /// The lock keys' lights.
     Leds(Leds),
@@ -78,12 +78,12 @@ pub enum Event {
     Features(Features),
 }
 
-/// Who changed the size of the framebuffer.
+/// What changed the size of the framebuffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResizedBy {
-    /// The server, or somebody at it.
+    /// The server, or a user at it.
     Server,
-    /// We did.
+    /// This client.
     Us,
     /// Another client.
     OtherClient,
@@ -121,7 +121,7 @@ pub struct Features {
     pub continuous_updates: bool,
     /// Mouse buttons 8 and 9.
     pub mouse_buttons: bool,
-    /// Asking for another size; it may still be refused.
+    /// Requests for another size; they may still be refused.
     pub set_desktop_size: bool,
     /// The extended clipboard.
     pub clipboard: bool,

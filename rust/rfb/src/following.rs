@@ -1,4 +1,4 @@
-//! How updates keep coming: each one asked for, or by themselves where the server knows that. Pure.
+//! How updates keep coming: each on request, or by themselves if the server supports that. Pure.
 
 use imaging::Rect;
 
@@ -50,7 +50,7 @@ impl Follow {
     pub(crate) fn updated(&mut self, resized: bool, rect: Rect, out: &mut Vec<u8>) {
         match self {
             Self::Asking => out.extend(client::update_request(true, rect)),
-            // They come of the rectangle that was asked for.
+            // They come for the rectangle that was requested.
             Self::Continuous if resized => self.go_continuous(rect, out),
             Self::Continuous | Self::No => {}
         }

@@ -17,13 +17,13 @@ use crate::violation::{Problem, Violation, limit, value};
 pub struct ServerInit {
     /// The framebuffer's size.
     pub size: Size,
-    /// The form of pixels that it uses by itself. [`Session::start`](crate::Session::start) refuses what nobody could write.
+    /// The form of pixels that it uses by itself. [`Session::start`](crate::Session::start) refuses unusable ones.
     pub format: PixelFormat,
     /// The desktop's name, of which the end may be left out; untrusted.
     pub name: String,
 }
 
-/// What the server has come to.
+/// The state that the handshake has reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
@@ -37,7 +37,7 @@ pub enum Step {
     WantsCredentials,
     /// Send what is to be sent, start TLS, and go on within it.
     StartTls,
-    /// The server does not want us, and says why; untrusted.
+    /// The server refuses this client; its reason is untrusted.
     Refused(String),
     /// All is done. What follows is for a [`Session`](crate::Session).
     Ready(ServerInit),
@@ -50,7 +50,7 @@ pub struct Handshake {
     version: Version,
     state: State,
     buffer: Vec<u8>,
-    /// What the server said of itself, while the rest of its name is skipped.
+    /// The server's description, while the rest of its name is skipped.
     ready: Option<ServerInit>,
     skipped: usize,
     consumed: u64,
@@ -76,7 +76,7 @@ enum State {
     Over,
 }
 
-/// Bytes that may wait while the caller makes up its mind; no server says more before it is answered.
+/// Bytes that may wait until the caller answers; no server sends more before that.
 const MAX_WAITING: usize = 64 << 10;
 
 /// Bytes of the description before the name.
@@ -137,7 +137,7 @@ impl Handshake {
         std::mem::take(&mut self.buffer)
     }
 
-    /// Chooses a security that was offered. One that is not spoken here is the caller's to work off with the bytes of
+    /// Chooses a security that was offered. The caller itself works off an unsupported one, with the bytes of
     /// [`Handshake::rest`]; then follows [`Handshake::resume`].
     pub fn choose(&mut self, security: Security) {
         if self.version > Version::V3_3 {
@@ -181,7 +181,7 @@ impl Handshake {
         self.state = State::Result;
     }
 
-    /// Without security there is nothing to be told of, except to clients of 3.8.
+    /// Without security there is no result, except for clients of 3.8.
     fn after_none(&mut self) {
         self.state = if self.version == Version::V3_8 { State::Result } else { self.send_init() };
     }
@@ -286,7 +286,7 @@ impl Handshake {
         Ok(None)
     }
 
-    /// In 3.3 the server tells what it wants.
+    /// In 3.3 the server names the security.
     fn told_security(&mut self) -> Option<Step> {
         let number = self.word()?;
         if number == 0 {
@@ -383,7 +383,7 @@ impl Handshake {
         Ok(None)
     }
 
-    /// Skips what of the name is not kept.
+    /// Skips the part of the name that is not kept.
     fn skip(&mut self) -> Option<Step> {
         let here = self.skipped.min(self.buffer.len());
         self.take(here);

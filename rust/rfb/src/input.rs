@@ -1,4 +1,4 @@
-//! Bytes that come as they come, handed out in the pieces that parsers ask for.
+//! Bytes in any pieces, handed out in the pieces that parsers request.
 //!
 //! The rule: a piece is copied only when it was cut in two by the transport, and what is kept between two calls is less than
 //! one piece. Parsers never see how the bytes were cut.

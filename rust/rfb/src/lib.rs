@@ -1,7 +1,7 @@
 //! The RFB protocol (RFC 6143 and the community's rfbproto) from a client's side: what a server sends, parsed and decoded into
 //! an [`imaging::Screen`], and the bytes of what a client sends.
 //!
-//! [`Handshake`] takes a connection to the server's description of itself, [`Session`] everything after. Neither opens a
+//! [`Handshake`] handles a connection up to the server's description of itself, [`Session`] everything after. Neither opens a
 //! socket: bytes go in, events and bytes to send come out. What comes out does not depend on how the bytes were cut.
 //!
 //! What must never appear here: I/O, threads, a clock (callers pass the time), Python, `unsafe`. A server is not trusted: every

@@ -1,4 +1,4 @@
-//! How much a server may ask of us.
+//! The limits of what a server may demand.
 //!
 //! The rule: memory is taken only for what these allow. With the defaults a session holds at most three framebuffers (one of
 //! them the screen's) and 64 MiB.
@@ -7,7 +7,7 @@ use imaging::Size;
 
 use crate::violation::{Problem, limit, value};
 
-/// What a server may ask for; beyond it is a [`Violation`](crate::Violation), unless said otherwise.
+/// What a server may demand; more is a [`Violation`](crate::Violation), unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Pixels per side of the framebuffer.

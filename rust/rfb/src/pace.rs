@@ -5,7 +5,7 @@ use crate::violation::Problem;
 /// Seconds after which a message must have come at the least speed.
 const GRACE: f64 = 5.0;
 
-/// Bytes a second: what a modem brings, and nobody's desktop is behind less.
+/// Bytes a second: the speed of a modem, and no desktop is behind a slower line.
 const FLOOR: f64 = 1024.0;
 
 /// The speed of the message that is under way.
@@ -17,7 +17,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Takes note of bytes that came.
+    /// Records bytes that came.
     ///
     /// `received` counts all since the stream began, `ended` those before the end of the last message that ended with these, and
     /// `under_way` says whether another has begun.

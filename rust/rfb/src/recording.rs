@@ -6,7 +6,7 @@ use crate::encoding::Encoding;
 use crate::input::Fields;
 use crate::pixel::PixelFormat;
 
-/// What a server sent after its description of itself, and what it had been asked for.
+/// What a server sent after its description of itself, and what the client had offered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording<'a> {
     /// The framebuffer's size at the beginning.

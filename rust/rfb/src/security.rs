@@ -1,4 +1,4 @@
-//! The versions of the protocol, and how a server may want to be convinced, by their numbers (RFC 6143 §7.1.2, rfbproto).
+//! The versions of the protocol, and the kinds of security, by their numbers (RFC 6143 §7.1.2, rfbproto).
 
 /// The protocol's version that both sides speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -7,11 +7,11 @@ pub enum Version {
     V3_3,
     /// 3.7.
     V3_7,
-    /// 3.8: the server says why it refuses.
+    /// 3.8: the server gives a reason for a refusal.
     V3_8,
 }
 
-/// How a server wants to be convinced.
+/// How a server authenticates a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
     /// Not at all.
@@ -100,7 +100,7 @@ impl VeNCrypt {
         }
     }
 
-    /// What is asked within TLS.
+    /// What the server requires within TLS.
     pub(crate) const fn inner(self) -> Option<Inner> {
         match self {
             Self::TlsNone | Self::X509None => Some(Inner::None),
@@ -111,7 +111,7 @@ impl VeNCrypt {
     }
 }
 
-/// What `VeNCrypt` asks once it is agreed upon.
+/// What `VeNCrypt` requires once a subtype is chosen.
 #[derive(Clone, Copy)]
 pub(crate) enum Inner {
     None,

@@ -1,4 +1,4 @@
-//! Everything after the handshake: what a server sends is taken in, shown on a screen, and told as events.
+//! Everything after the handshake: messages of a server are decoded, shown on a screen, and reported as events.
 //!
 //! The rule: the screen is locked only to hand over what a whole update has painted, never while decoding, and it never
 //! shows half an update.
@@ -51,7 +51,7 @@ pub struct Session {
     rectangles: Tally<Encoding>,
     /// Rectangles of these that were not offered.
     skipped: Tally<i32>,
-    /// Whether updates are asked for, or come by themselves.
+    /// Whether updates are requested, or come by themselves.
     follow: Follow,
     broken: Option<Violation>,
 }
@@ -114,7 +114,7 @@ impl Session {
         })
     }
 
-    /// Tells the server the form of pixels and the encodings, the best first. To be called before anything is asked for; a
+    /// Sends the server the form of pixels and the encodings, the best first. To be called before any request; a
     /// form changed while an update is under way would make nonsense of it.
     ///
     /// # Errors
@@ -129,10 +129,10 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the server the encodings anew; at any time.
+    /// Sends the server another list of encodings; at any time.
     pub fn offer(&mut self, encodings: &[Encoding]) {
         self.painter.jpeg = encodings.iter().any(|encoding| matches!(encoding, Encoding::Quality(_)));
-        // What is under way may still use what was offered before.
+        // An update under way may still use earlier offers.
         self.offered.retain(|encoding| !encodings.contains(encoding));
         self.offered.extend(encodings);
         self.outgoing.extend(client::set_encodings(encodings));
@@ -145,7 +145,7 @@ impl Session {
     }
 
     /// Keeps updates coming from now on: each one that is complete asks for the next, or, where the server knows continuous
-    /// updates, they come without being asked for.
+    /// updates, they come without requests.
     pub fn follow(&mut self) {
         let rect = self.size().rect();
         self.follow.begin(self.features.continuous_updates, rect, &mut self.outgoing);
@@ -157,7 +157,7 @@ impl Session {
         self.follow.end(rect, &mut self.outgoing);
     }
 
-    /// Bytes for the server that have gathered: answers, and what was asked for here.
+    /// Bytes for the server that have gathered: answers and requests.
     #[must_use]
     pub fn to_send(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.outgoing)
@@ -199,10 +199,10 @@ impl Session {
         &self.screen
     }
 
-    /// Takes in what the server sent, and returns what it says. Answers that the protocol wants are in [`Session::to_send`].
+    /// Takes in what the server sent, and returns its events. Answers that the protocol requires are in [`Session::to_send`].
     ///
     /// # Errors
-    /// When the server breaks the protocol or a limit, and ever after. What it said before that is in [`Session::unread`].
+    /// When the server breaks the protocol or a limit, and ever after. Its events before that are in [`Session::unread`].
     pub fn feed(&mut self, bytes: &[u8], at: f64) -> Result<Vec<Event>, Violation> {
         if let Some(violation) = &self.broken {
             return Err(violation.clone());
@@ -389,7 +389,7 @@ impl Session {
 
     fn continuous_updates_ended(&mut self) {
         let rect = self.size().rect();
-        // The first one only says that the server knows them.
+        // The first one only shows that the server supports them.
         if self.features.continuous_updates {
             self.events.push(Event::ContinuousUpdatesEnded);
             self.follow.fall_back(rect, &mut self.outgoing);
@@ -467,7 +467,7 @@ impl Session {
         self.cursor.as_ref().filter(|_| self.hidden).map(|cursor| cursor.size)
     }
 
-    /// `TigerVNC` does not tell who has moved the pointer away from where we put it, or where to: it hides our cursor, and draws it
+    /// `TigerVNC` does not report that another client has moved the pointer, or where to: it hides our cursor, and draws it
     /// into the picture, in a rectangle of its own. That it is the cursor is seen by each pixel that it covers.
     fn find_pointer(&mut self, rect: Rect) {
         let Some(cursor) = self.cursor.as_ref().filter(|_| self.hidden) else { return };
@@ -507,6 +507,6 @@ const CONTINUOUS_UPDATES_ENDED: u8 = 150;
 const FENCE: u8 = 248;
 
 fn lock(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
-    // A screen is whole between two of its calls, whatever became of a thread that held it.
+    // A screen is whole between two of its calls, even if a thread that held it has panicked.
     screen.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
-//! A `FramebufferUpdate` (RFC 6143 §7.6.1): rectangles of pixels, and what is told in the form of rectangles.
+//! A `FramebufferUpdate` (RFC 6143 §7.6.1): rectangles of pixels, and messages in the form of rectangles.
 //!
-//! The rule: nothing of an update is told, or shown on the screen, before its last rectangle is here.
+//! The rule: nothing of an update is reported, or shown on the screen, before its last rectangle is here.
 
 use imaging::{Rect, Size};
 
@@ -26,7 +26,7 @@ pub(crate) struct Update {
     pub outcome: Outcome,
 }
 
-/// What an update has told so far.
+/// What an update has reported so far.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub events: Vec<Event>,

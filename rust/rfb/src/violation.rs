@@ -33,7 +33,7 @@ pub enum Problem {
     Limit {
         /// What is limited.
         what: &'static str,
-        /// What was asked for.
+        /// What was demanded.
         got: u64,
         /// What is accepted.
         max: u64,
@@ -41,7 +41,7 @@ pub enum Problem {
     /// A rectangle reaches over an edge.
     #[error("{what} {rect} is not inside {bounds}")]
     Outside {
-        /// Whose rectangle.
+        /// The owner of the rectangle.
         what: &'static str,
         /// The rectangle.
         rect: Rect,

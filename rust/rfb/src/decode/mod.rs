@@ -1,6 +1,6 @@
 //! The rectangles of an update: one file for each family of encodings.
 //!
-//! The rule: a decoder is told the rectangle, which is inside the canvas, and is called until it says that it is done. It may
+//! The rule: a decoder gets the rectangle, which is inside the canvas, and is called until it is done. It may
 //! stop after any byte. What it keeps between two calls is bounded by constants, or by a length that was checked.
 
 mod hextile;
@@ -38,7 +38,7 @@ pub(crate) struct Painter {
     scratch: Vec<u8>,
     /// Pixels that this update may still paint.
     budget: u64,
-    /// Whether JPEG was asked for.
+    /// Whether JPEG was requested.
     pub jpeg: bool,
 }
 
@@ -75,7 +75,7 @@ impl Painter {
         self.begin();
     }
 
-    /// Gives an update what it may paint.
+    /// Sets how much an update may paint.
     pub(crate) fn begin(&mut self) {
         self.budget = Limits::painting(self.canvas.size());
     }
