@@ -1,4 +1,4 @@
-//! What a screen showed before something was done, where that was overwritten since: what appears and goes again has changed nothing.
+//! Keeps the pixels of a screen from before an action that were overwritten since: what appears and disappears again is no change.
 //!
 //! The rule: a tile is kept before its first pixel is overwritten, once.
 

@@ -22,7 +22,7 @@ const EMPTY_STORED: [u8; 4] = [0, 0, 0xFF, 0xFF];
 const SAMPLE: usize = 64;
 const SHARE: usize = 4;
 
-/// Deflates `bytes`, and returns the part of `buffer` where that is now; `tokens` tell the same bytes.
+/// Deflates `bytes`, and returns the part of `buffer` where that is now; `tokens` describe the same bytes.
 pub(crate) fn deflate<'a>(bytes: &[u8], tokens: &[Token], buffer: &'a mut Vec<u8>) -> &'a [u8] {
     let (symbols, distances) = count(bytes, tokens);
     let (symbol_lengths, distance_lengths) = (lengths(&symbols), lengths(&distances));

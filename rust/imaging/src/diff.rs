@@ -80,7 +80,7 @@ fn write_row(held: &mut [u8], row: &[u8], y: u32, band: &mut [Option<Rect>]) {
             continue;
         }
         if let Some((first, last)) = changed_span(held, row) {
-            // A source may be memory that somebody writes meanwhile: then even the last one may come before the first.
+            // A source may be memory that another process writes meanwhile: then even the last one may come before the first.
             let changed = Rect { x: left + first, y, w: last.max(first) - first + 1, h: 1 };
             *found = Some(found.map_or(changed, |rect| rect.union(changed)));
         }

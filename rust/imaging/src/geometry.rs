@@ -1,7 +1,7 @@
 //! Sizes and rectangles in whole pixels, and the one place where lists of rectangles are made short.
 //!
 //! The rule: `right` and `bottom` are exclusive, and no arithmetic here wraps; a rectangle too large to be real stays too
-//! large and fails the bounds check of whoever uses it.
+//! large and fails the bounds check of its user.
 
 use std::fmt;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Rect {
     }
 }
 
-/// More rectangles than this tell a reader nothing that a coarser list does not.
+/// More rectangles than this are no more useful than a coarser list.
 const MAX_RECTS: usize = 64;
 
 /// Above this many, rectangles are gathered by place before they are compared pairwise.

@@ -1,6 +1,6 @@
 //! Huffman's codes as deflate wants them (RFC 1951 §3.2.2): the shortest for what occurs most.
 
-/// The longest code that the format can tell (RFC 1951 §3.2.7).
+/// The longest code that the format can describe (RFC 1951 §3.2.7).
 const MAX_LENGTH: u8 = 15;
 
 /// The largest alphabet.

@@ -27,7 +27,7 @@ const WAYS: usize = 4;
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
 
-/// A shorter run costs more to tell than to code.
+/// A shorter run costs more as a match than as literals.
 const SHORTEST_ZEROS: usize = 2 * KEY;
 
 /// A match so long is not worth a search for a longer one.
@@ -259,7 +259,7 @@ mod tests {
             row_len in 1_usize..2000,
             repeated in 1_usize..40,
         ) {
-            // Longer than the window, and than what 16 bits can tell.
+            // Longer than the window, and than 16 bits can express.
             let rows = few.repeat(repeated);
             let mut finder = Finder::default();
             prop_assert!(told(finder.tokens::<3>(&rows, row_len), &rows) == rows);

@@ -34,7 +34,7 @@ const MAX_OUTPUTS: usize = 4;
 /// A lone strip is not worth the waking of another thread.
 const MAX_SERIAL: usize = 1;
 
-/// What looking has cost since the screen was made.
+/// The cost of all pictures since the screen was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Stats {
     /// Patches that were compared with the frame.

@@ -1,7 +1,7 @@
 //! A screen: its pixels, how often they changed, and what changed since when.
 //!
 //! The rule: the generation grows by one exactly when a pixel's colour really changed (or the size did), and every such
-//! step is in the log until 512 later ones are. Whoever remembers a generation can ask what it missed, and is told
+//! step is in the log until 512 later ones are. A caller that remembers a generation can ask what it missed, and gets
 //! "everything" when that is no longer known.
 
 use std::collections::VecDeque;
@@ -102,7 +102,7 @@ impl Screen {
         self.scene.frame.size()
     }
 
-    /// Width and height, for those who do not wait until they have the screen.
+    /// Width and height, for callers that do not wait for the screen's lock.
     #[must_use]
     pub fn shared_size(&self) -> SharedSize {
         self.size.clone()
@@ -114,7 +114,7 @@ impl Screen {
         self.generation
     }
 
-    /// How often the size was set anew.
+    /// How often the size was set.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
@@ -138,7 +138,7 @@ impl Screen {
         Ok(self.commit(at))
     }
 
-    /// Writes new pixels as a part of a step that [`Self::commit`] ends. Nobody may look at the screen before that.
+    /// Writes new pixels as a part of a step that [`Self::commit`] ends. The screen must not be read before that.
     ///
     /// # Errors
     /// When the patch is not inside the screen or has too few bytes.
@@ -189,7 +189,7 @@ impl Screen {
         true
     }
 
-    /// Starts anew with a black screen of the given size, even when it is the same. The cursor stays.
+    /// Starts again with a black screen of the given size, even when it is the same. The cursor stays.
     pub fn resize(&mut self, size: Size, at: f64) {
         self.epoch += 1;
         self.generation += 1;
@@ -204,7 +204,7 @@ impl Screen {
     }
 
     /// From here on keeps what is overwritten, until [`Screen::rest`] or a new size: of a pixel that changes again and is then what it
-    /// is now, [`Screen::changes`] since this generation tells nothing.
+    /// is now, [`Screen::changes`] since this generation does not report it.
     pub fn keep(&mut self) {
         self.before.begin(&self.scene.frame, self.generation);
     }
@@ -294,7 +294,7 @@ impl Screen {
 
     /// A strip of the files made so far that could be smaller; `None` when all that are still valid are as small as they get.
     ///
-    /// Meant for when nobody looks: [`Slack::tighten`] takes some milliseconds and no screen, then comes [`Screen::install`].
+    /// Meant for the time between calls: [`Slack::tighten`] takes some milliseconds and no screen, then comes [`Screen::install`].
     ///
     /// # Errors
     /// When the scaler refuses, which is a bug here.
@@ -340,7 +340,7 @@ impl Screen {
         Ok((picture.target.size, out))
     }
 
-    /// What looking has cost so far.
+    /// The cost of all pictures so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.encoder.stats

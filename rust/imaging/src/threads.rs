@@ -9,7 +9,7 @@ use rayon::ThreadPool;
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 static FIRST: OnceLock<Box<After>> = OnceLock::new();
 
-/// The threads after one fork. Nothing is ever taken away: whoever made the parent's may have been cut off in the middle.
+/// The threads after one fork. Nothing is ever freed: the parent's thread that made them may have been cut off in the middle.
 #[derive(Default)]
 struct After {
     pool: OnceLock<ThreadPool>,

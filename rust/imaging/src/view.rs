@@ -109,7 +109,7 @@ pub(crate) struct Validity {
     cursor: Option<(u64, (i32, i32))>,
 }
 
-/// A byte that is only written: memory that nobody has written before will do.
+/// A byte that is only written: memory that was never written will do.
 pub trait Byte: Copy + Send {
     /// The byte of that value.
     fn of(value: u8) -> Self;
