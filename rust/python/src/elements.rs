@@ -27,7 +27,7 @@ fn socket(fd: RawFd) -> PyResult<OwnedFd> {
     if fd < 0 {
         return Err(PyValueError::new_err(format!("{fd} is no descriptor")));
     }
-    // SAFETY: the caller has detached the descriptor from the Python socket that had it, so nobody else closes or uses it.
+    // SAFETY: the caller has detached the descriptor from the Python socket that had it, so no other code closes or uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -100,7 +100,7 @@ impl Elements {
         (found.version, applications, elements).into_pyobject(py).map(Some)
     }
 
-    /// Ends the connection; what is called afterwards raises.
+    /// Ends the connection; later calls raise.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         errors::detached(py, || {
             if let Ok(session) = self.session.get() {

@@ -1,4 +1,4 @@
-//! The one place where an error of the crates becomes a Python exception, and where a waiting call learns of a signal.
+//! The one place where an error of the crates becomes a Python exception, and where a waiting call notices a signal.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +37,7 @@ thread_local! {
 
 /// Whether a signal (Ctrl-C) wants a wait of this thread to end.
 fn signalled() -> bool {
-    // At interpreter shutdown there is nothing to attach to, and nobody to tell.
+    // At interpreter shutdown there is no interpreter to attach to.
     Python::try_attach(|py| match py.check_signals() {
         Ok(()) => false,
         Err(error) => {
@@ -57,8 +57,8 @@ fn interrupted() -> PyErr {
     RAISED.take().unwrap_or_else(|| Interrupted::new_err("the wait was stopped"))
 }
 
-/// Does `work`, in which a panic, which is a bug, is an error like others. pyo3's own `PanicException` is no `Exception`, and nobody
-/// handles it. A connection gives itself up when a call of it panics.
+/// Does `work`, in which a panic, a bug, becomes an error like others. pyo3's `PanicException` is not an `Exception`, so callers miss
+/// it. A connection gives itself up when a call of it panics.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
@@ -115,7 +115,7 @@ pub(crate) fn capture(error: Error) -> PyErr {
         Error::Silent(_) => python::ServerSilent::new_err(message),
         Error::Timeout { .. } => python::DeskhandTimeout::new_err(message),
         Error::Imaging(error) => imaging(&error),
-        // Non-exhaustive: whatever else the connection reports is the other side's refusal of one call.
+        // Non-exhaustive: any other error of the connection is the other side's refusal of one call.
         _ => python::BackendError::new_err(message),
     }
 }
@@ -132,7 +132,7 @@ pub(crate) fn vnc(error: vnc::Error) -> PyErr {
         vnc::Error::Violation(broken) => violation(&broken),
         vnc::Error::Interrupted => interrupted(),
         vnc::Error::Timeout { .. } => python::DeskhandTimeout::new_err(message),
-        // Non-exhaustive: whatever else there is, the connection is fine.
+        // Non-exhaustive: with any other error, the connection is fine.
         _ => python::BackendError::new_err(message),
     }
 }

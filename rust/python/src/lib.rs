@@ -17,7 +17,7 @@ fn base64(data: &[u8]) -> String {
     base64_simd::STANDARD.encode_to_string(data)
 }
 
-/// To be called in a process that was just forked: connections opened before are its parent's from now on.
+/// To be called in a process that was just forked: connections opened before belong to its parent from now on.
 #[pyfunction]
 fn forked() {
     imaging::forked();

@@ -1,10 +1,10 @@
-//! A value that a process which is forked from its owner leaves alone.
+//! A value that a forked process does not touch, because its parent owns it.
 
 use imaging::forks;
 
 /// A connection of the process that opened it.
 ///
-/// In a process that was forked the value's locks may be held by threads that are not there, and its end would end the owner's
+/// In a process that was forked the value's locks may be held by threads that do not exist in it, and its end would end the owner's
 /// connection: it is neither used nor dropped.
 pub(crate) struct Owned<T> {
     forks: usize,
@@ -24,7 +24,7 @@ impl<T> Owned<T> {
         }
     }
 
-    /// The value, whoever owns it, for what takes no lock.
+    /// The value, in any process, for code that takes no lock.
     pub(crate) fn of_any(&self) -> Option<&T> {
         self.value.as_ref()
     }

@@ -41,7 +41,7 @@ impl VncParser {
 
 #[pymethods]
 impl VncParser {
-    /// One that asks for what a desktop's own connection asks for, but for its clipboard; or for these encodings only.
+    /// A parser that requests what a desktop's own connection requests, except for its clipboard; or these encodings only.
     #[new]
     #[pyo3(signature = (size, encodings=None, *, local=false))]
     fn new(size: (u32, u32), encodings: Option<Vec<i32>>, local: bool) -> PyResult<Self> {
@@ -53,7 +53,7 @@ impl VncParser {
         Self::begin(Size { w: size.0, h: size.1 }, &PixelFormat::BGRX, &encodings)
     }
 
-    /// One that is told what a recording was asked for, and the recording's pieces: seconds and bytes.
+    /// A parser for a recording's offers, and the recording's pieces: seconds and bytes.
     #[staticmethod]
     fn replay<'py>(py: Python<'py>, file: &[u8]) -> PyResult<(Self, Vec<TimedBytes<'py>>)> {
         let recording = Recording::parse(file).map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -98,7 +98,7 @@ impl VncParser {
         self.locked().rectangles().iter().map(|(encoding, count)| (format!("{encoding:?}"), *count)).collect()
     }
 
-    /// How many of these were skipped because they had not been asked for, by their encodings' numbers.
+    /// How many of these were skipped because they had not been requested, by their encodings' numbers.
     #[getter]
     fn skipped(&self) -> Vec<(i32, u64)> {
         self.locked().skipped().to_vec()

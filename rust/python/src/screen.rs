@@ -33,12 +33,12 @@ fn bytes_of(
     len: usize,
     write: impl FnOnce(&mut [MaybeUninit<u8>]) -> PyResult<()>,
 ) -> PyResult<Bound<'_, PyBytes>> {
-    // SAFETY: without a pointer Python only takes the memory: `len` bytes that nobody else knows of yet.
+    // SAFETY: without a pointer Python only takes the memory: `len` bytes that no other code has yet.
     let bytes = unsafe {
         let object = pyo3::ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyBytes>()
     };
-    // SAFETY: the memory just taken, of which nobody says that it holds anything; where `write` fails, the object goes unseen.
+    // SAFETY: the memory just taken, which need not hold anything yet; if `write` fails, the object is dropped unused.
     write(unsafe { std::slice::from_raw_parts_mut(pyo3::ffi::PyBytes_AsString(bytes.as_ptr()).cast(), len) })?;
     Ok(bytes)
 }
@@ -71,7 +71,7 @@ impl Screen {
         errors::detached(py, || work(&mut self.locked()))
     }
 
-    /// A file as `bytes`: the very object given out last, where it is the same file.
+    /// A file as `bytes`: the same object as last time, if it is the same file.
     fn file(
         &self,
         py: Python<'_>,
@@ -102,7 +102,7 @@ impl Screen {
 
     #[getter]
     fn size(&self) -> SizeTuple {
-        // Whoever reads pixels from a server has the screen until that server has answered.
+        // A thread that reads pixels from a server holds the screen's lock until that server has answered.
         let Size { w, h } = self.size.get();
         (w, h)
     }

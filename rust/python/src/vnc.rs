@@ -50,7 +50,7 @@ impl Vnc {
         if fd < 0 {
             return Err(PyValueError::new_err("no file descriptor"));
         }
-        // SAFETY: the caller gives the descriptor up (`socket.detach`), so nobody else closes or uses it.
+        // SAFETY: the caller gives the descriptor up (`socket.detach`), so no other code closes or uses it.
         #[allow(unsafe_code)]
         let stream = unsafe { OwnedFd::from_raw_fd(fd) };
         let (screen, interrupt) = (screen.map(Screen::shared), errors::interrupt());
@@ -82,7 +82,7 @@ impl Vnc {
         .collect())
     }
 
-    /// How many rectangles were skipped because they had not been asked for, by their encodings' numbers.
+    /// How many rectangles were skipped because they had not been requested, by their encodings' numbers.
     #[getter]
     fn skipped(&self) -> PyResult<Vec<(i32, u64)>> {
         Ok(self.mine()?.skipped())

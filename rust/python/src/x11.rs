@@ -32,7 +32,7 @@ fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds.max(0.0)).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// `socket` is a descriptor of the socket to connect to, opened with `O_PATH`; it stays the caller's.
+/// `socket` is a descriptor of the socket to connect to, opened with `O_PATH`; the caller keeps it.
 fn target(display: String, auth: (Vec<u8>, Vec<u8>), socket: Option<i32>) -> PyResult<Target> {
     let mut target = Target { display, auth, socket: None };
     if let Some(descriptor) = socket {
@@ -41,7 +41,7 @@ fn target(display: String, auth: (Vec<u8>, Vec<u8>), socket: Option<i32>) -> PyR
     Ok(target)
 }
 
-/// See `capture::glance`: width, height, and who drives the display.
+/// See `capture::glance`: width, height, and the display's driver.
 #[pyfunction]
 #[pyo3(signature = (display, auth, timeout, socket=None))]
 pub(crate) fn glance(
@@ -65,7 +65,7 @@ pub(crate) struct X11 {
 }
 
 struct Connections {
-    /// None once closed: what it had is given back though the object may live on.
+    /// None once closed: its resources are released even if the object lives on.
     display: Mutex<Option<Arc<Display>>>,
     clipboard: Mutex<Option<Clipboard>>,
     /// None likewise: it may hold a descriptor.
@@ -304,7 +304,7 @@ impl X11 {
         })
     }
 
-    /// Its sockets, for a process that was forked: whoever is in a call meanwhile keeps the clipboard's.
+    /// Its sockets, for a process that was forked: a call under way keeps the clipboard's.
     fn sockets(&self) -> Vec<i32> {
         let Some(has) = self.has.of_any() else { return Vec::new() };
         let display = has.display.try_lock().ok();
