@@ -250,7 +250,7 @@ impl State {
         }
     }
 
-    /// The screen's cursor is where we put it, unless the server has told of another place since. The lock of this state is held
+    /// The screen's cursor is where this client put it, unless the server reported another place since. This state's lock is held
     /// meanwhile, so that of two reports the later one counts.
     pub(crate) fn point(&self, screen: &Mutex<Screen>) {
         let (x, y) = self.pointer;
