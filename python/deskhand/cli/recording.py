@@ -125,7 +125,7 @@ def replay(
     state_only: bool,
     as_json: bool,
 ) -> int:
-    """Play a recording again: that of a VNC server (FILE), or the episodes of a run (DIR).
+    """Play a recording again: what a VNC server sent (FILE), or the episodes of a run (DIR).
 
     For a FILE it reports the content and the time of decoding, without a server. The episodes of a DIR are done again on fresh
     desktops, with the same tasks and seeds, and compared: how they end, and every frame on the way. The exit code is 1 when
