@@ -272,8 +272,8 @@ class Desktop:
                 another program has grabbed the keyboard or the pointer.
             OutOfBounds: Also when the screen became smaller during the call, so that a point is not on it any more: that
                 action was not sent, those before it (`error.done`) were.
-            ServerSilent: An X server answered nothing for `Settle.timeout` before the input or during it. That action may be
-                half done, and those after it were not done.
+            ServerSilent: An X server answered nothing for `Settle.timeout` before the input or during it. That action was
+                done in part or not at all; those after it were not done.
             DesktopLost: The other side is gone. A VNC server that does not answer is given up after 10 s, which may take
                 several calls: each returns at its timeout until then, `settled=False`.
             Reconnected: The connection broke and was made anew. The action under way may have been done or not.
@@ -592,7 +592,7 @@ def keep(desktop: _D, *interceptors: Interceptor) -> _D:
 
 
 def review(desktop: Desktop, call: CallContext) -> tuple[SafetyCheck, ...]:
-    """Ask about the call's safety checks that nothing has asked about yet.
+    """Ask about the call's safety checks that were not asked about before.
 
     Only the `ask` of a `Guard` can say yes, for each check alone, whatever the policy allows; the policy may say no.
 

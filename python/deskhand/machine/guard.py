@@ -7,7 +7,7 @@ It reads one JSON object a line from standard input and writes the same to stand
   `path-42.log` (see `Log`). With `"x_server": 99` it is the X server of display :99: the guard reports that it is ready with
   `{"id": 1, "ready": true}`, ends it after all others, and removes its lock and socket if it does not do that itself. With
   `"streams": [path, path, path]` its standard streams are these FIFOs, open at the driver's end, not nothing and the log.
-- `{"op": "renew", "id": 1, "grace": 0.25}`: end every program but the X server, then then reset that, without clients and
+- `{"op": "renew", "id": 1, "grace": 0.25}`: end every program but the X server, then reset that, without clients and
   with what its cookie file says now; answers `{"id": 1, "ready": true}`, or `{"id": 1, "ready": false}` when there is none.
 - `{"op": "flush", "id": 1}` answers `{"id": 1, "flushed": true}` when all that programs have written by now is in their logs.
 - `{"op": "detach", "socket": path}`: from now on the end of standard input ends nothing, and requests come to that socket.

@@ -94,7 +94,7 @@ class Programs(Protocol):
         ...
 
     def close(self) -> None:
-        """End what is ours, and close it."""
+        """Release what belongs to this driver."""
         ...
 
 

@@ -200,7 +200,7 @@ def _check_mount(mount: Mount, sockets: Sequence[Path], *, remote: bool) -> None
     if remote and not path.is_absolute():
         raise ActionError(f"the mount {str(path)!r} is of the engine's machine: give its absolute path there")
     if not remote and not path.exists():
-        raise ActionError(f"the mount {str(path)!r} does not exist: create it first: Docker would create it for root")
+        raise ActionError(f"the mount {str(path)!r} does not exist: create it first, or Docker creates it for root")
     if not mount.target.startswith("/") or mount.target in {"/", SOCKETS, HOME, OWN, "/tmp", "/run"}:  # noqa: S108
         raise ActionError(f"a mount must go to an absolute path that is not the desktop's own, not {mount.target!r}")
     check_source(path, sockets, remote=remote)

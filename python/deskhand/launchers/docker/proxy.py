@@ -34,7 +34,7 @@ __all__ = ["Enclosure", "enclose"]
 _PORT = 3128
 _READY = "Accepting HTTP Socket connections"
 _POLL = 0.02
-# Docker's own pools hold 31 networks. Nothing is routed to these networks, not even here, so any unused addresses will do, and
+# Docker's own pools hold 31 networks. Nothing is routed to those of deskhand, not even here, so any unused addresses do, and
 # these are for measurements only (RFC 2544).
 _POOL = ipaddress.IPv4Network("198.18.0.0/15")
 _PREFIX = 29

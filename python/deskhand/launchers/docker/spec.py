@@ -68,7 +68,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or directory of the engine's machine that a container sees; which is this one, unless the engine is remote.
+    """A file or directory that a container sees, on the engine's machine (this one, unless the engine is remote).
 
     Attributes:
         source: Its path on that machine; absolute where the engine is remote.
