@@ -425,7 +425,7 @@ class Type(Action):
     secret: bool = field(default=False, kw_only=True, metadata=_as(check_flag, extra=True))
 
     def __init__(self, text: str | Secret, *, paste: bool = False, secret: bool = False) -> None:
-        """See the class; written out so that no frame of ours holds a secret's text when a value is wrong."""
+        """See the class; written out so that no frame of this package holds a secret's text when a value is wrong."""
         if secret is not False and not isinstance(text, Secret):
             text = Secret(text)
         object.__setattr__(self, "text", text)

@@ -273,7 +273,7 @@ def keysym_char(keysym: int) -> str | None:
 
     Returns:
         One character, a newline for Return; None for function keys and for the national keysyms from before
-        Unicode (``Greek_alpha``), which no character of ours is typed with. ``EuroSign`` is known.
+        Unicode (``Greek_alpha``), with which `char_keysym` types no character. ``EuroSign`` is known.
     """
     for char, value in _CONTROL_CHARACTERS.items():
         if value == keysym:

@@ -105,7 +105,7 @@ class Commands:
             cwd: Where it begins; the home directory when not given.
             env: Added to its environment. On this machine that has, besides, only what names the desktop, the locale, `PATH`,
                 `HOME` and the like.
-            timeout: Seconds that a command may take when it does not say otherwise.
+            timeout: Seconds that a command may take unless it has its own timeout.
             limit: Bytes that are kept of a command's output, and of its errors: the beginning and the end.
 
         Raises:

@@ -164,7 +164,7 @@ class Shell:
 
         Args:
             session: Starts one; called when the first is needed, and after the end of each.
-            timeout: Seconds that a command may take when it does not say otherwise.
+            timeout: Seconds that a command may take unless it has its own timeout.
             limit: Bytes that are kept of a command's output, and of its errors.
             once: For one command only: its background jobs may go on, see `Session.leave`.
             on_close: Called after it has been closed.

@@ -96,7 +96,7 @@ class PoolWorker:
         self.inbox.put(partial(self._on_leave, ticket))
 
     def is_fit(self, desktop: Desktop) -> bool:
-        """Whether a desktop is started, live and ready; which may take two seconds to find out."""
+        """Whether a desktop is started, live and ready; finding out may take two seconds."""
         try:
             return bare(desktop).health(timeout=_CHECK_LIMIT).ok
         except (Exception, Interrupted):  # noqa: BLE001 # any error makes it unfit

@@ -74,7 +74,7 @@ class Keyboard:
         self._known: set[int] = set()
 
     def untypable(self, events: Iterable[Step], budget: int = BUDGET) -> set[int]:
-        """The keysyms among these that the server may have no keycode for, if it has room for so many new ones."""
+        """The new keysyms among these, if they are more than the server has keycodes left for (`budget` in one connection)."""
         rare = {event.keysym for event in events if isinstance(event, KeyDown) and _is_rare(event.keysym)}
         new = rare - self._spent
         return new if len(self._spent) + len(new) > budget else set()
