@@ -29,7 +29,7 @@ class Missed:
         obstacle: No window has the keyboard focus, or another program has grabbed the keyboard or the pointer. "unread" if keys
             did reach it, late: its client had read nothing during the whole wait.
         holder: What received it instead, as far as that is known: untrusted text.
-        windows: The windows of that program windows, in screen pixels.
+        windows: The windows of that program, in screen pixels.
     """
 
     obstacle: Literal["unfocused", "keyboard", "pointer", "unread"]
