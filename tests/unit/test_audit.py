@@ -272,7 +272,7 @@ def test_it_goes_on_with_the_chain(path: Path) -> None:
     with pytest.raises(ActionError, match="hash is not that of its content"):
         AuditLog(path)
     path.write_text("hello\n")
-    with pytest.raises(ActionError, match="no record of an audit log"):
+    with pytest.raises(ActionError, match="not a record of an audit log"):
         AuditLog(path)
     assert path.read_text() == "hello\n"
 
@@ -305,11 +305,11 @@ def test_only_for_its_owner(path: Path, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic"):
         AuditLog(link)
     os.mkfifo(pipe)
-    with pytest.raises(ActionError, match="no file of yours alone"):
+    with pytest.raises(ActionError, match="must be a regular file of yours"):
         AuditLog(pipe)
     hard.hardlink_to(path)
     for each in (hard, path):
-        with pytest.raises(ActionError, match="no file of yours alone"):
+        with pytest.raises(ActionError, match="must be a regular file of yours"):
             AuditLog(each)
 
 
@@ -380,7 +380,7 @@ def test_what_cannot_be_written_is_not_done(path: Path) -> None:
     assert result.returncode == 0, result.stderr
     done, message = json.loads(result.stdout)
     assert done >= 2
-    assert "the audit log cannot be written (File too large), and nothing is done without it" in message
+    assert "the audit log cannot be written (File too large), and no operation is allowed without it" in message
     found = verify(path)
     assert (found.broken, found.torn) == (None, False)
     assert found.records >= 1 + 2 * done

@@ -143,11 +143,11 @@ def test_a_call_with_nothing_before_it_is_asked_at_once() -> None:
 def test_conditions_that_make_no_sense_are_refused() -> None:
     executor = Executor([one])
     calls = [call("one")]
-    with pytest.raises(BadPlan, match="with CONDITIONAL, and not with SEQUENTIAL"):
+    with pytest.raises(BadPlan, match="conditions need the strategy CONDITIONAL, not SEQUENTIAL"):
         executor.run(calls, when={"one": failed})
     with pytest.raises(BadPlan, match="'two', which are not in this batch"):
         executor.run(calls, CONDITIONAL, when={"two": failed})
-    with pytest.raises(BadPlan, match="the condition of 'one' is a function, not True"):
+    with pytest.raises(BadPlan, match="the condition of 'one' must be a function, not True"):
         executor.run(calls, CONDITIONAL, when={"one": True})  # type: ignore[dict-item] # on purpose
 
 

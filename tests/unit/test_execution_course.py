@@ -71,7 +71,7 @@ def test_a_plain_function_that_takes_too_long_goes_on_and_is_not_heard() -> None
     made = virtual_time.run(main())
     assert (made.status, made.result) == (FAILURE, None)
     assert made.error is not None
-    assert "goes on in its thread, and what it returns is dropped" in made.error
+    assert "continues in its thread, and its result is dropped" in made.error
 
 
 def fails(times: int, error: Exception) -> Any:
@@ -226,7 +226,7 @@ def test_what_was_returned_is_forgotten_and_that_it_was_made_is_not() -> None:
 
     first, last, dependent = virtual_time.run(main())
     assert ran == [0, 1, 2, 3, 4, 5]
-    assert first == ExecutionResult(SUCCESS, None, "it was made before, and what it returned is not kept any more")
+    assert first == ExecutionResult(SUCCESS, None, "it was made before, and its result is no longer kept")
     assert isinstance(last.result, Picture)
     assert dependent.status is SUCCESS
     with pytest.raises(ActionError, match="remembered is an integer of at least 0, not -1"):
@@ -414,7 +414,7 @@ def test_cancelling_the_task_leaves_nothing_running() -> None:
     assert virtual_time.run(main()) == 3
     assert [line for _, line in log.lines] == ["a begins", "a is cancelled"]
     assert [made.status for made in calls] == [CANCELLED, CANCELLED]
-    assert calls[1].error == "b was not called: whoever wanted it went away"
+    assert calls[1].error == "b was not called: the batch's `async with` block was left"
 
 
 def test_leaving_a_stream_cancels_what_is_left() -> None:

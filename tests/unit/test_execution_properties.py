@@ -285,5 +285,5 @@ def test_the_schedule_ends_in_any_order_of_ends(
     assert len(cancelled) == len(set(cancelled))
     assert schedule.running == []
     assert set(cancelled) <= {name for name, status in schedule.statuses().items() if status is CANCELLED}
-    with pytest.raises(BadPlan, match="not under way"):
+    with pytest.raises(BadPlan, match="not running"):
         schedule.finish(calls[0], ExecutionResult(SUCCESS))

@@ -23,7 +23,7 @@ def test_a_tool_call_keeps_its_name_arguments_and_id() -> None:
     assert request_of(ToolCallStreamChunk("call_1", function_name="search")).arguments == {}
 
 
-@pytest.mark.parametrize(("arguments", "why"), [("{", "not whole JSON: '{'"), ("[1]", "no object: [1]")])
+@pytest.mark.parametrize(("arguments", "why"), [("{", "not complete JSON: '{'"), ("[1]", "not a JSON object: [1]")])
 def test_what_cannot_be_read_has_failed(arguments: str, why: str) -> None:
     request = request_of(AIToolCall("search", arguments, "call_1"))
     assert (request.status, request.error) == (

@@ -222,11 +222,11 @@ def test_no_arguments_are_none() -> None:
 @pytest.mark.parametrize(
     ("arguments", "finish", "why"),
     [
-        ('{"a": ', "length", r"not whole JSON: .* \(the response ended with length\)"),
-        ('{"a": 1', "tool_calls", "not whole JSON"),
-        ('{"a": 1', None, "not whole JSON"),
-        ("[1]", "tool_calls", "no object"),
-        ("[" * 100_000, "tool_calls", "not whole JSON"),
+        ('{"a": ', "length", r"not complete JSON: .* \(the response ended with length\)"),
+        ('{"a": 1', "tool_calls", "not complete JSON"),
+        ('{"a": 1', None, "not complete JSON"),
+        ("[1]", "tool_calls", "not a JSON object"),
+        ("[" * 100_000, "tool_calls", "not complete JSON"),
         ('{"a": 1}', "content_filter", "stopped"),
     ],
 )

@@ -1,17 +1,17 @@
-"""Function calls of agents: what they are, how a batch of them is carried out, and what is told of it.
+"""Function calls of agents: the types, how a batch of calls is carried out, and the events that report it.
 
-- `types`: calls, results, events and chunks, by the names that agent runtimes know them by;
+- `types`: calls, results, events and chunks, under the names that agent runtimes use;
 - `executor`: an `Executor` carries out batches: SEQUENTIAL, PARALLEL, CONDITIONAL or PIPELINE (`schedule` has the rules),
   with conditions, timeouts, repetitions (`retries`), cancellation and events, on functions and desktops (`functions`);
-- `requests`: calls as others carry them, made requests of;
-- `streaming`: responses that come in chunks, in OpenAI's format or Google's, put together;
-- `conversation`: asking models until they have nothing to call any more, with switches of agents (`switching`);
-- `compaction`: histories made shorter, of every format that `histories` reads; `remembered` makes messages of a turn.
+- `requests`: turns calls of other formats into requests;
+- `streaming`: assembles responses that arrive in chunks, in OpenAI's format or Google's;
+- `conversation`: asks models until a response has no calls, with switches of agents (`switching`);
+- `compaction`: shortens histories, in every format that `histories` reads; `remembered` makes messages of a turn.
 
     >>> executor = Executor([search], desktops=desktop)
     >>> await executor.execute([RequestFunctionCall("computer", {"action": "left_mouse_click", "xy": [10, 20]})])
 
-What must never appear here: an SDK.
+An SDK is never imported here.
 """
 
 from __future__ import annotations

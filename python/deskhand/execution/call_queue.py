@@ -1,6 +1,6 @@
-"""One call at a time on one desktop, whoever makes it: first come, first served, from any thread and any event loop.
+"""Runs calls on one desktop one at a time: first come, first served, from any thread and any event loop.
 
-What must never appear here: what is done in a turn.
+What a call does in its turn is no concern of this module.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Turns:
             while self._waiting:
                 following = self._waiting.popleft()
                 following.given = True
-                # A loop that was closed has nobody who waits any more.
+                # The loop of this waiter is closed, so the waiter is gone.
                 with contextlib.suppress(RuntimeError):
                     following.loop.call_soon_threadsafe(_tell, following.told)
                     return

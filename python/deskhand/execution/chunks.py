@@ -1,13 +1,13 @@
-"""What a streamed chunk says, in OpenAI's format or in Google's. Pure.
+"""Reads streamed chunks, in OpenAI's format or in Google's. Pure.
 
-The formats are those of `ChatCompletionChunk` and of `GenerateContentResponse`. A chunk is known by its form (`choices` or
-`candidates`), and may be an SDK's object or the same as dictionaries, as JSON has them: Google's names are read as its REST
-interface writes them too (`functionCall`). Whole answers (`ChatCompletion`) are read as one chunk.
-Of several choices or candidates the first is read. This module owns the reading of both formats and of thinking tags. What
-must never appear here: an import of an SDK, what is kept from one chunk to the next except of text.
+The formats are those of `ChatCompletionChunk` and of `GenerateContentResponse`. A chunk is recognized by its form (`choices` or
+`candidates`), and may be an SDK's object or a dictionary of its JSON: Google's names are also read as its REST interface
+writes them (`functionCall`). Whole answers (`ChatCompletion`) are read as one chunk.
+Of several choices or candidates the first is read. This module owns the reading of both formats and of thinking tags. It
+imports no SDK, and keeps nothing from one chunk to the next except text.
 
-Thinking tags are `think`, `thinking`, `thought`, `reason` and `reasoning`, in any case. What is between one of them and its
-own closing tag is thinking; tags in there, and closing tags without an opening one, are text like any other.
+Thinking tags are `think`, `thinking`, `thought`, `reason` and `reasoning`, in any case. The text between one of them and its
+own closing tag is thinking. Tags inside of it, and closing tags without an opening one, are ordinary text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 _TAGS = ("think", "thinking", "thought", "reason", "reasoning")
 _OPENING = re.compile(rf"<({'|'.join(_TAGS)})>", re.IGNORECASE)
 _LONGEST = max(map(len, _TAGS)) + len("</>")
-# Names that mean that a candidate goes on, or say nothing.
+# Finish reasons that mean that a candidate goes on, or that say nothing.
 _NAMES = ("choices", "candidates", "usage", "usageMetadata", "usage_metadata")
 _NOT_THE_END = ("FINISH_REASON_UNSPECIFIED", "CONTINUATION")
 
@@ -44,8 +44,8 @@ class Partial:
     """A part of an argument, as Google streams them.
 
     Attributes:
-        path: Where it belongs, such as `$.a.b[0]`.
-        value: What it is, or for a string that goes on, what comes next of it.
+        path: The place of the part, such as `$.a.b[0]`.
+        value: The value, or the next piece of a string that goes on.
         continues: Whether the string goes on.
     """
 
@@ -56,15 +56,15 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class CallDelta:
-    """What a chunk says of one call.
+    """The part of a call that a chunk carries.
 
     Attributes:
-        index: Which of the response's calls it is; None where the format does not count them.
-        id: Its id, where the chunk has it.
+        index: The call's number in the response; None if the format does not count calls.
+        id: The call's id, if the chunk has it.
         name: The function, or the next part of its name.
         arguments: The next part of its arguments, as JSON.
         partials: The same as Google streams it.
-        whole: Whether this is all there will be.
+        whole: Whether the call is complete with this part.
     """
 
     index: int | None = None
@@ -77,13 +77,13 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What a chunk says.
+    """The content of a chunk.
 
     Attributes:
-        text: What the model says, None where the chunk has none.
-        thought: What it thinks, where the format tells that apart; None where the chunk has none.
-        calls: What is said of calls.
-        finish: Why the response ends here, in the format's own word; None where it goes on.
+        text: The model's text, None if the chunk has none.
+        thought: The model's thinking, if the format marks it; None if the chunk has none.
+        calls: Parts of calls.
+        finish: Why the response ends here, in the format's own word; None if it goes on.
     """
 
     text: str | None = None
@@ -93,7 +93,7 @@ class Delta:
 
 
 def read(chunk: object) -> Delta:
-    """What a chunk says; one without a choice or a candidate (of usage, say), or of another form, says nothing."""
+    """Read a chunk. One without a choice or a candidate (of usage, say), or of an unknown form, gives an empty `Delta`."""
     choices, candidates = _of(chunk, "choices"), _of(chunk, "candidates")
     if choices:
         return _read_choice(choices[0])
@@ -103,18 +103,18 @@ def read(chunk: object) -> Delta:
 
 
 def is_of_a_format(chunk: object) -> bool:
-    """Whether a chunk is of either format, if only of usage."""
+    """Whether a chunk is in either format, even if it only reports usage."""
     return any(name in chunk if isinstance(chunk, Mapping) else hasattr(chunk, name) for name in _NAMES)
 
 
 def gemini_text(chunk: object) -> str | None:
-    """The text of a chunk in Google's format, without thoughts; None where it has none, or another format."""
+    """The text of a chunk in Google's format, without thoughts; None if it has none or is in another format."""
     candidates = _of(chunk, "candidates")
     return _read_candidate(candidates[0]).text if candidates else None
 
 
 def _of(value: object, name: str) -> Any:
-    """A field of an SDK's object, or of the same as a dictionary, where it may be called as in Google's JSON."""
+    """A field of an SDK's object, or of a dictionary, which may use the names of Google's JSON."""
     if not isinstance(value, Mapping):
         return getattr(value, name, None)
     found = value.get(name)
@@ -130,7 +130,7 @@ def _camel(name: str) -> str:
 def _read_choice(choice: object) -> Delta:
     said = _of(choice, "delta") or _of(choice, "message")
     texts = [text for name in ("content", "refusal") if isinstance(text := _of(said, name), str)]
-    # Not in OpenAI's own format, but in that of many servers that follow it, under one of these names.
+    # Not part of OpenAI's format, but many servers that follow it use one of these names.
     thoughts = [text for name in ("reasoning_content", "reasoning") if isinstance(text := _of(said, name), str)]
     calls = [_read_tool_call(call) for call in _of(said, "tool_calls") or ()]
     if legacy := _of(said, "function_call"):
@@ -147,7 +147,7 @@ def _read_choice(choice: object) -> Delta:
 def _read_tool_call(call: object) -> CallDelta:
     function = _of(call, "function") or _of(call, "custom")
     arguments = _of(function, "arguments") or ""
-    # Some servers send the object itself.
+    # Some servers send an object instead of a string.
     text = arguments if isinstance(arguments, str) else json.dumps(_plain(arguments))
     return CallDelta(_of(call, "index"), _of(call, "id") or None, _of(function, "name") or "", text)
 
@@ -159,7 +159,7 @@ def _read_candidate(candidate: object) -> Delta:
     calls: list[CallDelta] = []
     for part in parts:
         text = _of(part, "text")
-        # The older SDK gives an empty string where there is no text.
+        # The older SDK gives an empty string for no text.
         if isinstance(text, str) and text:
             (thoughts if _of(part, "thought") else texts).append(text)
         call = _of(part, "function_call")
@@ -195,7 +195,7 @@ def _read_partial(partial: object) -> Partial:
 
 
 def _plain(value: Any) -> Any:
-    """The same as plain lists and dictionaries: the older SDK of Google's has types of its own."""
+    """Convert to plain lists and dictionaries: Google's older SDK has types of its own."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
@@ -204,26 +204,26 @@ def _plain(value: Any) -> Any:
 
 
 class ThinkingTags:
-    """Tells what is said from what is thought, in a text that comes in parts.
+    """Separates text from thinking, in a text that arrives in parts.
 
-    A part may end in the middle of a tag: what could become one is kept until it has, or cannot.
+    A part may end in the middle of a tag: a possible beginning of a tag is held back until it is decided.
     """
 
     def __init__(self) -> None:
-        """At the beginning of a text."""
+        """Begin a text."""
         self._kept = ""
         self._closing: str | None = None
 
     @property
     def inside(self) -> bool:
-        """Whether the text so far ends inside of a tag."""
+        """Whether the text so far ends inside a tag."""
         return self._closing is not None
 
     def feed(self, text: str) -> tuple[str, str]:
         """Take the next part.
 
         Returns:
-            What of it is said, and what is thought, without the tags.
+            The part's text and its thinking, without the tags.
         """
         rest = self._kept + text
         out: tuple[list[str], list[str]] = ([], [])
@@ -237,7 +237,7 @@ class ThinkingTags:
         return "".join(out[0]), "".join(out[1])
 
     def end(self) -> tuple[str, str]:
-        """What was kept, when nothing comes any more."""
+        """The text that was held back, once nothing follows."""
         kept, self._kept = self._kept, ""
         return ("", kept) if self.inside else (kept, "")
 
@@ -246,12 +246,12 @@ class ThinkingTags:
             found = _OPENING.search(text)
             return None if found is None else (text[: found.start()], found[1].lower(), text[found.end() :])
         closing = f"</{self._closing}>"
-        # Not by lower(): of some letters that has another length.
+        # Not by lower(): it changes the length of some letters.
         closed = re.search(re.escape(closing), text, re.IGNORECASE | re.ASCII)
         return None if closed is None else (text[: closed.start()], self._closing, text[closed.end() :])
 
     def _could_become_a_tag(self, text: str) -> int:
-        """How many of the last characters could be the beginning of the tag that is looked for."""
+        """How many of the last characters could begin the expected tag."""
         start = text.rfind("<", max(0, len(text) - _LONGEST))
         if start < 0:
             return 0
@@ -261,7 +261,7 @@ class ThinkingTags:
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """What of a whole text is said, and what is thought, without the tags."""
+    """Split a whole text into text and thinking, without the tags."""
     tags = ThinkingTags()
     said, thought = tags.feed(text)
     more_said, more_thought = tags.end()
@@ -269,7 +269,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 def inside_thinking(text: str) -> bool:
-    """Whether a text ends inside of a thinking tag."""
+    """Whether a text ends inside a thinking tag."""
     tags = ThinkingTags()
     tags.feed(text)
     return tags.inside

@@ -1,4 +1,4 @@
-"""A conversation that has become too long, made shorter: messages of any format that `histories` reads. Pure.
+"""Shortens a conversation that has become too long: messages of any format that `histories` reads. Pure.
 
 Cua's messages (`deskhand.providers.cua.messages`), those of chat completions, Anthropic's, Amazon's Converse and Google's
 contents.
@@ -8,25 +8,25 @@ contents.
 
 Under every strategy:
 
-- A history that fits stays as it is, except that a window is kept in any case.
-- **Old screenshots go first**, the oldest one first, as many as are needed; each leaves a tiny picture or a text in its place,
-  so that the message stays what it is. The newest `keep_pictures` stay. Only if that is not enough, messages go.
+- A history that fits stays as it is, except that SLIDING_WINDOW always applies its window.
+- **Old screenshots go first**, the oldest one first, as many as are needed. A tiny picture or a text takes the place of each,
+  so that the message stays valid. The newest `keep_pictures` stay. Messages go only if that is not enough.
 - **A call and its output stay or go together**, and with them the thoughts right before the call; so do all calls of a message.
-- What stays in any case: messages of the system and the developer, the first of the user (what it is all about), calls that
-  have no output yet, and the newest message with all that belongs to it.
-- What stays, stays in its order. The history that was given is not changed.
+- Always kept: messages of the system and the developer, the first message of the user (the task), calls without an
+  output, and the newest message with everything that belongs to it.
+- The order of messages is kept. The history that was given is not changed.
 
 The strategies:
 
-- **TRUNCATE**: the oldest messages go until the rest fits. If what must stay is still too long, the longest texts of outputs
-  and of what was said are cut in their middle.
-- **SLIDING_WINDOW**: of what need not stay, the newest `window` messages do, and fewer if they do not fit.
-- **PRIORITY_BASED**: the messages with the lowest `priority` go, of equals the oldest, until the rest fits.
-- **SUMMARIZE**: the oldest messages, until the rest fits into half of the limit, are given to `summarize`, and a message of
-  the user's with its text takes their place. A summary is summarized with the rest the next time.
+- **TRUNCATE**: the oldest messages go until the rest fits. If the messages that must stay are still too long, the longest
+  texts of outputs and of messages are cut in their middle.
+- **SLIDING_WINDOW**: of the messages that need not stay, the newest `window` stay, or fewer if they do not fit.
+- **PRIORITY_BASED**: the messages with the lowest `priority` go until the rest fits, and among equals the oldest.
+- **SUMMARIZE**: the oldest messages, until the rest fits into half of the limit, are given to `summarize`. A message of the
+  user with the summary takes their place. The next summary includes the previous one.
 
-Tokens are estimated (`estimate_tokens`) unless somebody counts them. What must never appear here: a model, an action's
-meaning.
+Tokens are estimated (`estimate_tokens`) unless `count` is given. No model is asked here, and the meaning of actions is not
+known.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 __all__ = ["compact", "compact_async", "compacted"]
 
 
-# Less of a text says nothing any more.
+# A text that is cut shorter is useless.
 _SHORTEST = 200
 
 
@@ -73,12 +73,12 @@ def compact(
     limit: int,
     **options: Any,
 ) -> Compacted:
-    """Make a history shorter.
+    """Shorten a history.
 
     Args:
-        messages: The history, which stays as it is.
-        strategy: What goes when pictures are not enough.
-        limit: Tokens that it may have.
+        messages: The history, which is not changed.
+        strategy: What is removed if removing pictures is not enough.
+        limit: The highest number of tokens.
         **options: The other attributes of `Compaction`.
 
     Raises:
@@ -93,7 +93,7 @@ def compact(
             if inspect.iscoroutine(text):
                 text.close()
             raise ActionError(
-                f"summarize gives a string, not {shown(text)}; where it is a coroutine, use compact_async"
+                f"summarize must return a string, not {shown(text)}; if it is a coroutine, use compact_async"
             )
         steps.send(text)
     except StopIteration as end:
@@ -108,12 +108,12 @@ async def compact_async(
     limit: int,
     **options: Any,
 ) -> Compacted:
-    """As `compact`, with a `summarize` that may be a coroutine."""
+    """Like `compact`, with a `summarize` that may be a coroutine."""
     return await compacted(messages, Compaction(strategy=strategy, limit=limit, **options))
 
 
 async def compacted(messages: Sequence[Message], plan: Compaction) -> Compacted:
-    """As `compact_async`, by a plan that was made before."""
+    """Like `compact_async`, with options that are already a `Compaction`."""
     steps = _steps(messages, plan)
     try:
         asked = next(steps)
@@ -128,7 +128,7 @@ async def compacted(messages: Sequence[Message], plan: Compaction) -> Compacted:
 
 
 class _History:
-    """A history on its way to be shorter: which of its messages belong together, which must stay, and which are gone."""
+    """A history while it is shortened: its units, which of them must stay, and which are gone."""
 
     def __init__(self, messages: Sequence[Message], plan: Compaction) -> None:
         self.plan = plan
@@ -145,7 +145,7 @@ class _History:
         return sum(self.costs[index] for index in self.units[unit])
 
     def free(self) -> list[int]:
-        """The units that need not stay, the oldest first."""
+        """The units that may be removed, the oldest first."""
         staying = _staying(self.messages)
         return [number for number, unit in enumerate(self.units) if not staying.intersection(unit)]
 
@@ -167,7 +167,7 @@ class _History:
 
 
 def _steps(messages: Sequence[Message], plan: Compaction) -> Generator[list[Any], str, Compacted]:
-    """Make a history shorter; yields what is to be summarized, and is sent the summary."""
+    """Shorten a history; yields the messages to summarize, and is sent the summary."""
     history = _History(messages, plan)
     free = history.free()
     if plan.strategy is CompactionStrategy.SLIDING_WINDOW:
@@ -204,7 +204,7 @@ def _summarize(history: _History, free: Sequence[int]) -> Generator[list[Any], s
         history.drop(unit)
     gone = history.gone()
     if all(is_summary(plain_of(history.messages[index])) for index in gone):
-        # A summary of nothing but a summary says no more, and costs a question.
+        # Summarizing only a summary would gain nothing and cost a request.
         tokens = sum(history.costs)
         return Compacted(history.messages, tokens, tokens <= plan.limit, history.pictures_removed)
     bare = without_pictures([history.messages[index] for index in gone], keep=0, placeholder=LEFT_OUT)
@@ -229,7 +229,7 @@ def _stands_for(plain: Mapping[str, Any]) -> int:
 
 
 def _place_of_summary(messages: Sequence[Message], removed: set[int]) -> int:
-    """Before which message a summary stands: the first that is removed, or one earlier that parts no call and output."""
+    """The index before which a summary goes: the first removed message, or earlier so as not to part a call and its output."""
     pairs = pairs_of(messages)
     place = min(removed)
     spans = [*pairs.answers, *((call, len(messages)) for call in pairs.open)]
@@ -239,7 +239,7 @@ def _place_of_summary(messages: Sequence[Message], removed: set[int]) -> int:
 
 
 def _cut(shorter: Compacted, plan: Compaction) -> Compacted:
-    """Shorten the longest texts until the whole fits, or nothing can be shortened any more."""
+    """Shorten the longest texts until everything fits, or nothing can be shortened any more."""
     messages = list(shorter.messages)
     costs = [plan.count(message) for message in messages]
     order = sorted(range(len(messages)), key=lambda index: -costs[index])
@@ -254,7 +254,7 @@ def _cut(shorter: Compacted, plan: Compaction) -> Compacted:
 
 
 def _shortened(message: Message, room: int, plan: Compaction) -> Message:
-    """A message with its longest texts cut so that it has some number of tokens, where it can be."""
+    """A message whose longest texts are cut so that it has at most `room` tokens, if possible."""
     plain = plain_of(message)
     if is_instruction(plain):
         return message
@@ -268,7 +268,7 @@ def _shortened(message: Message, room: int, plan: Compaction) -> Message:
 
 
 def _fitting(plain: Mapping[str, Any], path: Path, text: str, room: int, plan: Compaction) -> int:
-    """How many letters of one of a message's texts may stay."""
+    """How many characters of one of a message's texts may stay."""
 
     def fits(length: int) -> bool:
         return plan.count(with_text(plain, path, _middle_out(text, length))) <= room
@@ -284,16 +284,16 @@ def _middle_out(text: str, keep: int) -> str:
 
 
 def _largest(fits: Callable[[int], bool], least: int, most: int) -> int:
-    """The largest number that fits, the least one if none does; what is smaller than one that fits does too."""
+    """The largest number that fits, or the smallest if none does. Every number below one that fits must fit too."""
     found = bisect.bisect_left(range(least, most + 1), x=True, key=lambda number: not fits(number))
     return max(least, least + found - 1)
 
 
-# --- what belongs together ---
+# --- units ---
 
 
 def _without_old_pictures(messages: Sequence[Message], tokens: int, plan: Compaction) -> tuple[list[Any], int]:
-    """The history with as many pictures as fit, and how many are gone."""
+    """The history with as many pictures as fit, and how many were removed."""
     there = count_pictures(messages)
     if tokens <= plan.limit or there <= plan.keep_pictures:
         return list(messages), 0
@@ -306,7 +306,7 @@ def _without_old_pictures(messages: Sequence[Message], tokens: int, plan: Compac
 
 
 def _units(messages: Sequence[Message]) -> list[list[int]]:
-    """Which messages stay or go together, each as its numbers, in the order of their first."""
+    """The groups of messages that stay or go together, as their numbers, in the order of their first message."""
     first = list(range(len(messages)))
 
     def together(index: int) -> int:
@@ -318,7 +318,7 @@ def _units(messages: Sequence[Message]) -> list[list[int]]:
         one, other = sorted((together(call), together(output)))
         first[other] = one
     for index, message in enumerate(messages[1:], 1):
-        # Thoughts belong to what comes of them; of several in a row, all do.
+        # Thoughts belong to the message that follows them, and so do several in a row.
         plain = plain_of(message)
         follows = is_reasoning(plain) or plain.get("role") == "assistant" or _begins(plain)
         if is_reasoning(plain_of(messages[index - 1])) and follows:
@@ -336,7 +336,7 @@ def _begins(plain: Mapping[str, Any]) -> bool:
 
 
 def _staying(messages: Sequence[Message]) -> set[int]:
-    """The messages that must stay; whatever is in a unit with one of them does too."""
+    """The messages that must stay. Their whole units stay with them."""
     plains = [plain_of(message) for message in messages]
     staying = {len(messages) - 1, *(index for index, plain in enumerate(plains) if is_instruction(plain))}
     task = next((index for index, plain in enumerate(plains) if is_task(plain) and not is_summary(plain)), None)

@@ -1,4 +1,4 @@
-"""How a history is made shorter: the settings, and what came of it."""
+"""The settings for shortening a history, and the result."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 PICTURE_TOKENS = 1500
-"""What a picture is taken for: about what the providers count for a screen of 1280x800."""
+"""The estimate for a picture: about what the providers count for a screen of 1280x800."""
 LEFT_OUT = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
 )
-"""One grey pixel: providers refuse a picture that is none."""
+"""One grey pixel: providers reject an invalid picture."""
 _LETTERS_A_TOKEN = 4
 _OVERHEAD = 4
 _LEFT_OUT_TOKENS = 20
@@ -43,15 +43,15 @@ _LEFT_OUT_TOKENS = 20
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """A history that was made shorter.
+    """A shortened history.
 
     Attributes:
-        messages: What it is now.
-        tokens: How long it is.
-        fits: Whether it is within the limit: what must stay may be too long.
-        pictures_removed: How many screenshots are gone.
-        messages_removed: How many messages are gone, those that were summarized too.
-        summarized: How many messages a summary stands for.
+        messages: The messages that are left.
+        tokens: How many tokens they have.
+        fits: Whether they are within the limit: the messages that must stay may be too long.
+        pictures_removed: How many screenshots were removed.
+        messages_removed: How many messages were removed, including those that were summarized.
+        summarized: How many messages the summary stands for.
     """
 
     messages: list[Any]
@@ -63,7 +63,7 @@ class Compacted:
 
 
 def estimate_tokens(message: Message) -> int:
-    """About how many tokens a message is: a quarter of its letters, and 1500 for each picture."""
+    """Estimate the tokens of a message: a quarter of its characters, and 1500 for each picture."""
     seen = 0
 
     def without_urls(value: Any) -> Any:
@@ -85,7 +85,7 @@ def estimate_tokens(message: Message) -> int:
 
 
 def default_priority(message: Message) -> float:
-    """What the user said: 3; what the agent said, and summaries: 2; calls and outputs: 1; thoughts, and all else: 0."""
+    """Messages of the user: 3; of the agent, and summaries: 2; calls and outputs: 1; thoughts and everything else: 0."""
     plain = plain_of(message)
     if has_calls(plain):
         return 1.0
@@ -96,19 +96,19 @@ def default_priority(message: Message) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """How to make histories shorter.
+    """How to shorten histories.
 
     Attributes:
-        strategy: What goes when pictures are not enough.
-        limit: Tokens that a history may have.
+        strategy: What is removed if removing pictures is not enough.
+        limit: The highest number of tokens of a history.
         window: How many messages SLIDING_WINDOW keeps.
         keep_pictures: How many of the newest pictures stay.
-        priority: How much a message matters, for PRIORITY_BASED.
-        summarize: Sums messages up, for SUMMARIZE.
+        priority: How much a message matters (higher stays longer), for PRIORITY_BASED.
+        summarize: Returns a summary of messages, for SUMMARIZE.
         count: Counts a message's tokens.
 
     Raises:
-        ActionError: A number is too small, or there is nobody to summarize.
+        ActionError: A number is too small, or `summarize` is missing.
     """
 
     strategy: CompactionStrategy = CompactionStrategy.TRUNCATE
@@ -126,15 +126,15 @@ class Compaction:
         expect_callable("Compaction: priority", self.priority)
         expect_callable("Compaction: count", self.count)
         if self.strategy is CompactionStrategy.SUMMARIZE and self.summarize is None:
-            raise ActionError("to summarize, give summarize=, which asks a model for a summary")
+            raise ActionError("the strategy SUMMARIZE needs summarize=, a function that returns a summary")
 
 
 Summarize: TypeAlias = Callable[[list[Any]], str | Awaitable[str]]
-"""Says in a few words what messages say in many. They have no pictures."""
+"""Returns a short text that stands for messages. Their pictures have been removed."""
 SUMMARY = "What happened before, in short:\n"
 
 
 def is_summary(plain: Mapping[str, Any]) -> bool:
-    """Whether a message is a summary of what was left out."""
+    """Whether a message is a summary of removed messages."""
     texts = texts_of(plain)
     return "summarized" in plain or (len(texts) == 1 and texts[0][1].startswith(SUMMARY))

@@ -1,4 +1,4 @@
-"""A conversation between agents and their functions: ask, carry out, ask again, until an answer has no calls. No I/O.
+"""A conversation between agents and their functions: ask the model, make its calls, ask again, until there are none. No I/O.
 
     >>> async def ask(turn):
     ...     return await client.chat.completions.create(messages=turn.messages, tools=tools, stream=True)
@@ -7,15 +7,14 @@
     >>> async for event in talk.stream():
     ...     print(event)
 
-Where `messages` are given, every turn has the whole conversation, as messages of chat completions; a `Compaction` keeps them
-below its limit. Otherwise the history is the caller's, and a turn has what is new.
+With `messages`, every turn has the whole conversation, as messages of chat completions; a `Compaction` keeps them below its
+limit. Without, the caller keeps the history, and a turn has only what is new.
 
-The events of a turn: a `StreamChunk` for each chunk and one for the end of the response; among them a `FunctionDetection`
-after the first that has a call; then `FunctionCallsExtracted`, each call's `FunctionExecutionStart` and
-`FunctionExecutionComplete`, an `AgentSwitch` where there is one, and a `ReinvokeSignal`. At the very end there is one
-`Completion`.
+The events of a turn: a `StreamChunk` for each chunk and one for the end of the response; a `FunctionDetection` after the
+first chunk with a call; then `FunctionCallsExtracted`, each call's `FunctionExecutionStart` and `FunctionExecutionComplete`,
+an `AgentSwitch` if another agent takes over, and a `ReinvokeSignal`. One `Completion` ends the stream.
 
-What must never appear here: how a model is asked, how a call is carried out.
+How a model is asked and how a call is carried out is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -65,16 +64,16 @@ __all__ = ["Ask", "Conversation", "Turn"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a model is asked with.
+    """The input for asking a model.
 
     Attributes:
-        agent_id: Who is to speak.
+        agent_id: The agent to ask.
         number: 0 for the first turn.
-        calls: The calls of the turn before, with what came of them.
-        said: What was said with them, without what was thought.
-        switch: The switch that was made after them.
-        note: What else the agent should know: why a switch was not made.
-        messages: The whole conversation, where it is kept here.
+        calls: The calls of the turn before, with their results.
+        said: The text of the turn before, without thinking.
+        switch: The switch of agents after them, if any.
+        note: Further information for the agent, such as why a switch was not made.
+        messages: The whole conversation, if it is kept here.
     """
 
     agent_id: str
@@ -87,12 +86,12 @@ class Turn:
 
 
 Ask: TypeAlias = Callable[[Turn], Any]
-"""Asks a model: gives its response, or its chunks (an iterable of either kind), or an awaitable of one of these."""
+"""Asks a model: returns its response, its chunks (a sync or async iterable), or an awaitable of one of these."""
 
 
 @dataclass(slots=True)
 class _Heard:
-    """What a conversation has come to."""
+    """The state of a conversation so far."""
 
     response: Any = None
     said: str = ""
@@ -105,10 +104,10 @@ class _Heard:
 
 
 class Conversation:
-    """Agents that are asked until they have nothing to call any more.
+    """Asks agents until a response has no calls.
 
     Attributes:
-        messages: The conversation as it has become, where it is kept here.
+        messages: The conversation so far, if it is kept here.
     """
 
     def __init__(
@@ -123,24 +122,24 @@ class Conversation:
         messages: Sequence[Message] | None = None,
         compaction: Compaction | None = None,
     ) -> None:
-        """Prepare it.
+        """Prepare a conversation.
 
         Args:
             ask: Asks a model.
-            executor: Carries out what it calls.
-            agent_id: Who begins.
+            executor: Carries out the calls.
+            agent_id: The agent that begins.
             strategy: How the calls of a response are carried out.
-            switchboard: Decides who has the word after calls.
-            max_turns: How often models are asked at most. After that the conversation ends where it is: the calls of the
-                last response are carried out, and nobody is asked about what came of them.
-            messages: What was said before, as messages of chat completions; given, every turn has the whole conversation.
-            compaction: Makes those messages shorter before a model is asked, where they are longer than its limit.
+            switchboard: Decides which agent is asked after calls.
+            max_turns: How often models are asked at most. After that the conversation ends: the calls of the last response are
+            carried out, but no model is asked about their results.
+            messages: The conversation before, as messages of chat completions. With it, every turn has the whole conversation.
+            compaction: Shortens those messages before a model is asked, if they exceed its limit.
 
         Raises:
-            ActionError: `max_turns` is less than 1, or there is a compaction and nothing that it could make shorter.
+            ActionError: `max_turns` is less than 1, or there is a compaction but no `messages`.
         """
         if compaction is not None and messages is None:
-            raise ActionError("a compaction needs the conversation: give messages=, if only []")
+            raise ActionError("a compaction needs the conversation: give messages=, such as []")
         expect_integer("Conversation: max_turns", max_turns, 1)
         expect("Conversation: executor", executor, Executor)
         expect_callable("Conversation: ask", ask)
@@ -155,22 +154,22 @@ class Conversation:
         self._compaction = compaction
 
     async def stream(self) -> AsyncIterator[StreamEvent]:
-        """All that happens, as it does; closing the stream (`contextlib.aclosing`) cancels what runs.
+        """Yield all events as they happen. Closing the stream (`contextlib.aclosing`) cancels running calls.
 
         Raises:
-            ActionError: A response is of no format that is read.
-            BadPlan: A response has two different calls of one id, or one of an id that was used before.
+            ActionError: A response has an unknown format.
+            BadPlan: A response has two different calls with one id, or a call with an id that was used before.
         """
         async with contextlib.aclosing(self._events(_Heard())) as events:
             async for event in events:
                 yield event
 
     async def respond(self) -> ResponseResult:
-        """The answer, when there is one.
+        """Wait for the whole answer.
 
         Raises:
-            ActionError: As of `stream`.
-            BadPlan: As of `stream`.
+            ActionError: As for `stream`.
+            BadPlan: As for `stream`.
         """
         heard = _Heard()
         completion = Completion()
@@ -238,7 +237,7 @@ class Conversation:
         return heard.messages
 
     async def _listen(self, turn: Turn, response: Accumulator, heard: _Heard) -> AsyncGenerator[StreamEvent, None]:
-        """A response's chunks, and where the first call was seen."""
+        """Yield the events of a response's chunks, and one at the first call."""
         detected = False
         known: bool | None = None
         async with contextlib.aclosing(_chunks(self._ask(turn))) as chunks:
@@ -253,7 +252,7 @@ class Conversation:
                     yield FunctionDetection(message=message, agent_id=turn.agent_id)
         if known is False:
             raise ActionError(
-                f"a response is of OpenAI's chat completions or Google's, which {shown(heard.response)} is not"
+                f"a response must be in the format of OpenAI's chat completions or Google's, not {shown(heard.response)}"
             )
         yield response.end()
 
@@ -265,14 +264,14 @@ class Conversation:
             decided = self._switchboard.decide(turn.agent_id, SwitchContext(results, failed, response.content), calls)
             switch = None if decided is None else decided[0]
         except ActionError as error:
-            # Who is to take over is often a model's word for it, which may be wrong.
+            # The name of the next agent often comes from a model, and may be wrong.
             note = f"no other agent takes over: {error}"
         speaker = turn.agent_id if switch is None else switch.to_agent
         return Turn(speaker, turn.number + 1, tuple(calls), response.content, switch, note)
 
 
 async def _chunks(response: Any) -> AsyncGenerator[Any, None]:
-    """A response's chunks, however they come; a response that is whole is one chunk."""
+    """A response's chunks, from any kind of iterable; a whole response is one chunk."""
     if inspect.isawaitable(response):
         response = await _awaited(response)
     if isinstance(response, AsyncIterable):
@@ -290,7 +289,7 @@ async def _awaited(response: Awaitable[Any]) -> Any:
 
 
 def _is_whole(response: object) -> bool:
-    # A pydantic object can be iterated over, and gives its fields.
+    # A pydantic object is iterable too, but yields its fields.
     return hasattr(response, "choices") or hasattr(response, "candidates")
 
 

@@ -1,35 +1,34 @@
-"""Function calls carried out: the schedule of a batch on the event loop, with timeouts, repetitions, cancellation and events.
+"""Carries out function calls: a batch's schedule on the event loop, with timeouts, repetitions, cancellation and events.
 
-This module owns the tasks. What must never appear here: a rule of which call may run (see `schedule`), or of how often one is
-made again (see `retries`).
+This module owns the tasks. The rules of which call may run are in `schedule`, and those of repetition in `retries`.
 
     >>> executor = Executor([search, Function(fetch, repeatable=True)], desktops=desktop)
     >>> async with executor.run(calls, FunctionCallStrategy.CONDITIONAL) as run:
     ...     async for event in run:
     ...         print(event)
 
-**Once.** An executor belongs to one conversation and one event loop, and remembers what came of each call. A call whose id is
-known is not made again: it is answered with what came of it, also after a failure. A call that was cancelled before it began
-is not known. An id is never forgotten, because that could click twice; what a call returned is, when `remembered` later ones
-have ended: pictures would fill the memory. Such a call is answered with how it ended, and an error that says so.
+**Once.** An executor belongs to one conversation and one event loop, and remembers the result of each call. A call with a
+known id is not made again: it gets the known result, even if that is a failure. A call that was cancelled before it began
+is not known. Ids are never forgotten, because repeating a call could click twice. Results are forgotten once `remembered`
+later calls have ended, because pictures would fill the memory; such a call gets its status and an error that explains it.
 
-**Timeouts** count from when a call has begun, for each try anew; not while it waits for its turn on a desktop. What becomes
-of a call that takes too long is said in `functions`. Its status is FAILURE.
+**Timeouts** count from the beginning of each try, not while a call waits for its turn on a desktop. `functions` describes what
+happens to a call that takes too long. Its status is FAILURE.
 
-**Conditions.** With CONDITIONAL, `when` has predicates by the ids of calls. Each is asked once, when all that its call depends
-on has ended, and is told what came of that; only True lets the call begin. It is asked on the event loop, and must not wait. So
-a call can be made after a failure:
+**Conditions.** With CONDITIONAL, `when` has predicates by the ids of calls. Each is called once, with the results of the
+calls that its call depends on, when all of these have ended. The call begins only if it returns True. It runs on the event
+loop and must not block. So a call can be made after a failure:
 
     >>> calls = [save, RequestFunctionCall("restore", {}, call_id="undo", dependencies=[save.id])]
     >>> await executor.execute(calls, FunctionCallStrategy.CONDITIONAL, when={"undo": failed})
 
-**Events.** Each call of a batch has one `FunctionExecutionComplete`. Before it there is one `FunctionExecutionStart` if the
-call began: not if it was cancelled before, was answered already, or names a function that there is not. All events are in
-`Run.events`, also those that nobody was there to receive.
+**Events.** Each call of a batch has one `FunctionExecutionComplete`. One `FunctionExecutionStart` comes before it if the call
+began: not if it was cancelled before, has a known result, or names an unknown function. All events are in `Run.events`, even
+those that no iterator received.
 
-**Cancellation.** `Run.cancel` keeps what has not begun from beginning and stops what has; all of them end as CANCELLED, and
-the stream goes on until their events are told. Cancelling the task that is in the `async with` block does the same, and lets
-`CancelledError` through when nothing runs any more. A coroutine that swallows its cancellation is waited for.
+**Cancellation.** `Run.cancel` stops running calls and lets no other begin. All of them end as CANCELLED, and the stream
+continues until it has yielded their events. Cancelling the task that is in the `async with` block does the same, and raises
+`CancelledError` once nothing runs any more. A coroutine that swallows its cancellation is waited for.
 """
 
 from __future__ import annotations
@@ -54,12 +53,12 @@ __all__ = ["Executor", "failed", "succeeded"]
 
 
 def failed(results: Mapping[str, ExecutionResult]) -> bool:
-    """A condition: one of the calls that a call depends on did not succeed."""
+    """A condition: a call that this one depends on did not succeed."""
     return not succeeded(results)
 
 
 def succeeded(results: Mapping[str, ExecutionResult]) -> bool:
-    """A condition: all calls that a call depends on have succeeded, as where there is no condition."""
+    """A condition: all calls that this one depends on have succeeded, as without a condition."""
     every = expect_mapping("succeeded: results", results).values()
     return all(expect("each of results", result, ExecutionResult).status is ExecutionStatus.SUCCESS for result in every)
 
@@ -68,7 +67,7 @@ class Executor:
     """Carries out function calls.
 
     Attributes:
-        names: The functions that calls may name, in order.
+        names: The functions that calls may name, in the order given.
     """
 
     def __init__(
@@ -82,20 +81,20 @@ class Executor:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         random: Callable[[], float] = randomness.random,
     ) -> None:
-        """Make one for a conversation.
+        """Make an executor for a conversation.
 
         Args:
-            functions: What calls may name; plain callables are not repeated after a failure, see `Function`.
-            desktops: A desktop, or several by name, whose actions calls may name; see `desktop_functions`. Nobody else should
-                use them while calls run, except through another executor.
-            backoff: How long it is waited for before a call is made again.
+            functions: The functions that calls may name; a plain callable is not repeated, see `Function`.
+            desktops: A desktop, or several by name, whose actions calls may name; see `desktop_functions`. While calls run,
+            use them only through executors.
+            backoff: How long to wait before a call is made again.
             parallel: How many calls run together at most.
-            remembered: Of how many calls, the last that have ended, it is kept what they returned.
-            sleep: Waits for some seconds; tests give their own.
+            remembered: How many results are kept, of the calls that ended last.
+            sleep: Waits for some seconds; tests replace it.
             random: A random number, 0.0...1.0, for the back-off.
 
         Raises:
-            ActionError: Two functions have one name, `parallel` is less than 1, or `remembered` less than 0.
+            ActionError: Two functions have the same name, `parallel` is less than 1, or `remembered` less than 0.
         """
         expect_integer("Executor: parallel", parallel, 1)
         expect_integer("Executor: remembered", remembered, 0)
@@ -104,12 +103,12 @@ class Executor:
         named: dict[str, Function] = {}
         for function in (*functions_of(functions), *(() if desktops is None else desktop_functions(desktops))):
             if named.setdefault(function.name, function) is not function:
-                raise ActionError(f"two functions have the name {function.name!r}: name one of them differently")
+                raise ActionError(f"two functions have the name {function.name!r}: rename one of them")
         self._state = ExecutorState(named, backoff or Backoff(), parallel, remembered, sleep, random)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The functions that calls may name, in order."""
+        """The functions that calls may name, in the order given."""
         return tuple(self._state.functions)
 
     def run(
@@ -120,16 +119,16 @@ class Executor:
         agent_id: str = "",
         when: Mapping[str, When] | None = None,
     ) -> Run:
-        """A batch of calls, which begins with its `async with` block and has ended after it.
+        """A batch of calls. It begins on entering its `async with` block and has ended on leaving it.
 
         Args:
             calls: The calls; each gets its `status`, `result`, `error` and `retry_count`.
             strategy: How they are carried out.
-            agent_id: For whom, where a call does not say.
-            when: With CONDITIONAL, predicates by the ids of calls, which say whether these are made; see above.
+            agent_id: The agent of calls that do not name one.
+            when: With CONDITIONAL, predicates by the ids of calls that decide whether these are made; see above.
 
         Raises:
-            BadPlan: The batch cannot be carried out as it is; none of it was.
+            BadPlan: The batch cannot be carried out as it is. No call of it was made.
         """
         return Run(self._state, calls, strategy, agent_id, when or {})
 
@@ -144,10 +143,10 @@ class Executor:
         """Carry out a batch of calls.
 
         Returns:
-            What came of each, in the order given.
+            The result of each call, in the order given.
 
         Raises:
-            BadPlan: As of `run`.
+            BadPlan: As for `run`.
         """
         async with self.run(calls, strategy, agent_id=agent_id, when=when) as run:
             return await run.wait()
@@ -160,10 +159,10 @@ class Executor:
         agent_id: str = "",
         when: Mapping[str, When] | None = None,
     ) -> AsyncIterator[ExecutionEvent]:
-        """Carry out a batch of calls and tell of it; closing the stream (`contextlib.aclosing`) cancels what is left.
+        """Carry out a batch and yield its events. Closing the stream (`contextlib.aclosing`) cancels the remaining calls.
 
         Raises:
-            BadPlan: As of `run`.
+            BadPlan: As for `run`.
         """
         async with self.run(calls, strategy, agent_id=agent_id, when=when) as run:
             async for event in run:

@@ -1,10 +1,10 @@
-"""What a call can call: plain functions, coroutines, and a desktop's actions; how each is run, and what may be repeated.
+"""The functions that calls name: plain functions, coroutines, and a desktop's actions; how each runs, and which may repeat.
 
-What must never appear here: when a call runs, or how often.
+When a call runs, and how often, is decided elsewhere.
 
-A plain function runs in a thread of its own, because it may wait. Such a thread cannot be stopped: after a timeout or a
-cancellation it goes on by itself until the function returns, and what it returns is dropped. A coroutine is cancelled. What
-runs on a desktop is interrupted, and releases what it holds before anything else runs there.
+A plain function runs in a thread of its own, because it may block. Such a thread cannot be stopped: after a timeout or a
+cancellation it continues until the function returns, and the result is dropped. A coroutine is cancelled. A call on a desktop
+is interrupted, and releases the keys and buttons that it holds before anything else runs there.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Function:
     """A function that calls may name.
 
     Attributes:
-        name: What calls name it by.
-        lane: What it needs for itself: its desktop; None where it needs nothing.
-        turns: Whose turn it is on that desktop.
+        name: The name that calls use.
+        lane: The desktop that it needs for itself; None if it needs none.
+        turns: The queue of calls for that desktop.
 
     Example:
         >>> Function(search, repeatable=True)
@@ -67,23 +67,23 @@ class Function:
         """Declare a function.
 
         Args:
-            call: A plain function or a coroutine. What it raises is a failure. It may return an `ExecutionResult` to say
-                itself how it ended.
-            name: What calls name it by; by default its own name.
-            repeatable: Whether it may be called again after it failed or took too long, because doing it twice is doing it
-                once. By default only what `looks` may.
-            desktop: Where it acts. It must be a plain function then: it is called with the desktop before
-                the arguments, in the desktop's thread, while no other call of an executor has the desktop.
+            call: A plain function or a coroutine. An exception is a failure. It may return an `ExecutionResult` to choose the
+            status itself.
+            name: The name that calls use; by default the function's own name.
+            repeatable: Whether it may be called again after it failed or took too long, because a second call has no further
+            effect. By default only a function that `looks` may.
+            desktop: The desktop that it acts on. The function must be plain then: it is called with the desktop before the
+            arguments, in the desktop's thread, while no other call of an executor has the desktop.
             looks: It only looks at that desktop.
 
         Raises:
-            ActionError: It has no name, or is a coroutine for a desktop.
+            ActionError: It has no name, or is a coroutine that acts on a desktop.
         """
         if not callable(call):
-            raise ActionError(f"a function can be called, which {shown(call)} cannot")
+            raise ActionError(f"a function must be callable, not {shown(call)}")
         found = name or getattr(call, "__name__", None)
         if not isinstance(found, str) or found == "<lambda>":
-            raise ActionError(f"{shown(call)} has no name to be called by: give one")
+            raise ActionError(f"{shown(call)} has no name: give name=")
         self.name = found
         self._call = call
         self._is_coroutine = _is_coroutine(call)
@@ -106,12 +106,12 @@ class Function:
         return self._repeatable
 
     def is_final(self, result: ExecutionResult) -> bool:
-        """Whether what it returned would be the same again."""
+        """Whether another try would give the same result."""
         del result
         return False
 
     def lane(self, arguments: Mapping[str, Any]) -> Lane | None:
-        """What a call with these arguments needs for itself."""
+        """The lane that a call with these arguments needs."""
         if self._model_session is None:
             return None
         return Lane(id(core_of(self._model_session.session.desktop)), looks=self.only_looks(arguments))
@@ -123,15 +123,15 @@ class Function:
 
     @property
     def stops(self) -> str:
-        """What becomes of it when it is stopped, for people."""
+        """What happens when it is stopped, as a text for people."""
         if self._model_session is not None:
-            return "it was interrupted and holds nothing any more; what it had done stays done: look before going on"
+            return "it was interrupted and holds no key or button; what it has done stays done: look before going on"
         if self._is_coroutine:
             return "it was cancelled"
-        return "a plain function cannot be stopped: it goes on in its thread, and what it returns is dropped"
+        return "a plain function cannot be stopped: it continues in its thread, and its result is dropped"
 
     def parameters(self, arguments: Mapping[str, Any]) -> tuple[list[str], list[str], bool]:
-        """The names that it takes, those of them that must be given, and whether it takes any other."""
+        """The names of its parameters, those of them that are required, and whether it takes any other name."""
         del arguments
         if self._signature is None:
             return [], [], True
@@ -142,10 +142,10 @@ class Function:
         return [parameter.name for parameter in named], required, inspect.Parameter.VAR_KEYWORD in kinds
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """Let arguments pass that it can be called with.
+        """Check that it can be called with these arguments.
 
         Raises:
-            ActionError: One is missing, or there is no such.
+            ActionError: An argument is missing or unknown.
         """
         if self._signature is None:
             return
@@ -165,23 +165,23 @@ class Function:
 
 
 Functions: TypeAlias = Mapping[str, Callable[..., Any]] | Iterable[Callable[..., Any] | Function]
-"""Functions by their names, or a list of them that have their own."""
+"""Functions by name, or a list of functions that have names."""
 
 
 class _Computer(Function):
     """A desktop's actions as a function: all of them by `action`, or one of them by its name.
 
-    Its arguments are those of `deskhand.providers.action_tools`: points are in pixels of the picture that the model was shown
-    last.
+    Its arguments are those of `deskhand.providers.action_tools`: points are in pixels of the last picture that the model was
+    shown.
     """
 
     def __init__(self, name: str, model_session: AsyncModelSession, action: str | None = None) -> None:
         """Declare it.
 
         Args:
-            name: What calls name it by.
+            name: The name that calls use.
             model_session: The desktop.
-            action: Which action it is; None for what its argument `action` says.
+            action: The action; None if the argument `action` names it.
         """
         super().__init__(self._carry_out, name)
         self._model_session = model_session
@@ -223,11 +223,11 @@ class _Computer(Function):
 
 
 def desktop_functions(desktops: AnyDesktop | Mapping[str, AnyDesktop]) -> list[Function]:
-    """The functions that desktops bring.
+    """The functions for desktops' actions.
 
-    Each is a function of its name with the argument `action` and that action's own (`deskhand.providers.action_tools`). A
-    desktop that is given without a name is called `computer`, and each action is a function of its own name too
-    (`left_mouse_click`...).
+    Each desktop is a function under its name, with the argument `action` and the arguments of that action
+    (`deskhand.providers.action_tools`). A desktop that is given without a name is called `computer`, and each action is also a
+    function of its own name (`left_mouse_click`...).
     """
     if isinstance(desktops, Mapping):
         return [_Computer(name, AsyncModelSession.of(desktop)) for name, desktop in desktops.items()]
@@ -236,7 +236,7 @@ def desktop_functions(desktops: AnyDesktop | Mapping[str, AnyDesktop]) -> list[F
 
 
 def functions_of(functions: Functions) -> list[Function]:
-    """What was given, as functions that calls may name."""
+    """Convert the `functions` argument into a list of functions."""
     if isinstance(functions, Mapping):
         return [Function(call, name) for name, call in functions.items()]
     several = expect_several("Executor: functions", functions)
@@ -251,13 +251,13 @@ def _signature(call: Callable[..., Any], *, skip: bool) -> inspect.Signature | N
     try:
         found = inspect.signature(call)
     except (ValueError, TypeError):
-        # Some that are written in C do not tell.
+        # Some functions that are written in C have no signature.
         return None
     return found.replace(parameters=list(found.parameters.values())[1:]) if skip else found
 
 
 def _in_thread(function: Callable[[], _T]) -> Coroutine[Any, Any, _T]:
-    """Run code in a thread that nobody waits for when it is too slow, not even the end of the program."""
+    """Run code in a daemon thread: neither a timeout nor the end of the program waits for it."""
 
     async def wait() -> _T:
         loop = asyncio.get_running_loop()
@@ -272,12 +272,12 @@ def _in_thread(function: Callable[[], _T]) -> Coroutine[Any, Any, _T]:
             outcome: tuple[_T] | BaseException
             try:
                 outcome = (context.run(function),)
-            except BaseException as error:  # noqa: BLE001 # raised again where it is waited for
+            except BaseException as error:  # noqa: BLE001 # raised again in `wait`
                 outcome = error
             try:
                 loop.call_soon_threadsafe(tell, outcome)
             except RuntimeError:
-                # The loop was closed: nobody waits any more.
+                # The loop was closed, so `wait` is gone.
                 return
 
         threading.Thread(target=work, name="deskhand-function", daemon=True).start()
@@ -286,7 +286,7 @@ def _in_thread(function: Callable[[], _T]) -> Coroutine[Any, Any, _T]:
             return outcome[0]
         if isinstance(outcome, Exception):
             raise outcome
-        # A function that ends its thread (SystemExit) does not end ours.
+        # A function that ends its thread (SystemExit) must not end this one.
         raise RuntimeError(f"it ended with {outcome!r}") from outcome
 
     return wait()

@@ -1,9 +1,9 @@
-"""What the messages of a history are, in each of the formats that models are asked with: calls, outputs, pictures, texts. Pure.
+"""Reads messages of a history, in each format that models are asked with: calls, outputs, pictures, texts. Pure.
 
-Read are Cua's messages and the items of OpenAI's Responses (`type`, `call_id`), chat completions (`tool_calls`, the role
-`tool`), Anthropic's (`tool_use`, `tool_result`), Bedrock's Converse (`toolUse`, `toolResult`) and Google's contents (`parts`);
-as dictionaries, or as an SDK's objects. What nobody here knows of a message stays in it. What must never appear here: what of a
-history is kept.
+The formats are Cua's messages and the items of OpenAI's Responses (`type`, `call_id`), chat completions (`tool_calls`, the
+role `tool`), Anthropic's (`tool_use`, `tool_result`), Bedrock's Converse (`toolUse`, `toolResult`) and Google's contents
+(`parts`), as dictionaries or as an SDK's objects. Unknown parts of a message are kept. What is removed from a history is
+decided elsewhere.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ __all__ = [
 ]
 
 Message: TypeAlias = AgentMessage | Mapping[str, Any]
-"""A message of any of the formats."""
+"""A message in any of the formats."""
 
 _Key: TypeAlias = tuple[str, object]
 Path: TypeAlias = tuple[str | int, ...]
-"""Where something is in a message: names and numbers, from the outside in."""
+"""A place in a message: names and numbers, from the outside in."""
 
 LEFT_OUT_TEXT = "[a picture was left out here]"
-"""What stands in a picture's place, where a format has no room for a note beside one."""
+"""The text in a picture's place, in formats without room for a note beside a picture."""
 
-# Where contents are within a message, or within another content.
+# The fields that hold the contents of a message, or of another content.
 _WITHIN = ("content", "output", "parts", "toolResult", "function_response", "functionResponse")
 
 
@@ -52,7 +52,7 @@ def plain_of(message: object) -> Mapping[str, Any]:
     """A message as a dictionary; an SDK's object is dumped.
 
     Raises:
-        ActionError: It is neither.
+        ActionError: The message is neither.
     """
     dump = getattr(message, "model_dump", None)
     return expect_object("a message", dump(exclude_none=True) if callable(dump) else message)
@@ -66,8 +66,8 @@ class Pairs:
     """Which messages of a history belong together, by their numbers.
 
     Attributes:
-        answers: Each message with a call, with one that has an output of it.
-        open: The messages with a call that has no output yet; those that failed need none.
+        answers: Pairs of a message with a call and a message with its output.
+        open: The messages with a call that has no output yet; failed calls need none.
     """
 
     answers: list[tuple[int, int]]
@@ -77,7 +77,7 @@ class Pairs:
 def pairs_of(messages: Sequence[Message]) -> Pairs:
     """The calls of a history, and their outputs."""
     answers: list[tuple[int, int]] = []
-    # Google's calls may have no id: those of a name are answered in their order.
+    # Google's calls may have no id: the outputs of a function then follow the order of its calls.
     waiting: dict[_Key, list[tuple[int, bool]]] = defaultdict(list)
     for index, message in enumerate(messages):
         plain = plain_of(message)
@@ -92,7 +92,7 @@ def pairs_of(messages: Sequence[Message]) -> Pairs:
 
 
 def _is_id(value: object) -> bool:
-    # What somebody made up may be anything, and not even hashable.
+    # An id may be any value, even an unhashable one.
     return isinstance(value, str | int)
 
 
@@ -119,12 +119,12 @@ def _calls(plain: Mapping[str, Any]) -> Iterator[_Key]:
 
 
 def _outputs(plain: Mapping[str, Any]) -> Iterator[tuple[_Key, ...]]:
-    """Of each output, what it may answer, the likeliest first."""
+    """For each output, the keys of calls that it may answer, the likeliest first."""
     kind = plain.get("type")
     if isinstance(kind, str) and kind.endswith("_call_output"):
         call_id = plain.get("call_id", plain.get("id"))
         answered = kind.removesuffix("_output")
-        # Cua tells in a function's output why a computer's call failed.
+        # Cua puts the error of a computer's call into a function's output.
         failed = (("computer_call", call_id),) if answered == "function_call" else ()
         yield (answered, call_id), *failed
     if plain.get("role") == "tool":
@@ -152,31 +152,31 @@ def _either(block: Mapping[str, Any], *names: str) -> Mapping[str, Any] | None:
     return next((block[name] for name in names if isinstance(block.get(name), Mapping)), None)
 
 
-# --- who says what ---
+# --- roles ---
 
 
 def is_instruction(plain: Mapping[str, Any]) -> bool:
-    """Whether a message is of the system or the developer."""
+    """Whether a message comes from the system or the developer."""
     return plain.get("type", "message") == "message" and plain.get("role") in ("system", "developer")
 
 
 def is_task(plain: Mapping[str, Any]) -> bool:
-    """Whether a message is what a user says, and not the output of a call."""
+    """Whether a message comes from the user and is not the output of a call."""
     return plain.get("type", "message") == "message" and plain.get("role") == "user" and not has_calls(plain)
 
 
 def is_reasoning(plain: Mapping[str, Any]) -> bool:
-    """Whether a message is a thought alone, which belongs to what comes of it."""
+    """Whether a message is only thinking, which belongs to the message that follows."""
     return plain.get("type") == "reasoning"
 
 
 def saying(text: str, messages: Sequence[Message], **note: Any) -> Message:
-    """A message of a user's, of the format of a history.
+    """Make a user's message in the format of a history.
 
     Args:
-        text: What is said.
+        text: The text of the message.
         messages: The history.
-        note: Further fields, where the format has room for them.
+        note: Further fields, if the format has room for them.
     """
     plains = [plain_of(message) for message in messages]
     if any("parts" in plain for plain in plains):
@@ -194,7 +194,7 @@ def saying(text: str, messages: Sequence[Message], **note: Any) -> Message:
 
 
 def is_picture(content: object) -> bool:
-    """Whether a content is a picture that is in the message itself, and not left out already."""
+    """Whether a content is a picture with its data in the message."""
     if not isinstance(content, Mapping) or "omitted_bytes" in content:
         return False
     url = content.get("image_url")
@@ -232,12 +232,12 @@ def _count(value: object) -> int:
 
 
 def without_pictures(messages: Sequence[Message], *, keep: int, placeholder: str) -> list[Message]:
-    """A copy of a history in which the pictures are left out, but for the newest.
+    """A copy of a history without pictures, except for the newest.
 
     Args:
-        messages: The history; it and its messages stay as they are.
+        messages: The history; it and its messages are not changed.
         keep: How many of the newest pictures stay.
-        placeholder: A data URL that takes a picture's place in Cua's messages; elsewhere there is a text that says so.
+        placeholder: A data URL that takes a picture's place in Cua's messages; in other formats a text does.
     """
     left = [keep]
     copies: list[Message] = []
@@ -249,7 +249,7 @@ def without_pictures(messages: Sequence[Message], *, keep: int, placeholder: str
 
 
 def _bare(value: Any, left: list[int], placeholder: str) -> Any:
-    """The same without its pictures, the last of them first; the very same where nothing is to change."""
+    """A copy without its pictures, the last of them first; the same object if nothing changes."""
     if is_picture(value):
         if left[0] > 0:
             left[0] -= 1
@@ -262,7 +262,7 @@ def _bare(value: Any, left: list[int], placeholder: str) -> Any:
             if name in value and (bare := _bare(value[name], left, placeholder)) is not value[name]
         }
         for name in {"function_response", "functionResponse"} & changed.keys():
-            # A part of Google's function responses is a picture, and never a text.
+            # A part of Google's function responses is a picture, never a text.
             parts = [part for part in _mappings(changed[name].get("parts")) if "text" not in part]
             changed[name] = {**changed[name], "parts": parts}
         return {**value, **changed} if changed else value
@@ -282,7 +282,7 @@ def _note_for(content: Mapping[str, Any], placeholder: str) -> dict[str, Any]:
 
 
 def texts_of(plain: Mapping[str, Any]) -> list[tuple[Path, str]]:
-    """The texts of a message that may be cut, each with where it is: what was said and told, and no call."""
+    """The texts of a message that may be cut, each with its place: text and outputs, but not calls."""
     if is_reasoning(plain):
         return []
     return list(_texts(plain, ()))
@@ -301,7 +301,7 @@ def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def with_text(value: Any, path: Path, text: str) -> Any:
-    """A copy of a message with another text in one place."""
+    """A copy of a message with the text at one place replaced."""
     if not path:
         return text
     step, *rest = path

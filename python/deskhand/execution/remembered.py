@@ -1,6 +1,6 @@
-"""What a turn of a conversation adds to its history, as messages of chat completions. Pure.
+"""The messages of chat completions that a turn of a conversation adds to its history. Pure.
 
-What must never appear here: an import of an SDK, what of a history is kept.
+No SDK is imported here, and what is removed from a history is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["messages_of"]
 
 
 def messages_of(said: str, calls: Sequence[RequestFunctionCall]) -> list[dict[str, Any]]:
-    """What was said and called, and what came of it.
+    """The turn's text, its calls, and their results, as messages.
 
-    A desktop's pictures follow the outputs in a message of the user's, because an output is text alone.
+    A desktop's pictures follow the outputs in a message of the user, because an output can only be text.
 
     Args:
-        said: The text of the response, without what was thought.
-        calls: Its calls, carried out.
+        said: The text of the response, without thinking.
+        calls: Its calls, after they were carried out.
     """
     made: dict[str, Any] = {"role": "assistant", "content": said or None}
     if calls:

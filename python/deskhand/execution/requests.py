@@ -1,14 +1,14 @@
-"""Calls as others carry them, made requests of: tool calls of `deskhand.execution.tool_calls`, and calls of a stream. Pure.
+"""Turns calls of other formats into requests: tool calls of `deskhand.execution.tool_calls`, and calls of a stream. Pure.
 
-What must never appear here: a check of what a function takes.
+The arguments are not checked against the function here.
 
     >>> request_of(AIToolCall("search", '{"query": "test"}', "call_1"))
     RequestFunctionCall(name='search', arguments={'query': 'test'}, id='call_1', call_id='call_1', ...)
     >>> request_of(CULeftMouseClick("browser", page, "call_2", (10, 20))).arguments
     {'xy': (10, 20)}
 
-An action on a computer becomes a call of the function that has the action's name, which an executor has that was given one
-desktop (or of another function, which gets the action as its argument `action`).
+An action on a computer becomes a call of the function with the action's name, which an executor with a single desktop has,
+or of another function, which gets the action as its argument `action`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = ["failed_request", "request_of", "whole_arguments"]
 def request_of(
     call: AIToolCall | CUAction | ToolCallStreamChunk, agent_id: str | None = None, *, computer: str | None = None
 ) -> RequestFunctionCall:
-    """The request that a call makes; one whose arguments cannot be read has failed already, so that the model can be told.
+    """Make a request of a call. If its arguments cannot be read, the request has already failed, and the model gets the error.
 
     Args:
         call: The call.
-        agent_id: Who asks for it.
-        computer: The function that carries out actions on a computer; None for those that have the actions' own names.
+        agent_id: The agent that makes the call.
+        computer: The function that carries out actions on a computer; None for the functions with the actions' own names.
 
     Raises:
-        BadPlan: It is one that the provider carries out itself.
+        BadPlan: The provider carries out the call itself.
     """
     if isinstance(call, CUAction):
         _check_local(call)
@@ -56,7 +56,7 @@ def request_of(
 
 
 def failed_request(name: str, call_id: str | None, agent_id: str | None, why: str) -> RequestFunctionCall:
-    """A call that cannot be made: it has failed, and an executor takes it as it is."""
+    """A call that cannot be made: it has already failed, and an executor returns it unchanged."""
     request = _request(name, {}, call_id, agent_id)
     request.status = ExecutionStatus.FAILURE
     request.error = f"{name} was not called: {why}"
@@ -64,12 +64,12 @@ def failed_request(name: str, call_id: str | None, agent_id: str | None, why: st
 
 
 def whole_arguments(text: str) -> dict[str, Any] | str:
-    """The arguments that a JSON text holds, or why it holds none."""
+    """The arguments in a JSON text, or the reason why there are none."""
     try:
         arguments = json.loads(text)
     except (ValueError, RecursionError):
-        return f"its arguments are not whole JSON: {shown(text)}"
-    return arguments if isinstance(arguments, dict) else f"its arguments are no object: {shown(arguments)}"
+        return f"its arguments are not complete JSON: {shown(text)}"
+    return arguments if isinstance(arguments, dict) else f"its arguments are not a JSON object: {shown(arguments)}"
 
 
 def _request(name: str, arguments: dict[str, Any], call_id: str | None, agent_id: str | None) -> RequestFunctionCall:

@@ -1,10 +1,10 @@
-"""Whether a call that failed is made again, and after how long. Pure.
+"""Decides whether a failed call is made again, and after how long. Pure.
 
-Only what declares itself repeatable is: of anything else, nobody knows how much it had done. And only while there is hope: a
-call that is wrong, or not allowed, or whose desktop is gone, would fail in the same way.
+Only a call that is declared repeatable is made again, because another may have been done in part. A call that cannot succeed
+is not: one that is wrong, or not allowed, or whose desktop is gone.
 
-Before the n-th repetition it is waited for ``first * factor ** (n - 1)`` seconds, ``cap`` at most, less a random part of
-``jitter`` of that, so that those who failed together do not come back together.
+The wait before the n-th repetition is ``first * factor ** (n - 1)`` seconds, at most ``cap``, less a random part of ``jitter``
+of that, so that calls that failed together are not repeated together.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ __all__ = ["Backoff", "is_hopeless"]
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long it is waited for before a repetition.
+    """How long to wait before a repetition.
 
     Attributes:
-        first: Seconds before the first.
+        first: Seconds before the first repetition.
         factor: By how much each wait is longer than the one before.
-        cap: Seconds at most.
-        jitter: Which part of a wait may be left out at random, 0.0...1.0.
+        cap: The longest wait, in seconds.
+        jitter: The share of a wait that may be left out at random, 0.0...1.0.
 
     Raises:
-        ActionError: A number is negative, or the factor less than 1, or the jitter more.
+        ActionError: A number is negative, the factor is less than 1, or the jitter is more than 1.
     """
 
     first: float = 0.5
@@ -47,7 +47,7 @@ class Backoff:
         """Seconds to wait.
 
         Args:
-            repetition: 1 for the first.
+            repetition: The number of the repetition, from 1.
             chance: A random number, 0.0...1.0; 0 leaves nothing out.
         """
         try:
@@ -58,5 +58,5 @@ class Backoff:
 
 
 def is_hopeless(error: BaseException) -> bool:
-    """Whether the same call would only fail in the same way."""
+    """Whether another try would fail in the same way."""
     return isinstance(error, ActionError | PolicyDenied | DesktopLost)

@@ -33,28 +33,28 @@ __all__ = [
 ]
 
 ExecutionEvent = FunctionExecutionStart | FunctionExecutionComplete
-"""What is told of a batch."""
+"""An event of a batch."""
 When: TypeAlias = Callable[[Mapping[str, ExecutionResult]], bool]
-"""Told what came of the calls that a call depends on, by their ids, it says whether the call is made."""
+"""Gets the results of the calls that a call depends on, by their ids, and returns whether the call is made."""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A call that was begun, here or in another run of the executor."""
+    """A call that has begun, here or in another run of the executor."""
 
     fingerprint: str
-    # None when it has ended.
+    # None once the call has ended.
     under_way: asyncio.Event | None
     result: ExecutionResult | None = None
 
 
 @dataclass(slots=True)
 class ExecutorState:
-    """What all batches of an executor share; see `Executor.__init__` for what is not said here.
+    """The state that all batches of an executor share; see also `Executor.__init__`.
 
     Attributes:
-        kept: By their ids, the calls that were begun.
-        whole: Those of which it is kept what they returned, the oldest first.
+        kept: The calls that have begun, by their ids.
+        whole: Those whose results are still kept, the oldest first.
     """
 
     functions: Mapping[str, Function]
@@ -67,15 +67,15 @@ class ExecutorState:
     whole: deque[_Kept] = field(default_factory=deque)
 
     def lane(self, call: RequestFunctionCall) -> Lane | None:
-        """Where a call waits for its turn; None where nobody else does."""
+        """The lane in which a call waits for its turn; None if it needs no turn."""
         function = self.functions.get(call.name)
         return None if function is None else function.lane(call.arguments)
 
     def known(self, calls: Sequence[RequestFunctionCall]) -> dict[str, ExecutionStatus]:
-        """How the calls of before ended that these depend on.
+        """The status of earlier calls that these depend on, by id.
 
         Raises:
-            BadPlan: One of the new ones has the id of another.
+            BadPlan: A new call has the id of a different one.
         """
         for call in calls:
             kept = self.kept.get(call.id)
@@ -87,7 +87,7 @@ class ExecutorState:
         }
 
     def keep(self, kept: _Kept, result: ExecutionResult) -> None:
-        """Remember what came of a call, and forget what the oldest one returned."""
+        """Remember the result of a call, and forget that of the oldest."""
         kept.result = result
         if result.result is None:
             return
@@ -95,15 +95,15 @@ class ExecutorState:
         if len(self.whole) > self.remembered:
             oldest = self.whole.popleft()
             assert oldest.result is not None  # noqa: S101 # set above
-            error = oldest.result.error or "it was made before, and what it returned is not kept any more"
+            error = oldest.result.error or "it was made before, and its result is no longer kept"
             oldest.result = ExecutionResult(oldest.result.status, error=error)
 
 
 class Run:
-    """A batch of calls being carried out. Made by `Executor.run`; used in an `async with` block.
+    """A batch of calls that is being carried out. Made by `Executor.run`; used in an `async with` block.
 
     Attributes:
-        events: What was told so far.
+        events: The events so far.
     """
 
     def __init__(
@@ -114,10 +114,10 @@ class Run:
         agent_id: str,
         when: Mapping[str, When],
     ) -> None:
-        """Plan it.
+        """Plan the batch.
 
         Raises:
-            BadPlan: It cannot be carried out as it is.
+            BadPlan: The batch cannot be carried out as it is.
         """
         self.events: list[ExecutionEvent] = []
         self._state = expect("Run: state", state, ExecutorState)
@@ -128,8 +128,10 @@ class Run:
         self._when = dict(expect_mapping("execute: when", when))
         for name, condition in self._when.items():
             if not callable(condition):
-                raise BadPlan(f"the condition of {shown(name)} is a function, not {shown(condition)}", (str(name),))
-        # Calls of one id are one call, and share what comes of it.
+                raise BadPlan(
+                    f"the condition of {shown(name)} must be a function, not {shown(condition)}", (str(name),)
+                )
+        # Calls with the same id are one call, and share its result.
         self._same: dict[str, list[RequestFunctionCall]] = {}
         for call in self._given:
             self._same.setdefault(call.id, []).append(call)
@@ -141,7 +143,7 @@ class Run:
             width=state.parallel,
             conditional=self._when.keys(),
         )
-        # Those that were not to be made: that is no failure of the batch.
+        # Calls that were left out by their condition do not count as failures of the batch.
         self._unwanted: set[str] = set()
         self._results: dict[str, ExecutionResult] = {}
         self._begun = 0
@@ -152,24 +154,24 @@ class Run:
 
     @property
     def calls(self) -> list[RequestFunctionCall]:
-        """The calls, as they were given."""
+        """The calls, in the order given."""
         return self._given
 
     @property
     def status(self) -> ExecutionStatus:
-        """How the batch stands: PARTIAL when some calls succeeded and some did not.
+        """The status of the batch: PARTIAL if some calls succeeded and some did not.
 
-        Those whose condition was not met do not count, unless there are no others.
+        Calls that were left out by their condition do not count, unless there are no others.
         """
         statuses = self._schedule.statuses()
         counted = [status for name, status in statuses.items() if name not in self._unwanted]
         return overall_status(counted or list(statuses.values()))
 
     def cancel(self, reason: str = "it was cancelled") -> None:
-        """Begin no call any more, and stop those under way; from the event loop's own thread. Again is harmless.
+        """Let no further call begin, and stop the running ones; from the event loop's own thread. Further calls do nothing.
 
         Args:
-            reason: What the calls' errors say.
+            reason: The reason in the calls' errors.
         """
         if self._reason is None:
             self._reason = reason
@@ -178,24 +180,24 @@ class Run:
                 task.cancel()
 
     async def wait(self) -> list[ExecutionResult]:
-        """Wait for the end of all calls.
+        """Wait until all calls have ended.
 
         Returns:
-            What came of each, in the order given.
+            The result of each call, in the order given.
         """
         async for _ in self:
             pass
         return [self._results[call.id] for call in self._given]
 
     async def __aiter__(self) -> AsyncIterator[ExecutionEvent]:
-        """All events from the first on, as they happen; ends when all calls have."""
+        """Yield all events from the first on, as they happen, until all calls have ended."""
         told = 0
         while True:
             while told < len(self.events):
                 told += 1
                 yield self.events[told - 1]
             if self._driver is None:
-                raise BadPlan("a run is used in an `async with` block: it has not begun")
+                raise BadPlan("the run has not begun: use it in an `async with` block")
             if self._driver.done():
                 self._driver.result()
                 return
@@ -211,9 +213,9 @@ class Run:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Cancel what is left, and wait for its end."""
+        """Cancel the remaining calls, and wait until they have ended."""
         assert self._driver is not None  # noqa: S101 # made on entering
-        self.cancel("whoever wanted it went away")
+        self.cancel("the batch's `async with` block was left")
         await _to_the_end(self._driver)
         self._driver.result()
 
@@ -224,7 +226,7 @@ class Run:
         try:
             await self._drive_to_the_end()
         finally:
-            # None is left, unless something is wrong with us.
+            # Empty, unless this class has a defect.
             for task in self._tasks:
                 task.cancel()
                 await _to_the_end(task)
@@ -243,13 +245,13 @@ class Run:
             try:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             except asyncio.CancelledError as error:
-                # The loop ends: nothing may be left behind.
+                # The event loop ends: nothing may be left running.
                 cancelled = error
                 self.cancel("the event loop ends")
-            # In the order in which they began, where several have ended.
+            # In the order of their beginning, if several have ended.
             for task in [task for task in self._tasks if task.done()]:
                 call = self._tasks.pop(task)
-                # One that was cancelled before its first step has not run at all.
+                # A task that was cancelled before its first step has not run at all.
                 result = self._stopped(call, "") if task.cancelled() else task.result()
                 self._schedule.finish(call, result)
                 self._end(call, result)
@@ -261,12 +263,12 @@ class Run:
             self._end(call, ExecutionResult(ExecutionStatus.CANCELLED, error=f"{call.name} was not called: {reason}"))
 
     def _decide(self, call: RequestFunctionCall) -> None:
-        """Ask the condition of a call; what it raises, or returns besides True and False, is a no."""
+        """Evaluate the condition of a call. An exception, or a value that is not a bool, counts as no."""
         kept = self._state.kept
         results: dict[str, ExecutionResult] = {}
         for needed in call.dependencies:
             result = self._results[needed] if needed in self._results else kept[needed].result
-            assert result is not None  # noqa: S101 # it has ended, here or before
+            assert result is not None  # noqa: S101 # the call has ended, here or before
             results[needed] = result
         refusal = None
         try:
@@ -313,7 +315,7 @@ class Run:
         )
 
     async def _carry_out(self, call: RequestFunctionCall) -> ExecutionResult:
-        """Make a call, unless it was made before. Raises nothing that the call is to blame for."""
+        """Make a call, unless it was made before. Errors of the call become its result."""
         kept = self._state.kept
         while (other := kept.get(call.id)) is not None:
             if other.fingerprint != fingerprint(call):
@@ -343,7 +345,7 @@ class Run:
             mine.under_way = None
 
     async def _make(self, call: RequestFunctionCall) -> tuple[ExecutionResult, bool]:
-        """Make a call, and make it again where it may be; what came of it, and whether it began."""
+        """Make a call, and repeat it if allowed. Returns the result, and whether the call began."""
         begun, how = False, ""
         function = self._state.functions.get(call.name)
         if function is None:
@@ -381,7 +383,7 @@ class Run:
     async def _try(
         self, call: RequestFunctionCall, function: Function, arguments: Mapping[str, Any]
     ) -> tuple[ExecutionResult, bool]:
-        """Make a call once; what came of it, and whether it would be the same again."""
+        """Make a call once. Returns the result, and whether another try would give the same."""
         task = asyncio.ensure_future(function.run(arguments))
         timer = None if call.timeout is None else asyncio.ensure_future(self._state.sleep(call.timeout))
         try:
@@ -392,11 +394,11 @@ class Run:
                 error = f"{call.name} timed out after {call.timeout:g} s: {function.stops}"
                 return ExecutionResult(ExecutionStatus.FAILURE, error=error), False
         except asyncio.CancelledError:
-            # What was done by then is told as it is.
+            # Keep the result of a task that has ended in spite of the cancellation.
             if not task.done() or task.cancelled():
                 raise
         finally:
-            # Where it is this very task that is cancelled.
+            # Also reached when this task itself is cancelled.
             for left in (task, timer):
                 if left is not None and not left.done():
                     left.cancel()
@@ -406,7 +408,7 @@ class Run:
             return ExecutionResult(ExecutionStatus.CANCELLED, error=error), True
         raised = task.exception()
         if isinstance(raised, Interrupted):
-            error = f"{call.name} was interrupted by somebody else: {function.stops}"
+            error = f"{call.name} was interrupted from outside the batch: {function.stops}"
             return ExecutionResult(ExecutionStatus.CANCELLED, error=error), True
         if raised is not None:
             return _failure(call, raised), is_hopeless(raised)
@@ -426,7 +428,7 @@ def _taken_id(call: RequestFunctionCall) -> BadPlan:
 
 
 def _failure(call: RequestFunctionCall, error: BaseException) -> ExecutionResult:
-    """What came of a call that raised: some of its actions, where the error says that some were carried out."""
+    """The result of a call that raised: PARTIAL if the error says that some of its actions were carried out."""
     partly = isinstance(error, DeskhandError) and bool(error.done)
     status = ExecutionStatus.PARTIAL if partly else ExecutionStatus.FAILURE
     said = str(error) if isinstance(error, DeskhandError) else f"{type(error).__name__}: {error}"
@@ -434,7 +436,7 @@ def _failure(call: RequestFunctionCall, error: BaseException) -> ExecutionResult
 
 
 async def _to_the_end(task: asyncio.Future[Any]) -> None:
-    """Wait until a task has ended, also if whoever waits is cancelled meanwhile; that is let through at the end."""
+    """Wait until a task has ended, even if this task is cancelled meanwhile; the cancellation is raised at the end."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -442,7 +444,7 @@ async def _to_the_end(task: asyncio.Future[Any]) -> None:
         except asyncio.CancelledError as error:
             cancelled = error
     if not task.cancelled():
-        # Looked at, or asyncio would log it as never retrieved.
+        # Without this, asyncio would log that the exception was never retrieved.
         task.exception()
     if cancelled is not None:
         raise cancelled

@@ -1,28 +1,28 @@
-"""Which call of a batch may run next, and which never will: the strategies, as a machine without time. Pure.
+"""Decides which call of a batch may run next, and which never will: the strategies, as a machine without time. Pure.
 
-This module owns the rules. What must never appear here: a function, a clock, an event.
+This module owns the rules. It has no functions, no clock and no events.
 
-**SEQUENTIAL.** One at a time, in the order given. One that fails does not hold up the others.
+**SEQUENTIAL.** One at a time, in the order given. A call that fails does not affect the others.
 
 **PARALLEL.** All at once (as many as the executor has room for; they begin in the order given).
 
-**CONDITIONAL.** Each as soon as all that it depends on has succeeded; what can run together does. A call with a condition of
-its own waits until all that it depends on has ended, however: then whoever asked for it says whether it is made
-(`take_undecided`, `decide`), and what it depends on does not take it along.
+**CONDITIONAL.** Each call begins as soon as all calls that it depends on have succeeded; independent calls run together. A
+call with a condition of its own waits until these have ended, with any status. The caller then decides whether it is made
+(`take_undecided`, `decide`), and a failure of these does not cancel it.
 
-**PIPELINE.** One at a time, in the order given, each with what the one before returned (see `flow`). One that fails leaves
-nothing to go on with: the rest is cancelled.
+**PIPELINE.** One at a time, in the order given, each with the output of the one before (see `flow`). If one fails, the rest
+is cancelled, because there is no output to continue with.
 
-**Dependencies** mean the same everywhere, but for a call with a condition: a call begins when all of them have succeeded, and
-is cancelled, with the reason, when one has not. They may name calls of the same batch, and calls that were carried out before.
-Where calls run in the order given they can only point back; PARALLEL, where nothing waits, takes none.
+**Dependencies** mean the same under every strategy, except for a call with a condition: a call begins when all of them have
+succeeded, and is cancelled, with the reason, when one has not. They may name calls of the same batch and earlier calls. With
+strategies that keep the order given they can only point back. PARALLEL takes none, because no call waits.
 
-**Lanes.** Calls of one lane (a desktop) never run together, under any strategy; those that are ready take turns in the order
-given. A call that puts something in (a click, a text) and fails takes those after it with it that put something into the same
-lane: they were meant for what it should have brought about. Those that only look are carried out.
+**Lanes.** Calls of one lane (a desktop) never run together, under any strategy; ready calls take turns in the order given. If
+a call that acts (a click, a text) fails, the later acting calls of the same lane are cancelled, because they relied on its
+effect. Calls that only look are carried out.
 
-To fail means to end with anything but SUCCESS. A call whose status is not PENDING when it is planned has ended that way, and
-is not carried out. Two calls of one id are one call, if they are the same in name and arguments.
+To fail means to end with any status but SUCCESS. A call whose status is not PENDING when it is planned has already ended that
+way, and is not carried out. Two calls with one id are one call, if their names and arguments are the same.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _ONE_AT_A_TIME = (FunctionCallStrategy.SEQUENTIAL, FunctionCallStrategy.PIPELINE
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What a call needs for itself while it runs.
+    """What a call needs exclusively while it runs.
 
     Attributes:
-        of: What it is a lane of; compared by being equal.
-        name: The same for people.
-        looks: The call only looks: neither does its failure matter to others, nor that of others to it.
+        of: The thing itself; equal values are one lane.
+        name: Its name for people.
+        looks: The call only looks: its failure does not affect other calls, and theirs does not affect it.
     """
 
     of: Hashable
@@ -63,17 +63,17 @@ class Lane:
 
 
 def fingerprint(call: RequestFunctionCall) -> str:
-    """What two calls of one id must have in common to be the same call; short, however long the arguments are."""
+    """What two calls with one id must have in common to be the same call; short, however long the arguments are."""
     try:
         said = json.dumps([call.name, call.arguments], sort_keys=True, default=repr)
     except (TypeError, ValueError, RecursionError):
-        # Not from a model: keys that are no text or cannot be sorted, or a dictionary that has itself in it.
+        # Not from a model: keys that are not text or cannot be sorted, or a dictionary that contains itself.
         said = repr([call.name, call.arguments])
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def find_cycle(dependencies: Mapping[str, Collection[str]]) -> list[str]:
-    """Ids of calls that depend on one another in a circle, the first one again at the end; empty where there is none."""
+    """Ids of calls that depend on one another in a circle, with the first one again at the end; empty if there is none."""
     clear: set[str] = set()
     for start in dependencies:
         path: list[str] = []
@@ -96,10 +96,10 @@ def find_cycle(dependencies: Mapping[str, Collection[str]]) -> list[str]:
 
 
 def overall_status(statuses: Collection[ExecutionStatus]) -> ExecutionStatus:
-    """How a batch stands.
+    """The status of a batch.
 
     Returns:
-        PENDING until all have ended; then SUCCESS or CANCELLED if all have, PARTIAL if some succeeded, and else FAILURE.
+        PENDING until all calls have ended; then SUCCESS or CANCELLED if all have it, PARTIAL if some succeeded, else FAILURE.
     """
     several = expect_several("overall_status: statuses", statuses)
     kinds = {expect("each of statuses", status, ExecutionStatus) for status in several}
@@ -115,18 +115,18 @@ def overall_status(statuses: Collection[ExecutionStatus]) -> ExecutionStatus:
 def flow(
     arguments: Mapping[str, Any], output: object, parameters: Sequence[str], required: Sequence[str], *, takes_any: bool
 ) -> dict[str, Any]:
-    """The arguments of a call in a pipeline: its own, and what the one before it returned.
+    """The arguments of a call in a pipeline: its own, and the output of the call before.
 
-    Its own always win. A mapping gives each parameter of its name a value; what the function has no parameter for is left
-    out, unless the function takes any. None gives nothing. Everything else becomes the first parameter that must be given and
-    is not; where there is none, it is not passed on.
+    Its own arguments always win. From a mapping, each parameter gets the value under its name; other values are left out,
+    unless the function takes any name. None adds nothing. Any other value becomes the first required parameter without a
+    value; if there is none, it is not passed on.
 
     Args:
-        arguments: The call's own.
-        output: What the one before it returned.
-        parameters: All that the function takes by name.
-        required: Those of them that have no default, in their order.
-        takes_any: Whether it takes any other name too.
+        arguments: The call's own arguments.
+        output: The output of the call before.
+        parameters: The names of all parameters.
+        required: The names of those without a default, in order.
+        takes_any: Whether the function takes any other name too.
     """
     merged = dict(arguments)
     if isinstance(output, dict):
@@ -140,10 +140,10 @@ def flow(
 
 
 class Schedule:
-    """A batch of calls on its way: what may begin, what is under way, what has ended.
+    """The progress of a batch: which calls may begin, which are running, which have ended.
 
     Attributes:
-        calls: The calls, each once, in the order given.
+        calls: The calls, without duplicates, in the order given.
         strategy: How they are carried out.
     """
 
@@ -160,15 +160,15 @@ class Schedule:
         """Plan a batch.
 
         Args:
-            calls: The calls; those that have ended already are taken as they are.
+            calls: The calls; those that have already ended keep their status.
             strategy: How they are carried out.
-            known: How calls of before ended, by their id.
-            lane: What a call needs for itself.
-            width: How many may run together; None for any number.
+            known: The status of earlier calls, by id.
+            lane: Returns the lane of a call.
+            width: How many calls may run together; None for any number.
             conditional: Ids of the calls that have a condition of their own.
 
         Raises:
-            BadPlan: The batch cannot be carried out as it is; the error says why, and names the calls.
+            BadPlan: The batch cannot be carried out as it is; the error names the reason and the calls.
         """
         self.strategy = strategy
         self._width = 1 if strategy in _ONE_AT_A_TIME else width
@@ -182,12 +182,12 @@ class Schedule:
                     f"two calls have the id {call.id!r} and are not the same", (call.id,), "give each its own"
                 )
         self.calls: list[RequestFunctionCall] = list(by_id.values())
-        # Not by comparing calls: what they returned may be anything, and some of it cannot be compared.
+        # Not by comparing calls: their results may be of any type, and some types cannot be compared.
         self._place = {call.id: number for number, call in enumerate(self.calls)}
         self._check_dependencies()
         self._check_conditions(conditional)
         self._by_id = by_id
-        # Of those that wait for nothing any more, whose condition is to be decided.
+        # `_undecided`: calls that wait for no other call, and whose condition is to be decided.
         self._conditional = frozenset(conditional)
         self._undecided: deque[RequestFunctionCall] = deque()
         self._needed_by: dict[str, list[RequestFunctionCall]] = {}
@@ -200,19 +200,19 @@ class Schedule:
         self._pending = {call.id: call for call in self.calls if call.status is ExecutionStatus.PENDING}
         self._running: dict[str, None] = {}
         self._busy: set[Hashable] = set()
-        # Of each call, how many of the batch it waits for.
+        # How many calls of the batch each call waits for.
         self._unmet = {
             call.id: sum(self._status.get(needed) is ExecutionStatus.PENDING for needed in call.dependencies)
             for call in self.calls
         }
-        # What waits for nothing but its turn, by lane, as heaps of places: no call is looked at again and again.
+        # Calls that wait only for their turn, by lane, as heaps of places, so that no call is looked at repeatedly.
         self._ready: dict[Hashable, list[int]] = {}
-        # The places of those that act, by lane, and where a pipeline ends.
+        # The places of acting calls, by lane, and the place at which a pipeline ends.
         self._acting: dict[Hashable, list[int]] = {}
         self._until = len(self.calls)
         self._cancelled: deque[tuple[RequestFunctionCall, str]] = deque()
         self._sort_into_lanes()
-        # Those that have not begun, and whose end may mean that they never will.
+        # Cancel the calls that can no longer begin because of those that have already ended.
         for call in self.calls:
             if call.status not in (ExecutionStatus.PENDING, ExecutionStatus.SUCCESS):
                 self._take_along(call)
@@ -231,25 +231,25 @@ class Schedule:
 
     @property
     def running(self) -> list[RequestFunctionCall]:
-        """The calls under way, in the order in which they began."""
+        """The running calls, in the order in which they began."""
         return [self._by_id[name] for name in self._running]
 
     def statuses(self) -> dict[str, ExecutionStatus]:
-        """How each call stands, by its id."""
+        """The status of each call, by id."""
         return dict(self._status)
 
     def before(self, call: RequestFunctionCall) -> RequestFunctionCall | None:
-        """Whose output a call of a pipeline gets: the one before it; None for the first, and under other strategies."""
+        """The call whose output a call of a pipeline gets: the one before. None for the first, and under other strategies."""
         position = self._place[call.id]
         return self.calls[position - 1] if position and self.strategy is FunctionCallStrategy.PIPELINE else None
 
     def start_next(self) -> RequestFunctionCall | None:
-        """The next call that may begin now, which counts as under way from then on; None where none may."""
+        """Take the next call that may begin, and count it as running; None if none may begin."""
         if self._width is not None and len(self._running) >= self._width:
             return None
         first: int | None = None
         for of, places in self._ready.items():
-            # Those that were cancelled meanwhile.
+            # Skip calls that were cancelled meanwhile.
             while places and self.calls[places[0]].id not in self._pending:
                 heapq.heappop(places)
             if places and of not in self._busy and (first is None or places[0] < first):
@@ -266,13 +266,13 @@ class Schedule:
         return call
 
     def finish(self, call: RequestFunctionCall, result: ExecutionResult) -> None:
-        """A call under way has ended; `take_cancelled` tells which others never will begin.
+        """Record the result of a running call; `take_cancelled` then lists the calls that will never begin.
 
         Raises:
-            BadPlan: It is not under way, or has not ended.
+            BadPlan: The call is not running, or the result is PENDING.
         """
         if call.id not in self._running or result.status is ExecutionStatus.PENDING:
-            raise BadPlan(f"the call {call.id} ({call.name}) is not under way, or has not ended", (call.id,))
+            raise BadPlan(f"the call {call.id} ({call.name}) is not running, or has not ended", (call.id,))
         del self._running[call.id]
         lane = self._lanes[call.id]
         if lane is not None:
@@ -284,7 +284,7 @@ class Schedule:
             self._take_along(call)
 
     def take_undecided(self) -> RequestFunctionCall | None:
-        """A call whose condition is to be decided now, since all that it depends on has ended; None where there is none."""
+        """Take a call whose condition is to be decided now, because all its dependencies have ended; None if there is none."""
         while self._undecided:
             call = self._undecided.popleft()
             if call.id in self._pending:
@@ -292,19 +292,19 @@ class Schedule:
         return None
 
     def decide(self, call: RequestFunctionCall, refusal: str | None) -> None:
-        """Let a call begin whose condition was asked, or cancel it for a reason."""
+        """Let a call begin after its condition, or cancel it with a reason."""
         if refusal is None:
             self._make_ready(call)
         else:
             self._drop(call, refusal)
 
     def cancel(self, reason: str) -> None:
-        """No call begins any more; those under way are the caller's to end."""
+        """Let no call begin any more; the caller must end the running ones."""
         for call in self.calls:
             self._drop(call, reason)
 
     def take_cancelled(self) -> list[tuple[RequestFunctionCall, str]]:
-        """The calls that were cancelled since this was last asked, in the order given, with the reason."""
+        """The calls that were cancelled since the last call of this method, in the order given, with the reason."""
         taken = list(self._cancelled)
         self._cancelled.clear()
         return sorted(taken, key=lambda pair: self._place[pair[0].id])
@@ -318,7 +318,7 @@ class Schedule:
                 self._wait_no_more(call)
 
     def _ended(self, call: RequestFunctionCall, *, succeeded: bool) -> None:
-        """Those that depend on a call that has ended, or never will begin, wait for one less."""
+        """Count down the calls that depend on a call that has ended or will never begin."""
         for dependent in self._needed_by.get(call.id, ()):
             if succeeded or dependent.id in self._conditional:
                 self._unmet[dependent.id] -= 1
@@ -336,7 +336,7 @@ class Schedule:
         heapq.heappush(self._ready.setdefault(None if lane is None else lane.of, []), self._place[call.id])
 
     def _drop(self, call: RequestFunctionCall, reason: str) -> None:
-        # One after the other, without recursion: a batch may be one long chain.
+        # A loop instead of recursion: a batch may be one long chain.
         todo = deque([(call, reason)])
         while todo:
             dropped, why = todo.popleft()
@@ -347,22 +347,22 @@ class Schedule:
                 todo += self._dependents(dropped)
 
     def _take_along(self, failed: RequestFunctionCall) -> None:
-        """Cancel what cannot begin, or should not, after a call that did not succeed."""
+        """Cancel the calls that cannot begin, or must not, after a call that did not succeed."""
         for dependent, why in self._dependents(failed):
             self._drop(dependent, why)
         place = self._place[failed.id]
         if self.strategy is FunctionCallStrategy.PIPELINE:
             for call in self.calls[place + 1 : self._until]:
-                self._drop(call, f"{failed.id} ({failed.name}), whose output it was to get, did not succeed")
+                self._drop(call, f"{failed.id} ({failed.name}), whose output it needs, did not succeed")
             self._until = min(self._until, place + 1)
             return
         lane = self._lanes.get(failed.id)
         if lane is None or lane.looks:
             return
-        # None of them runs: the lane was the failed one's. They need not be looked at again.
+        # None of them runs, since the failed call had the lane. They need not be looked at again.
         acting = self._acting[lane.of]
         behind = bisect_right(acting, place)
-        # What was to be done after a failure is not what it should have brought about.
+        # A call with a condition on the failed one does not rely on its success, so it stays.
         following = [self.calls[each] for each in acting[behind:]]
         acting[behind:] = [self._place[each.id] for each in following if self._asks_about(each, failed)]
         for each in following:
@@ -382,9 +382,7 @@ class Schedule:
 
     def _check_conditions(self, conditional: Collection[str]) -> None:
         if conditional and self.strategy is not FunctionCallStrategy.CONDITIONAL:
-            raise BadPlan(
-                f"calls have conditions with CONDITIONAL, and not with {self.strategy.name}", tuple(conditional)
-            )
+            raise BadPlan(f"conditions need the strategy CONDITIONAL, not {self.strategy.name}", tuple(conditional))
         unknown = [name for name in conditional if name not in self._place]
         if unknown:
             raise BadPlan(

@@ -1,4 +1,4 @@
-"""What is streamed while a model answers and its calls are carried out."""
+"""The events of a stream: a model's answer and the calls that it makes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from deskhand.execution.chunks import gemini_text, inside_thinking
 
-# At run time too: `typing.get_type_hints` looks the types of fields up here.
+# Imported at run time too, because `typing.get_type_hints` looks up the types of fields here.
 from deskhand.execution.types import (  # noqa: TC001
     FunctionCallInfo,
     ProviderChunk,
@@ -32,15 +32,15 @@ __all__ = [
 
 @dataclass(slots=True)
 class ToolCallStreamChunk:
-    """A call in a response that is still coming.
+    """A call in a response that is still arriving.
 
     Attributes:
         id: The call's.
-        type: What kind of tool it is.
-        function_name: The function, as far as it is known.
+        type: The kind of tool.
+        function_name: The function's name so far.
         arguments: The arguments so far, as JSON.
-        index: Which of the response's calls it is.
-        is_complete: Whether nothing is missing any more.
+        index: The call's number in the response.
+        is_complete: Whether the call is complete.
     """
 
     id: str
@@ -53,20 +53,20 @@ class ToolCallStreamChunk:
 
 @dataclass(slots=True)
 class StreamChunk:
-    """A chunk of a response, and what came together so far.
+    """A chunk of a response, and everything that has arrived before.
 
     Attributes:
         type: Always `stream_chunk`.
         chunk: As the provider sent it.
-        agent_id: Who is speaking.
+        agent_id: The agent that answers.
         content: The text of this chunk, with its thinking tags.
         buffered_content: All text so far.
-        reasoning_content: What of this chunk is thought.
-        buffered_reasoning_content: All thought so far.
+        reasoning_content: The thinking in this chunk.
+        buffered_reasoning_content: All thinking so far.
         function_calls_detected: True once there is a call, False at the end of a response without one, None before.
-        reinvoked: Whether the agent speaks again after calls.
+        reinvoked: Whether the agent answers again after calls.
         tool_calls: The calls that became complete with this chunk.
-        streaming_tool_calls: The calls of which something is missing yet.
+        streaming_tool_calls: The calls that are not complete yet.
     """
 
     type: str = "stream_chunk"
@@ -83,23 +83,23 @@ class StreamChunk:
 
     @property
     def gemini_content(self) -> str | None:
-        """The text of a chunk in Google's format, without thoughts; None where it has none, or another format."""
+        """The text of a chunk in Google's format, without thoughts; None if it has none or is in another format."""
         return gemini_text(self.chunk)
 
     @property
     def is_thinking(self) -> bool:
-        """Whether the text so far ends inside of a thinking tag (`<think>`, `<reasoning>`...)."""
+        """Whether the text so far ends inside a thinking tag (`<think>`, `<reasoning>`...)."""
         return inside_thinking(self.buffered_content or "")
 
 
 @dataclass(slots=True)
 class FunctionDetection:
-    """A response has calls in it.
+    """A response contains calls.
 
     Attributes:
         type: Always `function_detection`.
-        message: The same for people.
-        agent_id: Whose response it is.
+        message: The event as a text for people.
+        agent_id: The agent whose response it is.
     """
 
     type: str = "function_detection"
@@ -109,12 +109,12 @@ class FunctionDetection:
 
 @dataclass(slots=True)
 class FunctionCallsExtracted:
-    """The calls of a response are known, and none was begun.
+    """The calls of a response are known, and none has begun.
 
     Attributes:
         type: Always `function_calls_extracted`.
-        function_calls: Which they are, in their order.
-        agent_id: Who asks for them.
+        function_calls: The calls, in order.
+        agent_id: The agent that makes them.
     """
 
     type: str = "function_calls_extracted"
@@ -130,8 +130,8 @@ class FunctionExecutionStart:
         type: Always `function_execution_start`.
         function_name: The function.
         function_id: The call's id.
-        progress: The how-manieth call of the batch this is that begins, of how many: `1/3`.
-        agent_id: For whom.
+        progress: The number of this call among those that have begun, and the size of the batch: `1/3`.
+        agent_id: The agent that made the call.
     """
 
     type: str = "function_execution_start"
@@ -143,7 +143,7 @@ class FunctionExecutionStart:
 
 @dataclass(slots=True)
 class FunctionExecutionComplete:
-    """A call has ended; without a start before it, it was never begun.
+    """A call has ended. If it has no start event, it never began.
 
     Attributes:
         type: Always `function_execution_complete`.
@@ -151,8 +151,8 @@ class FunctionExecutionComplete:
         function_id: The call's id.
         status: The value of its `ExecutionStatus`, such as `success`.
         result: What it returned.
-        error: What went wrong.
-        agent_id: For whom.
+        error: The error, if it failed.
+        agent_id: The agent that made the call.
     """
 
     type: str = "function_execution_complete"
@@ -166,13 +166,13 @@ class FunctionExecutionComplete:
 
 @dataclass(slots=True)
 class AgentSwitch:
-    """Another agent takes over. A function that returns one asks for it.
+    """Another agent takes over. A function requests that by returning one.
 
     Attributes:
         type: Always `agent_switch`.
-        from_agent: Who had the word.
-        to_agent: Who has it now.
-        reason: Why.
+        from_agent: The agent that was asked before.
+        to_agent: The agent that is asked from now on.
+        reason: The reason for the switch.
     """
 
     type: str = "agent_switch"
@@ -183,11 +183,11 @@ class AgentSwitch:
 
 @dataclass(slots=True)
 class ReinvokeSignal:
-    """An agent is asked again, with what came of the calls.
+    """An agent is asked again, with the results of the calls.
 
     Attributes:
-        message: The same for people.
-        agent_id: Which one.
+        message: The event as a text for people.
+        agent_id: The agent.
         type: Always `reinvoke_signal`.
     """
 
@@ -198,14 +198,14 @@ class ReinvokeSignal:
 
 @dataclass(slots=True)
 class Completion:
-    """The whole answer is there.
+    """The answer is complete.
 
     Attributes:
         type: Always `completion`.
-        final_content: What was said last, without what was thought.
-        reasoning_content: All that was thought.
-        function_calls_executed: How many calls were begun.
-        agent_id: Who spoke last.
+        final_content: The text of the last response, without thinking.
+        reasoning_content: All thinking.
+        function_calls_executed: How many calls began.
+        agent_id: The agent that answered last.
         execution_history: The events before this one, except chunks.
     """
 
@@ -227,20 +227,20 @@ StreamEvent: TypeAlias = (
     | ReinvokeSignal
     | Completion
 )
-"""All that a stream may yield."""
+"""Any event that a stream may yield."""
 
 
 @dataclass(slots=True)
 class ResponseResult:
-    """A whole answer, for who does not want a stream.
+    """A whole answer, for callers that do not use a stream.
 
     Attributes:
-        content: What was said last, without what was thought.
-        response: The last response, as the provider sent it; of one that came in chunks, the last of them.
+        content: The text of the last response, without thinking.
+        response: The last response, as the provider sent it; if it came in chunks, the last chunk.
         completion: The stream's last event.
-        reasoning_content: All that was thought.
-        function_calls: All calls, with what came of them.
-        agent_id: Who spoke last.
+        reasoning_content: All thinking.
+        function_calls: All calls, with their results.
+        agent_id: The agent that answered last.
         execution_history: The events, except chunks.
         reinvoked: Whether an agent was asked again after calls.
     """

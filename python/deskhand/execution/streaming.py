@@ -1,7 +1,7 @@
-"""A response that comes in chunks, put together: text, thinking and calls. Pure.
+"""Assembles a response that arrives in chunks: text, thinking and calls. Pure.
 
-One `Accumulator` for each response. Each chunk becomes a `StreamChunk` that knows what came before it. What must never appear
-here: a provider's field (see `chunks`), what is done with a call.
+Each response has one `Accumulator`. Each chunk becomes a `StreamChunk` that includes what came before it. The fields of
+providers are known to `chunks`, and calls are carried out elsewhere.
 
     >>> response = Accumulator("browser")
     >>> for chunk in client.chat.completions.create(..., stream=True):
@@ -9,9 +9,9 @@ here: a provider's field (see `chunks`), what is done with a call.
     >>> response.end()
     >>> calls = response.calls()
 
-A call is complete when its arguments are a whole JSON object (none at all are `{}`) and the response has ended, or the format
-says that nothing more comes of it. A call that is not complete at the end is in `calls()` too, as one that has failed, so
-that the model can be told. Where a provider stopped the response for what is in it, none of its calls counts as complete.
+A call is complete when its arguments are a whole JSON object (empty arguments count as `{}`) and the response has ended, or
+when the format says that the call is finished. A call that is not complete at the end is in `calls()` too, as a failed
+one, so that the model gets the error. If a provider stopped the response because of its content, none of its calls is complete.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Accumulator"]
 
-# Why a response ended on its own, or because it was too long: what is whole in it is meant.
+# The reasons for which a response ends by itself, or because it was too long: its complete calls are valid.
 _MEANT = ("stop", "tool_calls", "function_call", "length", "STOP", "MAX_TOKENS")
 _STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""")
-# Whoever writes the path is a model: an index beyond this is no list's.
+# A model writes the path, so the index may be anything: no list is longer than this.
 _LONGEST_LIST = 10_000
 
 
 @dataclass(slots=True)
 class _Growing:
-    """A call as far as it has come."""
+    """A call as far as it has arrived."""
 
     seen: ToolCallStreamChunk
     built: dict[str, Any] | None = None
@@ -51,21 +51,21 @@ class _Growing:
 
 
 class Accumulator:
-    """What has come of a response so far.
+    """The parts of a response that have arrived so far.
 
     Attributes:
-        agent_id: Who is speaking.
-        finish: Why the response ended, in the provider's own word; None while it has not.
+        agent_id: The agent that answers.
+        finish: Why the response ended, in the provider's own word; None before its end.
         ended: Whether `end` was called.
     """
 
     def __init__(self, agent_id: str = "", *, reinvoked: bool = False, new_id: Callable[[], str] = new_id) -> None:
-        """At the beginning of a response.
+        """Begin a response.
 
         Args:
-            agent_id: Who is speaking.
-            reinvoked: Whether it speaks again after calls.
-            new_id: Makes the ids of calls to which the provider gives none.
+            agent_id: The agent that answers.
+            reinvoked: Whether it answers again after calls.
+            new_id: Makes an id for a call to which the provider gives none.
         """
         self.agent_id = agent_id
         self.finish: str | None = None
@@ -80,20 +80,20 @@ class Accumulator:
 
     @property
     def content(self) -> str:
-        """All that was said so far, without what was thought."""
+        """All text so far, without thinking."""
         return split_thinking(self._text)[0]
 
     @property
     def reasoning_content(self) -> str:
-        """All that was thought so far."""
+        """All thinking so far."""
         return self._thought
 
     def feed(self, chunk: object) -> StreamChunk:
-        """Take the next chunk.
+        """Add the next chunk.
 
         Returns:
-            What it says, and what has come together. Of a whole text the tags are in `content`; a tag that is cut in two by
-            the end of a chunk counts where its second half is.
+            The chunk, with everything so far. `content` includes the thinking tags; a tag that is split between two chunks
+            counts in the second.
         """
         delta = read(chunk)
         for call in delta.calls:
@@ -107,12 +107,12 @@ class Accumulator:
         return self._told_of(chunk, delta.text, thought, over=delta.finish is not None)
 
     def end(self) -> StreamChunk:
-        """Nothing comes any more: what was kept back until now, and the calls that are complete by that."""
+        """End the response: returns the text that was held back, and the calls that are complete now."""
         self.ended = True
         return self._told_of(None, None, self._tags.end()[1], over=True)
 
     def calls(self) -> list[RequestFunctionCall]:
-        """The calls of the response, in their order; those that are not complete have failed already."""
+        """The calls of the response, in order. Incomplete calls have already failed."""
         return [self._request(growing) for growing in self._calls if growing.seen.function_name]
 
     def _told_of(self, chunk: object, text: str | None, thought: str, *, over: bool) -> StreamChunk:
@@ -144,7 +144,7 @@ class Accumulator:
         if growing is None:
             return
         seen = growing.seen
-        # Some servers send the name again with every part of the arguments.
+        # Some servers repeat the name with every part of the arguments.
         if delta.name != seen.function_name:
             seen.function_name = (seen.function_name or "") + delta.name
         seen.arguments = (seen.arguments or "") + delta.arguments
@@ -156,17 +156,17 @@ class Accumulator:
         growing.closed = growing.closed or delta.whole
 
     def _meant(self, delta: CallDelta) -> _Growing | None:
-        """The call that a chunk is about: a new one, or one that has begun."""
+        """The call that a part belongs to: a new one, or one that has begun."""
         last = self._calls[-1] if self._calls else None
         if delta.index is None and delta.id is None:
-            # A format that counts nothing: a name begins a call, what has none goes on with the last.
+            # A format without numbers: a name begins a call, and a part without a name continues the last one.
             open_one = last if last is not None and not last.closed else None
             if not delta.name:
                 return open_one
         else:
             found = [call for call in self._calls if delta.index is None or call.seen.index == delta.index]
             if delta.id is not None:
-                # Servers that give every call the index 0 still give each an id.
+                # Servers that give every call the index 0 still give each its own id.
                 found = [call for call in found if call.seen.id == delta.id]
             if found:
                 return found[-1]
@@ -175,7 +175,7 @@ class Accumulator:
         return self._calls[-1]
 
     def _problem(self, call: _Growing) -> str | None:
-        """Why a call cannot be made, as it stands."""
+        """Why a call cannot be made in its present state, or None."""
         if self.finish is not None and self.finish not in _MEANT:
             return f"the response was stopped ({self.finish})"
         found = whole_arguments(call.seen.arguments or "{}")
@@ -191,7 +191,7 @@ class Accumulator:
 
 
 def _put(arguments: dict[str, Any], partial: Partial, going_on: set[str]) -> None:
-    """Put a part of an argument where it belongs; what cannot be read as a path is left out."""
+    """Put a part of an argument in its place; ignore it if the path cannot be read."""
     steps: list[str | int] = []
     position = 1 if partial.path.startswith("$") else 0
     while found := _STEP.match(partial.path, position):

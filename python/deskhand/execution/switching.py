@@ -1,17 +1,17 @@
-"""Which agent has the word after a batch of calls: the triggers, in their order. Pure.
+"""Decides which agent answers next after a batch of calls: the triggers, in order. Pure.
 
-They are asked in this order, and the first that names another agent wins:
+The triggers are tried in this order, and the first that names another agent wins:
 
 1. EXPLICIT: a call returned an `AgentSwitch`, or `Switchboard.request` was called.
-2. ERROR_RECOVERY: a call did not succeed, and there is an agent for that.
-3. CAPABILITY_BASED: a call named a function that belongs to a capability of others and to none of the agent's own. Of those
-   that have it, and whose requirements the context meets, the one with the best score takes over; of equals the first. A
-   capability `FUNCTION_CALLING` that names no functions is for every function that nobody has by its name: who has it keeps the
-   word there, and takes it over from who has not.
-4. CONTEXT_BASED, 5. CUSTOM: rules of the caller's.
-6. LOAD_BALANCING: there is an agent with less load than this one. Capabilities are not looked at.
+2. ERROR_RECOVERY: a call did not succeed, and there is a recovery agent.
+3. CAPABILITY_BASED: a call named a function that belongs to a capability of other agents and to none of the current agent's.
+   Among the agents that have it, and whose requirements the context meets, the one with the best score takes over, and among
+   equals the first. A capability `FUNCTION_CALLING` without functions covers every function that no agent has by name: an
+   agent with it continues, and takes over from one without it.
+4. CONTEXT_BASED, 5. CUSTOM: the caller's rules.
+6. LOAD_BALANCING: there is an agent with less load than this one. Capabilities are not considered.
 
-What must never appear here: a model, a call that is carried out.
+No model is asked here, and no call is carried out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Agent", "SwitchRule", "Switchboard"]
 
 SwitchRule: TypeAlias = Callable[[str, SwitchContext], str | None]
-"""Told who has the word and what came of the calls, it names who is to have it; None or the same one for no change."""
+"""Gets the current agent and the results of the calls, and returns the next agent; None or the current one for no change."""
 
 _WITH_RULES = (AgentSwitchTrigger.CONTEXT_BASED, AgentSwitchTrigger.CUSTOM)
 
@@ -43,7 +43,7 @@ class Agent:
     """An agent that can take over.
 
     Attributes:
-        id: What events call it.
+        id: Its name in events.
         capabilities: What it can do.
     """
 
@@ -51,11 +51,11 @@ class Agent:
     capabilities: tuple[AgentCapability, ...] = ()
 
     def score(self, function: str, context: Mapping[str, Any]) -> float | None:
-        """How well it does what needs a function, by a capability that names it; None where it has none."""
+        """Its score for a function, by a capability that names the function; None if it has none."""
         return self._best(context, lambda capability: function in capability.function_names)
 
     def general_score(self, context: Mapping[str, Any]) -> float | None:
-        """How well it calls functions of any name, by a `FUNCTION_CALLING` that names none; None where it has none."""
+        """Its score for functions of any name, by a `FUNCTION_CALLING` without functions; None if it has none."""
         return self._best(context, _is_general)
 
     def _best(self, context: Mapping[str, Any], fits: Callable[[AgentCapability], bool]) -> float | None:
@@ -71,11 +71,11 @@ class Agent:
 
 
 class Switchboard:
-    """Decides who has the word.
+    """Decides which agent answers next.
 
     Attributes:
-        agents: All that can have it, by their ids.
-        context: What capabilities may require, by name; may be changed at any time.
+        agents: All agents, by id.
+        context: The values that capabilities may require, by name; may be changed at any time.
     """
 
     def __init__(
@@ -87,22 +87,22 @@ class Switchboard:
         load: Callable[[str], float] | None = None,
         rules: Mapping[AgentSwitchTrigger, SwitchRule] | None = None,
     ) -> None:
-        """Make one.
+        """Make a switchboard.
 
         Args:
-            agents: All that can have the word.
-            recovery: Who takes over when a call did not succeed.
-            context: What capabilities may require, by name.
-            load: How much an agent has to do.
-            rules: What to do for CONTEXT_BASED and CUSTOM.
+            agents: All agents.
+            recovery: The agent that takes over when a call did not succeed.
+            context: The values that capabilities may require, by name.
+            load: Returns the load of an agent.
+            rules: The rules for CONTEXT_BASED and CUSTOM.
 
         Raises:
-            ActionError: Two agents have one id, or an agent or a trigger is named that there is not.
+            ActionError: Two agents have the same id, or an unknown agent or trigger is named.
         """
         self.agents: dict[str, Agent] = {}
         for agent in expect_several("Switchboard: agents", agents):
             if self.agents.setdefault(expect("each of agents", agent, Agent).id, agent) is not agent:
-                raise ActionError(f"two agents have the id {agent.id!r}: name one of them differently")
+                raise ActionError(f"two agents have the id {agent.id!r}: rename one of them")
         if recovery is not None:
             self._check(recovery)
         chosen = expect_mapping("Switchboard: rules", rules or {})
@@ -116,7 +116,7 @@ class Switchboard:
         self._requested: tuple[str, str] | None = None
 
     def request(self, to_agent: str, reason: str = "it was asked for") -> None:
-        """Let another agent have the word after the calls that are under way.
+        """Let another agent take over after the running calls.
 
         Raises:
             ActionError: There is no such agent.
@@ -127,15 +127,15 @@ class Switchboard:
     def decide(
         self, current: str, context: SwitchContext, calls: Sequence[RequestFunctionCall] = ()
     ) -> tuple[AgentSwitch, AgentSwitchTrigger] | None:
-        """Who takes over, and why; None for no change.
+        """The agent that takes over, and the trigger; None for no change.
 
         Args:
-            current: Who has the word.
-            context: What came of the calls.
-            calls: Which these were.
+            current: The agent that made the calls.
+            context: The results of the calls.
+            calls: The calls.
 
         Raises:
-            ActionError: A call or a rule names an agent that there is not.
+            ActionError: A call or a rule names an unknown agent.
         """
         requested, self._requested = self._requested, None
         ways: list[tuple[AgentSwitchTrigger, Callable[[], tuple[str, str] | None]]] = [
@@ -192,7 +192,7 @@ class Switchboard:
 
 
 def _best_of(scores: Mapping[str, float | None]) -> str | None:
-    """Who has the best score; of equals the first."""
+    """The agent with the best score, and among equals the first."""
     able = {name: score for name, score in scores.items() if score is not None}
     return max(able, key=lambda name: able[name]) if able else None
 

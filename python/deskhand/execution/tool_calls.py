@@ -1,17 +1,17 @@
-"""Tool calls as an agent runtime carries them: a function's, and a computer action's with where and for whom it is meant.
+"""Tool calls as an agent runtime carries them: calls of functions, and computer actions with their environment.
 
 `AIToolCall` is a call of a function by its name. The `CUAction` family has one class for each of the seventeen normalized
 actions, with an `environment`, an `environment_variable` and a `call_id` before the action's own fields. `Desktop.perform`
-takes either as it is, except where `requires_local_execution` is False: what a provider carries out itself is refused. What
-must never appear here: a check of a field, or what an action does.
+takes either, except where `requires_local_execution` is False: a call that the provider carries out itself is refused.
+Fields are not checked here, and the meaning of actions is not known.
 
     >>> call = CUScroll("browser", page, "call_7", start_xy=(640, 400), direction="down", magnitude=3)
     >>> desktop.perform(call)
     >>> AIToolCall("left_mouse_click", '{"xy": [10, 20]}').action
     LeftClick(xy=(10, 20), modifiers=())
 
-How far a scroll goes is said in `deskhand.actions.Scroll`: a distance in screen pixels, or a magnitude in wheel notches along a
-direction, or nothing, which is three notches down; a distance wins over a magnitude.
+`deskhand.actions.Scroll` describes how far a scroll goes: a distance in screen pixels, or a magnitude in wheel notches along
+a direction, or nothing, which means three notches down; a distance wins over a magnitude.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ __all__ = [
 ]
 
 JSONType: TypeAlias = Any
-"""What JSON can say: None, bool, int, float, str, list and dict."""
+"""A JSON value: None, bool, int, float, str, list or dict."""
 
 ComputerUseEnvironment: TypeAlias = Any
-"""Where an action is meant to happen, in the runtime's own terms; carried, never looked into."""
+"""The environment of an action, in the runtime's own terms; passed through unread."""
 
 RuntimeVariable: TypeAlias = Any
-"""What of the runtime's an action is meant for; carried, never looked into and never made JSON of."""
+"""The runtime's variable that an action is meant for; passed through unread and never converted to JSON."""
 
 
 @dataclasses.dataclass
@@ -67,12 +67,12 @@ class AIToolCall:
     """A call of a tool by a model.
 
     Attributes:
-        name: The tool's.
-        returned_arguments: As the provider gave them: a dictionary, or JSON in a string.
-        call_id: What the answer must name, where the provider wants that.
+        name: The tool's name.
+        returned_arguments: The arguments as the provider gave them: a dictionary, or JSON in a string.
+        call_id: The id for the answer, if the provider wants one.
         type: Always `function`.
         requires_local_execution: False where the provider carries the call out itself.
-        could_be_structured_output: It may be an answer in the form of a call.
+        could_be_structured_output: It may be a structured answer in the form of a call.
     """
 
     name: str
@@ -87,7 +87,7 @@ class AIToolCall:
         """The arguments as a dictionary.
 
         Raises:
-            TypeError: They are none, nor JSON of one.
+            TypeError: They are neither a dictionary nor the JSON of one.
         """
         found: Any = self.returned_arguments
         if isinstance(found, str):
@@ -101,13 +101,13 @@ class AIToolCall:
 
     @property
     def arguments_as_str(self) -> str:
-        """The arguments as JSON; what was given as a string is given back as it was."""
+        """The arguments as JSON; a string is returned unchanged."""
         given = self.returned_arguments
         return given if isinstance(given, str) else json.dumps(given)
 
     @property
     def action(self) -> Action:
-        """The action that the call asks for, where the tool is called as one (`left_mouse_click`, `type`...).
+        """The action that the call names, if the tool is an action (`left_mouse_click`, `type`...).
 
         Raises:
             ActionError: There is no such action, its arguments are wrong, or the provider carries the call out itself.
@@ -131,14 +131,14 @@ def _check_local(call: AIToolCall | CUAction) -> None:
 
 @dataclasses.dataclass(eq=False)
 class CUAction(ABC):
-    """An action on a computer, and what a runtime has to know of it; the base of the seventeen, of which it is none.
+    """An action on a computer, with the runtime's fields; the abstract base of the seventeen.
 
-    Each of them has a `type`, which is always the same, and the fields of its action in `deskhand.actions`.
+    Each of them has a fixed `type`, and the fields of its action in `deskhand.actions`.
 
     Attributes:
-        environment: Where it is meant to happen.
-        environment_variable: What it is meant for.
-        call_id: What the answer must name.
+        environment: Where the action is meant to happen.
+        environment_variable: The variable that it is meant for.
+        call_id: The id for the answer.
     """
 
     environment: ComputerUseEnvironment
@@ -147,7 +147,7 @@ class CUAction(ABC):
 
     @abstractmethod
     def safe_asdict(self) -> dict[str, JSONType]:
-        """The action's own fields and its type, without what may not be JSON."""
+        """The action's own fields and its type, without fields that may not be JSON."""
 
     @property
     def arguments_as_dict(self) -> dict[str, JSONType]:
@@ -156,7 +156,7 @@ class CUAction(ABC):
 
     @property
     def arguments_as_str(self) -> str:
-        """The same as JSON."""
+        """The result of `safe_asdict` as JSON."""
         return json.dumps(self.safe_asdict())
 
     @property
@@ -171,7 +171,7 @@ class CUAction(ABC):
 
     @property
     def requires_local_execution(self) -> bool:
-        """Whether the action is to be carried out here, and not by the provider; True until somebody says otherwise."""
+        """Whether the action is carried out here, and not by the provider; True unless it is set."""
         return bool(vars(self).get("_local", True))
 
     @requires_local_execution.setter
@@ -189,13 +189,13 @@ class CUAction(ABC):
         return Action.from_dict(self.safe_asdict())
 
     def __eq__(self, other: object) -> bool:
-        """Of the same class, with the same fields."""
+        """Whether the other has the same class and the same fields."""
         if type(other) is not type(self):
             return NotImplemented
         return all(getattr(self, spec.name) == getattr(other, spec.name) for spec in dataclasses.fields(self))
 
     def __hash__(self) -> int:
-        """Of what is in the action's list, and its duration; of an action without a list of its call's id and its fields."""
+        """Hash an action with a list by the list and its duration, and another by the call's id and its fields."""
         own = [value for name, value in self.safe_asdict().items() if name != "type"]
         if not any(isinstance(value, list) for value in own):
             return hash((self.name, self.call_id, *own))
@@ -209,17 +209,17 @@ def _hashable(value: Any) -> Any:
 
 @dataclasses.dataclass(eq=False)
 class _Own(CUAction):
-    """What the seventeen have in common: their own fields are those that `CUAction` does not have."""
+    """The base class of the seventeen: their own fields are those that `CUAction` does not have."""
 
     def __post_init__(self) -> None:
-        """Refuse another type than the class's own, which would be another action."""
+        """Reject a type that differs from the class's, because it would be another action."""
         for spec in dataclasses.fields(self):
             given = getattr(self, spec.name)
             if spec.name == "type" and given != spec.default:
                 raise ActionError(f"the type of a {type(self).__name__} is {spec.default}, not {shown(given)}")
 
     def safe_asdict(self) -> dict[str, JSONType]:
-        """The action's own fields and its type, without what may not be JSON."""
+        """The action's own fields and its type, without fields that may not be JSON."""
         return {spec.name: getattr(self, spec.name) for spec in dataclasses.fields(self)[_COMMON:]}
 
 
@@ -296,7 +296,7 @@ class CUForwardClick(_AtPointer):
 
 @dataclasses.dataclass(eq=False)
 class CUDrag(_Own):
-    """Drag with the left button along the points of `xy`; to one alone, from where the pointer is."""
+    """Drag with the left button along the points of `xy`; a single point is the end of a drag from the pointer."""
 
     xy: list[tuple[int, int]]
     type: Literal["drag"] = "drag"
@@ -391,15 +391,15 @@ def computer_use_action(
     environment_variable: RuntimeVariable = None,
     call_id: str | None = None,
 ) -> ComputerUseAction:
-    """The class of the family that carries an action, with the action's fields.
+    """Make the object of the family for an action, with the action's fields.
 
     Raises:
-        ActionError: The action is none of the seventeen, or has what they cannot say (modifiers, repetitions, another button).
+        ActionError: The action is not one of the seventeen, or has modifiers, repetitions or a button that they cannot express.
     """
     fields = expect("computer_use_action: action", action, Action).to_dict()
     made = _OF_TYPE.get(fields.pop("type"))
     if made is None or not fields.keys() <= {spec.name for spec in dataclasses.fields(made)}:
-        raise ActionError(f"the normalized actions cannot say {shown(action)}")
+        raise ActionError(f"the normalized actions cannot express {shown(action)}")
     for name in fields.keys() & {"xy", "start_xy", "distance_xy"}:
         fields[name] = _points(fields[name])
     carried: ComputerUseAction = made(environment, environment_variable, call_id, **fields)

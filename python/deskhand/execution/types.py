@@ -1,8 +1,8 @@
-"""Function calls of agents, what came of them, and the events that tell of both. Pure.
+"""Function calls of agents, their results, and the events that report both. Pure.
 
-The classes have the names, fields, order, types and defaults that agent runtimes know them by, so they are mutable: a runtime
-sets `call.status`. A chunk or response of a provider's is carried, never looked into except by `StreamChunk`'s two
-properties. What must never appear here: what is done with any of it, an SDK.
+The classes have the names, fields, order, types and defaults that agent runtimes expect, so they are mutable: a runtime sets
+`call.status`. A provider's chunk or response is passed through, and read only by two properties of `StreamChunk`. Nothing is
+carried out here, and no SDK is imported.
 
     >>> call = RequestFunctionCall("search", {"query": "test"}, call_id="call_1")
     >>> call.id
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 ProviderChunk: TypeAlias = Any
-"""OpenAI's `ChatCompletionChunk` or Google's `GenerateContentResponse`, of which no package is needed here."""
+"""OpenAI's `ChatCompletionChunk` or Google's `GenerateContentResponse`; neither package is needed here."""
 
 ProviderResponse: TypeAlias = Any
 """A whole response in either format."""
 
 
 def new_id() -> str:
-    """An id that no other call has."""
+    """A new unique id."""
     return str(uuid4())
 
 
@@ -51,8 +51,8 @@ class FunctionCallStrategy(Enum):
     Attributes:
         SEQUENTIAL: One after the other.
         PARALLEL: All at once.
-        CONDITIONAL: Each as soon as what it depends on has succeeded.
-        PIPELINE: One after the other, each with what the one before returned.
+        CONDITIONAL: Each as soon as the calls that it depends on have succeeded.
+        PIPELINE: One after the other, each with the output of the one before.
     """
 
     SEQUENTIAL = "sequential"
@@ -65,12 +65,12 @@ class AgentSwitchTrigger(Enum):
     """Why another agent takes over.
 
     Attributes:
-        EXPLICIT: Somebody said so.
-        CAPABILITY_BASED: The other one can do what is needed.
-        LOAD_BALANCING: The other one has less to do.
-        CONTEXT_BASED: What was said so far.
-        ERROR_RECOVERY: Something went wrong.
-        CUSTOM: A rule of the caller's.
+        EXPLICIT: A call or the program requested it.
+        CAPABILITY_BASED: The other agent has the capability that is needed.
+        LOAD_BALANCING: The other agent has less to do.
+        CONTEXT_BASED: A rule about the conversation so far.
+        ERROR_RECOVERY: A call failed.
+        CUSTOM: A rule of the caller.
         CAPABILITY_REQUIRED: The same as CAPABILITY_BASED.
     """
 
@@ -80,17 +80,17 @@ class AgentSwitchTrigger(Enum):
     CONTEXT_BASED = "context"
     ERROR_RECOVERY = "error"
     CUSTOM = "custom"
-    CAPABILITY_REQUIRED = "capability"  # noqa: PIE796 # an alias, which is meant
+    CAPABILITY_REQUIRED = "capability"  # noqa: PIE796 # an intended alias
 
 
 class CompactionStrategy(Enum):
-    """How a conversation that has become too long is made shorter; see `deskhand.execution.compaction`.
+    """How to shorten a conversation that has become too long; see `deskhand.execution.compaction`.
 
     Attributes:
-        SUMMARIZE: What is old is replaced by a summary.
+        SUMMARIZE: A summary replaces the oldest messages.
         SLIDING_WINDOW: The newest messages stay.
-        PRIORITY_BASED: What matters least goes first.
-        TRUNCATE: What is oldest goes first, and what is still too long is cut.
+        PRIORITY_BASED: The least important messages go first.
+        TRUNCATE: The oldest messages go first, and texts that are still too long are cut.
     """
 
     SUMMARIZE = "summarize"
@@ -100,14 +100,14 @@ class CompactionStrategy(Enum):
 
 
 class ExecutionStatus(Enum):
-    """How a call stands, or ended.
+    """The status of a call.
 
     Attributes:
         SUCCESS: It was done.
-        FAILURE: It failed; what it had done before may stay.
+        FAILURE: It failed; effects from before the failure may remain.
         PARTIAL: Some of it was done.
         PENDING: It has not ended yet.
-        CANCELLED: It was stopped, or never begun.
+        CANCELLED: It was stopped, or never began.
         FAILED: The same as FAILURE.
     """
 
@@ -116,7 +116,7 @@ class ExecutionStatus(Enum):
     PARTIAL = "partial"
     PENDING = "pending"
     CANCELLED = "cancelled"
-    FAILED = "failure"  # noqa: PIE796 # an alias, which is meant
+    FAILED = "failure"  # noqa: PIE796 # an intended alias
 
 
 # --- calls ---
@@ -124,14 +124,14 @@ class ExecutionStatus(Enum):
 
 @dataclass(slots=True)
 class AgentCapability:
-    """What an agent can do.
+    """A capability of an agent.
 
     Attributes:
-        name: For people.
+        name: Its name for people.
         description: What it is good for.
         function_names: The functions that belong to it.
-        context_requirements: What must be so, by name, for it to be of use.
-        performance_score: How well it does it, 0.0...1.0.
+        context_requirements: The values that the context must have, by name, for the capability to apply.
+        performance_score: How well the agent does it, 0.0...1.0.
     """
 
     FUNCTION_CALLING: ClassVar[AgentCapability]
@@ -148,22 +148,22 @@ AgentCapability.FUNCTION_CALLING = AgentCapability("function_calling", "Can use 
 
 @dataclass(slots=True)
 class RequestFunctionCall:
-    """A function that is to be called.
+    """A request to call a function.
 
     Attributes:
-        name: The function's.
-        arguments: What it is called with, by name.
-        id: What tells this call from all others; made if it is not given.
-        call_id: The same under the name that providers use. Given, it wins over `id`; whichever is set, both change. None
-            leaves it as it is.
-        agent_id: Who asked for it.
+        name: The function's name.
+        arguments: The arguments, by name.
+        id: The unique id of this call; made if it is not given.
+        call_id: The same under the name that providers use. It wins over `id` if both are given. Setting either changes both;
+        setting None changes neither.
+        agent_id: The agent that made the call.
         dependencies: Ids of the calls that must have succeeded before.
         timeout: Seconds for each try; None for no end.
         retry_count: How often it was repeated.
-        max_retries: How often it may be repeated, if its function may be at all.
-        status: How it stands.
+        max_retries: How often it may be repeated, if its function is repeatable.
+        status: Its status.
         result: What it returned.
-        error: What went wrong.
+        error: The error, if it failed.
     """
 
     name: str
@@ -180,7 +180,7 @@ class RequestFunctionCall:
     error: str | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set a field; of `id` and `call_id`, both."""
+        """Set a field; `id` and `call_id` are set together."""
         if name not in ("id", "call_id"):
             object.__setattr__(self, name, value)
         elif value is not None:
@@ -190,12 +190,12 @@ class RequestFunctionCall:
 
 @dataclass(slots=True)
 class ExecutionResult:
-    """What came of a call.
+    """The result of a call.
 
     Attributes:
         status: How it ended.
         result: What it returned.
-        error: What went wrong.
+        error: The error, if it failed.
     """
 
     status: ExecutionStatus
@@ -205,12 +205,12 @@ class ExecutionResult:
 
 @dataclass(slots=True)
 class SwitchContext:
-    """What a switch of agents is decided by.
+    """The input for deciding whether another agent takes over.
 
     Attributes:
-        function_results: What came of the last calls, in their order.
+        function_results: The results of the last calls, in order.
         execution_error: Whether one of them did not succeed.
-        buffered_content: What the agent had said.
+        buffered_content: The text of the agent's last response.
     """
 
     function_results: list[ExecutionResult]
@@ -220,7 +220,7 @@ class SwitchContext:
 
 @dataclass(slots=True)
 class FunctionCallInfo:
-    """Which call an event is about.
+    """The call that an event is about.
 
     Attributes:
         name: The function.

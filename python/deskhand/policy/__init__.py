@@ -1,1 +1,1 @@
-"""What may be done: rules, limits, questions, the audit log."""
+"""Policies: rules for what is allowed, rate limits, questions to a person, the audit log."""

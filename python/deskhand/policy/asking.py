@@ -1,7 +1,7 @@
-"""Asking somebody's code for an answer, for a bounded time: a policy, or whoever asks a person.
+"""Calls a policy, or a function that asks a person, and waits a bounded time for the answer.
 
-This module owns the threads and loops in which such code runs. Whatever is no answer in time is `NoAnswer`. It does not know
-what an answer means.
+This module owns the threads and loops in which such code runs. Anything but an answer in time raises `NoAnswer`. What an
+answer means is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class _Failed:
 
 
 def answer(function: Callable[..., Any], *arguments: object, timeout: float, attempt: Attempt) -> object:
-    """What a function, or a coroutine function, says.
+    """Call a function, or a coroutine function, and return its answer.
 
     It runs in a thread of its own, with the caller's context variables; a coroutine runs in the attempt's loop. Code that
-    does not come back keeps its thread, and is not heard any more.
+    does not return keeps its thread, and its later answer is ignored.
 
     Args:
-        function: Asked once.
-        arguments: What it gets.
+        function: Called once.
+        arguments: The function's arguments.
         timeout: Seconds.
-        attempt: On whose behalf.
+        attempt: The attempt that waits for the answer.
 
     Raises:
-        NoAnswer: It raised something, or said nothing in time, or the attempt was ended.
+        NoAnswer: The function raised, did not answer in time, or the attempt was ended.
     """
     answers: queue.SimpleQueue[object] = queue.SimpleQueue()
 
@@ -48,7 +48,7 @@ def answer(function: Callable[..., Any], *arguments: object, timeout: float, att
             said = function(*arguments)
             if inspect.isawaitable(said):
                 said = _finished(said, timeout, attempt.loop)
-        except BaseException as error:  # noqa: BLE001 # whatever it is, it is no answer
+        except BaseException as error:  # noqa: BLE001 # any exception means that there is no answer
             said = _Failed(error)
         answers.put(said)
 
@@ -56,13 +56,13 @@ def answer(function: Callable[..., Any], *arguments: object, timeout: float, att
     thread.start()
     said = attempt.wait(answers, timeout)
     if isinstance(said, _Failed):
-        # Its text is not ours to repeat: it may have anything in it.
+        # Only the type is reported: the text of a foreign exception may contain anything.
         raise NoAnswer(f"it failed with {said.kind}")
     return said
 
 
 def _finished(said: Awaitable[object], timeout: float, loop: asyncio.AbstractEventLoop | None) -> object:
-    import asyncio  # noqa: PLC0415 # few are asked for a coroutine's answer, and everybody imports this
+    import asyncio  # noqa: PLC0415 # slow to import, and only coroutines need it
 
     async def bounded() -> object:
         return await asyncio.wait_for(said, timeout)

@@ -1,9 +1,9 @@
-"""The audit log: what was asked for, decided and done, in a file that shows when it was changed afterwards.
+"""The audit log: what was requested, decided and done, in a file that shows later changes.
 
-This module owns the file's form. One JSON object a line, in the order of things; each carries the hash of the one before
-(`prev`) and, last, its own (`hash`: BLAKE2b of 256 bits over the line without it). Whoever changes, removes or inserts a
-record breaks the chain there; what is cut off at the end is only noticed by who kept a later hash (`AuditLog.head`). What
-must never appear here: a decision, a secret.
+This module owns the file's form: one JSON object a line, in order. Each record carries the hash of the one before (`prev`)
+and, last, its own (`hash`: BLAKE2b of 256 bits over the line without it). Changing, removing or inserting a record breaks
+the chain at that place. A cut at the end is found only with a hash that was kept elsewhere (`AuditLog.head`). This module
+makes no decisions and writes no secrets.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 __all__ = ["AuditLog", "Texts", "Verification", "verify"]
 
 Texts = Literal["full", "mac", "none"]
-"""How a text is written down: as it is, as its length and a keyed hash, or not at all. Secrets never are.
+"""How a text is written: in full, as its length and a keyed hash, or not at all. Secrets are never written.
 
-`mac` is about texts that are typed and copied and about the values of variables; `none` is about commands and URLs too.
+`mac` applies to texts that are typed and copied and to values of variables; `none` applies to commands and URLs too.
 """
 
 _START = "0" * 64
 _LONGEST_STRING = 8192
 _MOST_ITEMS = 256
 _DEEPEST = 8
-# A record that is longer is cut further; a line that is longer is none of ours.
+# Longer records are cut further; this log never writes a longer line.
 _LONGEST_RECORD = 1 << 20
 _SHORT_STRING = 256
 _FEW_ITEMS = 16
@@ -62,7 +62,7 @@ def _hash(data: bytes) -> str:
 
 
 class AuditLog:
-    """Appends records to a file. For one process at a time; its threads may share it.
+    """Appends records to a file. One process at a time may use it; the threads of that process may share it.
 
     Example:
         >>> with AuditLog("audit.jsonl") as log:
@@ -78,19 +78,19 @@ class AuditLog:
         sync: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Open the file, or make it with mode 0600, and go on with its chain.
+        """Open the file, or create it with mode 0600, and continue its chain.
 
         Args:
-            path: The file; no symbolic link.
+            path: The file; not a symbolic link.
             texts: How texts are written down; see `Texts`.
-            secrets: Replaced by `***` wherever they appear in what is written, as in a command that a model makes up.
-            sync: Wait after each record until the disk has it. Without, a record survives the end of this process, not
-                that of the machine.
+            secrets: Replaced by `***` wherever they appear in a record, such as in a command that a model writes.
+            sync: Wait after each record until it is on disk. Otherwise a record survives the end of this process, but not a
+            crash of the machine.
             clock: Seconds since 1970.
 
         Raises:
-            ActionError: The file is no audit log, is somebody else's, or another process writes to it.
-            FileError: It cannot be opened or written.
+            ActionError: The file is not an audit log, belongs to another user, or is being written by another process.
+            FileError: The file cannot be opened or written.
         """
         if texts not in get_args(Texts):
             raise ActionError(f"texts must be full, mac or none, not {shown(texts)}")
@@ -131,13 +131,15 @@ class AuditLog:
 
     @property
     def head(self) -> str:
-        """The hash of the last record: kept elsewhere, it shows later that nothing was cut off."""
+        """The hash of the last record. Keep it elsewhere to prove later that nothing was cut off."""
         return self._head
 
     def _take(self) -> None:
         about = os.fstat(self._file)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_nlink != 1:
-            raise ActionError(f"{self.path} is no file of yours alone: an audit log has one name and one owner")
+            raise ActionError(
+                f"{self.path} must be a regular file of yours with one name: an audit log has no hard links"
+            )
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -153,12 +155,12 @@ class AuditLog:
             except ActionError:
                 self._torn = torn
             else:
-                # Only its end of line is missing.
+                # The line is whole but for its end.
                 self._write(b"\n" if torn else b"")
                 self._good += len(b"\n" if torn else b"")
 
     def _last_lines(self, size: int) -> tuple[bytes, bytes]:
-        """The last whole line, and what comes after it."""
+        """The last whole line, and what follows it."""
         start = max(0, size - _LONGEST_LINE)
         data = b""
         while len(data) < size - start:
@@ -170,18 +172,18 @@ class AuditLog:
         return (whole.rpartition(b"\n")[2] if newline else b""), torn
 
     def write(self, event: str, **fields: object) -> None:
-        """Append one record, whole or not at all.
+        """Append one record, completely or not at all.
 
         Args:
-            event: What kind of record it is.
-            fields: What is in it: plain JSON data. None is left out.
+            event: The kind of record.
+            fields: Its content: plain JSON data. None is left out.
 
         Raises:
-            FileError: It could not be written: the disk is full, or the log was closed.
+            FileError: The record could not be written: the disk is full, or the log was closed.
         """
         with self._lock, files_named("cannot write the audit log", self.path):
             if self._torn is not None:
-                # Who reads it knows then that nothing was taken away there.
+                # The record tells readers of the file that nothing was removed at this place.
                 self._append(b"\n" if self._torn else b"", "recovered", {"torn": _hash(self._torn)})
             self._append(b"", event, fields)
 
@@ -200,7 +202,7 @@ class AuditLog:
             self._write(line)
             self._head, self._torn, self._good = own, None, whole
         except BaseException as error:
-            # A Ctrl-C may come between any two lines: what counts is what the file has.
+            # A Ctrl-C may arrive between any two lines, so what counts is what the file contains.
             if not isinstance(error, OSError) and os.fstat(self._file).st_size == whole:
                 self._head, self._torn, self._good = own, None, whole
             else:
@@ -215,19 +217,19 @@ class AuditLog:
             os.fsync(self._file)
 
     def _give_up_torn(self) -> None:
-        """After a record that was not written whole: take back what was, or remember it."""
+        """After an incomplete record: truncate it, or remember it where the file cannot be truncated."""
         size = os.fstat(self._file).st_size
         if size == self._good:
             return
         try:
             os.ftruncate(self._file, self._good)
         except OSError:
-            # A file that may only be appended to.
+            # The file may only be appended to.
             if self._torn is None:
                 self._torn = os.pread(self._file, size - self._good, self._good)
                 self._good = size
             else:
-                # Twice in a row: it would take more than one record to tell of it.
+                # The second time in a row: one record could not describe both.
                 os.close(self._file)
                 self._file = -1
 
@@ -237,7 +239,7 @@ class AuditLog:
         return json.dumps({**record, **bounded, "prev": self._head}, separators=(",", ":")).encode()
 
     def _bounded(self, value: object, longest: int, most: int, deepest: int) -> object:
-        """Plain data of a bounded size, without secrets. Of longer texts and lists the beginning is kept."""
+        """Plain data of a bounded size, without secrets. Longer texts and lists are cut at the end."""
         if isinstance(value, dict | list | tuple) and deepest == 0:
             return "..."
         if isinstance(value, dict):
@@ -261,7 +263,7 @@ class AuditLog:
         return value if more <= 0 else f"{value[:longest]}... and {more} characters more"
 
     def describe(self, action: JudgedAction) -> dict[str, Any]:
-        """An action or operation as a record has it: plain data, without texts that it should not have."""
+        """An action or operation as it is recorded: plain data, without texts that must not be written."""
         if isinstance(action, Action):
             plain = action.to_dict()
             if isinstance(plain.get("text"), str) and not plain.get("secret"):
@@ -280,7 +282,7 @@ class AuditLog:
         return {"length": len(text), "mac": mac} if self._texts == "mac" else {}
 
     def close(self) -> None:
-        """Write the last record, and close; again is harmless."""
+        """Write the last record and close the file. Further calls do nothing."""
         with contextlib.suppress(OSError):
             self.write("end")
         with self._lock:
@@ -291,14 +293,14 @@ class AuditLog:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found.
+    """The result of `verify`.
 
     Attributes:
-        records: How many records are whole and follow one another, from the first.
+        records: How many records are whole and follow one another, counted from the first.
         head: The hash of the last of them.
-        broken: The line number of the first record that is not what was written, counted from 1; None when all are.
-        reason: What is wrong with it.
-        torn: Whether the file ends within a record, as when the machine went down.
+        broken: The line number of the first record that was changed, counted from 1; None if all are intact.
+        reason: What is wrong with that record.
+        torn: Whether the file ends within a record, as after a crash of the machine.
     """
 
     records: int
@@ -309,14 +311,14 @@ class Verification:
 
 
 class _Broken(Exception):
-    """A line is not a record, or not the next one."""
+    """A line is not a record, or does not follow the record before it."""
 
 
 def _checked(line: bytes, prev: str | None) -> dict[str, Any]:
-    """The record of a line without its end; `prev` is the hash before it, None where that is not known."""
+    """Parse the line of a record; `prev` is the hash of the record before it, None if unknown."""
     split = len(line) - _TAIL
     if split < 1 or line[split : split + len(_HASH_FIELD)] != _HASH_FIELD or not line.endswith(b'"}'):
-        raise ActionError("it is no record of an audit log")
+        raise ActionError("it is not a record of an audit log")
     body = line[:split] + b"}"
     own = line[split + len(_HASH_FIELD) : -2].decode("ascii", "replace")
     if _hash(body) != own:
@@ -324,7 +326,7 @@ def _checked(line: bytes, prev: str | None) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except ValueError:
-        raise ActionError("it is no JSON") from None
+        raise ActionError("it is not JSON") from None
     if prev is not None and record.get("prev") != prev:
         raise ActionError("it does not follow the record before it")
     return dict(record)
@@ -337,15 +339,15 @@ def _lines(path: str) -> Iterator[bytes]:
 
 
 def verify(path: str | os.PathLike[str], *, head: str | None = None) -> Verification:
-    """Follow the chain of an audit log, also of one that is being written.
+    """Check the chain of an audit log, even while it is being written.
 
     Args:
         path: The file.
-        head: A hash that was kept (see `AuditLog.head`): it must be that of one of the records.
+        head: A hash that was kept (see `AuditLog.head`): one of the records must have it.
 
     Raises:
-        ActionError: The path is none.
-        FileError: It cannot be read.
+        ActionError: The path is not an audit log.
+        FileError: The file cannot be read.
     """
     path = expect_path("verify: path", path)
     records, last, found = 0, _START, head is None
@@ -360,7 +362,7 @@ def verify(path: str | os.PathLike[str], *, head: str | None = None) -> Verifica
             record = _checked(line[:-1], last)
         except ActionError as error:
             if torn is None and not line.startswith(b"\n"):
-                # It may be what was left of a record when the process ended; then the next one says so.
+                # It may be the rest of a record that was interrupted when the process ended; the next record then says so.
                 torn, reason, where = line[:-1], error.message, number
                 continue
             return Verification(

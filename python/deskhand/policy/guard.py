@@ -1,8 +1,8 @@
-"""Where a policy is enforced: a `Guard` stands in a desktop's gate and judges, limits and writes down what is done.
+"""Enforces a policy: a `Guard` is an interceptor in a desktop's gate that judges, limits and logs operations.
 
-This module owns the order: limits, safety checks, environment, policy, question, audit log. Whatever fails here is a no, and
-nothing is done then. It has no rule of what is allowed (see `deskhand.policy.rules`) and no form of a log (see
-`deskhand.policy.audit`).
+This module owns the order: limits, safety checks, environment, policy, question, audit log. A failure at any step denies
+the operation, and nothing is done. The rules of what is allowed are in `deskhand.policy.rules`, and the form of the log is in
+`deskhand.policy.audit`.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ if TYPE_CHECKING:
 __all__ = ["ASK_TIMEOUT", "POLICY_TIMEOUT", "Guard"]
 
 POLICY_TIMEOUT = 5.0
-"""Seconds that a policy may take by default."""
+"""Default time limit for a policy's decision, in seconds."""
 ASK_TIMEOUT = 60.0
-"""Seconds that whoever is asked may take by default."""
+"""Default time limit for the answer of `ask`, in seconds."""
 
 _LONGEST_TEXT = 300
-# What a `perform` without actions does.
+# What a `perform` without actions is judged as.
 _LOOK = Operation("screenshot")
-# What goes to a window, by the keyboard or at a point.
+# Classes of actions that go to a window, by the keyboard or at a point.
 _TO_WINDOWS = (ActionClass.INPUT, ActionClass.CREDENTIAL, ActionClass.NAVIGATE, ActionClass.SAFETY_CHECK)
 
 
-# A guard, and the desktop that it judges: it may stand in the gates of several.
+# A guard and a desktop that it judges: one guard may be in the gates of several.
 _Place = tuple["Guard", Core | None]
-# Where something was let pass and is being done: what that does is a part of it.
+# Where an operation was allowed and is running: the operations that it makes belong to it and are not judged again.
 _PASSED: ContextVar[frozenset[_Place]] = ContextVar("deskhand_passed", default=frozenset())
-# Where a question is open.
+# Where a question is waiting for its answer.
 _ASKING: ContextVar[frozenset[_Place]] = ContextVar("deskhand_asking", default=frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class _Passed:
-    """What `before` hands to `after`."""
+    """The token that `before` passes to `after`."""
 
     deeds: tuple[JudgedAction, ...]
     token: Token[frozenset[_Place]]
@@ -78,10 +78,10 @@ class _Passed:
 class Guard:
     """Enforces a policy on a desktop: an `Interceptor`. `deskhand.launch` and `connect` put one in for `policy=`, `ask=`...
 
-    What is not allowed raises `PolicyDenied`; then nothing of that call was done. All actions of a `perform` are judged before
-    the first is sent, so a batch is done as a whole or not at all. `Desktop.stop` is the kill switch.
+    A denied operation raises `PolicyDenied`, and nothing of that call is done. All actions of a `perform` are judged before
+    the first is sent, so a batch is done completely or not at all. `Desktop.stop` is the kill switch.
 
-    Whoever is asked may look at the desktop, through any view of it. Everything else that is tried there meanwhile is an
+    The code behind `ask` may look at the desktop, through any view of it. Any other operation that it tries there is an
     `ActionError`.
 
     Example:
@@ -102,25 +102,25 @@ class Guard:
         policy: Policy | None = None,
         ask: Ask | None = None,
         audit: AuditLog | None = None,
-        limits: RateLimits | None = RateLimits(),  # noqa: B008 # it is frozen
+        limits: RateLimits | None = RateLimits(),  # noqa: B008 # the dataclass is frozen
         timeout: float = POLICY_TIMEOUT,
         ask_timeout: float = ASK_TIMEOUT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make one for one desktop, or for several that share the limits.
+        """Make a guard for one desktop, or for several that share the limits.
 
         Args:
             policy: Judges every action; by default `ClassPolicy()`.
-            ask: Called where the policy says `ask`, and for every safety check of a provider. None: nobody is there, which
-                is a no.
-            audit: Where every decision is written before it is acted on. A log that cannot be written is a no.
-            limits: How much may be done; None for no limits.
-            timeout: Seconds for the policy's answer; later ones are not heard.
-            ask_timeout: Seconds for the answer to a question.
+            ask: Called where the policy says `ask`, and for every safety check of a provider. Without it, all of these are
+            denied.
+            audit: Where every decision is written before it takes effect. If the log cannot be written, operations are denied.
+            limits: How much is allowed; None for no limits.
+            timeout: Seconds for the policy's decision; a later one is ignored.
+            ask_timeout: Seconds for the answer of `ask`; a later one is ignored.
             clock: Monotonic seconds, for the limits.
 
         Raises:
-            ActionError: One is of a wrong type, or a time is not above 0 and at most an hour.
+            ActionError: An argument has a wrong type, or a time is not above 0 and at most an hour.
         """
         if policy is not None:
             expect_like("Guard: policy", policy, "before")
@@ -150,7 +150,7 @@ class Guard:
     # --- in the gate ---
 
     def before(self, operation: Operation) -> _Passed | None:
-        """Raise unless it is allowed; what is allowed has been written down when this returns."""
+        """Raise unless the operation is allowed. An allowed operation has been logged when this returns."""
         place = self._place(operation)
         if place in _PASSED.get():
             return None
@@ -158,12 +158,14 @@ class Guard:
         if place in _ASKING.get():
             if all(classify(action) is ActionClass.OBSERVE for action in deeds):
                 return None
-            raise ActionError(f"{operation.type}: who is asked about an action may look, and do nothing else")
+            raise ActionError(
+                f"{operation.type}: while `ask` decides about an action, only looking at the desktop is allowed"
+            )
         self._approve(operation, deeds)
         return _Passed(deeds, _PASSED.set(_PASSED.get() | {place}))
 
     def after(self, operation: Operation, token: object, outcome: object) -> None:
-        """Write down what came of it."""
+        """Log the outcome."""
         if not isinstance(token, _Passed):
             return
         _PASSED.reset(token.token)
@@ -181,7 +183,7 @@ class Guard:
         return self, None if operation.desktop is None else core_of(operation.desktop)
 
     def _measured(self, result: object) -> dict[str, object]:
-        """What is written down of a result: how much it was, and of a picture what `b2sum -l 256` says of its bytes."""
+        """What the log says of a result: its size, and for a picture the hash that `b2sum -l 256` gives for its bytes."""
         if isinstance(result, Screenshot):
             before, self._picture = self._picture, hashlib.blake2b(result.data, digest_size=32).hexdigest()
             return {"before": before, "after": self._picture, "bytes": len(result.data)}
@@ -190,7 +192,7 @@ class Guard:
         return {"bytes": len(result)} if isinstance(result, str | bytes) else {}
 
     def _note(self, call: CallContext, deeds: tuple[JudgedAction, ...], **fields: object) -> None:
-        """Write down what cannot be refused any more. A log that failed here fails for the next action, and refuses that."""
+        """Log something that can no longer be denied. If this fails, the log fails for the next action too, which is denied."""
         if self._audit is not None:
             with contextlib.suppress(OSError):
                 self._audit.write("outcome", **_who(call), actions=[action.type for action in deeds], **fields)
@@ -225,7 +227,7 @@ class Guard:
         by: str,
         retry_after: float | None = None,
     ) -> None:
-        """Write a decision down, and raise unless it is a yes that could be written."""
+        """Log a decision, and raise unless the operation is allowed and the log was written."""
         if (stopped := _stopped(operation)) is not None:
             decision, by = Decision("deny", stopped), "stop"
         try:
@@ -233,7 +235,9 @@ class Guard:
                 self._record(self._audit, action, context, decision, by)
         except OSError as error:
             why = error.strerror or type(error).__name__
-            decision = Decision("deny", f"the audit log cannot be written ({why}), and nothing is done without it")
+            decision = Decision(
+                "deny", f"the audit log cannot be written ({why}), and no operation is allowed without it"
+            )
         if decision.verdict != "allow":
             denied = PolicyDenied(action.type, one_line(decision.reason, _LONGEST_TEXT), retry_after=retry_after)
             raise denied.note_progress(context.index, action.type, 0)
@@ -267,12 +271,12 @@ class Guard:
             call.acknowledge(check)
 
     def _judge(self, operation: Operation, action: JudgedAction, context: Context) -> tuple[Context, Decision, str]:
-        """What is known by then, a verdict that is `allow` or `deny`, and who gave it."""
+        """Return the context as known by now, a decision that is `allow` or `deny`, and what made the decision."""
         if (names := self._unnamed(action)) and context.safety_check is None:
             reason = f"{names} in its environment changes what runs, and the policy does not name it (environment=)"
             return context, Decision("deny", reason), "environment"
         if type(self._policy) is ClassPolicy:
-            # It can neither fail nor wait, and needs no window.
+            # This policy cannot fail or wait, and does not need the window.
             decision = self._policy.before(action, context)
         else:
             context = _with_window(operation, action, context)
@@ -282,7 +286,7 @@ class Guard:
         if decision.verdict != "ask":
             return context, decision, "policy"
         if self._ask is None:
-            reason = f"{decision.reason or 'it is asked about'}, and nobody is there to be asked"
+            reason = f"{decision.reason or 'it is asked about'}, and there is no one to ask (ask=)"
             return context, Decision("deny", reason), "policy"
         if context.window is None:
             context = _with_window(operation, action, context)
@@ -290,13 +294,13 @@ class Guard:
             said = self._answer(self._ask, operation, action, context, self._ask_timeout)
         except NoAnswer as none:
             return context, Decision("deny", f"it was asked about: {none}"), "ask"
-        # Only the one value: a truthy object, such as a coroutine or a mock, is no yes.
+        # Only True itself: another truthy object, such as a coroutine or a mock, does not count as a yes.
         if said is True:
             return context, Decision("allow", "it was asked about: yes"), "ask"
         return context, Decision("deny", "it was asked about: no"), "ask"
 
     def _unnamed(self, action: JudgedAction) -> str:
-        """The variables of a command that change what runs and that the policy does not name."""
+        """The command's variables that change what runs and that the policy does not name."""
         if not isinstance(action, Operation) or not action.env:
             return ""
         named = getattr(self._policy, "environment", ())
@@ -351,7 +355,7 @@ def _with_window(operation: Operation, action: JudgedAction, context: Context) -
     try:
         windows = operation.desktop.windows.list()
     except DeskhandError:
-        # Not every backend knows windows; and what is wrong with the desktop, the action itself will say.
+        # Not every backend knows windows. If something is wrong with the desktop, the action itself reports it.
         return context
     xy = getattr(action, "xy", None)
     under = [w for w in windows if (w.rect.contains(xy) if xy else w.active)]
@@ -363,7 +367,7 @@ def _stopped(operation: Operation) -> str | None:
 
 
 def _who(of: CallContext | Context) -> dict[str, object]:
-    """The texts as a log may have them; what is empty is left out."""
+    """The call's texts as a log may contain them; empty ones are left out."""
     names = ("provider", "call_id", "agent", "turn")
     return {name: one_line(getattr(of, name), _LONGEST_TEXT) or None for name in names}
 

@@ -1,4 +1,4 @@
-"""Rate limits: token buckets that are told the time."""
+"""Rate limits: token buckets. The caller passes the time."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _LOOKING = (act.TakeScreenshot, act.Zoom)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """How much may be done; None is no limit.
+    """How much is allowed; None means no limit.
 
-    Each rate is a bucket that holds one second's worth and fills steadily. What costs more than a full bucket (a text of
-    1,000 characters) may begin when the bucket is full, and the next has to wait for as long as it took too much.
+    Each rate is a bucket that holds one second's worth and fills steadily. An action that costs more than a full bucket (a text
+    of 1,000 characters) may begin when the bucket is full; the next one waits until the excess has been paid back.
 
     Attributes:
-        actions: A second: every action and operation but looking.
+        actions: A second: every action and operation except looking.
         keys: Key presses a second; each character of a text is one.
         screenshots: Looks a second: `screenshot`, and a `perform` that does nothing else.
-        max_actions: In all, for the life of the guard.
+        max_actions: In total, over the life of the guard.
 
     Raises:
-        ActionError: One is not above 0.
+        ActionError: A limit is not above 0.
     """
 
     actions: float | None = 20.0
@@ -52,23 +52,23 @@ class RateLimits:
 
 
 class Buckets:
-    """How much of the limits is used up. Not for several threads at once."""
+    """How much of the limits is used up. Not thread-safe."""
 
     def __init__(self, limits: RateLimits, now: float) -> None:
-        """All full at the time `now`, in monotonic seconds."""
+        """Start with full buckets at the time `now`, in monotonic seconds."""
         rates = {"actions": limits.actions, "keys": limits.keys, "screenshots": limits.screenshots}
         self._rates = {name: rate for name, rate in rates.items() if rate is not None}
-        # Less than one whole action must not be the most there can be.
+        # A bucket must hold at least one whole action.
         self._sizes = {name: max(1.0, rate) for name, rate in self._rates.items()}
         self._levels = dict(self._sizes)
         self._left = limits.max_actions
         self._at = now
 
     def take(self, deeds: Iterable[JudgedAction], now: float) -> tuple[str, float | None] | None:
-        """Take what these cost, all of it or nothing.
+        """Take the cost of these actions, all of it or nothing.
 
         Returns:
-            None when it was there; else which limit it was, and after how many seconds there will be enough (None: never).
+            None if there was enough; else the limit that is exceeded, and in how many seconds there is enough (None: never).
         """
         deeds = tuple(deeds)
         costs = _costs(deeds)
@@ -77,7 +77,7 @@ class Buckets:
         for name, rate in self._rates.items():
             self._levels[name] = min(self._sizes[name], self._levels[name] + passed * rate)
         if self._left is not None and costs["actions"] > self._left:
-            return f"no more than {self._left} actions are left of this episode's", None
+            return f"only {self._left} of this episode's actions are left", None
         worst: tuple[str, float] | None = None
         for name, rate in self._rates.items():
             needed = min(costs[name], self._sizes[name]) - self._levels[name]

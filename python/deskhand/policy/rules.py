@@ -1,8 +1,7 @@
-"""What may be done: classes of actions, the answers of a policy, and how often.
+"""Classes of actions, the decisions of a policy, and its context.
 
-This module owns the values that a policy is given and gives, the policy that goes by class alone, and the arithmetic of the
-rate limits. It is pure: times come from the caller. It has no desktop, no thread and no wait; `deskhand.policy.guard` asks,
-waits and refuses.
+This module owns the values that a policy is given and returns, and the policy that decides by class alone. It is pure: times
+come from the caller, and there is no desktop, thread or wait. `deskhand.policy.guard` asks, waits and denies.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ __all__ = [
 
 
 class NoPolicyWarning(UserWarning):
-    """A model acts on a desktop that no policy judges; `warnings.filterwarnings` silences it where that is meant."""
+    """A model acts on a desktop without a policy. Silence it with `warnings.filterwarnings` where that is intended."""
 
 
 Verdict = Literal["allow", "deny", "ask"]
-"""What a policy says; anything else counts as `deny`."""
+"""What a policy decides; any other value counts as `deny`."""
 
 
 class ActionClass(StrEnum):
-    """What kind of thing is done, as far as that matters for allowing it."""
+    """What kind of operation it is, as far as that matters for allowing it."""
 
     OBSERVE = "observe"
     """Looking and waiting."""
@@ -56,15 +55,15 @@ class ActionClass(StrEnum):
     FILE_READ = "file_read"
     FILE_WRITE = "file_write"
     HOST_FILES = "host_files"
-    """Reading or writing files of this machine, besides the desktop's: `copy_in`, `copy_out`."""
+    """Reading or writing files of this machine, outside of the desktop: `copy_in`, `copy_out`."""
     SHELL = "shell"
     """Running a command, starting a program, or opening a shell."""
     NAVIGATE = "navigate"
     """Going to an address that the model names."""
     SAFETY_CHECK = "safety_check"
-    """A check that the provider wants a person to have seen; see `CallContext.safety_checks`."""
+    """A check that the provider wants a person to confirm; see `CallContext.safety_checks`."""
     OTHER = "other"
-    """What this version does not know."""
+    """Anything that this version does not know."""
 
 
 JudgedAction = act.Action | Operation
@@ -99,7 +98,7 @@ _OPERATIONS = {
 
 _OPENING = ("open_shell", "open_host_shell")
 
-# Variables that make programs run other code, or read their settings from elsewhere: names, and how names begin.
+# Variables that make programs run other code, or read their settings from elsewhere: full names, then prefixes.
 _CODE_NAMES = frozenset({
     "BASHOPTS", "BROWSER", "CDPATH", "CLASSPATH", "COMPLUS_PROFILER", "CURL_HOME", "DBUS_SESSION_BUS_ADDRESS", "EDITOR",
     "ENV", "EXINIT", "GCONV_PATH", "GLIBC_TUNABLES", "GLOBIGNORE", "GNUMAKEFLAGS", "GVIMINIT", "HOME", "IFS", "INPUTRC",
@@ -120,7 +119,7 @@ def changes_what_runs(name: str) -> bool:
 
 
 def classify(action: JudgedAction) -> ActionClass:
-    """The class of an action or operation; what is not known is `OTHER`."""
+    """The class of an action or operation; `OTHER` for an unknown one."""
     if isinstance(action, Operation):
         return _OPERATIONS.get(action.type, ActionClass.OTHER)
     if isinstance(action, _OBSERVING):
@@ -131,10 +130,10 @@ def classify(action: JudgedAction) -> ActionClass:
 
 
 def check_deed(action: object, index: int) -> None:
-    """Refuse what is no action, as `Desktop.perform` does.
+    """Reject anything that is not an action, as `Desktop.perform` does.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not an action.
     """
     if not isinstance(action, act.Action | Operation):
         kind = type(action).__name__
@@ -143,22 +142,22 @@ def check_deed(action: object, index: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a policy, and whoever is asked, is told besides the action itself.
+    """What a policy, and `ask`, are given besides the action itself.
 
-    All texts are untrusted: a model, a provider or an application wrote them. Control characters are not in them.
+    All texts are untrusted: a model, a provider or an application wrote them. Control characters have been removed.
 
     Attributes:
-        action_class: What kind of thing it is.
+        action_class: The action's class.
         desktop: The desktop's name, display or address.
-        provider: Who made the call; see `CallContext`, also for the following three.
+        provider: The provider that made the call; see `CallContext`, also for the following three.
         call_id: The provider's id of the call.
-        agent: Which agent.
-        turn: Which turn.
+        agent: The agent's name.
+        turn: The number of the turn.
         index: Which of the call's actions this is, counted from 0.
-        count: How many there are.
-        window: The title of the window that it goes to, None where that is not known.
+        count: How many actions the call has.
+        window: The title of the window that the action goes to, None if unknown.
         safety_checks: All checks that the provider sent with the call.
-        safety_check: The one that this question is about.
+        safety_check: The one that this question is about, if any.
     """
 
     action_class: ActionClass
@@ -176,7 +175,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict and why."""
+    """A verdict and the reason for it."""
 
     verdict: Verdict
     reason: str = ""
@@ -186,23 +185,23 @@ Ruling = Verdict | Decision
 """What a policy returns."""
 
 Ask = Callable[[JudgedAction, Context], bool | Awaitable[bool]]
-"""Asks a person: True is yes, and nothing else is. May be a coroutine function."""
+"""Asks a person: True means yes, anything else means no. May be a coroutine function."""
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Decides what may be done. Whatever it raises, and silence, is a no.
+    """Decides what is allowed. An exception, or no answer in time, counts as `deny`.
 
     A command whose environment sets a variable that changes what runs (`PATH`, `LD_PRELOAD`, `BASH_ENV`, `GIT_...`) is denied
-    before the policy is asked, unless the policy has an attribute `environment` that names the variable.
+    before the policy is called, unless the policy has an attribute `environment` that names the variable.
     """
 
     def before(self, action: JudgedAction, context: Context) -> Ruling | Awaitable[Ruling]:
         """Judge one action before it is done; may be a coroutine function.
 
         Args:
-            action: What is to be done.
-            context: Who wants it, and where.
+            action: The action to judge.
+            context: Which provider, agent and desktop it belongs to.
 
         Returns:
             `"allow"`, `"deny"` or `"ask"`, or a `Decision` with the reason.
@@ -210,11 +209,11 @@ class Policy(Protocol):
 
 
 class ClassPolicy:
-    """Allows, denies or asks by the class of the action alone.
+    """Allows, denies or asks, by the class of the action alone.
 
-    By default looking and input are allowed, and everything else is asked about; it is denied when nobody is there to answer.
-    A shell may be opened where its commands are asked about, since each of them is judged; with variables in its environment
-    it is asked about too.
+    By default looking and input are allowed, and everything else is asked about; without `ask` it is denied. A shell may be
+    opened if its commands are asked about, since each of them is judged; with variables in its environment, opening it is
+    asked about too.
 
     Attributes:
         environment: Variables that commands may set although they change what runs.
@@ -232,12 +231,12 @@ class ClassPolicy:
         """Name the classes.
 
         Args:
-            allow: What is done without a question.
-            deny: What is never done; this wins. About all others is asked.
+            allow: Classes that are allowed without a question.
+            deny: Classes that are always denied, even if also allowed. All other classes are asked about.
             environment: Variables, such as `PATH`, that commands may set although they change what runs.
 
         Raises:
-            ActionError: There is no such class, or `safety_check` is among the allowed: that is for a person to answer.
+            ActionError: There is no such class, or `safety_check` is among the allowed: only a person may confirm it.
         """
         verdicts: dict[ActionClass, Decision] = {}
         given: tuple[tuple[Iterable[ActionClass | str], Verdict, str], ...] = (
