@@ -56,10 +56,10 @@ def test_a_file_is_made_viewed_changed_and_changed_back(editor: TextEditor, sh: 
         "# primes\n\ndef f(n):\n    return 2 * n\n750\nprimes.py\n"
     )
     assert editor.view(path, (3, -1)) == "3: def f(n):\n4:     return 2 * n"
-    assert editor.undo(path) == f"The last edit of {path} was taken back."
-    assert editor.undo(path) == f"The last edit of {path} was taken back."
+    assert editor.undo(path) == f"The last edit of {path} was undone."
+    assert editor.undo(path) == f"The last edit of {path} was undone."
     assert sh("cat new/primes.py") == "def f(n):\n    return n\n"
-    with pytest.raises(ActionError, match=r"no edit of .*; the creation of a file is not taken back"):
+    with pytest.raises(ActionError, match=r"no edit of .*; the creation of a file cannot be undone"):
         editor.undo(path)
 
 
@@ -67,7 +67,7 @@ def test_what_somebody_else_has_changed_is_not_taken_back(editor: TextEditor, sh
     sh("echo one >file")
     editor.replace(f"{HERE}/file", "one", "two")
     sh("echo three >>file")
-    with pytest.raises(ActionError, match="has changed since it was edited here: nothing was taken back"):
+    with pytest.raises(ActionError, match="has changed since it was edited here: nothing was undone"):
         editor.undo(f"{HERE}/file")
     assert sh("cat file") == "two\nthree\n"
 
@@ -94,7 +94,7 @@ def test_a_directory_is_listed_two_levels_deep_without_what_is_hidden(
     assert editor.view(f"{HERE}/many").endswith("\n(there are more)")
     with pytest.raises(ActionError, match="view_range is for files"):
         editor.view(HERE, (1, 2))
-    with pytest.raises(ActionError, match="is a directory: only view"):
+    with pytest.raises(ActionError, match="is a directory: use view"):
         editor.replace(HERE, "a", "b")
     with pytest.raises(BackendError, match="File exists"):
         editor.create(HERE, "x")
@@ -112,7 +112,7 @@ def test_a_directory_is_listed_two_levels_deep_without_what_is_hidden(
         ("mkdir shut; touch shut/file; chmod 0 shut", "shut", "Permission denied"),
         ("touch file; chmod 0 file", "file", "Permission denied"),
         ("truncate -s 5M file", "file", "larger than 4194304 bytes"),
-        ("printf '\\377\\376a' >file", "file", "is no text in UTF-8"),
+        ("printf '\\377\\376a' >file", "file", "is not UTF-8 text"),
         ("printf 'ELF\\0\\0' >file", "file", "is binary"),
     ],
 )
@@ -161,12 +161,12 @@ def test_paths_are_made_what_they_are(editor: TextEditor, sh: Callable[[str], st
     [
         ("notes.txt", "the path 'notes.txt' is not absolute; in the home directory it is /home/user/notes.txt"),
         ("../etc/passwd", "is not absolute; in the home directory it is /home/etc/passwd"),
-        ("", "path is the absolute path of a file"),
-        ("/a\0b", "path is the absolute path of a file"),
-        ("/" + "a" * 5000, "path is the absolute path of a file"),
-        ("/a\ud800", "no lone surrogate"),
+        ("", "path must be the absolute path of a file"),
+        ("/a\0b", "path must be the absolute path of a file"),
+        ("/" + "a" * 5000, "path must be the absolute path of a file"),
+        ("/a\ud800", "a lone surrogate"),
         ("/tmp/there/", "names a directory"),
-        (7, "path is the absolute path of a file, not 7"),
+        (7, "path must be the absolute path of a file, not 7"),
     ],
 )
 def test_what_is_no_path_is_refused(editor: TextEditor, path: Any, why: str) -> None:
@@ -182,7 +182,7 @@ def test_a_name_that_is_too_long_is_the_systems_to_refuse(editor: TextEditor) ->
 
 def test_texts_that_no_file_can_have_are_refused(editor: TextEditor, sh: Callable[[str], str]) -> None:
     sh("echo a >file")
-    for text, why in (("\0", "zero byte"), ("\ud800", "surrogate"), ("a" * (5 << 20), "has up to 4194304 bytes")):
+    for text, why in (("\0", "zero byte"), ("\ud800", "surrogate"), ("a" * (5 << 20), "files of up to 4194304 bytes")):
         for call in (
             lambda text=text: editor.create(f"{HERE}/other", text),
             lambda text=text: editor.replace(f"{HERE}/file", "a", text),

@@ -34,7 +34,7 @@ ASKED: list[tuple[dict[str, Any], bool, str]] = [
     ({"command": "create", "path": FILE, "file_text": "a = 1\nb = 2\n"}, True, f"File created successfully at: {FILE}"),
     ({"command": "create", "path": FILE, "file_text": "x"}, False, "File exists"),
     ({"command": "view", "path": FILE, "view_range": [2, -1]}, True, "2: b = 2"),
-    ({"command": "view", "path": FILE, "view_range": [3, 4]}, False, "view_range [3, 4] names no lines of it: it has 2 lines"),
+    ({"command": "view", "path": FILE, "view_range": [3, 4]}, False, "view_range [3, 4] does not fit the file: it has 2 lines"),
     (
         {"command": "str_replace", "path": FILE, "old_str": "b = 2", "new_str": "b = 3"},
         True,
@@ -89,7 +89,7 @@ def of_result(result: dict[str, Any]) -> tuple[bool, str]:
 def test_in_the_sdks_loop(machine: Desktop, version: str) -> None:
     """Its own types judge what is declared and answered; the two older versions take edits back."""
     name = anthropic.EDITORS[version]
-    undo = (UNDO, name == OLD, f"The last edit of {FILE} was taken back." if name == OLD else "use one of view, create")
+    undo = (UNDO, name == OLD, f"The last edit of {FILE} was undone." if name == OLD else "use one of view, create")
     asked = [*ASKED, undo]
     api = Api(*([block(given, number, name)] for number, (given, _, _) in enumerate(asked)))
     tool = anthropic.editor_tool(machine, version=version, max_characters=1000)
@@ -130,12 +130,12 @@ def test_for_coroutines_and_in_a_loop_of_ones_own(machine: Desktop) -> None:
     assert anthropic.respond(machine, message) == [], "where there is no editor, it is the caller's to answer"
     assert of_result(anthropic.run_editor(None, message[0])) == (
         False,
-        "this desktop does not support the action 'view': it was given no text editor",
+        "this desktop does not support the action 'view': it has no text editor",
     )
 
 
 def test_through_converse(machine: Desktop) -> None:
-    asked = [*ASKED, (UNDO, True, f"The last edit of {FILE} was taken back.")]
+    asked = [*ASKED, (UNDO, True, f"The last edit of {FILE} was undone.")]
     blocks = [tool_use(f"t{number}", OLD, **given) for number, (given, _, _) in enumerate(asked)]
     service = Service("bedrock-runtime", converse_answer(*blocks), converse_answer({"text": "done"}))
     declared = bedrock.declare(machine, editor="text_editor_20250124")
@@ -155,7 +155,7 @@ def test_through_converse(machine: Desktop) -> None:
 def test_through_an_agents_control(machine: Desktop) -> None:
     """All values are strings, and all of an event's inputs are answered."""
     editor = TextEditor(machine)
-    asked = [*ASKED, (UNDO, True, f"The last edit of {FILE} was taken back.")]
+    asked = [*ASKED, (UNDO, True, f"The last edit of {FILE} was undone.")]
     service = Service("bedrock-agent-runtime")
     told = []
     for given, _, _ in asked:
@@ -176,7 +176,7 @@ def test_through_an_agents_control(machine: Desktop) -> None:
 
 
 def test_as_an_agents_function(machine: Desktop) -> None:
-    asked = [*ASKED, (UNDO, True, f"The last edit of {FILE} was taken back.")]
+    asked = [*ASKED, (UNDO, True, f"The last edit of {FILE} was undone.")]
     # What its schema does not admit, the framework refuses itself.
     given = [each[0] for each in asked]
     admitted = [

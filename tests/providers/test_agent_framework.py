@@ -290,7 +290,7 @@ def test_what_cannot_be_run_is_told_on_stderr(bash: Bash) -> None:
     for shell, payload, reason in (
         (None, commands("ls"), "no shell"),
         (bash, commands("a\0b"), "NUL"),
-        (bash, commands(), "given commands"),
+        (bash, commands(), "needs commands"),
         (bash, commands(action="restart"), "cannot begin anew"),
         (bash, {"type": "shell_call", "call_id": "s1", "commands": 5}, "list"),
     ):

@@ -134,7 +134,7 @@ def test_a_stream_becomes_a_message() -> None:
         {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "t", "name": "computer"}}}},
         {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"toolUse": {"input": '{"act'}}}},
     ]
-    with pytest.raises(ActionError, match="no JSON"):
+    with pytest.raises(ActionError, match="not JSON"):
         bedrock.message_of(cut)
 
 
@@ -276,7 +276,7 @@ def test_commands_of_agents() -> None:
     assert answer == {
         "functionResult": {"actionGroup": "desk", "function": "bash", "responseBody": {"TEXT": {"body": "a"}}}
     }
-    with pytest.raises(ActionError, match="nobody to ask"):
+    with pytest.raises(ActionError, match="asks no one"):
         agents.decode_shell(function("bash", command="ls", confirm="USER_CONFIRMATION_AND_RESULT"))
 
 

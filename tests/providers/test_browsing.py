@@ -138,7 +138,7 @@ def _try(desktop: _Elsewhere, request: Browse) -> None:
 
 def test_what_a_desktop_cannot_do_is_refused_by_name() -> None:
     none = ShellError("chromium", "not found")
-    with pytest.raises(UnsupportedAction, match=r"does not tell which window is a browser's.*clicks and keys"):
+    with pytest.raises(UnsupportedAction, match=r"windows cannot be recognized.*clicks and keys"):
         _try(_Elsewhere(none), Browse("open"))
     bare = _Elsewhere(none, [])
     with pytest.raises(UnsupportedAction, match=r"none of chromium, .*firefox.* is installed"):

@@ -242,7 +242,7 @@ def test_a_replacement_changes_that_place_and_nothing_else(text: str, data: st.D
 def test_lines_are_inserted_between_lines(text: str, new: str, line: int) -> None:
     before = Text(text).lines
     if not 0 <= line <= len(before):
-        with pytest.raises(ActionError, match="is no line of /a: it is 0 to"):
+        with pytest.raises(ActionError, match="is not a line of /a: use 0 to"):
             inserted(Text(text), line, new, "/a")
         return
     made, said = inserted(Text(text), line, new, "/a")
@@ -276,7 +276,7 @@ def test_what_is_shown_is_bounded_and_says_so() -> None:
     assert numbered(Text("x" * 50), None, most=10) == "1: xxxxxxxxxx (this line is cut: it has 50 characters)"
     assert numbered(Text(""), None, most=10) == numbered(Text(""), (1, -1), most=10) == "(the file is empty)"
     for lines in ((0, 1), (101, 101), (3, 2), (1, -2), (2, 0)):
-        with pytest.raises(ActionError, match="names no lines of it: it has 100 lines"):
+        with pytest.raises(ActionError, match="does not fit the file: it has 100 lines"):
             numbered(text, lines, most=10)
     many = Text("".join("a\n" for _ in range(100)))
     with pytest.raises(ActionError, match=r"20 matches .* 19, 20 and more: nothing was changed"):

@@ -339,7 +339,7 @@ def test_beside_the_computer_of_openai_agents(desktop: Desktop, puppet: Puppet) 
 
 def test_what_is_no_json_is_told(desktop: Desktop) -> None:
     (answer,) = converse(ModelSession(desktop), [asks('{"changes": tr')])
-    assert "no JSON" in answer
+    assert "not JSON" in answer
 
 
 def test_a_response_of_openais(desktop: Desktop, puppet: Puppet) -> None:

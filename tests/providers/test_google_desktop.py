@@ -193,7 +193,7 @@ def test_parallel_calls_are_answered_one_by_one_and_stop_at_the_first_failure(
     ("asked", "reason"),
     [
         (call("fly", {}, "9"), "there is no function 'fly'"),
-        (call("open_app", {"app_name": "Mail"}, "9"), "no phone"),
+        (call("open_app", {"app_name": "Mail"}, "9"), "not a phone"),
         (call("click", {"x": 1}, "9"), "y is missing"),
         (call("go_back", {}, "9"), "no browser is open"),
         (call("navigate", {"url": "file:///etc/passwd"}, "9"), "is not opened"),

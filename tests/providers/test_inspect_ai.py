@@ -179,7 +179,7 @@ def test_what_cannot_be_done_is_told_to_the_model(watched: tuple[Desktop, Observ
         ({"action": "left_click", "coordinate": [1366, 0]}, "outside"),
         ({"action": "key", "text": "nokey"}, "unknown key"),
         ({"action": "key", "text": "a", "repeat": 101}, "100"),
-        ({"action": "screenshot", "actions": [{"action": "screenshot"}]}, "beside actions"),
+        ({"action": "screenshot", "actions": [{"action": "screenshot"}]}, "with actions no other argument"),
         ({"actions": [{"action": "fly"}]}, "fly"),
         ({"actions": []}, "at least one"),
         ({}, "an action"),

@@ -1,7 +1,7 @@
 """Our own actions as tools that a model calls: names, JSON schemas, and arguments in pixels of its picture. Pure.
 
-For providers that have no computer tool of their own. This module owns the schemas. What must never appear here: a check of a
-value, which the action makes itself.
+For providers that have no computer tool of their own. This module owns the schemas. The actions check their values
+themselves.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _PATH = {
 
 
 def describe(action: type[Action]) -> str:
-    """What an action does, in a sentence or two."""
+    """A description of an action, in a sentence or two."""
     return " ".join((action.__doc__ or "").split("\n\n")[0].split()).replace("`", "")
 
 
@@ -84,7 +84,7 @@ def schema(action: type[Action]) -> dict[str, Any]:
     properties, required = {}, []
     for spec in fields(action):
         name = spec.metadata["key"] or spec.name
-        # What a model writes is no secret to it.
+        # A text that a model writes cannot be secret from it.
         if name == "secret":
             continue
         properties[name] = _PATH if spec.name == "path" else _FIELDS[name]
@@ -94,7 +94,7 @@ def schema(action: type[Action]) -> dict[str, Any]:
 
 
 def whole_schema() -> dict[str, Any]:
-    """The JSON schema of one tool for all actions: `action` says which, and the rest is that action's."""
+    """The JSON schema of one tool for all actions: `action` names the action, and the rest are its arguments."""
     path_or_point = {"type": "array", "description": f"{_FIELDS['xy']['description']} For drag: a list of such points."}
     properties = {
         "action": {"type": "string", "enum": list(ACTIONS), "description": "What to do."},
@@ -105,16 +105,16 @@ def whole_schema() -> dict[str, Any]:
 
 
 def decode_plain(name: object, arguments: Mapping[str, Any], viewport: Viewport) -> Action:
-    """The action that a model asks for.
+    """Decode an action of a model.
 
     Args:
         name: The action's `type`.
         arguments: Its fields as in its dictionary form, but in pixels of the model's picture.
-        viewport: Of that picture.
+        viewport: The viewport of that picture.
 
     Raises:
         ActionError: There is no such action, or an argument is missing or wrong.
-        OutOfBounds: It points out of the picture.
+        OutOfBounds: A point is outside of the picture.
     """
     given = {key: value for key, value in arguments.items() if value is not None}
     for key in ("xy", "start_xy"):
@@ -130,17 +130,17 @@ def decode_plain(name: object, arguments: Mapping[str, Any], viewport: Viewport)
 
 
 def decode_tool(where: str, name: object, arguments: Mapping[str, Any], viewport: Viewport) -> Action:
-    """As `decode_plain`, of a tool that a model calls: what it invents is refused, and not left out.
+    """Like `decode_plain`, for a tool that a model calls: unknown arguments are refused, not left out.
 
     Args:
-        where: Whose tool it is, for the error.
+        where: The name of the tool's owner, for the error.
         name: The action's `type`.
-        arguments: As of `decode_plain`.
-        viewport: As of `decode_plain`.
+        arguments: As for `decode_plain`.
+        viewport: As for `decode_plain`.
 
     Raises:
-        ActionError: There is no such action, or no such argument, or one is missing or wrong.
-        OutOfBounds: It points out of the picture.
+        ActionError: The action or an argument does not exist, or an argument is missing or wrong.
+        OutOfBounds: A point is outside of the picture.
     """
     action = ACTIONS.get(name) if isinstance(name, str) else None
     if action is None:
@@ -152,11 +152,11 @@ def decode_tool(where: str, name: object, arguments: Mapping[str, Any], viewport
 
 
 def encode_plain(action: Action, viewport: Viewport) -> tuple[str, dict[str, Any]]:
-    """The name and the arguments that ask for an action: the inverse of `decode_plain`, to the model's pixel.
+    """The name and the arguments of an action: the inverse of `decode_plain`, accurate to the model's pixel.
 
     Raises:
-        UnsupportedAction: Its text is a secret.
-        OutOfBounds: It is about a place that the picture does not show.
+        UnsupportedAction: The action's text is a secret.
+        OutOfBounds: A point is not in the picture.
     """
     if "text" in action.to_dict() and not isinstance(getattr(action, "text", ""), str):
         raise UnsupportedAction("a payload", "a secret text")

@@ -1,9 +1,9 @@
-"""The desktop's browser, driven as a user does it: its window, its address bar, its keys.
+"""Drives the desktop's browser as a user does: by its window, its address bar, its keys.
 
-This module owns what is done for a `Browse`. What must never appear here: a provider's payload, a browser's own protocol.
+This module owns how a `Browse` is done. It has no provider's payload and does not use a browser's own protocol.
 
-A model may have the browser show `http:` and `https:` pages and `about:blank`, and nothing else: `file:` would show it the
-machine's files, `chrome:` and the other `about:` pages the browser's settings, and `javascript:` runs in whatever page is open.
+A model may open `http:` and `https:` pages and `about:blank`, and nothing else: `file:` would show the machine's files,
+`chrome:` and the other `about:` pages the browser's settings, and `javascript:` runs in whatever page is open.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BROWSERS = (
     "chromium", "google-chrome", "chrome", "firefox", "brave-browser", "microsoft-edge", "vivaldi", "opera", "librewolf",
     "epiphany", "org.gnome.epiphany", "falkon", "midori",
 )  # fmt: skip
-"""How the classes of browsers' windows begin, in lower case: of those with Ctrl+L and Alt+Left. Tried with Chromium."""
+"""The beginnings of window classes of browsers with Ctrl+L and Alt+Left, in lower case. Tested with Chromium."""
 
 _QUIET = ("--no-first-run", "--no-default-browser-check")
 
@@ -40,7 +40,7 @@ PROGRAMS: tuple[tuple[str, ...], ...] = (
     ("firefox-esr",),
     ("epiphany",),
 )
-"""What is started where no browser is open: the first of these that there is."""
+"""The programs to start if no browser is open; the first that is installed is used."""
 
 SEARCH_PAGE = "https://www.google.com/"
 
@@ -49,22 +49,22 @@ _WIDEST_CARET = 24
 _ATTEMPTS = 3
 _SCHEMES = ("http", "https")
 _BLANK = "about:blank"
-# What people, and models, leave the scheme out of. What comes after a colon is a port, or it was a scheme.
+# People and models leave out the scheme of these. After a colon there must be a port, or the part before was a scheme.
 _BARE = re.compile(r"(localhost|[^\s/:?#@\\]+\.[^\s/:?#@\\]+)(:\d+)?([/?#].*)?", re.IGNORECASE)
 _LOCAL = re.compile(r"localhost|[\d.]+", re.IGNORECASE)
 _INSTEAD = "do it by clicks and keys on what the screen shows"
 
 
 def browse(desktop: Desktop, request: Browse) -> None:
-    """Ask the desktop's browser for something; the one whose window is active, else the topmost.
+    """Carry out a request in the desktop's browser: the one with the active window, else the topmost.
 
     Args:
         desktop: The desktop.
-        request: What to ask for. Where no browser is open, one is started for anything but `back` and `forward`.
+        request: The request. If no browser is open, one is started for anything but `back` and `forward`.
 
     Raises:
-        UnsupportedAction: There is no browser on this desktop and none can be started, or its windows cannot be told.
-        ActionError: The URL is none that a model may open, or the browser's window does not come to the front.
+        UnsupportedAction: There is no browser on this desktop and none can be started, or its windows cannot be recognized.
+        ActionError: A model may not open the URL, or the browser's window does not come to the front.
         LaunchFailed: The browser showed no window.
     """
     url = None if request.url is None else checked_url(request.url)
@@ -89,10 +89,10 @@ def browse(desktop: Desktop, request: Browse) -> None:
 
 
 def destination(request: Browse) -> str:
-    """Where a request leads, for a policy to judge: the URL that is opened, or what is asked where there is none.
+    """The destination of a request, for a policy to judge: the URL, or the kind of request if it has none.
 
     Raises:
-        ActionError: The URL is none that a model may open.
+        ActionError: A model may not open the URL.
     """
     if request.what == "search":
         return SEARCH_PAGE
@@ -100,18 +100,18 @@ def destination(request: Browse) -> str:
 
 
 def checked_url(url: str) -> str:
-    """The URL as it is typed into an address bar.
+    """The URL in the form in which it is typed into an address bar.
 
-    Before one without a scheme `https://` is put, or `http://` where it names this machine, or any by its number.
+    Without a scheme it gets `https://`, or `http://` if its host is `localhost` or a numeric address.
 
     Raises:
-        ActionError: It is none, or none that a model may open.
+        ActionError: It is not a URL, or a model may not open it.
     """
     if len(url) > _LONGEST:
         raise ActionError(f"a URL has at most {_LONGEST} characters, not {len(url)}")
-    # A newline in it would be typed as Return; browsers read a backslash as a slash, and Python does not.
+    # A newline would be typed as Return. Browsers read a backslash as a slash, and Python does not.
     if not url.isprintable() or " " in url or "\\" in url:
-        raise ActionError(f"{shown(url)} is no URL: encode blanks, control characters and backslashes in it")
+        raise ActionError(f"{shown(url)} is not a URL: encode blanks, control characters and backslashes in it")
     if url.lower() == _BLANK:
         return _BLANK
     bare = _BARE.fullmatch(url)
@@ -120,7 +120,7 @@ def checked_url(url: str) -> str:
         parts = urlsplit(whole)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ActionError(f"{shown(url)} is no URL: {error}") from None
+        raise ActionError(f"{shown(url)} is not a URL: {error}") from None
     if parts.scheme not in _SCHEMES or not whole.lower().startswith(f"{parts.scheme}://"):
         raise ActionError(f"{shown(url)} is not opened: a URL begins with http:// or https://, or is {_BLANK}")
     if not host:
@@ -133,7 +133,7 @@ def _window(desktop: Desktop, what: str) -> Window | None:
         windows = desktop.windows.list()
     except UnsupportedAction as error:
         raise UnsupportedAction(
-            "this desktop", what, f"it does not tell which window is a browser's: {_INSTEAD}"
+            "this desktop", what, f"browsers' windows cannot be recognized on it: {_INSTEAD}"
         ) from error
     found = [window for window in windows if window.class_name.lower().startswith(BROWSERS)]
     return next((window for window in found if window.active), found[-1] if found else None)
@@ -157,16 +157,16 @@ def _go(desktop: Desktop, window: Window, url: str) -> None:
     for _ in range(_ATTEMPTS):
         if _in_address_bar(desktop, window.rect):
             break
-        # Where it has the keyboard already, nothing changes: then it is given to what comes next, and taken back.
+        # If the address bar has the focus already, nothing changes. Tab then moves the focus away before the next try.
         desktop.perform(KeyPress(["Tab"]))
     else:
         hint = f"the window {shown(window.title)} shows no address bar to type into: {_INSTEAD}"
         raise UnsupportedAction("this desktop", "navigate", hint)
-    # What the address bar has completed is selected behind what was typed, and Return would go there.
+    # The browser selects its completion behind the typed text. Without Delete, Return would open the completion.
     desktop.perform(Type(url), KeyPress(["Delete"]), KeyPress(["Return"]))
 
 
 def _in_address_bar(desktop: Desktop, window: Rect) -> bool:
-    """Press what gives an address bar the keyboard; whether that was to be seen where one is, and was more than a caret."""
+    """Press the keys that focus the address bar; return whether more than a caret changed where one would be."""
     seen = desktop.perform(KeyPress(["ctrl", "l"]))
     return any(rect.y < window.y + window.height // 4 and rect.width > _WIDEST_CARET for rect in seen.rects)

@@ -1,10 +1,10 @@
-"""A text editor over the files of a desktop's machine, for all providers: `TextEditor`.
+"""A text editor for the files of a desktop's machine, for all providers: `TextEditor`.
 
-This module owns what an `EditCall` comes to: what is read and written, on whose behalf, and what can be taken back. What must
-never appear here: a provider's payload, an SDK; how a text is changed (see `edits`).
+This module owns how an `EditCall` is carried out: which files are read and written, for which provider, and which edits can be
+undone. It has no provider's payload and no SDK, and `edits` changes the texts.
 
-A view is a `read_file` to a policy, a new file a `write_file`, and an edit both, one after the other. What is judged is what is
-touched: paths are absolute, and what lies behind a link is named and not opened.
+A policy sees a view as a `read_file`, a new file as a `write_file`, and an edit as both, one after the other. It judges the
+files that are really touched: paths are absolute, and a link is reported instead of followed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LONGEST_PATH = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """An edit that can be taken back: what was there before, and the hash of what it left."""
+    """An edit that can be undone: the content before, and the hash of the content after."""
 
     path: str
     before: bytes
@@ -50,12 +50,12 @@ class _Edit:
 
 
 class TextEditor:
-    """A text editor over the files of a desktop's machine, a container, for one conversation: it remembers its edits.
+    """A text editor for the files of a desktop's machine, a container. Use one for each conversation: it remembers its edits.
 
-    Files of up to 4 MiB of UTF-8 are edited. The last 200 edits can be taken back, of files of 32 MiB together.
+    Files of up to 4 MiB of UTF-8 can be edited. The last 200 edits can be undone, of at most 32 MiB in total.
 
     Attributes:
-        desktop: The desktop, with the policy that judges what is read and written. Who made it closes it.
+        desktop: The desktop, with the policy that judges what is read and written; the caller closes it.
         max_characters: How much of a file is shown at once.
 
     Example:
@@ -69,17 +69,17 @@ class TextEditor:
 
         Args:
             desktop: The desktop, or a model session on it.
-            max_characters: How many characters of a file are shown at once; 100,000 by default. What is left out is said.
+            max_characters: How many characters of a file are shown at once; 100,000 by default. The answer mentions a cut.
 
         Raises:
-            ActionError: `max_characters` is no number above 0.
+            ActionError: `max_characters` is not a number above 0.
         """
         most = _MOST_SHOWN if max_characters is None else max_characters
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
             raise ActionError(f"max_characters is a number above 0, not {shown(max_characters)}")
         self.max_characters = most
         self._there = AsyncModelSession.of(desktop)
-        # Two edits of one file at once would lose one of them.
+        # Of two simultaneous edits of one file, one would be lost.
         self._turn = threading.Lock()
         self._edits: deque[_Edit] = deque()
         self._kept = 0
@@ -97,8 +97,8 @@ class TextEditor:
             lines: The first and the last line, -1 for the end; all by default.
 
         Raises:
-            ActionError: The path is not absolute, the file is no text, or has no such lines.
-            BackendError: It cannot be read.
+            ActionError: The path is not absolute, the file is not text, or does not have these lines.
+            BackendError: The file cannot be read.
         """
         place = self._place(path)
         found = self.desktop.machine.view_file(place, limit=_LARGEST)
@@ -109,14 +109,14 @@ class TextEditor:
         return numbered(text_of(found, place), lines, most=self.max_characters)
 
     def create(self, path: str, text: str) -> str:
-        """Make a new file; directories are made.
+        """Create a file, and its directory if needed.
 
         Returns:
-            What was done, as the three below do.
+            A description of what was done, like the three methods below.
 
         Raises:
             ActionError: The path is not absolute, or the text cannot be in a file.
-            BackendError: There is something already, or it cannot be written.
+            BackendError: The path exists already, or cannot be written.
         """
         place = self._place(path)
         if path.endswith("/"):
@@ -126,10 +126,10 @@ class TextEditor:
         return f"File created successfully at: {place}"
 
     def replace(self, path: str, old: str, new: str = "") -> str:
-        """Replace the one place where a text is in a file.
+        """Replace the one occurrence of a text in a file.
 
         Raises:
-            ActionError: It is not in it, or more than once; as of `view` besides.
+            ActionError: The text occurs never or more than once; also as for `view`.
             BackendError: The file cannot be read or written.
         """
         _bytes(old)
@@ -137,35 +137,33 @@ class TextEditor:
         return self._edit(path, lambda text, place: replaced(text, old, new, place))
 
     def insert(self, path: str, line: int, text: str) -> str:
-        """Put lines after a line of a file, 0 for its beginning.
+        """Insert lines after a line of a file, 0 for its beginning.
 
         Raises:
-            ActionError: It has no such line; as of `view` besides.
+            ActionError: There is no such line; also as for `view`.
             BackendError: The file cannot be read or written.
         """
         _bytes(text)
         return self._edit(path, lambda was, place: inserted(was, line, text, place))
 
     def undo(self, path: str) -> str:
-        """Take the last edit of a file back, unless somebody else has changed it since.
+        """Undo the last edit of a file, unless the file has changed since.
 
         Raises:
-            ActionError: Nothing is known to take back, or it has changed.
+            ActionError: There is no edit to undo, or the file has changed.
             BackendError: The file cannot be read or written.
         """
         place = self._place(path)
         with self._turn:
             edit = next((edit for edit in reversed(self._edits) if edit.path == place), None)
             if edit is None:
-                raise ActionError(f"there is no edit of {place} to take back; the creation of a file is not taken back")
+                raise ActionError(f"there is no edit of {place} to undo; the creation of a file cannot be undone")
             if _hash(self._read(place)) != edit.left:
-                raise ActionError(
-                    f"{place} has changed since it was edited here: nothing was taken back. View it first"
-                )
+                raise ActionError(f"{place} has changed since it was edited here: nothing was undone. View it first")
             self.desktop.machine.write_file(place, edit.before)
             self._edits.remove(edit)
             self._kept -= len(edit.before)
-        return f"The last edit of {place} was taken back."
+        return f"The last edit of {place} was undone."
 
     def _edit(self, path: str, change: Callable[[Text, str], tuple[Text, str]]) -> str:
         place = self._place(path)
@@ -187,48 +185,48 @@ class TextEditor:
     def _read(self, place: str) -> bytes:
         found = self.desktop.machine.view_file(place, limit=_LARGEST)
         if not isinstance(found, bytes):
-            raise ActionError(f"{place} is a directory: only view is for those")
+            raise ActionError(f"{place} is a directory: use view for it")
         return found
 
     def _place(self, path: object) -> str:
         if not isinstance(path, str) or not path or "\0" in path or len(path) > _LONGEST_PATH:
-            raise ActionError(f"path is the absolute path of a file, not {shown(path)}")
+            raise ActionError(f"path must be the absolute path of a file, not {shown(path)}")
         _bytes(path)
         if not path.startswith("/"):
             there = posixpath.normpath(posixpath.join(self.desktop.machine.home, path))
             raise ActionError(f"the path {shown(path)} is not absolute; in the home directory it is {there}")
-        # Two slashes at the beginning would stay.
+        # normpath keeps two slashes at the beginning.
         return "/" + posixpath.normpath(path).lstrip("/")
 
 
 AnyEditor: TypeAlias = "TextEditor | AnyDesktop"
-"""An editor, or a desktop, which gets one of its own."""
+"""An editor, or a desktop, for which an editor is made."""
 
 
 def editor_of(given: AnyEditor, **options: Any) -> TextEditor:
-    """The editor itself, or a new one on a desktop."""
+    """Return the editor itself, or make one for a desktop."""
     return given if isinstance(given, TextEditor) else TextEditor(given, **options)
 
 
 def carry_out_edit(editor: TextEditor | None, call: EditCall, *, provider: str) -> EditAnswer:
-    """Do what a call asks of an editor.
+    """Carry out a call of an editor.
 
     Args:
-        editor: Does it; None refuses.
-        call: What was asked.
-        provider: Whose call it is, for the policy and its log.
+        editor: Carries it out; with None the call is refused.
+        call: The call.
+        provider: The provider of the call, for the policy and its log.
 
     Returns:
-        What came of it. What cannot be done, or was not allowed, is told there.
+        The answer. If the call fails or is not allowed, the reason is in it.
 
     Raises:
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     denied = False
     expect("carry_out_edit: call", call, EditCall)
     try:
         if editor is None:
-            raise UnsupportedAction("this desktop", call.command, "it was given no text editor")
+            raise UnsupportedAction("this desktop", call.command, "it has no text editor")
         with calling(CallContext(provider, call.id or "")):
             said, failed = _carried_out(editor, call), False
     except DesktopLost:
@@ -250,33 +248,33 @@ def _carried_out(editor: TextEditor, call: EditCall) -> str:
             return editor.insert(call.path, call.line, call.text)
         case "undo_edit":
             return editor.undo(call.path)
-    raise ActionError(f"{shown(call.command)} is none of {', '.join(COMMANDS)}, or lacks what it needs")
+    raise ActionError(f"{shown(call.command)} is not one of {', '.join(COMMANDS)}, or a field is missing")
 
 
 async def with_editor(editor: TextEditor, function: Callable[[ModelSession], Any]) -> Any:
-    """Call a function in the thread of the editor's desktop; cancelling is as of `AsyncModelSession.run`."""
+    """Call a function in the thread of the editor's desktop; it can be cancelled like `AsyncModelSession.run`."""
     return await editor._there.run(function)  # noqa: SLF001 # of the same module
 
 
 def _bytes(text: str) -> bytes:
-    """A text as it is written to a file.
+    """A text as the bytes of a file.
 
     Raises:
-        ActionError: It cannot be.
+        ActionError: A file cannot contain it.
     """
     if "\0" in text:
-        raise ActionError("a text has no zero byte")
+        raise ActionError("a text must not contain a zero byte")
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise ActionError("a text has no lone surrogate") from None
+        raise ActionError("a text must not contain a lone surrogate") from None
     _check_size(len(data))
     return data
 
 
 def _check_size(size: int) -> None:
     if size > _LARGEST:
-        raise ActionError(f"a file that is edited has up to {_LARGEST} bytes, not {size}")
+        raise ActionError(f"only files of up to {_LARGEST} bytes can be edited, not of {size}")
 
 
 def _hash(data: bytes) -> bytes:

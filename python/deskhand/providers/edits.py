@@ -1,9 +1,9 @@
-"""Texts as a model views and edits them: lines with numbers, one replacement, an insertion, and where a text is cut. Pure.
+"""Texts as a model views and edits them: numbered lines, a replacement, an insertion, and cuts of long texts. Pure.
 
-This module owns what becomes of a text, and how it is shown. What must never appear here: a file, a provider's payload.
+This module owns how a text is changed and shown. It has no files and no provider's payload.
 
-* Lines end with a line feed and are counted from 1. What is shown has each line's number before it (`1: text`).
-* In a file whose lines all end with CR LF they do for the model with LF alone, and are written back as they were.
+* Lines end with a line feed and are counted from 1. The model sees each line with its number before it (`1: text`).
+* If all lines of a file end with CR LF, the model sees LF, and the file is written back with CR LF.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Text:
     """A file's text.
 
     Attributes:
-        text: With LF at the end of its lines.
-        crlf: In the file there is CR LF at the end of each.
+        text: The text, with LF at the ends of lines.
+        crlf: Whether all lines of the file end with CR LF.
     """
 
     text: str
@@ -42,24 +42,24 @@ class Text:
 
     @property
     def data(self) -> bytes:
-        """As the file has it."""
+        """The bytes for the file."""
         return (self.text.replace("\n", "\r\n") if self.crlf else self.text).encode()
 
     def of(self, given: str) -> str:
-        """What a model gave, with this text's line ends."""
+        """A text of the model, with this file's line ends."""
         return given.replace("\r\n", "\n") if self.crlf else given
 
 
 def text_of(data: bytes, path: str) -> Text:
-    """The text that a file holds.
+    """Decode the text of a file.
 
     Raises:
-        ActionError: It holds none: it is no UTF-8, or has a zero byte.
+        ActionError: The file is not UTF-8, or has a zero byte.
     """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise ActionError(f"{path} is no text in UTF-8 (byte {error.start}): use the shell for it") from None
+        raise ActionError(f"{path} is not UTF-8 text (byte {error.start}): use the shell for it") from None
     if "\0" in text:
         raise ActionError(f"{path} is binary: it has a zero byte. Use the shell for it")
     breaks = text.count("\n")
@@ -69,22 +69,22 @@ def text_of(data: bytes, path: str) -> Text:
 
 
 def numbered(text: Text, lines: tuple[int, int] | None, *, most: int) -> str:
-    """The lines of a text with their numbers, and what else there is.
+    """The lines of a text with their numbers, and notes about what is left out.
 
     Args:
         text: The text.
-        lines: The first and the last one, -1 for the end; None for all. A last one behind the end is the end.
-        most: Characters of the text at most; a line that is longer alone is cut.
+        lines: The first and the last line, -1 for the end; None for all. A last line beyond the end means the end.
+        most: The largest number of characters of the text; a single longer line is cut.
 
     Raises:
-        ActionError: There are no such lines.
+        ActionError: The text does not have these lines.
     """
     there = text.lines
     first, last = (1, -1) if lines is None else lines
     end = len(there) if last == -1 else min(last, len(there))
     if lines is not None and (first < 1 or first > max(1, len(there)) or (last != -1 and last < first)):
         raise ActionError(
-            f"view_range {list(lines)} names no lines of it: it has {_counted(len(there))}, and the range is [first, last], "
+            f"view_range {list(lines)} does not fit the file: it has {_counted(len(there))}, and the range is [first, last], "
             "counted from 1, with -1 for the end"
         )
     if not there:
@@ -109,10 +109,10 @@ def numbered(text: Text, lines: tuple[int, int] | None, *, most: int) -> str:
 
 
 def replaced(text: Text, old: str, new: str, path: str) -> tuple[Text, str]:
-    """A text with one part of it replaced, and what is shown of it.
+    """Replace one part of a text; returns the text and an excerpt.
 
     Raises:
-        ActionError: The old part is not in it, or more than once, or is what replaces it.
+        ActionError: The old part occurs never or more than once, or equals the new one.
     """
     old, new = text.of(old), text.of(new)
     if not old:
@@ -141,7 +141,7 @@ def replaced(text: Text, old: str, new: str, path: str) -> tuple[Text, str]:
 
 
 def _places(text: str, part: str) -> list[int]:
-    """Where a part is in a text, also where two overlap; some of many."""
+    """The positions of a part in a text, also overlapping ones; at most a few of many."""
     places: list[int] = []
     place = text.find(part)
     while place >= 0 and len(places) < _MOST_PLACES:
@@ -151,12 +151,12 @@ def _places(text: str, part: str) -> list[int]:
 
 
 def inserted(text: Text, line: int, new: str, path: str) -> tuple[Text, str]:
-    """A text with lines put after one of its own, and what is shown of it.
+    """Insert lines after a line of a text; returns the text and an excerpt.
 
-    What is inserted is whole lines: a line end is added where it has none at its end, or the text before it has not.
+    Whole lines are inserted: a line end is added to the new text, or to the text before it, if it is missing.
 
     Raises:
-        ActionError: There is no such line, or nothing to insert.
+        ActionError: There is no such line, or the new text is empty.
     """
     new = text.of(new)
     if not new:
@@ -164,9 +164,9 @@ def inserted(text: Text, line: int, new: str, path: str) -> tuple[Text, str]:
     parts = text.text.split("\n")
     there = len(text.lines)
     if not 0 <= line <= there:
-        raise ActionError(f"insert_line {line} is no line of {path}: it is 0 to {there}")
+        raise ActionError(f"insert_line {line} is not a line of {path}: use 0 to {there}")
     before, after = parts[:line], parts[line:]
-    # Behind a last line that has no end, what is inserted needs none either.
+    # After a last line without an end, the new text needs no end either.
     if after and not new.endswith("\n"):
         new += "\n"
     head = "".join(f"{each}\n" for each in before)
@@ -179,7 +179,7 @@ def inserted(text: Text, line: int, new: str, path: str) -> tuple[Text, str]:
 
 
 def listed(listing: Listing, path: str) -> str:
-    """The names in a directory, for the model to read."""
+    """The names in a directory, as a text for the model."""
     names = [name if name.isprintable() else shown(name) for name in listing.names]
     lines = [f"The files and directories up to 2 levels deep in {path}, without hidden ones:", *names]
     if not names:
@@ -188,7 +188,7 @@ def listed(listing: Listing, path: str) -> str:
 
 
 def _snippet(text: Text, line: int, more: int) -> str:
-    """The lines around an edit; of a large one its beginning."""
+    """The lines around an edit, or the beginning of them."""
     there = text.lines
     if not there:
         return " The file is empty now."

@@ -1,14 +1,14 @@
-"""How commands ended, as every provider is told it. Pure.
+"""How commands ended, in the form for all providers. Pure.
 
-One rule for all encoders: which outcome a command has, which of several shows, what counts as a failure of the tool, and what
-there is to say beside what was written. What must never appear here: a provider's payload.
+All encoders follow one rule: a command's outcome, which of several outcomes counts, what is a failure of the tool, and the
+notes beside the output. No provider's payload is here.
 
 | a command | outcome | the tool failed |
 | --- | --- | --- |
 | ended with 0 | success | |
-| ended with another status | error | no: it ran, and its status is told |
-| ended badly, nobody says with which status | error | yes |
-| was ended at its timeout | timeout | yes |
+| ended with another status | error | no: it ran, and its status is reported |
+| failed with an unknown status | error | yes |
+| was ended by its timeout | timeout | yes |
 | was cancelled | cancelled | yes |
 | could not be run, or was not allowed | error | yes |
 """
@@ -40,30 +40,30 @@ __all__ = [
 
 FAILED = 1
 TIMED_OUT = 124
-"""The exit status of what was ended at its timeout, as coreutils' `timeout` has it, for those who want a number."""
+"""The exit status of a command that its timeout ended, as in coreutils' `timeout`, for providers that want a number."""
 
 REFUSED = 126
-"""The same of what was not run, as shells have it."""
+"""The exit status of a command that was not run, as in shells."""
 
 CANCELLED = 137
-"""The same of what was cancelled: it was killed."""
+"""The exit status of a command that was cancelled, and so killed."""
 
 _RESTARTED = "(the shell was restarted: its directory, variables and jobs are lost)"
 _STATUSES = {"success": 0, "error": FAILED, "timeout": TIMED_OUT, "cancelled": CANCELLED}
 
 
 def how_it_ended(output: CommandResult) -> Outcome:
-    """A command's outcome; its exit code, which may be all that somebody gave, counts where it says something worse."""
+    """A command's outcome. A non-zero exit code, which may be all that the shell gave, overrides a success."""
     return outcome_of(output.exit_code) if output.outcome == "success" else output.outcome
 
 
 def failure_of(answer: ShellAnswer) -> CommandResult | None:
-    """The first command that did not end well; None where all did, and of what was not run."""
+    """The first command that failed; None if all succeeded or none was run."""
     return next((output for output in answer.outputs if how_it_ended(output) != "success"), None)
 
 
 def outcome(answer: ShellAnswer) -> Outcome:
-    """The outcome of a call: of its first failure."""
+    """The outcome of a call: that of its first failure."""
     failure = failure_of(answer)
     if failure is not None:
         return how_it_ended(failure)
@@ -79,16 +79,16 @@ def tool_failed(answer: ShellAnswer) -> bool:
 
 
 def status_of(output: CommandResult) -> int:
-    """A command's exit status for those who want a number."""
+    """A command's exit status, for providers that want a number."""
     return output.exit_code or _STATUSES[how_it_ended(output)]
 
 
 def notes_on(output: CommandResult, *, ending: bool = True) -> list[str]:
-    """What there is to say of a command beside what it wrote, a line each; of one that simply ended well nothing.
+    """Notes about a command beside its output, a line each; none if it simply succeeded.
 
     Args:
         output: How it ended.
-        ending: Whether to say how; otherwise that is told in another place.
+        ending: Whether to include how it ended; otherwise that is reported elsewhere.
     """
     notes = ["(more was written than is kept)"] if output.truncated else []
     if output.background:
@@ -112,7 +112,7 @@ _STATUS = re.compile(r"\(exit code (\d{1,3})\)")
 
 
 def ending_in(text: str) -> tuple[str, Outcome, int | None]:
-    """How a command ended by what is told of it in words, where no more is: the text without `notes_on`, outcome and status."""
+    """Read a text with `notes_on` back: the text without the notes, the outcome and the status."""
     rest, _, last = text.removesuffix(f"\n{_RESTARTED}").rpartition("\n")
     if found := _STATUS.fullmatch(last):
         return rest, "error", int(found[1])

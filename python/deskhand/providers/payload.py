@@ -1,4 +1,4 @@
-"""Parsers of payloads: each takes a value and what it is called, and says what is wrong with it."""
+"""Parsers of payloads: each takes a value and its name for error messages."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _LONGEST = 86_400_000
 
 
 def expect_object(what: str, value: object) -> Mapping[str, Any]:
-    """Let a mapping with names as its keys pass.
+    """Check that a value is a mapping with strings as keys.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not one.
     """
-    # By type first, here and below: that is what parsed JSON is made of, and asking an abstract class takes long.
+    # By type first, here and below: parsed JSON has these types, and checks against an abstract class are slow.
     if type(value) is dict or isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
@@ -49,10 +49,10 @@ def expect_object(what: str, value: object) -> Mapping[str, Any]:
 
 
 def expect_list(what: str, value: object) -> Sequence[Any]:
-    """Let a list pass.
+    """Check that a value is a list.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not one.
     """
     if type(value) is list:
         return value
@@ -62,10 +62,10 @@ def expect_list(what: str, value: object) -> Sequence[Any]:
 
 
 def expect_string(what: str, value: object) -> str:
-    """Let a string pass.
+    """Check that a value is a string.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not one.
     """
     if not isinstance(value, str):
         raise ActionError(f"{what} is a string, not {shown(value)}")
@@ -73,10 +73,10 @@ def expect_string(what: str, value: object) -> str:
 
 
 def expect_float(what: str, value: object) -> float:
-    """Let a finite number pass.
+    """Check that a value is a finite number.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not one.
     """
     try:
         if not isinstance(value, bool) and isinstance(value, int | float) and abs(float(value)) < float("inf"):
@@ -87,10 +87,10 @@ def expect_float(what: str, value: object) -> float:
 
 
 def expect_int(what: str, value: object) -> int:
-    """Let an integer pass, or a float with an integer's value.
+    """Check that a value is an integer, or a float with an integer's value.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not one.
     """
     if type(value) is int and -_EXACT < value < _EXACT:
         return value
@@ -101,10 +101,10 @@ def expect_int(what: str, value: object) -> int:
 
 
 def expect_point(what: str, value: object) -> Point:
-    """Let a pair of integers pass, as a point.
+    """Check that a value is a pair of integers, as a point.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not one.
     """
     numbers = [expect_int(what, number) for number in expect_list(what, value)]
     if len(numbers) != _PAIR:
@@ -113,35 +113,35 @@ def expect_point(what: str, value: object) -> Point:
 
 
 def expect_command(value: object) -> str:
-    """Let a text pass that a shell can be given.
+    """Check that a value is a text that can be passed to a shell.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not one.
     """
     text = expect_string("a command", value)
     if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
-        raise ActionError("a command has no NUL and no lone surrogate")
+        raise ActionError("a command must not contain NUL or a lone surrogate")
     return text
 
 
 def variables_of(value: object) -> dict[str, str]:
-    """The variables of a command's environment; None is none of them.
+    """The variables of a command's environment; None means no variables.
 
     Raises:
-        ActionError: A name or a value can be none.
+        ActionError: A name or a value is invalid.
     """
     found = dict(expect_object("env", {} if value is None else value))
     for name, text in found.items():
         if not name.isidentifier() or not name.isascii() or "\0" in expect_string("a variable's value", text):
-            raise ActionError(f"{shown(name)} cannot be a variable of the environment, or its value is none")
+            raise ActionError(f"{shown(name)} cannot be a variable of the environment, or its value is invalid")
     return found
 
 
 def timeout_of(milliseconds: object) -> float | None:
-    """A command's `timeout_ms` in seconds; None and zero, in which nothing could run, are none.
+    """A command's `timeout_ms` in seconds; None and zero mean no timeout, because nothing could run in zero.
 
     Raises:
-        ActionError: It is no time, or longer than a day: a mistake in the unit.
+        ActionError: It is not a time, or is longer than a day, which suggests a wrong unit.
     """
     number = 0 if milliseconds is None else expect_float("timeout_ms", milliseconds)
     if not 0 <= number <= _LONGEST:
@@ -150,10 +150,10 @@ def timeout_of(milliseconds: object) -> float | None:
 
 
 def length_of(characters: object) -> int | None:
-    """A command's `max_output_length`; None is none.
+    """A command's `max_output_length`; None means no limit.
 
     Raises:
-        ActionError: It is no length.
+        ActionError: It is not a length.
     """
     length = None if characters is None else expect_int("max_output_length", characters)
     if length is not None and length < 0:
@@ -162,27 +162,27 @@ def length_of(characters: object) -> int | None:
 
 
 def the_rest(payload: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """What a payload has besides what is known of it."""
+    """The fields of a payload that are not known."""
     return {key: value for key, value in payload.items() if key not in known}
 
 
 def picture_of_base64(text: object, media_type: str = "image/png") -> Picture:
-    """The picture that base64 text holds.
+    """The picture in base64 text.
 
     Raises:
-        ActionError: It is no base64.
+        ActionError: It is not base64.
     """
     try:
         return Picture(binascii.a2b_base64(expect_string("a picture", text), strict_mode=True), media_type)
     except (binascii.Error, ValueError):
-        raise ActionError("a picture is given in base64, which this is not") from None
+        raise ActionError("a picture must be given in base64") from None
 
 
 def picture_of_url(url: object) -> Picture:
-    """The picture that a `data:` URL holds.
+    """The picture in a `data:` URL.
 
     Raises:
-        ActionError: It is another URL, or none.
+        ActionError: It is not a URL, or another one.
     """
     text = expect_string("a picture's URL", url)
     head, comma, body = text.partition(",")

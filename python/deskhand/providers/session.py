@@ -1,7 +1,7 @@
-"""A model's session on a desktop: what a provider's call asks for is done, and what came of it is told.
+"""A model's session on a desktop: carries out providers' calls and returns their results.
 
 This module owns the way from a `ProviderCall` to a `Result` for all providers, and which picture the model's next points refer
-to. What must never appear here: a provider's payload.
+to. It has no provider's payload.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _T = TypeVar("_T")
 
 _NO_POLICY = (
     "no policy judges what the model does on this desktop: pass policy= or ask= here, to deskhand.launch or to "
-    "deskhand.connect, or filter deskhand.NoPolicyWarning where that is meant"
+    "deskhand.connect, or filter deskhand.NoPolicyWarning if that is intended"
 )
 
 
 class SessionOptions(TypedDict, total=False):
-    """What a function that takes a desktop also takes of `ModelSession`; of one that is given a session nothing."""
+    """The options of `ModelSession` that functions with a desktop also take; ignored if they are given a session."""
 
     size: PictureSize | None
     settle: Settle | bool
@@ -62,13 +62,13 @@ class SessionOptions(TypedDict, total=False):
 
 
 class NamedOptions(SessionOptions, total=False):
-    """The same, and whose calls these are."""
+    """The same, and the name of the provider."""
 
     provider: str
 
 
 def with_usual(options: SessionOptions, **usual: Unpack[NamedOptions]) -> NamedOptions:
-    """The options, and what is usual where they say nothing."""
+    """The options, with defaults for missing ones."""
     return {**usual, **options}
 
 
@@ -76,9 +76,9 @@ class ModelSession:
     """A desktop as one conversation with a model uses it.
 
     Attributes:
-        desktop: The desktop as this conversation has it: with the policy, if there is one. Who made the desktop closes it.
-        provider: Whose calls these are, for the policy and its log.
-        size: How large the model's pictures are; see `Desktop.perform`.
+        desktop: The desktop for this conversation: with the policy, if there is one. The caller closes the desktop.
+        provider: The provider of the calls, for the policy and its log.
+        size: The size of the model's pictures; see `Desktop.perform`.
     """
 
     def __init__(
@@ -94,13 +94,13 @@ class ModelSession:
         """Begin a session.
 
         Args:
-            desktop: The desktop. Interceptors that it has already, such as a policy, stay.
-            size: How large the model's pictures are: it should stay the same for a conversation.
+            desktop: The desktop. Interceptors that it already has, such as a policy, stay.
+            size: The size of the model's pictures: keep it the same for a whole conversation.
             settle: How to wait for the screen after each call.
-            policy: Judges what is to be done, besides the policies that the desktop has. Without any, and without `ask`, all is
-                done but what a provider wants confirmed, and a `NoPolicyWarning` says so.
-            ask: Called where the policy says so, and for what a provider wants confirmed; see `Guard`.
-            provider: Whose calls these are.
+            policy: Judges the calls, in addition to the policies that the desktop has. Without any policy and without `ask`,
+                everything is done except what a provider wants confirmed, with a `NoPolicyWarning`.
+            ask: Called where the policy says so, and where a provider wants a confirmation; see `Guard`.
+            provider: The provider of the calls.
         """
         expect("desktop", desktop, Desktop)
         if policy is not None or ask is not None:
@@ -116,37 +116,38 @@ class ModelSession:
 
     @classmethod
     def of(cls, desktop: Desktop | ModelSession, **options: Unpack[NamedOptions]) -> ModelSession:
-        """The session itself, or a new one on a desktop."""
+        """Return the session itself, or make one on a desktop."""
         return desktop if isinstance(desktop, ModelSession) else cls(desktop, **options)
 
     @property
     def viewport(self) -> Viewport:
-        """Of the last picture that the model was given; before the first, of the one that it would be given now."""
+        """The viewport of the model's last picture; before the first, of the one that it would get now."""
         if self._seen is not None:
             return self._seen
         return Viewport(self.desktop.size, picture_size(self.size, self.desktop.size))
 
     def look(self) -> Picture:
-        """The screen as the model gets to see it; its next points refer to this picture.
+        """The screen as the model sees it; its next points refer to this picture.
 
         Raises:
-            PolicyDenied: Nobody may look.
+            PolicyDenied: Looking is not allowed.
         """
         with calling(operations.CallContext(self.provider)):
             return self._shown(self.desktop.screenshot(self.size))
 
     def carry_out(self, call: ProviderCall) -> Result:
-        """Do what a call asks for.
+        """Carry out a call.
 
         Args:
-            call: What was asked, decoded with this session's `viewport`.
+            call: The call, decoded with this session's `viewport`.
 
         Returns:
-            What came of it. What cannot be done, is not allowed or failed is told in its `error`; what came before was done.
+            The result. If a step cannot be done, is not allowed or fails, the reason is in `error`; the steps before it are
+            done.
 
         Raises:
-            DesktopLost: There is no desktop any more.
-            BackendError: It was closed.
+            DesktopLost: The desktop is gone.
+            BackendError: The desktop was closed.
         """
         judged = self._judged(call)
         picture: Picture | None = None
@@ -178,15 +179,15 @@ class ModelSession:
             return self.refused(call, error, acknowledged=judged.acknowledged)
 
     def read_elements(self, arguments: object, *, id: str | None = None) -> Result:
-        """Answer a call of the tool `elements`: in words, also where it cannot be read, is not allowed or fails.
+        """Answer a call of the tool `elements` with a text, also if it cannot be read, is not allowed or fails.
 
         Args:
-            arguments: Of the call; see `element_tools.elements_schema`.
+            arguments: The call's arguments; see `element_tools.elements_schema`.
             id: The call's id.
 
         Raises:
-            DesktopLost: There is no desktop any more.
-            BackendError: It was closed.
+            DesktopLost: The desktop is gone.
+            BackendError: The desktop was closed.
         """
         try:
             steps = (decode_elements(expect_object("a call's arguments", arguments)),)
@@ -198,27 +199,27 @@ class ModelSession:
     def refused(
         self, call: ProviderCall, error: DeskhandError, *, acknowledged: tuple[SafetyCheck, ...] = ()
     ) -> Result:
-        """What a call is answered that could not be carried out, or not be read: the reason, and the screen as it is now.
+        """The answer to a call that cannot be read or carried out: the reason, and the screen as it is now.
 
         Raises:
-            DesktopLost: There is no desktop any more.
-            BackendError: It was closed.
+            DesktopLost: The desktop is gone.
+            BackendError: The desktop was closed.
         """
         try:
-            # Who asked for words is answered in words, and goes on pointing into the picture of before.
+            # A call that only reads is answered with text, and the model keeps pointing into its last picture.
             picture = None if _only_reads(call) else self.look()
         except (PolicyDenied, Reconnected):
-            # Nobody may look, or the connection has just been made anew: the reason is what matters.
+            # Looking is not allowed, or the connection has just been made again: only the reason matters.
             picture = None
         denied = isinstance(error, PolicyDenied)
         return Result(call=call, picture=picture, error=str(error), denied=denied, acknowledged=acknowledged)
 
     def unreadable(self, error: DeskhandError, *, id: str | None = None, name: str | None = None) -> Result:
-        """As `refused`, of a payload of which no more than its id and name could be read."""
+        """Like `refused`, for a payload of which only the id and name could be read."""
         return self.refused(ProviderCall(steps=(), viewport=self.viewport, id=id, name=name), error)
 
     def _judged(self, call: ProviderCall) -> operations.CallContext:
-        """The call as a policy and its log have it."""
+        """The call in the form for a policy and its log."""
         return operations.CallContext(self.provider, call.id or "", safety_checks=call.safety)
 
     def _browse(self, request: Browse, judged: operations.CallContext) -> None:
@@ -236,28 +237,28 @@ class ModelSession:
 
     def _perform(self, actions: tuple[Action, ...], judged: operations.CallContext) -> Observation:
         zoomed = any(isinstance(action, Zoom) for action in actions)
-        # A zoomed picture is as sharp as the screen is. A model's limits hold for it too; a size that was meant for the whole
-        # screen does not.
+        # A zoomed picture may be as sharp as the screen. A model's limits hold for it too, but not a size that was chosen for
+        # the whole screen.
         size = self.size if not zoomed or isinstance(self.size, Fit | str) else None
         with calling(judged):
             return self.desktop.perform(*actions, settle=self._settle, size=size)
 
     def _shown(self, seen: Screenshot) -> Picture:
-        # A part of the screen is one to look at, and not one to point into.
+        # A picture of a part of the screen is not pointed into.
         if seen.viewport.region is None:
             self._seen = seen.viewport
         return Picture.of(seen)
 
 
 class AsyncModelSession:
-    """A `ModelSession` whose calls are coroutines, as cancellable as an `AsyncDesktop`'s.
+    """A `ModelSession` with coroutines, which can be cancelled like those of an `AsyncDesktop`.
 
     Attributes:
         session: The session itself.
     """
 
     def __init__(self, desktop: Desktop | AsyncDesktop | ModelSession, **options: Unpack[NamedOptions]) -> None:
-        """As `ModelSession`, at either kind of desktop."""
+        """Like `ModelSession`, for either kind of desktop."""
         self.session: ModelSession = ModelSession.of(
             desktop.desktop if isinstance(desktop, AsyncDesktop) else desktop, **options
         )
@@ -268,20 +269,20 @@ class AsyncModelSession:
 
     @classmethod
     def of(cls, desktop: AnyDesktop, **options: Unpack[NamedOptions]) -> AsyncModelSession:
-        """The session itself, or a new one on a desktop."""
+        """Return the session itself, or make one on a desktop."""
         return desktop if isinstance(desktop, AsyncModelSession) else cls(desktop, **options)
 
     @property
     def viewport(self) -> Viewport:
-        """As `ModelSession.viewport`."""
+        """Like `ModelSession.viewport`."""
         return self.session.viewport
 
     async def look(self) -> Picture:
-        """As `ModelSession.look`."""
+        """Like `ModelSession.look`."""
         return await self.run(ModelSession.look)
 
     async def carry_out(self, call: ProviderCall) -> Result:
-        """As `ModelSession.carry_out`."""
+        """Like `ModelSession.carry_out`."""
         return await self.run(lambda model_session: model_session.carry_out(call))
 
     async def run(self, function: Callable[[ModelSession], _T]) -> _T:
@@ -290,7 +291,7 @@ class AsyncModelSession:
 
 
 AnyDesktop: TypeAlias = Desktop | AsyncDesktop | ModelSession | AsyncModelSession
-"""Whatever a model may sit at."""
+"""Any object that a model's calls can be carried out on."""
 
 DESKTOPS = (Desktop, AsyncDesktop, ModelSession, AsyncModelSession)
 
@@ -300,7 +301,7 @@ def _only_reads(call: ProviderCall) -> bool:
 
 
 def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse | ReadElements]:
-    """The steps, actions that follow one another together; each question for the pointer ends its run."""
+    """Group the steps: consecutive actions are one group, and a question for the pointer's position ends its group."""
     run: list[Action] = []
     for step in call.steps:
         if isinstance(step, Action):

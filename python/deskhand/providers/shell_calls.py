@@ -1,7 +1,7 @@
-"""Running the commands that a model asks for, by whatever runs commands, for all providers.
+"""Runs a model's shell commands, with any kind of shell, for all providers.
 
-This module owns what a `ShellCall` comes to: what is run, where, on whose behalf, and after what no more is. What must never
-appear here: a provider's payload, an SDK.
+This module owns how a `ShellCall` is carried out: which commands run, where, for which provider, and when the rest is
+skipped. It has no provider's payload and no SDK.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STOP_PERIOD = 0.05
 class ShellSession(Protocol):
     """A shell that keeps its directory and variables from one command to the next.
 
-    Where it has `restart` too, a model may begin anew, and where it has `interrupt`, a command can be cancelled.
+    If it has `restart` too, a model may begin a new session, and if it has `interrupt`, a command can be cancelled.
     """
 
     def run(self, command: str, *, timeout: float = ...) -> CommandResult:
@@ -57,19 +57,19 @@ AnyShell: TypeAlias = ShellSession | AsyncShell | AnyDesktop
 def carry_out_shell(
     shell: AnyShell | None, call: ShellCall, *, provider: str, timeout: float | None = None
 ) -> ShellAnswer:
-    """Run a call's commands, one after the other; after one that was ended, at its timeout or by a cancellation, no more.
+    """Run a call's commands in order. After one that was ended by its timeout or a cancellation, the rest is skipped.
 
     Args:
-        shell: What runs them; None refuses them.
-        call: What was asked.
-        provider: Whose call it is, for the policy and its log.
-        timeout: Seconds for each command where the call does not say; by default the shell's own.
+        shell: Runs the commands; with None they are refused.
+        call: The call.
+        provider: The provider of the call, for the policy and its log.
+        timeout: Seconds for each command if the call has none; by default the shell's own timeout.
 
     Returns:
-        What came of it. What could not be run, or was not allowed, is told in its `error`, after what was run before.
+        The answer. If a command cannot be run or is not allowed, the reason is in `error`, after the outputs before it.
 
     Raises:
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     outputs: list[CommandResult] = []
     try:
@@ -90,16 +90,16 @@ def carry_out_shell(
 def run_command(
     shell: AnyShell | None, call: ShellCall, command: str, *, provider: str, timeout: float | None = None
 ) -> CommandResult:
-    """Run one of a call's commands; as `carry_out_shell`.
+    """Run one of a call's commands; see `carry_out_shell`.
 
     Raises:
-        DeskhandError: It could not be run, or nobody allowed it.
-        DesktopLost: There is no desktop any more.
+        DeskhandError: It could not be run, or was not allowed.
+        DesktopLost: The desktop is gone.
     """
     seconds = call.timeout or timeout
     options: dict[str, Any] = {} if seconds is None else {"timeout": seconds}
     if shell is None:
-        raise UnsupportedAction("this desktop", "shell", "it was given no shell")
+        raise UnsupportedAction("this desktop", "shell", "it has no shell")
     with calling(CallContext(provider, call.id or "")):
         if isinstance(shell, DESKTOPS):
             options |= {"cwd": call.cwd, "env": dict(call.env) or None}
@@ -107,7 +107,7 @@ def run_command(
         session = _blocking(shell)
         if isinstance(session, Shell):
             return session.run(command, cwd=call.cwd, env=dict(call.env), **options)
-        # A session that is not deskhand's takes a command and nothing else.
+        # A session of another package takes only a command.
         found: CommandResult = session.run(in_subshell(command, call.cwd, dict(call.env)), **options)
         return found
 
@@ -116,7 +116,7 @@ def _restart(shell: AnyShell | None) -> None:
     again = None if shell is None else getattr(_blocking(shell), "restart", None)
     if callable(again):
         again()
-    # A desktop's machine keeps nothing from one command to the next.
+    # A desktop's machine keeps no state from one command to the next.
     elif not isinstance(shell, DESKTOPS):
         raise UnsupportedAction("this shell", "restart", "it cannot begin anew")
 
@@ -126,12 +126,12 @@ def _blocking(shell: Any) -> Any:
 
 
 async def with_shell(shell: AnyShell | None, function: Callable[[AnyShell | None], _T]) -> _T:
-    """Call a function with a shell, or a session at the desktop, in a thread.
+    """Call a function with a shell, or with a session on the desktop, in a thread.
 
-    Cancelling ends the command under way, at a desktop and where the shell has an `interrupt`.
+    Cancelling ends the running command, on a desktop and if the shell has an `interrupt`.
     """
     if isinstance(shell, Shell):
-        # A cancellation has to end this call's command, and a question about it, and nothing that comes after it.
+        # A cancellation must end this call's command, and a question about it, but nothing after it.
         shell = AsyncShell(shell)
     if isinstance(shell, AsyncShell):
         return await shell.work(function)
@@ -143,7 +143,7 @@ async def with_shell(shell: AnyShell | None, function: Callable[[AnyShell | None
 async def with_model_session(
     there: AsyncModelSession, shell: AnyShell | None, function: Callable[[ModelSession], _T]
 ) -> _T:
-    """As `there.run(function)`, of a function that uses a shell as well: cancelling ends the command of that too."""
+    """Like `there.run(function)`, for a function that also uses a shell: cancelling ends that shell's command too."""
     interrupt = None if isinstance(shell, DESKTOPS) else getattr(_blocking(shell), "interrupt", None)
     job = asyncio.ensure_future(there.run(function))
     try:
@@ -155,7 +155,7 @@ async def with_model_session(
 
 
 async def in_thread(function: Callable[[], _T], interrupt: Callable[[], object] | None) -> _T:
-    """Call a function in a thread; when this is cancelled, `interrupt` is called until the function has returned."""
+    """Call a function in a thread. On cancellation, `interrupt` is called until the function has returned."""
     job = asyncio.ensure_future(asyncio.to_thread(function))
     try:
         return await asyncio.shield(job)
@@ -166,7 +166,7 @@ async def in_thread(function: Callable[[], _T], interrupt: Callable[[], object] 
 
 async def _ended(job: asyncio.Future[Any], interrupt: Callable[[], object] | None) -> None:
     while callable(interrupt) and not job.done():
-        # Again and again: a command that was about to begin forgets what came before it.
+        # Repeatedly, because a command that is just about to begin ignores an earlier interruption.
         interrupt()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([job], timeout=_STOP_PERIOD)

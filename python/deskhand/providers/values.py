@@ -1,7 +1,6 @@
-"""What all providers' calls and answers have in common, between their payloads and a desktop. Pure.
+"""The common form of all providers' calls and answers, between their payloads and a desktop. Pure.
 
-This module owns the shapes (`ProviderCall`, `Result`, and those of the shell) and the reading of payloads that may hold
-anything. What must never appear here: a provider's spelling, a desktop.
+This module owns the types (`ProviderCall`, `Result`, and those of the shell). It has no provider's names and no desktop.
 """
 
 from __future__ import annotations
@@ -47,17 +46,17 @@ __all__ = [
 BROWSING = ("open", "navigate", "back", "forward", "search")
 ENDINGS = ("done", "failed")
 READING_BUDGET = 2000
-"""How many tokens elements are told in, when nobody says."""
+"""The default size of a reading of elements, in tokens."""
 MOST_TO_READ = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Browse:
-    """Something that is asked of the desktop's browser.
+    """A request for the desktop's browser.
 
     Attributes:
-        what: `open` a browser, `navigate` to a URL, go `back` or `forward`, or go to where one can `search`.
-        url: Where to, of `navigate`.
+        what: `open` a browser, `navigate` to a URL, go `back` or `forward`, or show a page to `search` with.
+        url: The URL for `navigate`.
 
     Raises:
         ActionError: There is no such request, or its URL is missing.
@@ -69,18 +68,18 @@ class Browse:
     def __post_init__(self) -> None:
         """Validate."""
         if self.what not in BROWSING:
-            raise ActionError(f"a browser is asked to {', '.join(BROWSING)}, not {shown(self.what)}")
+            raise ActionError(f"a browser can {', '.join(BROWSING)}, not {shown(self.what)}")
         if (self.what == "navigate") != (self.url is not None):
-            raise ActionError("navigate needs a url, and nothing else has one")
+            raise ActionError("navigate needs a url, and the others must not have one")
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The model says that it is at the end.
+    """The model reports the end of its task.
 
     Attributes:
         status: `done` or `failed`.
-        text: What it says of it.
+        text: The model's text about it.
 
     Raises:
         ActionError: There is no such status.
@@ -97,14 +96,14 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class ReadElements:
-    """The model asks what applications say that they show.
+    """The model reads the elements that applications report.
 
     Attributes:
-        changes: Only what has changed since this conversation read it last; all of it where that is shorter.
+        changes: Only the changes since this conversation read them last; everything if that is shorter.
         budget: About how many tokens the answer may have.
 
     Raises:
-        ActionError: `changes` is no flag, or the budget is no number of tokens.
+        ActionError: `changes` is not a bool, or the budget is not a number of tokens.
     """
 
     changes: bool = False
@@ -121,7 +120,7 @@ Step: TypeAlias = Action | Browse | Finish | ReadElements
 
 
 def step_name(step: Step) -> str:
-    """What a step is called where it is refused."""
+    """A step's name in error messages."""
     match step:
         case Browse():
             return step.what
@@ -151,7 +150,7 @@ def a_click(button: str, count: int = 1, xy: tuple[int, int] | None = None, *, m
 
 
 def clicked(step: object) -> tuple[str, int] | None:
-    """The button of a click and how often it is clicked, the inverse of `a_click`; None of anything else."""
+    """The button of a click and the number of clicks, the inverse of `a_click`; None for anything else."""
     if isinstance(step, act.DoubleClick | act.TripleClick):
         return step.button, 2 if isinstance(step, act.DoubleClick) else 3
     button = _BUTTONS.get(type(step))  # type: ignore[arg-type] # of any type
@@ -160,15 +159,15 @@ def clicked(step: object) -> tuple[str, int] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderCall:
-    """What a provider asks for at once.
+    """A provider's call.
 
     Attributes:
-        steps: What to do, in order, in screen pixels.
-        viewport: Of the picture that the model pointed into.
-        id: What the answer must name; None where the provider names nothing.
-        name: The function or tool, where the provider has several.
-        safety: What must be confirmed before.
-        extra: What came with it that nobody here knows; it goes with the call on its way back.
+        steps: The steps, in order, in screen pixels.
+        viewport: The viewport of the picture that the model pointed into.
+        id: The id for the answer; None if the provider uses none.
+        name: The function or tool, if the provider has several.
+        safety: The safety checks that must be confirmed first.
+        extra: Unknown fields of the payload; `encode_call` puts them back.
     """
 
     steps: tuple[Step, ...]
@@ -179,7 +178,7 @@ class ProviderCall:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def at_points(self, where: str) -> ProviderCall:
-        """This call, for a provider that knows places by points only.
+        """This call, for a provider that can only express places as points.
 
         Raises:
             UnsupportedAction: A step is done at an element.
@@ -187,18 +186,18 @@ class ProviderCall:
         for step in self.steps:
             if getattr(step, "element", None) is not None:
                 raise UnsupportedAction(
-                    where, getattr(step, "type", ""), "its places are points: give xy= and no element="
+                    where, getattr(step, "type", ""), "only points are supported: give xy= and no element="
                 )
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture as payloads carry it.
+    """A picture in the form of payloads.
 
     Attributes:
         data: The file's bytes.
-        media_type: Such as `image/png`.
+        media_type: Its type, such as `image/png`.
     """
 
     data: bytes = field(repr=False)
@@ -222,17 +221,17 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of a call.
+    """The result of a call.
 
     Attributes:
-        call: What was asked.
-        picture: What the desktop shows now; after an error too, where it could be taken.
-        cursor: Where the pointer is, in pixels of the model's picture, where that was asked for.
-        error: What went wrong, for the model to read; None when all was done.
-        denied: It went wrong because the policy, or nobody, allowed it.
-        acknowledged: The safety checks that were confirmed, and no other.
-        text: What there is to say besides.
-        observation: What was observed after the last action, where there was one; it does not count in a comparison.
+        call: The call.
+        picture: The screen after the call; also after an error, if it could be taken.
+        cursor: The pointer's position in pixels of the model's picture, if the call asked for it.
+        error: The error, for the model to read; None if everything was done.
+        denied: Whether the error is that the policy, or a missing confirmation, did not allow it.
+        acknowledged: The safety checks that were confirmed.
+        text: A further text for the model.
+        observation: The observation after the last action, if there was one; ignored in comparisons.
     """
 
     call: ProviderCall
@@ -247,17 +246,17 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellCall:
-    """Commands that a provider asks for.
+    """A provider's call of the shell.
 
     Attributes:
-        commands: Each is a command line for a shell, run one after the other.
-        id: What the answer must name.
-        timeout: Seconds for each command; None for the shell's own.
-        limit: How many characters of each output the model wants; None for the shell's own.
-        restart: Begin a new session before.
-        cwd: The directory to run in; None for the session's.
-        env: Variables on top of the session's.
-        extra: What came with it that nobody here knows.
+        commands: The command lines, which run one after the other.
+        id: The id for the answer.
+        timeout: Seconds for each command; None for the shell's own timeout.
+        limit: How many characters of each output the model wants; None for the shell's own limit.
+        restart: Begin a new session first.
+        cwd: The directory to run in; None for that of the session.
+        env: Variables in addition to those of the session.
+        extra: Unknown fields of the payload.
     """
 
     commands: tuple[str, ...]
@@ -272,13 +271,13 @@ class ShellCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellAnswer:
-    """What came of a shell's commands.
+    """The answer to a call of the shell.
 
     Attributes:
-        call: What was asked.
+        call: The call.
         outputs: One for each command that ran.
-        error: What went wrong besides, for the model to read; None when all ran.
-        denied: It went wrong because the policy, or nobody, allowed it.
+        error: A further error, for the model to read; None if all commands ran.
+        denied: Whether the error is that the policy, or a missing confirmation, did not allow it.
     """
 
     call: ShellCall
@@ -289,18 +288,18 @@ class ShellAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditCall:
-    """What a provider asks of a text editor.
+    """A provider's call of a text editor.
 
     Attributes:
         command: `view`, `create`, `str_replace`, `insert` or `undo_edit`.
         path: The file or directory, as the model wrote it.
-        id: What the answer must name.
-        name: The tool that was called, where the provider has several of the kind.
-        text: What to write: all of a new file, what replaces `old`, or what is inserted.
-        old: What is replaced; it must be in the file once.
-        line: After which line to insert, 0 for the beginning.
-        lines: Which lines to view, the first and the last, counted from 1; the last is -1 for the end.
-        extra: What came with it that nobody here knows.
+        id: The id for the answer.
+        name: The tool that was called, if the provider has several text editors.
+        text: The text to write: all of a new file, the replacement of `old`, or the inserted lines.
+        old: The text to replace; it must occur in the file exactly once.
+        line: The line after which to insert, 0 for the beginning.
+        lines: The first and the last line to view, counted from 1; the last is -1 for the end.
+        extra: Unknown fields of the payload.
     """
 
     command: str
@@ -316,15 +315,15 @@ class EditCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditAnswer:
-    """What came of an edit or a view.
+    """The answer to a call of a text editor.
 
     Attributes:
-        id: Of which call.
+        id: The id of the call.
         name: The tool that was called.
-        text: What the model reads: what was viewed or done, or what went wrong.
-        failed: It went wrong, and nothing was changed.
-        denied: It went wrong because the policy, or nobody, allowed it.
-        extra: What its call had.
+        text: The text for the model: the view, what was done, or the error.
+        failed: Whether the call failed, and nothing was changed.
+        denied: Whether the error is that the policy, or a missing confirmation, did not allow it.
+        extra: The unknown fields of the call.
     """
 
     text: str
@@ -335,10 +334,10 @@ class EditAnswer:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-# --- reading payloads: they come from models and over wires, and may hold anything ---
+# --- reading payloads: models and networks may send anything ---
 
 
-# What an action's fields are called, by any provider.
+# The names of actions' fields, of any provider.
 _FIELDS = frozenset(
     """
     x y xy coordinate coordinates point pos position path region url
@@ -353,27 +352,25 @@ _FIELDS = frozenset(
 
 
 def refuse_more(where: str, action: str, rest: Mapping[str, Any]) -> None:
-    """Let pass what a payload has besides what its action takes, unless that says how the action is to be done.
+    """Ignore the unknown fields of an action, unless they say how the action is to be done.
 
-    What is done must not be less than what was said. Names that no provider has for a field of an action pass, and so does
-    what is null, false or empty.
+    An ignored field must not make the action do less than the call says. Names that no provider has for a field of an action
+    are ignored, and so are values that are null, false or empty.
 
     Args:
-        where: Whose payload it is, for the error.
-        action: What the payload calls its action.
-        rest: What is left of it.
+        where: The name of the payload's owner, for the error.
+        action: The action's name in the payload.
+        rest: The unknown fields.
 
     Raises:
         UnsupportedAction: The action has no such field.
     """
     lost = [name for name in rest if name in _FIELDS and (rest[name] or type(rest[name]) in (int, float))]
     if lost:
-        raise UnsupportedAction(
-            where, action, f"with {', '.join(sorted(lost))}: leave that out, or do it by another action"
-        )
+        raise UnsupportedAction(where, action, f"with {', '.join(sorted(lost))}: leave that out, or use another action")
 
 
-# The same of a command: where it runs, as whom, with what, for how long.
+# The same for a command: where it runs, as which user, with what, for how long.
 _OF_COMMANDS = frozenset(
     """
     cwd workdir working_directory directory env environment user shell stdin timeout timeout_ms timeout_seconds commands args
@@ -382,7 +379,7 @@ _OF_COMMANDS = frozenset(
 
 
 def refuse_more_of_a_command(where: str, rest: Mapping[str, Any]) -> None:
-    """As `refuse_more`, of what a payload has besides a command."""
+    """Like `refuse_more`, for the unknown fields of a command."""
     lost = [name for name in rest if name in _OF_COMMANDS and rest[name]]
     if lost:
         raise UnsupportedAction(
@@ -394,8 +391,8 @@ def one_picture(pictures: Sequence[Picture]) -> Picture | None:
     """The picture of a result, if it has one.
 
     Raises:
-        ActionError: It has several, of which a `Result` could have one only.
+        ActionError: It has several, but a `Result` can only have one.
     """
     if len(pictures) > 1:
-        raise ActionError(f"a result has one picture, not {len(pictures)}")
+        raise ActionError(f"a result can have only one picture, not {len(pictures)}")
     return pictures[0] if pictures else None

@@ -1,7 +1,7 @@
-"""A desktop as the computer of Microsoft Agent Framework's agents, and its calls and results as every provider's.
+"""A desktop as the computer of Microsoft Agent Framework's agents, and its calls and results converted for every provider.
 
-With the package (`pip install 'deskhand[agent-framework]'` and a connector, such as agent-framework-openai), whose agents
-return what a model asks of a computer, to be answered by the next messages:
+With the package (`pip install 'deskhand[agent-framework]'` and a connector, such as agent-framework-openai): its agents
+return a model's computer calls, and expect the results in the next messages:
 
     from deskhand.providers import agent_framework as deskhand_agent_framework
 
@@ -16,10 +16,10 @@ In a workflow, a request's `data` is answered by `run_content`. `shell_executor`
 `editor_tool` a tool for the files of the desktop's machine.
 
 `ComputerUseCallContent` and the other classes here are those of the framework's design for all providers, which its package
-does not have: `run` and `run_shell` carry them out, and `calls_from`, `calls_to` and the like turn them from and to the
+does not contain. `run` and `run_shell` carry them out; `calls_from`, `calls_to` and the like convert them from and to the
 payloads of OpenAI, Anthropic, Google and Amazon.
 
-This module owns the names that users call. What must never appear here: a field of the wire, an import of the package.
+This module owns the public names. It has no field of the wire format, and does not import the package.
 """
 
 from __future__ import annotations
@@ -174,22 +174,22 @@ def run_content(
     detail: str | None = "original",
     **options: Unpack[SessionOptions],
 ) -> Content:
-    """Carry out a `computer_tool_call` of the package's.
+    """Carry out a `computer_tool_call` of the package.
 
     Args:
         desktop: The desktop, or a model session on it; see `run`.
         payload: The content, such as the `data` of a workflow's request.
         detail: How the model is shown the picture; see `deskhand.providers.openai.encode`.
-        options: As of `run`.
+        options: As for `run`.
 
     Returns:
-        The `computer_tool_result`. Its safety checks are acknowledged, all of them, if somebody has confirmed them (`ask`), and
-        else none: a workflow refuses such a result, and the request is to be cancelled there. What went wrong is in its
-        additional properties, as `error`.
+        The `computer_tool_result`. All of its safety checks are acknowledged if `ask` confirmed them, and otherwise none:
+        a workflow refuses such a result, so cancel the request there. An error is in its additional properties, as
+        `error`.
 
     Raises:
         ActionError: The call has no `call_id`.
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
         MissingExtra: The package is not installed.
     """
     made: Content = _sdk().run_content(desktop, payload, detail=detail, **options)
@@ -199,7 +199,7 @@ def run_content(
 async def run_content_async(
     desktop: AnyDesktop, payload: Content, *, detail: str | None = "original", **options: Unpack[SessionOptions]
 ) -> Content:
-    """As `run_content`; cancelling it stops at the desktop's next safe point, with nothing held."""
+    """Like `run_content`; cancelling it stops at the desktop's next safe point, with nothing held."""
     made: Content = await _sdk().run_content_async(desktop, payload, detail=detail, **options)
     return made
 
@@ -211,21 +211,21 @@ def respond(
     detail: str | None = "original",
     **options: Unpack[SessionOptions],
 ) -> list[Message]:
-    """Carry out all that an agent's response asks of the computer.
+    """Carry out all computer calls of an agent's response.
 
     Args:
-        desktop: As of `run_content`.
+        desktop: As for `run_content`.
         response: The `AgentResponse`, or a chat client's `ChatResponse`.
-        detail: As of `run_content`.
-        options: As of `run`.
+        detail: As for `run_content`.
+        options: As for `run`.
 
     Returns:
-        The messages to go on with: the results, and where something could not be done, one that tells the model so. None when
-        there was nothing to do.
+        The messages to continue with: the results, and a message for the model about each error. Empty if the response has
+        no calls.
 
     Raises:
-        ActionError: As of `run_content`.
-        DesktopLost: There is no desktop any more.
+        ActionError: As for `run_content`.
+        DesktopLost: The desktop is gone.
         MissingExtra: The package is not installed.
     """
     made: list[Message] = _sdk().respond(desktop, response, detail=detail, **options)
@@ -235,17 +235,17 @@ def respond(
 async def respond_async(
     desktop: AnyDesktop, response: object, *, detail: str | None = "original", **options: Unpack[SessionOptions]
 ) -> list[Message]:
-    """As `respond`; cancelling it stops at the desktop's next safe point, with nothing held."""
+    """Like `respond`; cancelling it stops at the desktop's next safe point, with nothing held."""
     made: list[Message] = await _sdk().respond_async(desktop, response, detail=detail, **options)
     return made
 
 
 def run_shell_content(shell: AnyShell | None, payload: Content) -> Content:
-    """Carry out a `shell_tool_call` of the package's; otherwise as `run_shell`.
+    """Carry out a `shell_tool_call` of the package; otherwise like `run_shell`.
 
     Raises:
         ActionError: The call has no `call_id`.
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
         MissingExtra: The package is not installed.
     """
     made: Content = _sdk().run_shell_content(shell, payload)
@@ -258,7 +258,7 @@ def shell_executor(shell: AnyShell | Callable[[], Any], *, timeout: float = 120.
     Args:
         shell: A session, a desktop with a machine of its own, or a function that opens a session, such as
             `desktop.machine.open_shell`.
-        timeout: Seconds for a command that does not say.
+        timeout: Seconds for a command without a timeout of its own.
 
     Raises:
         MissingExtra: The package is not installed.
@@ -274,13 +274,13 @@ def editor_tool(
     description: str = "View, create and edit text files on the desktop's machine.",
     approval_mode: Literal["always_require", "never_require"] = "always_require",
 ) -> FunctionTool:
-    """A text editor over the files of the desktop's machine, as a function of an agent's: `view`, `create`, `str_replace`...
+    """A text editor for the files of the desktop's machine, as a function for an agent: `view`, `create`, `str_replace`...
 
     Args:
         desktop: The desktop, or an editor at it, the same for a whole conversation.
-        name: What the model calls it; by default as Anthropic's models know it.
-        description: What the model is told of it.
-        approval_mode: Whether the framework asks before each call. A desktop with a policy asks besides.
+        name: The function's name for the model; by default the name that Anthropic's models know.
+        description: The function's description for the model.
+        approval_mode: Whether the framework asks before each call. The policy of a desktop asks in addition.
 
     Raises:
         MissingExtra: The package is not installed.

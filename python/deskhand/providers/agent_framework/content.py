@@ -1,14 +1,14 @@
-"""The contents that Microsoft Agent Framework's package has (agent-framework-core 1.23), as calls, and results as those. Pure.
+"""Converts the contents of Microsoft Agent Framework's package (agent-framework-core 1.23) into calls, and results back. Pure.
 
-Its one class `Content` holds a computer's actions as the provider sent them, and the only connector that sends any is that of
-OpenAI: so they are OpenAI's, read by `deskhand.providers.openai`. All is in the plain form that `Content.to_dict` gives and
+Its one class `Content` holds a computer's actions as the provider sent them. Only the connector of OpenAI sends any, so they
+are OpenAI's, and `deskhand.providers.openai` reads them. All contents are in the plain form that `Content.to_dict` gives and
 `Content.from_dict` takes.
 
-This module owns those plain forms. What must never appear here: the package, a desktop, a provider's actions.
+This module owns those plain forms. It imports neither the package nor a desktop, and knows no provider's actions.
 
-* A `computer_tool_result` has neither a text nor an error. They are in its additional properties (`error`, `denied`, `text`),
-  which the framework keeps and sends to nobody, and are said to the model by a message of their own (`note`).
-* The framework's workflows want exactly the pending safety checks acknowledged, so it is all of them or none.
+* A `computer_tool_result` has no text and no error. They are in its additional properties (`error`, `denied`, `text`), which
+  the framework keeps but does not send. The model gets them in a separate message (`note`).
+* The framework's workflows expect exactly the pending safety checks to be acknowledged, so it is all of them or none.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _OURS = "deskhand"
 
 
 def plain(content: object) -> object:
-    """The plain form of a `Content`; anything else as it is."""
+    """The plain form of a `Content`; anything else is returned unchanged."""
     dump = getattr(content, "to_dict", None)
     return dump() if callable(dump) else content
 
@@ -65,14 +65,14 @@ def plain(content: object) -> object:
 
 
 def decode_content(content: object, viewport: Viewport) -> ProviderCall:
-    """What a `computer_tool_call` asks for.
+    """Decode a `computer_tool_call`.
 
     Args:
         content: The `Content`, or its plain form.
-        viewport: Of the picture that the model was sent last.
+        viewport: The viewport of the picture that the model was sent last.
 
     Raises:
-        ActionError: It is malformed, not complete, or asks for what cannot be done.
+        ActionError: It is malformed, incomplete, or asks for something that cannot be done.
     """
     item = _item(content, CALL)
     properties = _properties(item)
@@ -106,18 +106,18 @@ def _properties(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _single(properties: Mapping[str, Any]) -> bool:
-    """Whether it is a call of `computer_use_preview`, by either of the names under which the connector says it."""
+    """Whether it is a call of `computer_use_preview`; the connector marks it by either of two names."""
     space = properties.get("openai")
     named = space.get(_FORMAT) if isinstance(space, dict) else None
     return "single" in (named, properties.get(_FORMAT))
 
 
 def encode_call_content(call: ProviderCall) -> dict[str, Any]:
-    """The plain form of the `computer_tool_call` that asks for the same; its `id` is the call's where there is no other.
+    """The plain form of a `computer_tool_call` for a call; its `id` is the call's if there is no other.
 
     Raises:
-        UnsupportedAction: OpenAI's tool cannot ask for this.
-        ActionError: There is no id, or nothing to do.
+        UnsupportedAction: OpenAI's tool cannot express the call.
+        ActionError: The call has no id or no action.
     """
     expect("encode_call_content: call", call, ProviderCall)
     if call.id is None or not call.steps:
@@ -142,14 +142,14 @@ def encode_call_content(call: ProviderCall) -> dict[str, Any]:
 
 
 def encode_content(result: Result, *, detail: str | None = "original") -> dict[str, Any]:
-    """The plain form of the `computer_tool_result` that answers a call; see `note` for what it cannot say.
+    """The plain form of the `computer_tool_result` that answers a call; see `note` for what it cannot carry.
 
     Args:
-        result: What came of the call. Where it has no picture, which the connector cannot do without, it is a black one.
+        result: The result of the call. Without a picture, a black one is sent, because the connector needs one.
         detail: How the model is shown the picture, as in `deskhand.providers.openai.encode`.
 
     Raises:
-        ActionError: There is no id to answer to.
+        ActionError: The call has no id.
     """
     expect("encode_content: result", result, Result)
     payload = openai.encode(result, detail=detail)
@@ -157,7 +157,7 @@ def encode_content(result: Result, *, detail: str | None = "original") -> dict[s
     said = {"error": result.error, "text": result.text, "denied": result.denied or None}
     shot = {"type": "data", "uri": payload["output"]["image_url"], "media_type": picture.media_type}
     if detail is not None:
-        # In the connector's own namespace, and by its older name.
+        # In the connector's own namespace, and under its older name.
         shot[_PROPERTIES] = {"openai": {"image_detail": detail}, "detail": detail}
     content = {"type": RESULT, "call_id": payload["call_id"], "screenshot": shot}
     if result.acknowledged and {check.id for check in result.acknowledged} == {
@@ -170,11 +170,11 @@ def encode_content(result: Result, *, detail: str | None = "original") -> dict[s
 
 
 def decode_content_result(content: object, call: ProviderCall) -> Result:
-    """What a `computer_tool_result` answers, the inverse of `encode_content`.
+    """Decode a `computer_tool_result`, the inverse of `encode_content`.
 
     Args:
         content: The `Content`, or its plain form.
-        call: What was asked.
+        call: The call that it answers.
 
     Raises:
         ActionError: It is malformed, answers another call, or its picture is a file that only the provider has.
@@ -196,7 +196,7 @@ def decode_content_result(content: object, call: ProviderCall) -> Result:
 
 
 def note(result: Result) -> str | None:
-    """What there is to say to the model besides the picture, if anything."""
+    """The text for the model besides the picture, if any."""
     expect("note: result", result, Result)
     said = openai.note(result)
     return None if said is None else str(said["content"][0]["text"])
@@ -206,7 +206,7 @@ def note(result: Result) -> str | None:
 
 
 def decode_shell_content(content: object) -> ShellCall:
-    """What a `shell_tool_call` asks for.
+    """Decode a `shell_tool_call`.
 
     Args:
         content: The `Content`, or its plain form.
@@ -226,7 +226,7 @@ def encode_shell_content(answer: ShellAnswer) -> dict[str, Any]:
     """The plain form of the `shell_tool_result` that answers a call.
 
     Raises:
-        ActionError: There is no id to answer to.
+        ActionError: The call has no id.
     """
     payload = wire_shell.encode_shell(answer)
     outputs = [_shell_output(entry) for entry in payload["output"]]
@@ -241,7 +241,7 @@ def _shell_output(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode_shell_content_result(content: object, call: ShellCall) -> ShellAnswer:
-    """What a `shell_tool_result` answers.
+    """Decode a `shell_tool_result`.
 
     Raises:
         ActionError: It is malformed, or answers another call.

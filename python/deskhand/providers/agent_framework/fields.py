@@ -1,20 +1,20 @@
-"""Microsoft Agent Framework's contents and tools as each provider's payloads, and back. Pure.
+"""Converts Microsoft Agent Framework's contents and tools into each provider's payloads, and back. Pure.
 
-The design of those contents has tables of fields. What the payloads really are, the providers' own packages here know, so a
-payload is decoded by them to a `ProviderCall`, and that becomes contents. Where a table and a payload differ, the payload wins:
+The design of those contents has tables of fields. The packages of the providers know the real payloads, so they decode a
+payload into a `ProviderCall`, and that becomes contents. Where a table and a payload differ, the payload wins:
 
-* OpenAI: a drag has a `path`, and no `end_x`; a button is `wheel`, `back` or `forward` too, and nobody names a key `key`. The
-  tool `computer` has no sizes; `computer_use_preview` has. A result has neither a text nor an error: the former's place is a
-  message (`deskhand.providers.openai.note`).
-* Anthropic: what is pressed is in `text`, and the button is in the action's name. A drag has a `start_coordinate`.
+* OpenAI: a drag has a `path`, and no `end_x`; a button may also be `wheel`, `back` or `forward`, and a key is in `keys`, not
+  `key`. The tool `computer` has no sizes; `computer_use_preview` has. A result has no text and no error: the text goes
+  into a message (`deskhand.providers.openai.note`).
+* Anthropic: keys are in `text`, and the button is in the action's name. A drag has a `start_coordinate`.
 * Google: points are in a grid of 1000x1000, and `coordinate` is in pixels of the picture; a drag ends at `destination_x` or
   `end_x`. A function may be several actions (a `type` that clicks before and presses Enter after), and so several contents.
-* Amazon: what Bedrock's agents call by `returnControl`, and Converse, is Anthropic's input in other envelopes.
+* Amazon: Bedrock's agents (`returnControl`) and Converse carry Anthropic's input in other envelopes.
 
-So that a payload comes back as it was, what only its provider knows goes along as the additional property `provider`. To
-another provider it is not given, nor are additional properties that nobody here knows.
+So that a payload survives the way there and back, fields that only its provider knows travel as the additional property
+`provider`. They are not given to another provider, nor are additional properties that are unknown here.
 
-This module owns which field is which. What must never appear here: a payload of a computer's action (the providers'), an SDK.
+This module owns the mapping of fields. It has no payload of a computer's action (see the providers) and no SDK.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ _CODECS: Mapping[str, Any] = MappingProxyType(
     {"openai": openai, "anthropic": anthropic, "google": google, "bedrock": converse, "bedrock_agents": agents}
 )
 PROVIDERS = tuple(_CODECS)
-"""Whose payloads are read and written: `bedrock` is Converse, `bedrock_agents` an input of a `returnControl`."""
+"""The providers whose payloads are converted: `bedrock` is Converse, `bedrock_agents` an input of a `returnControl`."""
 
 DEFAULT_SIZE = Size(1280, 800)
-"""Of a tool's pictures, where it has none: as every provider is shown a desktop that was launched without a size."""
+"""The default size of a tool's pictures: that of a desktop that was launched without a size, as every provider sees it."""
 
 VERSIONED = frozenset({"anthropic", "bedrock", "bedrock_agents"})
-"""Where a call is one of a version of Anthropic's tool."""
+"""The providers whose calls are for a version of Anthropic's tool."""
 
 _SEVERAL = 2
 
-# What a tool may be given besides, by the SDKs' own types; a tool's other additional properties are another provider's.
+# Further fields that the SDKs' types allow on a tool; a tool's other additional properties belong to other providers.
 _SINGLE = frozenset({"allowed_callers", "cache_control", "defer_loading", "display_number", "input_examples", "strict"})
 _TOOLSET = frozenset({"cache_control", "configs"})
 _GOOGLE = frozenset({"disabled_safety_policies", "enable_prompt_injection_detection", "excluded_predefined_functions"})
@@ -77,10 +77,10 @@ _AGENTS = frozenset({"display_number"})
 
 
 def codec_of(provider: str) -> Any:
-    """The module that reads and writes a provider's payloads.
+    """The module that converts a provider's payloads.
 
     Raises:
-        ActionError: There is none.
+        ActionError: There is no such provider.
     """
     if not isinstance(provider, str) or provider not in _CODECS:
         raise ActionError(f"the providers are {', '.join(PROVIDERS)}, not {shown(provider)}")
@@ -93,21 +93,21 @@ def codec_of(provider: str) -> Any:
 def calls_from(
     provider: str, payload: object, viewport: Viewport, *, version: str | None = None, call_id: str | None = None
 ) -> list[ComputerUseCallContent]:
-    """The contents that ask for what a provider's call asks for: one for each of its actions.
+    """Convert a provider's call into contents: one for each of its actions.
 
-    An action that cannot be read, or points out of the picture, is a content too, whose additional property `unreadable` is the
-    reason. Whatever carries it out refuses it with that.
+    An action that cannot be read, or points out of the picture, becomes a content too. Its additional property `unreadable` is
+    the reason, and carrying it out fails with that reason.
 
     Args:
         provider: One of `PROVIDERS`.
         payload: Its call, as plain data: a `computer_call`, a `tool_use`, a function call, a `toolUse`, or an input of a
             `returnControl`.
-        viewport: Of the picture that the model points into.
-        version: Which of Anthropic's single tools was declared, where the payload does not tell it.
-        call_id: The contents' id where the payload has none; by default the name of what it calls.
+        viewport: The viewport of the picture that the model points into.
+        version: The declared version of Anthropic's single tool, if the payload does not contain it.
+        call_id: The contents' id if the payload has none; by default the name of the called tool.
 
     Raises:
-        ActionError: It is no call, or has no id or name, so that nothing could answer it.
+        ActionError: It is not a call, or has no id or name, so it could not be answered.
     """
     codec_of(provider)
     try:
@@ -135,7 +135,7 @@ def _contents(
 
 
 def _parts(provider: str, payload: object) -> list[dict[str, Any]]:
-    """A call of several actions as calls of one each; only OpenAI has them."""
+    """Split a call of several actions into calls of one action each; only OpenAI has such calls."""
     if provider != "openai" or not isinstance(payload, Mapping) or not isinstance(payload.get("actions"), list):
         return []
     return [{**payload, "actions": [action]} for action in payload["actions"]]
@@ -144,24 +144,24 @@ def _parts(provider: str, payload: object) -> list[dict[str, Any]]:
 def calls_to(
     provider: str, contents: CallContents, viewport: Viewport, *, version: str | None = None
 ) -> dict[str, Any]:
-    """The provider's call that asks for what contents of one call ask for, the inverse of `calls_from`.
+    """Convert the contents of one call into the provider's call, the inverse of `calls_from`.
 
     Args:
         provider: One of `PROVIDERS`.
-        contents: One, or all of a call.
-        viewport: Of the picture that the contents point into.
-        version: Of Anthropic's tool, by default the one that it came from, or the newest of the single ones; of OpenAI's
-            `computer_use_preview` for a call with one `action`.
+        contents: One content, or all contents of a call.
+        viewport: The viewport of the picture that the contents point into.
+        version: The version of Anthropic's tool, by default the one of the original call, or the newest single tool. For
+            OpenAI, `computer_use_preview` gives a call with one `action`.
 
     Raises:
-        UnsupportedAction: The provider cannot say this.
+        UnsupportedAction: The provider cannot express the call.
         ActionError: The contents are malformed.
     """
     codec = codec_of(provider)
     try:
         payload: dict[str, Any] = codec.encode_call(_theirs(provider, decode(contents, viewport), version))
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise ActionError(f"what a content says of {provider} was not made here, or was changed") from None
+        raise ActionError(f"a content's additional property for {provider} is malformed") from None
     return payload
 
 
@@ -174,26 +174,26 @@ def result_to(
     version: str | None = None,
     name: str | None = None,
 ) -> dict[str, Any]:
-    """The provider's answer that tells what a result tells; of OpenAI's, which is a picture alone, `note_to` has the rest.
+    """Convert a result into the provider's answer; OpenAI's is only a picture, and `note_to` has the rest.
 
     Args:
         provider: One of `PROVIDERS`.
-        result: What came of the call.
-        contents: What was asked. Of a call that could not be carried out the ids are enough.
-        viewport: As of `calls_to`.
-        version: As of `calls_to`.
-        name: Of the function of Google's that was called, where the contents tell neither that nor what was asked.
+        result: The result of the call.
+        contents: The contents of the call. For a call that could not be carried out the ids are enough.
+        viewport: As for `calls_to`.
+        version: As for `calls_to`.
+        name: The name of Google's function, if neither the contents nor their action tell it.
 
     Raises:
         ActionError: A content is malformed, or the result is of another call; Google's function has no name.
-        UnsupportedAction: The provider has no place for what the result says.
+        UnsupportedAction: The provider's answer has no place for something in the result.
     """
     codec = codec_of(provider)
     theirs = _result(provider, result, _asked(contents, viewport), version, name)
     try:
         payload: dict[str, Any] = codec.encode(theirs)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise ActionError(f"what a content says of {provider} was not made here, or was changed") from None
+        raise ActionError(f"a content's additional property for {provider} is malformed") from None
     return payload
 
 
@@ -203,13 +203,13 @@ def note_to(
     contents: CallContents,
     viewport: Viewport,
 ) -> dict[str, Any] | None:
-    """The message to send after the provider's answer, with what that has no place for; None where all was said.
+    """The message to send after the provider's answer, with what that cannot carry; None if there is nothing.
 
     Args:
         provider: One of `PROVIDERS`; only OpenAI's answers have no place for an error, a text or the pointer.
-        result: As of `result_to`.
-        contents: As of `result_to`.
-        viewport: As of `result_to`.
+        result: As for `result_to`.
+        contents: As for `result_to`.
+        viewport: As for `result_to`.
 
     Raises:
         ActionError: A content is malformed, or the result is of another call.
@@ -232,7 +232,7 @@ def _result(
 
 
 def _asked(contents: CallContents, viewport: Viewport) -> ProviderCall:
-    """What was asked, as far as an answer needs it: of a call that cannot be carried out, who it is."""
+    """The call, as far as an answer needs it: only its id and name if it cannot be carried out."""
     try:
         return decode(contents, viewport)
     except ActionError:
@@ -246,7 +246,7 @@ def _asked(contents: CallContents, viewport: Viewport) -> ProviderCall:
 
 
 def _function_of(call: ProviderCall) -> str:
-    """The function of Google's that asks for what a call asks for.
+    """The name of the Google function for a call.
 
     Raises:
         ActionError: There is none.
@@ -255,17 +255,17 @@ def _function_of(call: ProviderCall) -> str:
         return args_of(None, call.steps, google.on_grid(call.viewport))[0]
     except ActionError:
         raise ActionError(
-            f"Google's answer names the function that was called, which {call.id} does not tell: give name="
+            f"Google's answer needs the name of the function, and {call.id} does not have it: give name="
         ) from None
 
 
 def result_from(
     provider: str, payload: object, contents: CallContents, viewport: Viewport, *, version: str | None = None
 ) -> ComputerUseResultContent:
-    """The result that tells what a provider's answer tells, the inverse of `result_to`.
+    """Convert a provider's answer into a result, the inverse of `result_to`.
 
     Raises:
-        ActionError: As of `result_to`.
+        ActionError: As for `result_to`.
     """
     codec = codec_of(provider)
     call = _asked(contents, viewport)
@@ -273,7 +273,7 @@ def result_from(
 
 
 def _theirs(provider: str, call: ProviderCall, version: str | None) -> ProviderCall:
-    """The call as its provider's package made it, or as one of another provider's."""
+    """The call as its provider's package made it, or converted from another provider's."""
     kept = call.extra.get(FROM)
     if isinstance(kept, Mapping) and kept.get("of") == provider:
         name, number = kept.get("name"), kept.get("id")
@@ -295,25 +295,25 @@ def _theirs(provider: str, call: ProviderCall, version: str | None) -> ProviderC
 def tool_to(
     provider: str, tool: ComputerUseTool, *, version: str | None = None, preview: bool = False
 ) -> dict[str, Any] | list[dict[str, Any]]:
-    """What a provider is told of the computer.
+    """Declare the computer for a provider.
 
     Args:
         provider: One of `PROVIDERS`.
-        tool: The computer. Without a size, a provider that must be told one is told `DEFAULT_SIZE`: show it such pictures. Of
-            its additional properties each provider is given those that its SDK's types know.
-        version: Of Anthropic's tool; by default the newest of the single ones, which have sizes.
-        preview: OpenAI's `computer_use_preview`, which has sizes, and not `computer`.
+        tool: The computer. Without a size, `DEFAULT_SIZE` is declared to providers that need one: show pictures of that size.
+        Each provider is given those additional properties that its SDK's types know.
+        version: The version of Anthropic's tool; by default the newest single tool, which has sizes.
+        preview: Declare OpenAI's `computer_use_preview`, which has sizes, instead of `computer`.
 
     Returns:
         The tool as a request lists it; for `bedrock` arguments of Converse, for `bedrock_agents` the `actionGroups`.
 
     Raises:
-        ActionError: The tool has a width and no height, or the other way round; or the provider has no such version.
+        ActionError: The tool has a width but no height, or the reverse; or the provider has no such version.
     """
     codec_of(provider)
     more = dict(tool.additional_properties)
     if provider == "google":
-        # An environment of Google's is a browser, or all of a desktop; which system it has, it is not told.
+        # Google's environment is a browser or a desktop; it has no field for the operating system.
         made = google.declaration("browser" if tool.environment == "browser" else "desktop")
         return {"computer_use": {**_of(more, _GOOGLE), **made["computer_use"]}}
     if provider == "openai" and not preview:
@@ -337,7 +337,7 @@ def tool_to(
     declared = converse.declaration(size, version or (inputs.LATEST if provider == "anthropic" else None))
     listed = declared["additionalModelRequestFields"]["tools"]
     listed[0] |= _of(more, _SINGLE | ({"enable_zoom"} & listed[0].keys()))
-    # The single tools are the same there.
+    # The single tools have the same form in both of Anthropic's interfaces.
     return dict(listed[0]) if provider == "anthropic" else declared
 
 
@@ -349,17 +349,15 @@ def _size(tool: ComputerUseTool) -> Size:
     if tool.display_width is None and tool.display_height is None:
         return DEFAULT_SIZE
     if tool.display_width is None or tool.display_height is None:
-        raise ActionError(
-            "this provider must be told how large the pictures are: give display_width and display_height"
-        )
+        raise ActionError("this provider needs the size of the pictures: give display_width and display_height")
     return Size(expect_int("display_width", tool.display_width), expect_int("display_height", tool.display_height))
 
 
 def tool_from(provider: str, declaration: object) -> ComputerUseTool:
-    """The tool that a provider was told of, the inverse of `tool_to`; what is left is in the additional properties.
+    """Convert a provider's declaration into a tool, the inverse of `tool_to`; other fields become additional properties.
 
     Raises:
-        ActionError: It is no declaration of a computer.
+        ActionError: It is not a declaration of a computer.
     """
     codec_of(provider)
     given: Any = declaration
@@ -392,7 +390,7 @@ def tool_from(provider: str, declaration: object) -> ComputerUseTool:
 
 
 def _number(size: object) -> int:
-    # Bedrock's agents are given strings.
+    # Bedrock's agents get strings.
     if isinstance(size, str) and size.isascii() and size.isdecimal() and len(size) < 10:
         return int(size)
     return expect_int("a size", size)

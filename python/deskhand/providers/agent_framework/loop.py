@@ -1,7 +1,7 @@
 """Microsoft Agent Framework's calls carried out at a desktop or in a shell, without the package.
 
-This module owns the way from a content to its result. What must never appear here: a content's fields (see `wire`, `shells`,
-`content`), the package.
+This module owns the way from a content to its result. It has no fields of contents (see `wire`, `shells`, `content`) and does
+not import the package.
 """
 
 from __future__ import annotations
@@ -46,29 +46,29 @@ __all__ = [
 ]
 
 PROVIDER = "agent_framework"
-"""What policies and their logs are told of whose calls these are."""
+"""The name of these calls' provider in policies and audit logs."""
 
 SIZE = "openai"
-"""How large pictures are unless said otherwise: the framework's one connector with a computer is OpenAI's."""
+"""The default size of pictures: that of OpenAI, the framework's only connector with a computer."""
 
 
 def model_session(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> ModelSession:
-    """The session itself, or one on a desktop."""
+    """Return the session itself, or make one on a desktop."""
     return ModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
 def async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
-    """As `model_session`, at any kind of desktop."""
+    """Like `model_session`, at any kind of desktop."""
     return AsyncModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
 def declare(desktop: AnyDesktop, *, environment: str = "linux", **options: Unpack[SessionOptions]) -> ComputerUseTool:
-    """The desktop as a tool, with the size of its pictures; `fields.tool_to` tells a provider of it.
+    """The desktop as a tool, with the size of its pictures; `fields.tool_to` declares it to a provider.
 
     Args:
         desktop: The desktop, or the model session that will carry out the calls.
-        environment: What kind of desktop it is: `linux` or `browser`.
-        options: As of `run`.
+        environment: The kind of desktop: `linux` or `browser`.
+        options: As for `run`.
     """
     width, height = async_model_session(desktop, **options).viewport.model
     return ComputerUseTool(display_width=width, display_height=height, environment=environment)
@@ -92,19 +92,18 @@ def run(
     """Carry out a `ComputerUseCallContent`.
 
     Args:
-        desktop: The desktop, or a model session on it. A session remembers which picture the model has seen: use one for a
-            conversation
-            whose screen may change its size.
+        desktop: The desktop, or a model session on it. A session remembers which picture the model has seen: use one
+        session for a whole conversation if the screen may change its size.
         payload: The content, its plain form, or a list with all contents of one call.
-        scroll_unit: What a scroll's amount counts that does not say it.
-        options: Of a `ModelSession`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
+        scroll_unit: The unit of a scroll's amount, if the content does not name one.
+        options: For a `ModelSession`, if none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
 
     Returns:
-        The result. What could not be read, is not allowed or failed is told in its `error`, beside the screen as it is.
+        The result. If the call cannot be read, is not allowed or fails, the reason is in its `error`, with the screen as it is.
 
     Raises:
-        ActionError: The payload has no `call_id`, so that nothing can answer it.
-        DesktopLost: There is no desktop any more.
+        ActionError: The payload has no `call_id`, so it cannot be answered.
+        DesktopLost: The desktop is gone.
     """
     at = model_session(desktop, **options)
     first = payload[0] if isinstance(payload, list | tuple) and payload else payload
@@ -116,16 +115,16 @@ def run(
 async def run_async(
     desktop: AnyDesktop, payload: object, *, scroll_unit: ScrollUnit = "pixels", **options: Unpack[SessionOptions]
 ) -> ComputerUseResultContent:
-    """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
+    """Like `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     return await async_model_session(desktop, **options).run(lambda at: run(at, payload, scroll_unit=scroll_unit))
 
 
 def answered(at: ModelSession, read: Callable[[Viewport], ProviderCall], call_id: object, viewport: Viewport) -> Result:
-    """What comes of a call that is read for a viewport; of one that cannot be read, why.
+    """The result of a call that `read` decodes for a viewport; if it cannot be read, the reason.
 
     Raises:
-        ActionError: It cannot be read, and has no id either.
-        DesktopLost: There is no desktop any more.
+        ActionError: The call cannot be read, and has no id.
+        DesktopLost: The desktop is gone.
     """
     try:
         call = read(viewport)
@@ -148,11 +147,11 @@ def run_shell(shell: AnyShell | None, payload: object) -> ShellResultContent:
         payload: The content, or its plain form.
 
     Returns:
-        The result. What could not be run, or not be read, is told on its `stderr`.
+        The result. If a command cannot be read or run, the reason is on its `stderr`.
 
     Raises:
-        ActionError: The payload has no `call_id`, so that nothing can answer it.
-        DesktopLost: There is no desktop any more.
+        ActionError: The payload has no `call_id`, so it cannot be answered.
+        DesktopLost: The desktop is gone.
     """
     return encode_shell(_shell_answer(shell, payload, decode_shell))
 
@@ -170,10 +169,10 @@ def _shell_answer(shell: AnyShell | None, payload: object, read: Callable[[objec
 
 
 def plain_shell_result(shell: AnyShell | None, payload: object) -> dict[str, Any]:
-    """As `run_shell`, of a `shell_tool_call`; the plain form of its `shell_tool_result`."""
+    """Like `run_shell`, for a `shell_tool_call`; returns the plain form of its `shell_tool_result`."""
     return contents.encode_shell_content(_shell_answer(shell, payload, contents.decode_shell_content))
 
 
 async def run_shell_async(shell: AnyShell | None, payload: object) -> ShellResultContent:
-    """As `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
+    """Like `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
     return await with_shell(shell, lambda inner: run_shell(inner, payload))

@@ -1,8 +1,8 @@
-"""Microsoft Agent Framework's own classes at a desktop: its `Content`, its messages, its protocol of a shell, its functions.
+"""The classes of Microsoft Agent Framework's package for a desktop: `Content`, messages, the shell protocol, functions.
 
-This module owns what needs the package (agent-framework-core). What must never appear here: a content's fields (see `content`).
+This module owns the code that needs the package (agent-framework-core). The fields of contents are in `content`.
 
-`ShellExecutor` has the form of the protocol in agent-framework-tools, a pre-release that is not needed for it.
+`ShellExecutor` implements the protocol of agent-framework-tools, a pre-release that does not have to be installed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def respond(
 ) -> list[Message]:
     """See `deskhand.providers.agent_framework.respond`."""
     at = model_session(desktop, **options)
-    # All calls of a response point into the picture that the model had seen before it.
+    # All calls of a response point into the picture that the model saw before it.
     viewport = at.viewport
     results = [_result(at, call, viewport) for call in _calls(response)]
     if not results:
@@ -110,7 +110,7 @@ async def respond_async(
 def _calls(response: Any) -> Iterator[Content]:
     for message in expect_several("the messages of a response", getattr(response, "messages", None)):
         for content in message.contents:
-            # What the provider has carried out itself is told as well, and asks for nothing.
+            # A call that the provider has carried out itself is in the response too, and must not be answered.
             if content.type == contents.CALL and content.user_input_request and not content.informational_only:
                 yield content
 
@@ -125,15 +125,15 @@ def run_shell_content(shell: AnyShell | None, payload: Content) -> Content:
 
 @dataclass(frozen=True)
 class ShellResult:
-    """How a command ended, with the names of agent-framework-tools.
+    """The result of a command, with the names of agent-framework-tools.
 
     Attributes:
-        stdout: What it wrote.
-        stderr: The same of standard error.
-        exit_code: Its exit code; 124 where it was ended at its timeout, 137 where it was cancelled.
+        stdout: Its standard output.
+        stderr: Its standard error.
+        exit_code: Its exit code; 124 if the timeout ended it, 137 if it was cancelled.
         duration_ms: Milliseconds.
-        truncated: It wrote more than was kept.
-        timed_out: It was ended at the timeout.
+        truncated: Whether output was dropped.
+        timed_out: Whether the timeout ended it.
     """
 
     stdout: str
@@ -144,7 +144,7 @@ class ShellResult:
     timed_out: bool = False
 
     def format_for_model(self) -> str:
-        """All of it as one text."""
+        """The result as one text."""
         lines = [text.rstrip("\n") for text in (self.stdout, self.stderr) if text]
         lines += ["(more was written than is kept)"] if self.truncated else []
         lines += ["(ended at the timeout)"] if self.timed_out else []
@@ -152,19 +152,19 @@ class ShellResult:
 
 
 class ShellExecutor:
-    """A shell session, or a desktop's machine, as the framework runs commands in it. One is for one conversation.
+    """A shell session, or a desktop's machine, that runs commands for the framework. Each conversation needs its own.
 
-    It satisfies the protocol `ShellExecutor` of agent-framework-tools, and `as_function` makes of it what a chat client's
-    `get_shell_tool(func=...)` takes.
+    It implements the protocol `ShellExecutor` of agent-framework-tools. `as_function` returns the function for a chat client's
+    `get_shell_tool(func=...)`.
     """
 
     def __init__(self, shell: AnyShell | Callable[[], Any], *, timeout: float = 120.0) -> None:
         """Take a shell.
 
         Args:
-            shell: As of `run_shell`, or a function that opens a session, such as `desktop.machine.open_shell`: that session is
-                opened by `start`, or by the first command, and closed by `close`. What was opened by others is theirs to close.
-            timeout: Seconds for a command that does not say.
+            shell: As for `run_shell`, or a function that opens a session, such as `desktop.machine.open_shell`: `start`, or the
+                first command, opens that session, and `close` closes it. A session that was open before is not closed.
+            timeout: Seconds for a command without a timeout of its own.
         """
         self._opens = (
             shell if callable(shell) and not isinstance(shell, DESKTOPS) and not hasattr(shell, "run") else None
@@ -180,33 +180,33 @@ class ShellExecutor:
         await self.close()
 
     async def start(self) -> None:
-        """Open the session, if it is not open."""
+        """Open the session if it is not open."""
         if self._opens is not None and self._shell is None:
             self._shell = await in_thread(self._opens, None)
 
     async def close(self) -> None:
-        """Close the session that was opened here; again is nothing."""
+        """Close the session that was opened here. Further calls do nothing."""
         if self._opens is not None and self._shell is not None:
             opened, self._shell = self._shell, None
             await in_thread(opened.close, None)
 
     async def run(self, command: str, *, timeout: float | None = None) -> ShellResult:
-        """Run a command line to its end or to its timeout; cancelling this ends it where the shell has an `interrupt`.
+        """Run a command line until it ends or its timeout. Cancelling this ends the command if the shell has an `interrupt`.
 
         Args:
-            command: For the shell.
+            command: The command line.
             timeout: Seconds; by default the executor's.
 
         Raises:
-            DeskhandError: It could not be run, or nobody allowed it.
-            DesktopLost: There is no desktop any more.
+            DeskhandError: It could not be run, or was not allowed.
+            DesktopLost: The desktop is gone.
         """
         await self.start()
         began = time.monotonic()
         call = ShellCall(commands=(command,), timeout=self._timeout if timeout is None else timeout)
         output = await with_shell(self._shell, lambda shell: run_command(shell, call, command, provider=PROVIDER))
         took = round(1000 * (time.monotonic() - began))
-        # The protocol has no other place for what there is to say.
+        # The protocol has no other place for these notes.
         notes = notes_on(replace(output, truncated=False), ending=how_it_ended(output) == "cancelled")
         stderr = "\n".join([*([output.stderr] if output.stderr else []), *notes])
         return ShellResult(output.stdout, stderr, status_of(output), took, output.truncated, output.timed_out)
@@ -218,12 +218,12 @@ class ShellExecutor:
         description: str = "Run a command line in the desktop's shell.",
         approval_mode: Literal["always_require", "never_require"] = "always_require",
     ) -> FunctionTool:
-        """The shell as a function of an agent's.
+        """The shell as a function for an agent.
 
         Args:
-            name: What the model calls it.
-            description: What the model is told of it.
-            approval_mode: Whether the framework asks before each command. A desktop with a policy asks besides.
+            name: The function's name for the model.
+            description: The function's description for the model.
+            approval_mode: Whether the framework asks before each command. The policy of a desktop asks in addition.
         """
 
         async def run_shell(command: str) -> list[Content]:

@@ -1,11 +1,11 @@
-"""Microsoft Agent Framework's shell contents as each provider's payloads, and back. Pure.
+"""Converts Microsoft Agent Framework's shell contents into each provider's payloads, and back. Pure.
 
-OpenAI has commands and an output for each. Anthropic, and so Amazon, has one command, and one text for all that was written:
-several commands become the lines of one, which is how they are run here; of a text that comes back, what is an error of the
-tool is `stderr` and the rest is `stdout`, and how the command ended is read of its last line. Google has no shell of its own:
-a function that takes a `command` is declared by the user.
+OpenAI has several commands, with an output for each. Anthropic, and so Amazon, has one command with one text of output:
+several commands become the lines of one, which is also how they are run here. In a text that comes back, an error of the
+tool is `stderr` and the rest is `stdout`, and its last line tells how the command ended. Google has no shell of its own:
+the user declares a function that takes a `command`.
 
-This module owns which field is which. What must never appear here: an SDK, a shell.
+This module owns the mapping of fields. It has no SDK and no shell.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 GOOGLE_FUNCTION = "run_shell"
-"""What the function is called that Google's models are offered, unless a call came by another name."""
+"""The name of the function that is declared to Google's models, unless a call used another name."""
 
 _FROM = "provider"
 _OPENAI = frozenset({"allowed_callers", "environment"})
@@ -53,11 +53,11 @@ _BASH = {"type": "bash_20250124", "name": anthropic.SHELL}
 
 
 def shell_tool_to(provider: str, tool: ShellTool) -> dict[str, Any]:
-    """What a provider is told of the shell.
+    """Declare the shell for a provider.
 
     Args:
         provider: One of `fields.PROVIDERS`.
-        tool: The shell; of its additional properties each provider is given those that its SDK's types know.
+        tool: The shell; each provider is given those additional properties that its SDK's types know.
 
     Returns:
         The tool as a request lists it; for `bedrock` one of `additionalModelRequestFields.tools`, for `bedrock_agents` one of
@@ -86,7 +86,7 @@ def _of(more: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
 
 
 def shell_call_from(provider: str, payload: object, *, call_id: str | None = None) -> ShellCallContent:
-    """The content that asks for what a provider's call asks of the shell.
+    """Convert a provider's shell call into a content.
 
     Args:
         provider: One of `fields.PROVIDERS`.
@@ -94,7 +94,7 @@ def shell_call_from(provider: str, payload: object, *, call_id: str | None = Non
         call_id: The content's id where the payload has none; by default the name of the function.
 
     Raises:
-        ActionError: It is malformed, or asks for nothing.
+        ActionError: It is malformed or empty.
     """
     name = None
     if provider == "openai":
@@ -127,10 +127,10 @@ def _google_call(payload: object) -> tuple[str, ShellCall]:
 
 
 def shell_call_to(provider: str, content: ShellCallContent | Mapping[str, Any]) -> dict[str, Any]:
-    """The provider's call that asks for what a content asks for, the inverse of `shell_call_from`.
+    """Convert a content into the provider's shell call, the inverse of `shell_call_from`.
 
     Raises:
-        UnsupportedAction: The provider cannot say this.
+        UnsupportedAction: The provider cannot express the call.
         ActionError: The content is malformed.
     """
     codec_of(provider)
@@ -178,12 +178,12 @@ def shell_result_to(
     result: ShellResultContent | Mapping[str, Any],
     content: ShellCallContent | Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The provider's answer that tells what a result tells.
+    """Convert a shell's result into the provider's answer.
 
     Args:
         provider: One of `fields.PROVIDERS`.
-        result: What came of the call.
-        content: What was asked.
+        result: The result of the call.
+        content: The call.
 
     Raises:
         ActionError: A content is malformed, or the result is of another call.
@@ -205,10 +205,10 @@ def shell_result_to(
 def shell_result_from(
     provider: str, payload: object, content: ShellCallContent | Mapping[str, Any]
 ) -> ShellResultContent:
-    """The result that tells what a provider's answer tells; of all but OpenAI, as much as one text says.
+    """Convert a provider's answer into a result; except for OpenAI, as far as one text allows.
 
     Raises:
-        ActionError: As of `shell_result_to`.
+        ActionError: As for `shell_result_to`.
     """
     codec_of(provider)
     call = decode_shell(content)
@@ -221,7 +221,7 @@ def shell_result_from(
         raise UnsupportedAction(provider, f"the answer of {shown(number)}", f"that of {shown(call.id)} is needed")
     said, told, status = ending_in(text)
     texts: dict[str, Any] = {"stderr" if failed else "stdout": said}
-    # What failed without saying how could not be run.
+    # A failure without an exit code means that the command could not be run.
     how = ShellOutcome("error" if failed and told == "success" else told)
     return ShellResultContent(call_id=call.id or "", outcome=how, exit_code=status, **texts)
 

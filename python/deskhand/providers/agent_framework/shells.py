@@ -1,10 +1,10 @@
 """Microsoft Agent Framework's shell contents: `ShellCallContent` as a call, an answer as `ShellResultContent`, and back. Pure.
 
-This module owns what the fields mean. What must never appear here: a provider's payload (see `fields`), the package, a shell.
+This module owns the meaning of the fields. It has no provider's payload (see `fields`), no package and no shell.
 
-A result has one output for all commands of its call; where there were several, the additional property `outputs` has each,
-and `outcome` and `exit_code` are those of the first that did not end well.
-Of a call, `timeout_ms`, `max_output_length` (characters, as OpenAI has them), `working_directory` and `env` are additional
+A result has one output for all commands of its call. If there were several, the additional property `outputs` has each of
+them, and `outcome` and `exit_code` are those of the first that failed.
+In a call, `timeout_ms`, `max_output_length` (characters, as in OpenAI's), `working_directory` and `env` are additional
 properties.
 """
 
@@ -49,13 +49,13 @@ _MILLISECONDS = 1000
 
 
 def decode_shell(payload: object) -> ShellCall:
-    """What a content asks of a shell.
+    """Decode a shell content.
 
     Args:
         payload: A `ShellCallContent` or its plain form.
 
     Raises:
-        ActionError: It is malformed, or asks for nothing.
+        ActionError: It is malformed or empty.
     """
     content = ShellCallContent.of(payload)
     restart = _restarts(content.action)
@@ -63,7 +63,7 @@ def decode_shell(payload: object) -> ShellCall:
         expect_command(one) for one in expect_list("commands", [] if content.commands is None else content.commands)
     )
     if not commands and not restart:
-        raise ActionError("the shell is given commands, or the action restart")
+        raise ActionError("a shell call needs commands or the action restart")
     more = expect_object("additional_properties", content.additional_properties)
     cwd = more.get("working_directory")
     rest = the_rest(more, "timeout_ms", "max_output_length", "working_directory", "env")
@@ -88,10 +88,10 @@ def _restarts(action: object) -> bool:
 
 
 def encode_shell_call(call: ShellCall) -> ShellCallContent:
-    """The content that asks for the same.
+    """Encode a shell call as a content.
 
     Raises:
-        ActionError: There is no id.
+        ActionError: The call has no id.
     """
     expect("encode_shell_call: call", call, ShellCall)
     if call.id is None:
@@ -114,10 +114,10 @@ def encode_shell_call(call: ShellCall) -> ShellCallContent:
 
 
 def encode_shell(answer: ShellAnswer) -> ShellResultContent:
-    """The content that tells what came of a call; outputs are cut to the length that was asked for, all together.
+    """Encode the answer to a call; together, the outputs are cut to the length that the call allows.
 
     Raises:
-        ActionError: There is no id to answer to.
+        ActionError: The call has no id.
     """
     expect("encode_shell: answer", answer, ShellAnswer)
     call, shown_of = answer.call, failure_of(answer) or (answer.outputs[-1] if answer.outputs else None)
@@ -148,7 +148,7 @@ def encode_shell(answer: ShellAnswer) -> ShellResultContent:
     )
 
 
-# What is told of an output besides what it wrote and its exit code.
+# Further fields of an output, besides its texts and its exit code.
 _BESIDE = ("truncated", "restarted", "background")
 
 
@@ -177,14 +177,14 @@ def _cut(outputs: tuple[CommandResult, ...], limit: int | None) -> list[dict[str
 
 
 def decode_shell_result(payload: object, call: ShellCall) -> ShellAnswer:
-    """What a result's content tells of a call.
+    """Decode a shell result.
 
     Args:
         payload: A `ShellResultContent` or its plain form.
-        call: What was asked.
+        call: The call that it answers.
 
     Raises:
-        ActionError: It is malformed, or of another call.
+        ActionError: It is malformed, or answers another call.
     """
     content = ShellResultContent.of(payload)
     if content.call_id != call.id:
@@ -205,7 +205,7 @@ def decode_shell_result(payload: object, call: ShellCall) -> ShellAnswer:
 def _single(
     content: ShellResultContent, told: Outcome, error: str | None, more: Mapping[str, Any], *, is_restart: bool
 ) -> tuple[CommandResult, ...]:
-    """The output of one command, or none where none was run."""
+    """The output of a single command, or none if no command was run."""
     stdout, stderr = _text(content.stdout), _text(content.stderr)
     if error is not None:
         stderr = "" if stderr == error else stderr.removesuffix(f"\n{error}")
@@ -213,7 +213,7 @@ def _single(
     silent = not (stdout or stderr) or (is_restart and stdout == RESTARTED)
     if code is None and told in ("success", "error") and silent:
         return ()
-    # Others may tell an outcome without an exit code, or one that says the contrary: nothing counts as better than it is.
+    # Other implementations may give an outcome without an exit code, or one that contradicts it: the worse of both counts.
     if told == "success":
         code = code or 0
         told = command_outcome(code)

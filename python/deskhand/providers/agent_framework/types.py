@@ -1,16 +1,16 @@
-"""Contents and tools for computer use and shells that know no provider: calls, results, and what is declared. Pure.
+"""Contents and tools for computer use and shells, independent of a provider: calls, results, and declarations. Pure.
 
-Named and built as Microsoft Agent Framework's design of December 2025 has them, of which its package (1.23) took other shapes:
-there is one `Content`, which has neither a text nor an error for a computer (see `sdk`). So the few classes that the design
-takes from the framework are here too, as small as it uses them: `BaseContent`, `TextContent`, `DataContent`, `BaseTool`.
+Names and fields follow Microsoft Agent Framework's design of December 2025. Its package (1.23) chose other forms: it has one
+`Content`, without a text or an error for a computer (see `sdk`). So the few framework classes that the design uses are here
+too, as small as it needs them: `BaseContent`, `TextContent`, `DataContent`, `BaseTool`.
 
-This module owns the classes and their plain form. What must never appear here: what their fields mean for a desktop (see
-`wire`) or for a provider (see `fields`).
+This module owns the classes and their plain form. Their meaning for a desktop is in `wire`, and for a provider in
+`fields`.
 
-* Arguments are keyword-only; those that a class does not know are kept in its `additional_properties`.
-* Where the design has an `Enum` or a string, a string that the enum knows becomes its member. Others stay strings: there are
-  more actions than the enum has.
-* `raw_representation` is neither compared nor in the plain form: it may be anything.
+* Arguments are keyword-only; unknown arguments are kept in `additional_properties`.
+* Where the design allows an `Enum` or a string, a string becomes the enum's member if there is one. Other strings stay:
+  there are more actions than the enum has.
+* `raw_representation` is neither compared nor in the plain form, because it may be anything.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _COMMON = ("annotations", "additional_properties")
 
 
 class _Plain:
-    """What contents and tools have in common: fields that are compared, printed, and written as plain data."""
+    """The common base of contents and tools: fields that are compared, printed, and written as plain data."""
 
     type: str
     _fields: ClassVar[tuple[str, ...]] = ()
@@ -68,7 +68,7 @@ class _Plain:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """The object that a plain form describes, the inverse of `to_dict`; what it does not know are additional properties.
+        """Make the object of a plain form, the inverse of `to_dict`; unknown fields become additional properties.
 
         Raises:
             ActionError: It is of another type, or a field is missing or wrong.
@@ -81,20 +81,20 @@ class _Plain:
         more = known.pop("additional_properties", None)
         properties = {**({} if more is None else expect_object("additional_properties", more)), **given}
         try:
-            made: Self = cls(**known, additional_properties=properties)  # type: ignore[call-arg] # of those that are made
+            made: Self = cls(**known, additional_properties=properties)  # type: ignore[call-arg] # for the concrete classes
         except TypeError as error:
-            # Python's own words name the arguments that are missing.
+            # Python's own message names the missing arguments.
             raise ActionError(f"{cls.type}: {error}") from None
         return made
 
     @classmethod
     def of(cls, value: object) -> Self:
-        """The object itself, or the one that its plain form describes.
+        """Return the object itself, or make it of its plain form.
 
         Raises:
-            ActionError: As of `from_dict`.
+            ActionError: As for `from_dict`.
         """
-        return value if isinstance(value, cls) else cls.from_dict(value)  # type: ignore[arg-type] # what it is, that says
+        return value if isinstance(value, cls) else cls.from_dict(value)  # type: ignore[arg-type] # from_dict checks it
 
     @classmethod
     def _names(cls) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class _Plain:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self._names())
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment] # they can be changed
+    __hash__: ClassVar[None] = None  # type: ignore[assignment] # they are mutable
 
     def __repr__(self) -> str:
         given = [(name, getattr(self, name)) for name in self._names()]
@@ -121,10 +121,10 @@ class BaseContent(_Plain):
     """The base of all contents.
 
     Attributes:
-        type: What kind of content it is.
-        annotations: What is said about it.
-        additional_properties: What a provider, or a user, has to say besides.
-        raw_representation: What it was made of.
+        type: The kind of content.
+        annotations: Notes about it.
+        additional_properties: Further fields of a provider or a user.
+        raw_representation: The object that it was made from.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class BaseContent(_Plain):
         raw_representation: Any | None = None,
         **kwargs: Any,
     ) -> None:
-        """Take what all contents may have; other arguments are additional properties."""
+        """Set the common fields of contents; other arguments become additional properties."""
         self.annotations: list[MutableMapping[str, Any]] | None = (
             None if annotations is None else list(expect_several("annotations", annotations))
         )
@@ -158,21 +158,21 @@ class TextContent(BaseContent):
     _fields = ("text",)
 
     def __init__(self, text: str, **common: Any) -> None:
-        """Take a text; the rest is as of `BaseContent`.
+        """Set the text; other arguments are those of `BaseContent`.
 
         Raises:
-            ActionError: It is none.
+            ActionError: It is not a string.
         """
         super().__init__(**common)
         self.text: str = expect_string("a text", text)
 
 
 class DataContent(BaseContent):
-    """A file, such as a screenshot; nothing of it is in its `repr`.
+    """A file, such as a screenshot. Its bytes are not in its `repr`.
 
     Attributes:
         data: Its bytes.
-        media_type: Such as `image/png`.
+        media_type: Its type, such as `image/png`.
     """
 
     type: str = "data"
@@ -181,10 +181,10 @@ class DataContent(BaseContent):
     def __init__(
         self, *, uri: str | None = None, data: bytes | None = None, media_type: str | None = None, **common: Any
     ) -> None:
-        """Take the bytes and what they are, or a `data:` URI in base64; the rest is as of `BaseContent`.
+        """Set the bytes and their type, or a `data:` URI in base64; other arguments are those of `BaseContent`.
 
         Raises:
-            ActionError: It is neither, or both.
+            ActionError: Neither or both are given.
         """
         super().__init__(**common)
         if uri is not None:
@@ -203,13 +203,13 @@ class DataContent(BaseContent):
         return Picture(self.data, self.media_type).url
 
     def __eq__(self, other: object) -> bool:
-        # As all contents, without making a URI of the bytes.
+        # Like all contents, but without making a URI of the bytes.
         if type(other) is not type(self):
             return NotImplemented
         assert isinstance(other, DataContent)  # noqa: S101 # for mypy, which does not follow type()
         return all(getattr(self, name) == getattr(other, name) for name in ("data", "media_type", *_COMMON))
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment] # as all contents
+    __hash__: ClassVar[None] = None  # type: ignore[assignment] # like all contents
 
     def __repr__(self) -> str:
         return f"DataContent({len(self.data)} bytes of {self.media_type})"
@@ -219,16 +219,16 @@ class BaseTool(_Plain):
     """The base of all tools.
 
     Attributes:
-        type: What kind of tool it is.
-        name: What the framework calls it.
+        type: The kind of tool.
+        name: The framework's name for it.
         description: What it is for.
-        additional_properties: What a provider, or a user, has to say besides.
+        additional_properties: Further fields of a provider or a user.
     """
 
     def __init__(
         self, *, name: str, description: str = "", additional_properties: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        """Take what all tools have; other arguments are additional properties."""
+        """Set the common fields of tools; other arguments become additional properties."""
         self.name: str = expect_string("a tool's name", name)
         self.description: str = expect_string("a tool's description", description)
         self.additional_properties: dict[str, Any] = _properties(additional_properties, kwargs)
@@ -245,9 +245,9 @@ class ComputerUseTool(BaseTool):
     """A computer that a model may use.
 
     Attributes:
-        display_width: Width of the model's pictures in pixels; None for a provider's default, see `fields.DEFAULT_SIZE`.
+        display_width: Width of the model's pictures in pixels; None for the default, see `fields.DEFAULT_SIZE`.
         display_height: Their height.
-        environment: What kind of computer it is: "browser", "mac", "windows", "linux", or another that a provider knows.
+        environment: The kind of computer: "browser", "mac", "windows", "linux", or another that a provider knows.
     """
 
     type: str = "computer_use_tool"
@@ -273,7 +273,7 @@ class ComputerUseTool(BaseTool):
 
 
 class ComputerUseAction(str, Enum):  # noqa: UP042 # as designed: str() names class and member
-    """The actions that every provider has, or may have."""
+    """The actions that the design names."""
 
     CLICK = "click"
     DOUBLE_CLICK = "double_click"
@@ -289,17 +289,17 @@ class ComputerUseAction(str, Enum):  # noqa: UP042 # as designed: str() names cl
 
 
 class ComputerUseCallContent(BaseContent):
-    """One action that a model asks for.
+    """One action of a model.
 
     Attributes:
         type: `computer_call`.
-        call_id: What the result must name.
-        action: What to do; a string where the enum has no such action.
-        coordinate: Where, as (x, y) in pixels of the model's picture.
-        end_coordinate: Where a drag ends.
-        text: What to type.
+        call_id: The id for the result.
+        action: The action; a string if the enum does not have it.
+        coordinate: The point, as (x, y) in pixels of the model's picture.
+        end_coordinate: The end of a drag.
+        text: The text to type.
         key: A key or a chord, such as "Enter" or "ctrl+c".
-        button: "left", "right" or "middle", with a click or a drag.
+        button: "left", "right" or "middle", for a click or a drag.
         scroll_amount: How far to scroll, positive down and right, negative up and left; see `wire` for its unit.
         scroll_direction: The axis, "vertical" or "horizontal".
         duration: Milliseconds.
@@ -329,7 +329,7 @@ class ComputerUseCallContent(BaseContent):
         raw_representation: Any | None = None,
         **kwargs: Any,
     ) -> None:
-        """See the class. What the fields hold is looked at by `wire.decode`."""
+        """See the class. `wire.decode` checks the fields."""
         super().__init__(
             annotations=annotations,
             additional_properties=additional_properties,
@@ -349,14 +349,14 @@ class ComputerUseCallContent(BaseContent):
 
 
 class ComputerUseResultContent(BaseContent):
-    """What came of a call.
+    """The result of a call.
 
     Attributes:
         type: `computer_result`.
-        call_id: Of which call.
-        screenshot: What the screen shows then.
-        text_output: What there is to say; a string becomes a `TextContent`.
-        error: What went wrong, for the model to read.
+        call_id: The id of the call.
+        screenshot: The screen after the call.
+        text_output: A text for the model; a string becomes a `TextContent`.
+        error: The error, for the model to read.
     """
 
     type: str = "computer_result"
@@ -377,7 +377,7 @@ class ComputerUseResultContent(BaseContent):
         """See the class.
 
         Raises:
-            ActionError: The screenshot or the text is none.
+            ActionError: The screenshot or the text has a wrong type.
         """
         super().__init__(
             annotations=annotations,
@@ -388,7 +388,7 @@ class ComputerUseResultContent(BaseContent):
         if isinstance(screenshot, Mapping):
             screenshot = DataContent.from_dict(screenshot)
         if not isinstance(screenshot, DataContent | None):
-            raise ActionError(f"a screenshot is a DataContent, not {shown(type(screenshot).__name__)}")
+            raise ActionError(f"a screenshot must be a DataContent, not {shown(type(screenshot).__name__)}")
         self.call_id = call_id
         self.screenshot = screenshot
         self.text_output: TextContent | None = _text(text_output)
@@ -399,7 +399,7 @@ class ComputerUseResultContent(BaseContent):
 
 
 class ShellTool(BaseTool):
-    """A shell that a model may use; what a provider wants to know of it is in its additional properties."""
+    """A shell that a model may use; provider-specific settings are in its additional properties."""
 
     type: str = "shell_tool"
 
@@ -409,20 +409,20 @@ class ShellTool(BaseTool):
 
 
 class ShellAction(str, Enum):  # noqa: UP042 # as designed: str() names class and member
-    """What is asked of a shell."""
+    """The actions of a shell call."""
 
     EXECUTE = "execute"
     RESTART = "restart"
 
 
 class ShellCallContent(BaseContent):
-    """Commands that a model asks for.
+    """Commands of a model for a shell.
 
     Attributes:
         type: `shell_call`.
-        call_id: What the result must name.
-        action: Run the commands, or begin a new session (and then run them, where there are any).
-        commands: Each is a command line.
+        call_id: The id for the result.
+        action: Run the commands, or begin a new session (and then run the commands, if any).
+        commands: The command lines.
     """
 
     type: str = "shell_call"
@@ -439,7 +439,7 @@ class ShellCallContent(BaseContent):
         raw_representation: Any | None = None,
         **kwargs: Any,
     ) -> None:
-        """See the class. What the fields hold is looked at by `shells.decode_shell`."""
+        """See the class. `shells.decode_shell` checks the fields."""
         super().__init__(
             annotations=annotations,
             additional_properties=additional_properties,
@@ -461,15 +461,15 @@ class ShellOutcome(str, Enum):  # noqa: UP042 # as designed: str() names class a
 
 
 class ShellResultContent(BaseContent):
-    """What came of commands.
+    """The result of commands.
 
     Attributes:
         type: `shell_result`.
-        call_id: Of which call.
-        stdout: What they wrote; a string becomes a `TextContent`.
-        stderr: The same of standard error.
-        exit_code: Of the last command; None where none ran to its end.
-        outcome: How it ended.
+        call_id: The id of the call.
+        stdout: Their standard output; a string becomes a `TextContent`.
+        stderr: Their standard error, likewise.
+        exit_code: The exit code of the last command; None if none ran to its end.
+        outcome: How the call ended.
     """
 
     type: str = "shell_result"
@@ -491,7 +491,7 @@ class ShellResultContent(BaseContent):
         """See the class.
 
         Raises:
-            ActionError: An output is no text.
+            ActionError: An output is not a text.
         """
         super().__init__(
             annotations=annotations,
@@ -523,7 +523,7 @@ def _text(value: object) -> TextContent | None:
 
 
 def _pair(value: Any) -> Any:
-    # JSON has no tuples; what is no pair is said where it is read.
+    # JSON has no tuples. Anything else that is not a pair is reported where it is read.
     return tuple(expect_list("a coordinate", value)) if isinstance(value, list) else value
 
 

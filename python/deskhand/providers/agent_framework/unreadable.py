@@ -1,6 +1,6 @@
-"""Calls of providers of which no more can be read than an answer needs, as contents. Pure.
+"""Contents for providers' calls that cannot be read, except for what an answer needs. Pure.
 
-This module owns where each payload has its id and its name. What must never appear here: an action, an SDK.
+This module knows where each payload has its id and its name. It has no actions and no SDK.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from deskhand.providers.payload import expect_object, expect_string
 __all__ = ["FROM", "unreadable"]
 
 FROM = "provider"
-"""The additional property of a content with what only its provider knows."""
+"""The additional property of a content with the fields that only its provider knows."""
 
 
 def unreadable(
     provider: str, payload: object, version: str | None, call_id: str | None, error: ActionError
 ) -> ComputerUseCallContent:
-    """A call of which no more can be read than what an answer needs.
+    """Make a content of a call's id and name, if nothing else can be read.
 
     Raises:
-        ActionError: That cannot be read either.
+        ActionError: These cannot be read either.
     """
     number, name, action, extra = _READERS[provider](payload, version)
     kept = {"of": provider, "name": name, "id": number, "extra": extra}

@@ -1,20 +1,20 @@
 """Microsoft Agent Framework's computer contents: `ComputerUseCallContent` as a call, a result as one, and both back. Pure.
 
-This module owns what the fields mean. What must never appear here: a provider's payload (see `fields`), the package, a desktop.
+This module owns the meaning of the fields. It has no provider's payload (see `fields`), no package and no desktop.
 
-* Points are pixels of the model's picture, whatever provider the call came from; `duration` is in milliseconds, for `wait` and
+* Points are pixels of the model's picture, from whatever provider the call came; `duration` is in milliseconds, for `wait` and
   for `keypress_hold`.
-* `scroll_amount` is positive down (`scroll_direction` "vertical", or none) and right ("horizontal"). It counts pixels of the
-  model's picture, as OpenAI does; with the additional property `scroll_unit: "notches"` it counts notches of the wheel, as
-  Anthropic does. The design does not say which. None is three notches down, or to the right.
-* One content has one action. What a provider asks for at once is several contents of one `call_id`, with one result: `decode`
-  takes them as a list.
-* Actions that the enum does not have are named as the normalized actions are (`left_mouse_down`, `keypress_hold`,
-  `cursor_position`, see `deskhand.actions.ACTIONS`), and those of a browser as Google's functions (`navigate`, `go_back`).
-* Additional properties that have a meaning: `modifiers` (keys held meanwhile), `path` (of a drag with more than two points),
+* `scroll_amount` is positive down (`scroll_direction` "vertical", or none) and right ("horizontal"). The design does not
+  name its unit: it counts pixels of the model's picture, as OpenAI does, or with the additional property
+  `scroll_unit: "notches"` notches of the wheel, as Anthropic does. None is three notches down, or to the right.
+* One content has one action. A provider's call of several actions becomes several contents with one `call_id`, and one
+  result: `decode` takes them as a list.
+* Actions that the enum does not have use the names of the normalized actions (`left_mouse_down`, `keypress_hold`,
+  `cursor_position`, see `deskhand.actions.ACTIONS`), and those of a browser use Google's (`navigate`, `go_back`).
+* Additional properties with a meaning: `modifiers` (keys held meanwhile), `path` (of a drag with more than two points),
   `scroll_distance` ([x, y] of a scroll along both axes), `region` (of a zoom: [x0, y0, x1, y1], the last two exclusive),
-  `repeat` (of a key), `paste` (of a text), `url` (of `navigate`), `pending_safety_checks` (as OpenAI's), `unreadable` (why the
-  action cannot be carried out, of a call that could not be read). Others are kept.
+  `repeat` (of a key), `paste` (of a text), `url` (of `navigate`), `pending_safety_checks` (as OpenAI's), `unreadable` (the
+  reason why the call could not be read, so that it cannot be carried out). Others are kept.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ __all__ = [
 WHO = "Agent Framework's computer content"
 
 UNREADABLE = "unreadable"
-"""The additional property of a content that stands for what could not be read: the reason."""
+"""The additional property with the reason why a call could not be read."""
 
 ScrollUnit: TypeAlias = Literal["pixels", "notches"]
 CallContents: TypeAlias = (
     "ComputerUseCallContent | Mapping[str, Any] | Sequence[ComputerUseCallContent | Mapping[str, Any]]"
 )
-"""One content, in its plain form or not, or all of a call."""
+"""One content, in its plain form or not, or all contents of a call."""
 
 _MILLISECONDS = 1000
 _CHECKS = "pending_safety_checks"
@@ -86,7 +86,7 @@ _BROWSING = {
 }
 _BROWSED = {name: what for what, name in _BROWSING.items()}
 
-# The fields of each action; then those of its additional properties, behind a bar.
+# The fields of each action, and after the bar its additional properties.
 _FIELDS = {
     "click": "coordinate button|modifiers",
     "double_click": "coordinate button|modifiers",
@@ -121,16 +121,16 @@ _DRAG = 2
 
 
 def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pixels") -> ProviderCall:
-    """What a content, or several of one call, ask for.
+    """Decode a content, or all contents of one call.
 
     Args:
         payload: A `ComputerUseCallContent`, its plain form, or a list of those.
-        viewport: Of the picture that the model points into.
-        scroll_unit: What an amount counts that does not say it.
+        viewport: The viewport of the picture that the model points into.
+        scroll_unit: The unit of a scroll's amount, if the content does not name one.
 
     Raises:
-        ActionError: It is malformed, asks for what there is not, has a field that its action does not take, or points outside
-            of the picture; or the contents are of different calls.
+        ActionError: It is malformed, has an unknown action or a field that its action does not take, or points outside of
+        the picture; or the contents are of different calls.
     """
     contents = [
         ComputerUseCallContent.of(item) for item in (payload if isinstance(payload, list | tuple) else [payload])
@@ -146,7 +146,7 @@ def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pi
             raise ActionError(f"the contents are of one call, not of {shown(call_id)} and {shown(content.call_id)}")
         step, rest = _step(content, viewport, scroll_unit)
         steps.append(step)
-        # Every content of a call has the call's checks: whoever takes them one by one must not miss them.
+        # Every content has the call's checks, for those that handle the contents one by one.
         safety += [check for check in checks_of(rest) if check not in safety]
         extra |= the_rest(rest, _CHECKS, _REVIEW)
     return ProviderCall(steps=tuple(steps), viewport=viewport, id=call_id, safety=tuple(safety), extra=extra)
@@ -161,7 +161,7 @@ def _name(content: ComputerUseCallContent) -> str:
 
 
 def _step(content: ComputerUseCallContent, viewport: Viewport, unit: ScrollUnit) -> tuple[Step, dict[str, Any]]:
-    """What one content asks for, and its other additional properties."""
+    """The action of one content, and its other additional properties."""
     more = expect_object("additional_properties", content.additional_properties)
     if (why := more.get(UNREADABLE)) is not None:
         raise ActionError(expect_string(UNREADABLE, why))
@@ -170,7 +170,7 @@ def _step(content: ComputerUseCallContent, viewport: Viewport, unit: ScrollUnit)
     refused = [field for field in _REFUSED[name] if getattr(content, field) is not None]
     refused += [key for key in _PROPERTIES - properties if more.get(key)]
     if refused:
-        # What is done must not be less than what was said.
+        # An ignored field could make the action do less than the call says.
         raise ActionError(f"{name} takes no {', '.join(sorted(refused))}")
     given = {field: value for field in fields if (value := getattr(content, field)) is not None}
     given |= {key: more[key] for key in properties if more.get(key) is not None}
@@ -202,7 +202,7 @@ def _read(name: str, given: Mapping[str, Any], viewport: Viewport, unit: ScrollU
 
 
 def _plain(name: str, given: Mapping[str, Any], viewport: Viewport) -> act.Action:
-    """An action whose fields are called as the normalized ones."""
+    """An action whose fields have the same names as those of the normalized one."""
     fields: dict[str, Any] = {"modifiers": given["modifiers"]} if "modifiers" in given else {}
     if "coordinate" in given:
         fields["xy"] = _point(given, "coordinate", viewport)
@@ -288,13 +288,13 @@ def _region(value: object, viewport: Viewport) -> Rect:
 
 
 def checks_of(properties: Mapping[str, Any]) -> list[SafetyCheck]:
-    """What must be confirmed before, by a call's additional properties.
+    """The checks that a person must confirm first, from a call's additional properties.
 
-    The design has two names for it: OpenAI's `pending_safety_checks`, and `pending_safety_review`, in which any form of a
-    question is one.
+    The design has two names for them: OpenAI's `pending_safety_checks`, and `pending_safety_review`, whose value may be any
+    form of a question and counts as one check.
 
     Raises:
-        ActionError: The former are malformed.
+        ActionError: `pending_safety_checks` is malformed.
     """
     given = properties.get(_CHECKS)
     checks = [decode_check(check) for check in expect_list(_CHECKS, [] if given is None else given)]
@@ -306,11 +306,11 @@ def checks_of(properties: Mapping[str, Any]) -> list[SafetyCheck]:
 
 
 def encode_call(call: ProviderCall) -> ComputerUseCallContent:
-    """The content that asks for a call of one action.
+    """Encode a call of one action as a content.
 
     Raises:
-        UnsupportedAction: It cannot say that: several actions (use `encode_calls`), the end of a task, a secret text.
-        OutOfBounds: It points where the picture shows nothing.
+        UnsupportedAction: A content cannot express it: several actions (use `encode_calls`), the end of a task, a secret text.
+        OutOfBounds: A point is not in the picture.
     """
     call = expect("encode_call: call", call, ProviderCall).at_points("the Agent Framework")
     if len(call.steps) != 1:
@@ -321,12 +321,12 @@ def encode_call(call: ProviderCall) -> ComputerUseCallContent:
 
 
 def encode_calls(call: ProviderCall) -> list[ComputerUseCallContent]:
-    """The contents that ask for a call, one for each action, all with its id and its safety checks.
+    """Encode a call as contents, one for each action, all with its id and its safety checks.
 
     Raises:
-        UnsupportedAction: They cannot say it.
-        OutOfBounds: It points where the picture shows nothing.
-        ActionError: There is no id, or nothing to do.
+        UnsupportedAction: Contents cannot express it.
+        OutOfBounds: A point is not in the picture.
+        ActionError: The call has no id or no action.
     """
     call = expect("encode_calls: call", call, ProviderCall).at_points("the Agent Framework")
     if call.id is None or not call.steps:
@@ -353,7 +353,7 @@ def _written(step: Step, viewport: Viewport) -> tuple[str, dict[str, Any], dict[
         raise UnsupportedAction(WHO, "the end of a task", "say it in a message")
     name, fields = _fields(step, viewport)
     if name not in _FIELDS:
-        # What is said must be understood when it comes back.
+        # An unknown action could not be decoded again.
         raise UnsupportedAction(WHO, name)
     properties = {key: value for key, value in fields.items() if key not in _ALL and value is not None}
     modifiers = getattr(step, "modifiers", ())
@@ -365,7 +365,7 @@ def _written(step: Step, viewport: Viewport) -> tuple[str, dict[str, Any], dict[
 def _fields(step: act.Action, viewport: Viewport) -> tuple[str, dict[str, Any]]:  # noqa: PLR0911 # a table
     if (click := clicked(step)) is not None:
         button, count = click
-        # Of several clicks the left button goes without saying.
+        # For several clicks the left button is implied.
         return _NAMES[count], {**_at(step, viewport), "button": None if count > 1 and button == "left" else button}
     match step:
         case act.MouseDown(button=button) | act.MouseUp(button=button):
@@ -387,7 +387,7 @@ def _fields(step: act.Action, viewport: Viewport) -> tuple[str, dict[str, Any]]:
 def _typed(step: act.KeyPress | act.KeyHold | act.PressKeys | act.ReleaseKeys | act.Type) -> tuple[str, dict[str, Any]]:
     if isinstance(step, act.Type):
         if not isinstance(step.text, str):
-            raise UnsupportedAction(WHO, step.type, "a secret text is in no payload")
+            raise UnsupportedAction(WHO, step.type, "a secret text is never sent")
         return "type", {"text": step.text, "paste": step.paste or None}
     key = {"key": "+".join(step.keys)}
     match step:
@@ -416,14 +416,14 @@ def _dragged(step: act.Drag, viewport: Viewport) -> dict[str, Any]:
 def _scrolled(step: act.Scroll, viewport: Viewport) -> dict[str, Any]:
     axis, sign = _AXES[step.direction or "down"]
     if step.distance_xy is not None:
-        # The same arithmetic the other way round: what was the screen is what the model sees.
+        # The same arithmetic in reverse: from the screen to the model's picture.
         dx, dy = Viewport(viewport.model, viewport.shown.size).distance_to_screen(step.distance_xy)
         if dx and dy:
             return {"scroll_amount": dy, "scroll_direction": "vertical", "scroll_distance": [dx, dy]}
         return {"scroll_amount": dx or dy, "scroll_direction": "horizontal" if dx else "vertical"}
     if step.magnitude is None and sign > 0:
         return {"scroll_direction": None if step.direction is None else axis}
-    # As `translate` counts notches: a little is not nothing.
+    # Like `translate`, which rounds a small distance up to a notch.
     magnitude = DEFAULT_NOTCHES if step.magnitude is None else step.magnitude
     notches = (1 if magnitude > 0 else -1) * max(1, round(abs(magnitude))) if magnitude else 0
     return {"scroll_amount": sign * notches, "scroll_direction": axis, "scroll_unit": "notches"}
@@ -433,12 +433,12 @@ def _scrolled(step: act.Scroll, viewport: Viewport) -> dict[str, Any]:
 
 
 def encode(result: Result) -> ComputerUseResultContent:
-    """The content that tells what came of a call.
+    """Encode the result of a call.
 
-    What its fields do not have is in the additional properties: `acknowledged_safety_checks`, `cursor`, and `denied`.
+    Values without a field are in the additional properties: `acknowledged_safety_checks`, `cursor`, and `denied`.
 
     Raises:
-        ActionError: There is no id to answer to.
+        ActionError: The call has no id.
     """
     expect("encode: result", result, Result)
     if result.call.id is None:
@@ -467,14 +467,14 @@ def _pointer(point: Point) -> str:
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """What a result's content tells of a call.
+    """Decode a result's content.
 
     Args:
         payload: A `ComputerUseResultContent` or its plain form.
-        call: What was asked.
+        call: The call that it answers.
 
     Raises:
-        ActionError: It is malformed, or of another call.
+        ActionError: It is malformed, or answers another call.
     """
     content = ComputerUseResultContent.of(payload)
     if content.call_id != call.id:

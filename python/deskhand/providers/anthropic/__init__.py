@@ -14,10 +14,10 @@ With the SDK's own loop, which runs the calls of a turn in order and stops at th
 With a loop of your own: `declare` for the request's `tools` (and `betas` for its headers), then `respond` for the answer's
 content. For a model that knows only a single tool, give its `version` to each of them. `shell_tool` is its shell and
 `editor_tool` its text editor, over the files of a container; `respond` takes them as `shell=` and as
-`editor=TextEditor(desktop)`. `elements_tool` (or `declare_elements`, and `elements=True`) lets the model read what applications
-say that they show.
+`editor=TextEditor(desktop)`. `elements_tool` (or `declare_elements`, and `elements=True`) lets the model read the elements that
+applications report.
 
-This module owns the names that users call. What must never appear here: a field of the wire, an import of the SDK.
+This module owns the public names. It has no field of the wire format, and does not import the SDK.
 """
 
 from __future__ import annotations
@@ -129,14 +129,14 @@ def declare(
     fields: Mapping[str, Any] | None = None,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """What a request lists as its tool.
+    """The tool, as a request lists it.
 
     Args:
         desktop: The desktop, or the model session that will carry out the calls.
-        version: The toolset, or a single tool; see `VERSIONS`. For those, `betas` says what else a request needs.
+        version: The toolset, or a single tool; see `VERSIONS`. For a single tool a request also needs `betas`.
         fields: Further fields, such as `configs` of the toolset and `cache_control`. `computer_20251124` may zoom unless
-            `enable_zoom` is False there.
-        options: As of `run`.
+            `enable_zoom` is False here.
+        options: As for `run`.
 
     Raises:
         ActionError: There is no such version.
@@ -158,7 +158,7 @@ def declare(
 
 
 def betas(version: str = TOOLSET) -> list[str]:
-    """What a request that declares this version must have in its `betas`.
+    """The values that a request for this version needs in its `betas`.
 
     Raises:
         ActionError: There is no such version.
@@ -202,12 +202,12 @@ def toolset(
     With a desktop it is for `Anthropic`, with an `AsyncDesktop` for `AsyncAnthropic`.
 
     Args:
-        desktop: The desktop; who made it closes it.
-        confirm: Called by the SDK before each call with its member, input and block; only True lets it be carried out. The SDK
-            demands one as long as the model may use the keyboard.
-        configs: As in the declaration: `{"zoom": {"enabled": False}}`.
-        tool_configs: Further fields of the declaration: `{"cache_control": {"type": "ephemeral"}}`.
-        options: As of `run`.
+        desktop: The desktop, which the caller closes.
+        confirm: Called by the SDK before each call, with its member, input and block; only True lets the call be carried out.
+            The SDK requires it as long as the model may use the keyboard.
+        configs: As in the declaration, such as `{"zoom": {"enabled": False}}`.
+        tool_configs: Further fields of the declaration, such as `{"cache_control": {"type": "ephemeral"}}`.
+        options: As for `run`.
 
     Raises:
         MissingExtra: The SDK is not installed.
@@ -253,16 +253,16 @@ def tool(
     With a desktop it is for `Anthropic`, with an `AsyncDesktop` for `AsyncAnthropic`.
 
     Args:
-        desktop: The desktop; who made it closes it.
-        version: Which single tool; see `VERSIONS`.
-        options: As of `run`.
+        desktop: The desktop, which the caller closes.
+        version: The single tool; see `VERSIONS`.
+        options: As for `run`.
 
     Raises:
         ActionError: There is no such version, or it is the toolset.
         MissingExtra: The SDK is not installed.
     """
     if rules_of(version).type == TOOLSET:
-        raise ActionError("that is no single tool: use toolset()")
+        raise ActionError("that is not a single tool: use toolset()")
     sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
     if isinstance(desktop, AsyncDesktop | AsyncModelSession):
         there = async_model_session(desktop, **options)
@@ -285,8 +285,8 @@ def shell_tool(shell: AnyShell, *, timeout: float = SHELL_TIMEOUT, is_async: boo
     """The shell `bash_20250124` for the SDK's `tool_runner`.
 
     Args:
-        shell: What runs the commands: a session, which who opened it closes, or a desktop with a machine of its own, in which
-            each command runs alone.
+        shell: Runs the commands: a session, which the caller closes, or a desktop with a machine of its own, in which each
+            command runs alone.
         timeout: Seconds for a command.
         is_async: For `AsyncAnthropic`.
 
@@ -328,9 +328,9 @@ def editor_tool(
     """The text editor for the SDK's `tool_runner`, over the files of the desktop's machine.
 
     Args:
-        desktop: The desktop, which who made it closes, or an editor at it.
+        desktop: The desktop, which the caller closes, or an editor for it.
         version: One of `EDITORS`; those of 2024 and January 2025 can `undo_edit`.
-        max_characters: How much of a file is shown at once; an editor that is given has its own.
+        max_characters: How much of a file is shown at once. An existing editor has its own limit.
         is_async: For `AsyncAnthropic`.
 
     Raises:
@@ -360,13 +360,13 @@ def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Ele
 
 
 def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> ElementsTool | AsyncElementsTool:
-    """The tool `elements` for the SDK's `tool_runner`: the model reads what applications say that they show.
+    """The tool `elements` for the SDK's `tool_runner`: the model reads the elements that applications report.
 
     With a desktop it is for `Anthropic`, with an `AsyncDesktop` for `AsyncAnthropic`.
 
     Args:
-        desktop: The model session that the computer's tool has, so that points are in pixels of its pictures; or the desktop.
-        options: As of `run`.
+        desktop: The model session of the computer's tool, so that points are in pixels of its pictures, or the desktop.
+        options: As for `run`.
 
     Raises:
         MissingExtra: The SDK is not installed.

@@ -1,11 +1,10 @@
 """Anthropic's text editor: its versions, inputs and answers, which Amazon Bedrock's interfaces carry too. Pure.
 
-This module owns the names and fields. What must never appear here: a desktop, how a file is edited (see
-`deskhand.providers.editors`).
+This module owns the names and fields. It has no desktop, and `deskhand.providers.editors` edits the files.
 
 Up to 2025-01 the tool is called `str_replace_editor` and can `undo_edit`; from then on it is `str_replace_based_edit_tool`
-and cannot. The text of an `insert` is `new_str` or, as the newest models write it, `insert_text`: both are understood of each.
-As with the computer, a field that a command does not take is refused where another takes it, and others are given back.
+and cannot. The text of an `insert` is `new_str` or, in the newest models, `insert_text`: every version accepts both. As for
+the computer, a field is refused if only other commands take it, and unknown fields are returned.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ EDITORS: Mapping[str, str] = MappingProxyType(
         "text_editor_20250728": WITHOUT_UNDO,
     }
 )
-"""The versions, and what the tool is called in each."""
+"""The versions, and the tool's name in each."""
 
 LATEST_EDITOR = "text_editor_20250728"
-"""The newest version, and the only one that is told `max_characters`."""
+"""The newest version, and the only one that declares `max_characters` to the model."""
 
-# Each command's fields; those that end in ? may be missing.
+# The fields of each command; those that end in ? may be missing.
 _FIELDS = {
     "view": "view_range?",
     "create": "file_text",
@@ -89,7 +88,7 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
 
 
 def name_of(version: str) -> str:
-    """What the tool is called in a version.
+    """The tool's name in a version.
 
     Raises:
         ActionError: There is no such version.
@@ -100,11 +99,11 @@ def name_of(version: str) -> str:
 
 
 def declare_editor(*, version: str = LATEST_EDITOR, max_characters: int | None = None) -> dict[str, Any]:
-    """What a request lists as its tool.
+    """The tool, as a request lists it.
 
     Args:
-        version: Which one.
-        max_characters: Told the model where its version has it: how much of a file is shown at once.
+        version: The version.
+        max_characters: How much of a file is shown at once; declared to the model if its version allows that.
 
     Raises:
         ActionError: There is no such version.
@@ -123,11 +122,11 @@ def is_edit(block: Mapping[str, Any]) -> bool:
 
 
 def decode_editor(payload: object) -> EditCall:
-    """What a `tool_use` of the text editor asks for.
+    """Decode a `tool_use` of the text editor.
 
     Raises:
         ActionError: It is malformed.
-        UnsupportedAction: Its tool has no such command.
+        UnsupportedAction: The tool has no such command.
     """
     block = expect_object("a tool_use", payload)
     if not is_edit(block):
@@ -139,13 +138,13 @@ def decode_editor(payload: object) -> EditCall:
 
 
 def edit_of(input: object, *, name: str, id: str | None, extra: dict[str, Any]) -> EditCall:
-    """The call that the editor's input asks for.
+    """Decode the editor's input.
 
     Args:
-        input: Its input; what nobody here knows of it goes with the call.
-        name: What the tool is called; `WITHOUT_UNDO` takes nothing back.
+        input: The input; its unknown fields are kept in the call.
+        name: The tool's name; `WITHOUT_UNDO` has no `undo_edit`.
         id: The call's id.
-        extra: What is known by nobody of what was around it.
+        extra: Unknown fields of the block around the input.
 
     Raises:
         ActionError: It is malformed.
@@ -161,7 +160,7 @@ def edit_of(input: object, *, name: str, id: str | None, extra: dict[str, Any]) 
     if unknown := the_rest(given, "command", "path", *_ALL):
         extra = {**extra, "input": unknown}
     if command == "insert" and ("insert_text" in given) == ("new_str" in given):
-        raise ActionError("insert: give insert_text, and nothing else as its text")
+        raise ActionError("insert: give insert_text, and no other text")
     texts = [name for name in ("file_text", "insert_text", "new_str") if name in given]
     return EditCall(
         command=command,

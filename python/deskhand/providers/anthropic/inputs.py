@@ -1,17 +1,17 @@
-"""What each version of Anthropic's computer tool may be asked, and the action that it means. Pure.
+"""The inputs that each version of Anthropic's computer tool accepts, and the actions that they mean. Pure.
 
-This module owns the names, fields and limits of the versions: the inputs alone, which Amazon Bedrock's interfaces carry
-too. What must never appear here: a block of a message, a result.
+This module owns the names, fields and limits of the versions: only the inputs, which Amazon Bedrock's interfaces carry too.
+It has no block of a message and no result.
 
 Up to 2025 one tool takes a flat input with an `action` in it (`computer_20241022` and its two successors); the toolset of 2026
 has a tool for each action. The names and meanings are the same. What differs:
 
-* `computer_20241022` clicks where the pointer is, and drags from there: its model moves first.
-* Modifiers of a click or scroll are in `text`; the first implementation of `computer_20250124` called them `key`, which is
-  understood there too.
-* `key` takes one chord; the two first versions were made for xdotool, to which `"Down Down"` are two.
-* A field that an action does not take is refused where another action takes it, or another provider's: what is done must not
-  be less than what was said. Other fields pass, and are given back.
+* `computer_20241022` clicks where the pointer is, and drags from there: the model moves the pointer first.
+* Modifiers of a click or scroll are in `text`. The first implementation of `computer_20250124` called them `key`, which that
+  version still accepts.
+* `key` takes one chord. The first two versions were made for xdotool, for which `"Down Down"` is two chords.
+* A field is refused if only another action or another provider takes it: ignoring it could make the action do less than
+  the call says. Unknown fields are ignored and returned.
 
 Regions are `[x0, y0, x1, y1]`, x1 and y1 exclusive, in pixels of the full screenshot as all coordinates.
 """
@@ -52,7 +52,7 @@ _CLICKS: dict[str, type[act.LeftClick | act.RightClick | act.MiddleClick | act.D
     "triple_click": act.TripleClick,
 }
 
-# Each action's fields; those that end in ? may be missing.
+# The fields of each action; those that end in ? may be missing.
 _FIRST = {
     "key": "text",
     "type": "text",
@@ -78,7 +78,7 @@ _SECOND = {
 _THIRD = {**_SECOND, "zoom": "region"}
 _MEMBERS = {**_THIRD, "key": "text repeat?"}
 
-# What the model reads when there is nothing to show: the SDK's own words.
+# The text for the model if there is no picture: the SDK's own words.
 _DONE = {
     "key": "Pressed {text}.",
     "hold_key": "Held {text} for {duration}s.",
@@ -99,16 +99,16 @@ _DONE = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What one version of the tool may be asked.
+    """The inputs that one version of the tool accepts.
 
     Attributes:
         type: The version's name in a declaration.
-        beta: What must be in a request's `betas`; None where nothing needs to be.
+        beta: The value that a request's `betas` must contain; None if it needs none.
         actions: The fields of each action.
-        longest: Seconds that it may hold a key or wait.
+        longest: The longest time to hold a key or wait, in seconds.
         whole_seconds: Whether seconds are integers.
-        several_chords: Whether a `key` may name several chords with blanks between them.
-        keys_of_clicks: Whether the modifiers of a click may be called `key`.
+        several_chords: Whether a `key` may name several chords, separated by blanks.
+        keys_of_clicks: Whether the modifiers of a click may be in `key`.
     """
 
     type: str
@@ -120,7 +120,7 @@ class Rules:
     keys_of_clicks: bool = False
 
     def fields(self, action: str) -> tuple[frozenset[str], frozenset[str]]:
-        """What an action must be given, and what it may be given.
+        """The required fields of an action, and all its fields.
 
         Raises:
             ActionError: This version has no such action.
@@ -150,11 +150,11 @@ VERSIONS: Mapping[str, Rules] = MappingProxyType(
     }
 )
 """Every version by its name, the oldest first. (The seconds of the single tools are those of Anthropic's reference
-implementation, which says nowhere else.)"""
+implementation; they are not documented elsewhere.)"""
 
 
 def rules_of(version: str | None) -> Rules:
-    """The rules of a version; None is the toolset.
+    """The rules of a version; None means the toolset.
 
     Raises:
         ActionError: There is no such version.
@@ -169,16 +169,16 @@ def rules_of(version: str | None) -> Rules:
 def read(
     action: str, given: Mapping[str, Any], viewport: Viewport, rules: Rules
 ) -> tuple[tuple[act.Action, ...], dict[str, Any]]:
-    """The actions that an input asks for, and those of its fields that nobody here knows.
+    """Decode an input: its actions, and its unknown fields.
 
     Args:
         action: The action's name.
         given: Its input, without that name.
-        viewport: Of the full screenshot that the model points into.
-        rules: Of the tool's version.
+        viewport: The viewport of the full screenshot that the model points into.
+        rules: The rules of the tool's version.
 
     Raises:
-        ActionError: It is malformed, or more than this version may be asked.
+        ActionError: It is malformed, or this version does not accept it.
         OutOfBounds: A point is outside of the screenshot.
     """
     must, may = rules.fields(action)
@@ -244,10 +244,10 @@ def _key_presses(text: str, repeat: object, rules: Rules) -> tuple[act.Action, .
 
 
 def pointed(value: object, what: str) -> tuple[int, int]:
-    """A pair of integers, as a point is given.
+    """A pair of integers, for a point.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not one.
     """
     items = expect_list(what, value)
     if len(items) != 2:
@@ -303,10 +303,10 @@ def _region(value: object, viewport: Viewport) -> Rect:
 
 
 def write(steps: Sequence[Step], viewport: Viewport, rules: Rules) -> tuple[str, dict[str, Any]]:
-    """The action and its input that ask for these steps; the inverse of `read`.
+    """Encode actions as the name of an action and its input; the inverse of `read`.
 
     Raises:
-        UnsupportedAction: This version cannot say it.
+        UnsupportedAction: This version cannot express it.
         OutOfBounds: A point is not in the picture.
     """
     if not steps:
@@ -342,7 +342,7 @@ def _written(  # noqa: PLR0911 # a table
 ) -> tuple[str, dict[str, Any]]:
     for name, kind in _CLICKS.items():
         if isinstance(action, kind):
-            # It has no button: one that is not the left one is refused by its rules.
+            # Some kinds have no button. The rules refuse a button other than the left one.
             button = getattr(action, "button", "left")
             fields = {} if button == "left" else {"button": button}
             return name, {**_at(action.xy, viewport), **_held(action.modifiers), **fields}
@@ -422,7 +422,7 @@ _OPPOSITE = {"up": "down", "down": "up", "left": "right", "right": "left"}
 
 
 def described(steps: Sequence[Step], viewport: Viewport, rules: Rules) -> str:
-    """What the model reads of a call that was carried out and has nothing to show."""
+    """The text for the model about a call that was carried out and has nothing to show."""
     try:
         name, fields = write(steps, viewport, rules)
         return _DONE[name].format_map(fields)

@@ -1,7 +1,7 @@
-"""Carrying out what Claude asks for, one block or a whole answer at a time, in a loop of one's own.
+"""Carries out Claude's calls, one block or a whole answer at a time, for a loop of your own.
 
-This module owns the order of things: decode, carry out, encode; and that nothing of a turn is done after a failure. What must
-never appear here: the SDK, a field of the wire.
+This module owns the order: decode, carry out, encode; and the rule that nothing of a turn is done after a failure. It does
+not import the SDK and has no field of the wire format.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ __all__ = [
 ]
 
 PROVIDER = "anthropic"
-"""What policies and their logs are told of whose calls these are."""
+"""The name of these calls' provider in policies and audit logs."""
 
 SIZE = "anthropic"
-"""How large pictures are when nobody says: as all of Anthropic's models take them."""
+"""The default size of pictures: the one that all of Anthropic's models accept."""
 
 SHELL_TIMEOUT = 120.0
 """Seconds for a command of the shell, as in Anthropic's reference implementation."""
@@ -73,18 +73,18 @@ def run(
     Args:
         desktop: The desktop, or a model session on it.
         payload: The block, as the SDK's object or as a dictionary.
-        version: Which single tool was declared; see `decode`.
-        pictures: Whether every result has a picture of what it led to. By default as Anthropic does it itself: with the single
-            tools it has, with the toolset those of `screenshot` and `zoom` have.
-        options: Of a `ModelSession`, where none is given: `size` (by default `SIZE`; `tier(model)` is the most for a model),
+        version: The single tool that was declared; see `decode`.
+        pictures: Whether every result has a picture of the screen after the call. By default as in Anthropic's own code: always
+            with the single tools, and with the toolset only for `screenshot` and `zoom`.
+        options: For a `ModelSession`, if none is given: `size` (by default `SIZE`; `tier(model)` is the largest for a model),
             `settle`, `policy`, `ask`.
 
     Returns:
-        The `tool_result`. What cannot be read, is not allowed or failed is told there.
+        The `tool_result`. If the call cannot be read, is not allowed or fails, the reason is in it.
 
     Raises:
-        ActionError: It is no `tool_use` that could be answered.
-        DesktopLost: There is no desktop any more.
+        ActionError: It is not a `tool_use` that can be answered.
+        DesktopLost: The desktop is gone.
     """
     return _run(model_session(desktop, **options), plain(payload), version, pictures)
 
@@ -97,7 +97,7 @@ async def run_async(
     pictures: bool | None = None,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """As `run`; cancelling stops it at its next safe point."""
+    """Like `run`; cancelling stops it at its next safe point."""
     return await async_model_session(desktop, **options).run(lambda at: _run(at, plain(payload), version, pictures))
 
 
@@ -112,25 +112,25 @@ def respond(
     elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
-    """Carry out what a whole answer of the model asks of the computer: in order, and after a failure nothing more.
+    """Carry out the computer calls of a model's answer, in order, and none after a failure.
 
     Args:
-        desktop: As of `run`.
+        desktop: As for `run`.
         response: The answer, or its content.
-        version: As of `run`.
-        pictures: As of `run`.
-        shell: What runs the commands of the `bash` tool, if anything does: a session, or a desktop with a machine of its own.
-        editor: What the text editor's calls are carried out by, if they are; the same for a whole conversation.
-        elements: Whether calls of the tool `elements` are answered too (`declare_elements`).
-        options: As of `run`.
+        version: As for `run`.
+        pictures: As for `run`.
+        shell: Runs the commands of the `bash` tool, if given: a session, or a desktop with a machine of its own.
+        editor: Carries out the text editor's calls, if given; use the same one for a whole conversation.
+        elements: Whether to answer calls of the tool `elements` too (`declare_elements`).
+        options: As for `run`.
 
     Returns:
-        One `tool_result` for each call of the computer, and of the shell, the text editor and `elements` where there is one.
-        Other tools are yours to answer.
+        One `tool_result` for each call of the computer, and of the shell, the text editor and `elements` if these are given.
+        Answer the calls of other tools yourself.
 
     Raises:
-        ActionError: It is no answer of a model.
-        DesktopLost: There is no desktop any more.
+        ActionError: It is not a model's answer.
+        DesktopLost: The desktop is gone.
     """
     at = model_session(desktop, **options)
     blocks = [
@@ -142,7 +142,7 @@ def respond(
         or (elements and _is_elements(block))
     ]
     for block in blocks:
-        wire.block_id(block)  # all can be answered, or nothing is done
+        wire.block_id(block)  # nothing is done unless all can be answered
     answers = []
     failed = False
     for block in blocks:
@@ -170,7 +170,7 @@ async def respond_async(
     elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
-    """As `respond`; cancelling stops it at its next safe point."""
+    """Like `respond`; cancelling stops it at its next safe point."""
     there = async_model_session(desktop, **options)
     return await with_model_session(
         there,
@@ -185,18 +185,18 @@ def run_shell(shell: AnyShell | None, payload: object, *, timeout: float = SHELL
     """Carry out one `tool_use` of the shell.
 
     Args:
-        shell: What runs its commands, the same for a whole conversation: a session, or a desktop with a machine of its own,
-            in which each command runs alone. None refuses them.
+        shell: Runs the commands, the same for a whole conversation: a session, or a desktop with a machine of its own, in which
+            each command runs alone. With None the call is refused.
         payload: The block, as the SDK's object or as a dictionary.
         timeout: Seconds for the command.
 
     Returns:
-        The `tool_result`. It is an error where the command was ended, at its timeout or by a cancellation, or not run at all;
-        one that ends with another status than 0 is told with what it wrote.
+        The `tool_result`. It is an error if the command did not run, or was ended by its timeout or a cancellation. Another
+        exit status than 0 is reported with the output.
 
     Raises:
-        ActionError: It is no `tool_use` that could be answered.
-        DesktopLost: There is no desktop any more.
+        ActionError: It is not a `tool_use` that can be answered.
+        DesktopLost: The desktop is gone.
     """
     block = expect_object("a tool_use", plain(payload))
     number = wire.block_id(block)
@@ -208,7 +208,7 @@ def run_shell(shell: AnyShell | None, payload: object, *, timeout: float = SHELL
 
 
 async def run_shell_async(shell: AnyShell | None, payload: object, *, timeout: float = SHELL_TIMEOUT) -> dict[str, Any]:
-    """As `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
+    """Like `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
     return await with_shell(shell, lambda inner: run_shell(inner, payload, timeout=timeout))
 
 
@@ -216,15 +216,15 @@ def run_editor(editor: TextEditor | None, payload: object) -> dict[str, Any]:
     """Carry out one `tool_use` of the text editor, of any version.
 
     Args:
-        editor: What carries it out, the same for a whole conversation. None refuses.
+        editor: Carries out the call; use the same one for a whole conversation. With None the call is refused.
         payload: The block, as the SDK's object or as a dictionary.
 
     Returns:
-        The `tool_result`. What cannot be read, is not allowed or failed is told there.
+        The `tool_result`. If the call cannot be read, is not allowed or fails, the reason is in it.
 
     Raises:
-        ActionError: It is no `tool_use` that could be answered.
-        DesktopLost: There is no desktop any more.
+        ActionError: It is not a `tool_use` that can be answered.
+        DesktopLost: The desktop is gone.
     """
     block = expect_object("a tool_use", plain(payload))
     number = wire.block_id(block)
@@ -236,7 +236,7 @@ def run_editor(editor: TextEditor | None, payload: object) -> dict[str, Any]:
 
 
 def declare_elements() -> dict[str, Any]:
-    """The tool `elements` as a request lists it: the model reads what applications say that they show."""
+    """The tool `elements` as a request lists it: the model reads the elements that applications report."""
     description = describe_elements(by_reference=False)
     return {"name": ELEMENTS, "description": description, "input_schema": elements_schema()}
 
@@ -245,16 +245,16 @@ def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Un
     """Carry out one `tool_use` of `elements`.
 
     Args:
-        desktop: The model session that the computer's calls have, whose pictures the points are in; or the desktop.
+        desktop: The model session of the computer's calls, whose pictures the points are in, or the desktop.
         payload: The block, as the SDK's object or as a dictionary.
-        options: As of `run`.
+        options: As for `run`.
 
     Returns:
-        The `tool_result`. What cannot be read, is not allowed or failed is told there.
+        The `tool_result`. If the call cannot be read, is not allowed or fails, the reason is in it.
 
     Raises:
-        ActionError: It is no `tool_use` that could be answered.
-        DesktopLost: There is no desktop any more.
+        ActionError: It is not a `tool_use` that can be answered.
+        DesktopLost: The desktop is gone.
     """
     block = expect_object("a tool_use", plain(payload))
     number = wire.block_id(block)
@@ -265,7 +265,7 @@ def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Un
 
 
 async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
-    """As `run_elements`; cancelling it stops at its next safe point."""
+    """Like `run_elements`; cancelling it stops at its next safe point."""
     return await async_model_session(desktop, **options).run(lambda at: run_elements(at, payload))
 
 
@@ -274,12 +274,12 @@ def _is_elements(block: Mapping[str, Any]) -> bool:
 
 
 def carry_out(model_session: ModelSession, call: ProviderCall, *, pictures: bool) -> Result:
-    """Do what a call asks for, and keep the picture only where the model is to have it."""
+    """Carry out a call, and keep the picture only if the model gets it."""
     before = model_session.viewport
     result = model_session.carry_out(call)
     if result.error is None and (pictures or wire.asks_to_see(call)):
         return result
-    # The model goes on pointing into the picture that it has.
+    # The model keeps pointing into its last picture.
     changed = model_session.viewport != before
     if result.error is not None:
         return replace(result, error=f"{result.error}\n{_RESIZED}") if changed else result
@@ -287,12 +287,12 @@ def carry_out(model_session: ModelSession, call: ProviderCall, *, pictures: bool
 
 
 def model_session(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> ModelSession:
-    """The session itself, or one on a desktop, with Anthropic's sizes unless the options say otherwise."""
+    """Return the session itself, or make one on a desktop, with Anthropic's sizes unless the options say otherwise."""
     return ModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
 def async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
-    """As `model_session`, at any kind of desktop."""
+    """Like `model_session`, at any kind of desktop."""
     return AsyncModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
@@ -327,6 +327,6 @@ def _blocks(message: object) -> list[Mapping[str, Any]]:
 
 
 def plain(payload: object) -> object:
-    """The SDK's object as it goes over the wire; anything else as it is."""
+    """The SDK's object as it is sent; anything else is returned unchanged."""
     dump = getattr(payload, "model_dump", None)
     return dump(mode="json", exclude_none=True) if callable(dump) else payload

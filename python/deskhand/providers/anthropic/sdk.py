@@ -1,6 +1,6 @@
-"""The classes that Anthropic's own loop runs: the toolset, the single tools, the shell, the text editor, `elements`.
+"""The classes for Anthropic's own loop: the toolset, the single tools, the shell, the text editor, `elements`.
 
-This module owns what needs the SDK. What must never appear here: a field of an input, an action.
+This module owns the code that needs the SDK. It has no field of an input and no action.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ __all__ = [
 
 
 class ToolsetLost(DesktopLost, ToolsetUsageError):
-    """The desktop is gone. The SDK's loop ends with this, where it would tell the model of any other error, again and again."""
+    """The desktop is gone. This ends the SDK's loop, which would report any other error to the model, again and again."""
 
 
 class Toolset(BetaAbstractComputerToolset20260801):
-    """The toolset for `Anthropic().beta.messages.tool_runner`, and its `tool_result` for a loop of one's own.
+    """The toolset for `Anthropic().beta.messages.tool_runner`; also makes a `tool_result` for a loop of your own.
 
     Attributes:
-        session: Of the model; who made the desktop closes it.
+        session: The model session; the caller closes the desktop.
     """
 
     def __init__(
@@ -91,15 +91,15 @@ class Toolset(BetaAbstractComputerToolset20260801):
     def execute(
         self, context: BetaToolsetCallContext, name: BetaComputerMemberName, input: BetaComputerMemberInput
     ) -> BetaComputerMemberResult:
-        """Carry out one member; the SDK has asked `confirm` before."""
+        """Carry out one member; the SDK has called `confirm` before."""
         return _execute(self.session, context, name, input)
 
 
 class AsyncToolset(BetaAsyncAbstractComputerToolset20260801):
-    """As `Toolset`, for `AsyncAnthropic`; cancelling the loop stops the desktop at its next safe point.
+    """Like `Toolset`, for `AsyncAnthropic`; cancelling the loop stops the desktop at its next safe point.
 
     Attributes:
-        session: Of the model; who made the desktop closes it.
+        session: The model session; the caller closes the desktop.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class AsyncToolset(BetaAsyncAbstractComputerToolset20260801):
     async def execute(
         self, context: BetaToolsetCallContext, name: BetaComputerMemberName, input: BetaComputerMemberInput
     ) -> BetaComputerMemberResult:
-        """Carry out one member; the SDK has asked `confirm` before."""
+        """Carry out one member; the SDK has called `confirm` before."""
         return await self.session.run(lambda model_session: _execute(model_session, context, name, input))
 
 
@@ -150,7 +150,7 @@ def _execute(
 class Tool(BetaBuiltinFunctionTool):
     """A single tool for `Anthropic().beta.messages.tool_runner`.
 
-    The SDK's loop tells the model of every error of such a tool, that the desktop is lost too.
+    The SDK's loop reports every error of such a tool to the model, even that the desktop is lost.
     """
 
     def __init__(self, model_session: ModelSession, declaration: dict[str, Any]) -> None:
@@ -159,7 +159,7 @@ class Tool(BetaBuiltinFunctionTool):
         self._declaration = declaration
 
     def to_dict(self) -> BetaToolUnionParam:
-        """What the request lists."""
+        """The tool, as the request lists it."""
         return cast("BetaToolUnionParam", dict(self._declaration))
 
     def call(self, input: object) -> BetaToolsetContent:
@@ -168,7 +168,7 @@ class Tool(BetaBuiltinFunctionTool):
 
 
 class AsyncTool(BetaAsyncBuiltinFunctionTool):
-    """As `Tool`, for `AsyncAnthropic`."""
+    """Like `Tool`, for `AsyncAnthropic`."""
 
     def __init__(self, model_session: AsyncModelSession, declaration: dict[str, Any]) -> None:
         """See `deskhand.providers.anthropic.tool`."""
@@ -176,7 +176,7 @@ class AsyncTool(BetaAsyncBuiltinFunctionTool):
         self._declaration = declaration
 
     def to_dict(self) -> BetaToolUnionParam:
-        """What the request lists."""
+        """The tool, as the request lists it."""
         return cast("BetaToolUnionParam", dict(self._declaration))
 
     async def call(self, input: object) -> BetaToolsetContent:
@@ -194,7 +194,7 @@ class Bash(BetaBuiltinFunctionTool):
         self._timeout = timeout
 
     def to_dict(self) -> BetaToolUnionParam:
-        """What the request lists."""
+        """The tool, as the request lists it."""
         return {"type": "bash_20250124", "name": "bash"}
 
     def call(self, input: object) -> BetaToolsetContent:
@@ -203,7 +203,7 @@ class Bash(BetaBuiltinFunctionTool):
 
 
 class AsyncBash(BetaAsyncBuiltinFunctionTool):
-    """As `Bash`, for `AsyncAnthropic`; cancelling the loop ends the command under way; see `shell_calls.with_shell`."""
+    """Like `Bash`, for `AsyncAnthropic`; cancelling the loop ends the command under way; see `shell_calls.with_shell`."""
 
     def __init__(self, shell: AnyShell, timeout: float) -> None:
         """See `deskhand.providers.anthropic.shell_tool`."""
@@ -211,7 +211,7 @@ class AsyncBash(BetaAsyncBuiltinFunctionTool):
         self._timeout = timeout
 
     def to_dict(self) -> BetaToolUnionParam:
-        """What the request lists."""
+        """The tool, as the request lists it."""
         return {"type": "bash_20250124", "name": "bash"}
 
     async def call(self, input: object) -> BetaToolsetContent:
@@ -229,7 +229,7 @@ class Editor(BetaBuiltinFunctionTool):
         self._declaration = declaration
 
     def to_dict(self) -> BetaToolUnionParam:
-        """What the request lists."""
+        """The tool, as the request lists it."""
         return cast("BetaToolUnionParam", dict(self._declaration))
 
     def call(self, input: object) -> BetaToolsetContent:
@@ -238,7 +238,7 @@ class Editor(BetaBuiltinFunctionTool):
 
 
 class AsyncEditor(BetaAsyncBuiltinFunctionTool):
-    """As `Editor`, for `AsyncAnthropic`."""
+    """Like `Editor`, for `AsyncAnthropic`."""
 
     def __init__(self, editor: TextEditor, declaration: dict[str, Any]) -> None:
         """See `deskhand.providers.anthropic.editor_tool`."""
@@ -246,7 +246,7 @@ class AsyncEditor(BetaAsyncBuiltinFunctionTool):
         self._declaration = declaration
 
     def to_dict(self) -> BetaToolUnionParam:
-        """What the request lists."""
+        """The tool, as the request lists it."""
         return cast("BetaToolUnionParam", dict(self._declaration))
 
     async def call(self, input: object) -> BetaToolsetContent:
@@ -263,7 +263,7 @@ class ElementsTool(BetaBuiltinFunctionTool):
         self.session = model_session
 
     def to_dict(self) -> BetaToolUnionParam:
-        """What the request lists."""
+        """The tool, as the request lists it."""
         return cast("BetaToolUnionParam", declare_elements())
 
     def call(self, input: object) -> BetaToolsetContent:
@@ -272,14 +272,14 @@ class ElementsTool(BetaBuiltinFunctionTool):
 
 
 class AsyncElementsTool(BetaAsyncBuiltinFunctionTool):
-    """As `ElementsTool`, for `AsyncAnthropic`."""
+    """Like `ElementsTool`, for `AsyncAnthropic`."""
 
     def __init__(self, model_session: AsyncModelSession) -> None:
         """See `deskhand.providers.anthropic.elements_tool`."""
         self.session = model_session
 
     def to_dict(self) -> BetaToolUnionParam:
-        """What the request lists."""
+        """The tool, as the request lists it."""
         return cast("BetaToolUnionParam", declare_elements())
 
     async def call(self, input: object) -> BetaToolsetContent:
@@ -288,7 +288,7 @@ class AsyncElementsTool(BetaAsyncBuiltinFunctionTool):
 
 
 def _block(name: str, input: object) -> dict[str, Any]:
-    # The loop knows the call's id, and puts the content that it gets into a result of its own.
+    # The loop knows the call's id, and puts this content into a result of its own.
     return {"type": "tool_use", "id": name, "name": name, "input": input}
 
 

@@ -1,10 +1,9 @@
 """Anthropic's blocks: `tool_use` as a call, a result as `tool_result`, and both back. Pure.
 
-This module owns the blocks around the inputs (`deskhand.providers.anthropic.inputs`). What must never appear here: the SDK, a
-desktop.
+This module owns the blocks around the inputs (`deskhand.providers.anthropic.inputs`). It has no SDK and no desktop.
 
-A call's `name` is the version of the tool that it is for. A member of the toolset is known by its `toolset_name`; which of the
-single tools a flat input is for, the block does not say.
+A call's `name` is the version of its tool. A member of the toolset is recognized by its `toolset_name`; the block of a flat
+input does not name the single tool that it is for.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ SHELL = "bash"
 """The name of the shell."""
 
 NOT_EXECUTED = "Not executed: an earlier computer action in this turn failed."
-"""What every call is answered that follows one that failed in the same turn, to the letter."""
+"""The answer to every call that follows a failed one in the same turn, word for word."""
 
 _NO_PICTURE = "There is no picture."
 
@@ -72,17 +71,17 @@ MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 _CURSOR = re.compile(r"X=(-?\d{1,9}),Y=(-?\d{1,9})")
 _MODEL = re.compile(r"claude-[a-z]+-(\d+)(?:[-.](\d{1,2}))?(?![\d])")
-# A request with more than 20 pictures may have none with a longer side, and a conversation soon has them.
+# A request with more than 20 pictures may have none with a longer side, and conversations soon reach that number.
 _HIGH = MODELS["anthropic-high"]
 _MANY_PICTURES = Fit(min(2000, _HIGH.width), min(2000, _HIGH.height), _HIGH.patch, _HIGH.patches)
 
 
 def tier(model: str) -> Fit:
-    """How large the pictures for a model may be without being made smaller on the way to it.
+    """The largest size of pictures that a model accepts without scaling them down.
 
     Args:
-        model: Its name, such as `claude-opus-4-7`, also within a longer one of a cloud's. Claude 4.7 and newer take larger
-            ones. Their limit of 2576 pixels a side is kept to 2000: a request with more than 20 pictures may have none larger.
+        model: Its name, such as `claude-opus-4-7`, also as a part of a cloud's longer name. Claude 4.7 and newer accept larger
+            ones. Their limit of 2576 pixels a side is lowered to 2000, the limit for requests with more than 20 pictures.
     """
     found = _MODEL.search(expect_text("tier: model", model))
     version = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
@@ -104,11 +103,11 @@ def block_id(block: Mapping[str, Any]) -> str:
     """The id of a `tool_use`.
 
     Raises:
-        ActionError: It has none, so that it cannot be answered.
+        ActionError: It has none, so it cannot be answered.
     """
     found = block.get("id")
     if not isinstance(found, str) or not found:
-        raise ActionError(f"a tool_use has an id, by which it is answered, not {shown(found)}")
+        raise ActionError(f"a tool_use needs an id for its answer, not {shown(found)}")
     return found
 
 
@@ -116,16 +115,16 @@ def block_id(block: Mapping[str, Any]) -> str:
 
 
 def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> ProviderCall:
-    """What a `tool_use` asks for.
+    """Decode a `tool_use`.
 
     Args:
         payload: The block, as a dictionary.
-        viewport: Of the last full screenshot that the model was given.
-        version: Which tool was declared. By default a member of the toolset tells by itself, and a flat input is taken for
-            `computer_20251124`.
+        viewport: The viewport of the last full screenshot that the model was given.
+        version: The tool that was declared. By default a member of the toolset is recognized, and a flat input counts as one
+            for `computer_20251124`.
 
     Raises:
-        ActionError: It is malformed, or more than that version may be asked.
+        ActionError: It is malformed, or that version does not accept it.
     """
     block = expect_object("a tool_use", payload)
     if block.get("type") != "tool_use":
@@ -138,7 +137,7 @@ def decode(payload: object, viewport: Viewport, *, version: str | None = None) -
     if toolset is None:
         rules = rules_of(version or LATEST)
         if name != FAMILY or rules.type == TOOLSET:
-            raise ActionError(f"{shown(name)} is no call of {rules.type}")
+            raise ActionError(f"{shown(name)} is not a call of {rules.type}")
         name, given = expect_string("an action", given.get("action")), the_rest(given, "action")
     else:
         rules = rules_of(TOOLSET)
@@ -150,10 +149,10 @@ def decode(payload: object, viewport: Viewport, *, version: str | None = None) -
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any]:
-    """The `tool_use` that asks for a call, of the version that is its name, or of the toolset.
+    """Encode a call as a `tool_use`, of the version that is its name, or of the toolset.
 
     Raises:
-        UnsupportedAction: That version cannot say it.
+        UnsupportedAction: That version cannot express it.
     """
     call = expect("encode_call: call", call, ProviderCall).at_points("Anthropic's computer tool")
     rules = rules_of(call.name)
@@ -177,7 +176,7 @@ def asks_to_see(call: ProviderCall) -> bool:
 
 
 def said(result: Result) -> list[str]:
-    """What a result says in words: where the pointer is, or that all was done, and what there is besides."""
+    """The texts of a result: where the pointer is, or that all was done, and any further text."""
     call = result.call
     texts: list[str] = []
     if result.cursor is not None:
@@ -190,7 +189,7 @@ def said(result: Result) -> list[str]:
 
 
 def outcome_of(call: ProviderCall, texts: Sequence[str], picture: Picture | None) -> Result:
-    """The result that says this; the inverse of `said`."""
+    """The result with these texts; the inverse of `said`."""
     rest = list(texts)
     cursor = None
     if rest and call.steps and isinstance(call.steps[-1], CursorPosition) and (found := _CURSOR.fullmatch(rest[0])):
@@ -202,10 +201,10 @@ def outcome_of(call: ProviderCall, texts: Sequence[str], picture: Picture | None
 
 
 def mime_of(media_type: object) -> str:
-    """Let the type of a picture pass that may be sent.
+    """Check the type of a picture.
 
     Raises:
-        ActionError: It is another.
+        ActionError: Pictures of this type cannot be sent.
     """
     if media_type not in MEDIA_TYPES:
         raise ActionError(f"a picture is one of {', '.join(MEDIA_TYPES)}, not {shown(media_type)}")
@@ -213,7 +212,7 @@ def mime_of(media_type: object) -> str:
 
 
 def encode(result: Result) -> dict[str, Any]:
-    """The `tool_result` of a call: what went wrong, in words alone; else what there is to say, and the picture."""
+    """The `tool_result` of a call: for an error only text, otherwise the texts and the picture."""
     expect("encode: result", result, Result)
     if result.error is not None:
         return _tool_result(result.call, [{"type": "text", "text": result.error}], is_error=True)
@@ -236,10 +235,10 @@ def _tool_result(call: ProviderCall, content: list[dict[str, Any]], *, is_error:
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """The result that a `tool_result` tells of a call; that somebody denied it, it does not tell.
+    """Decode the `tool_result` of a call; it does not show that the call was denied.
 
     Raises:
-        ActionError: It is malformed, or of another call.
+        ActionError: It is malformed, or answers another call.
     """
     block = expect_object("a tool_result", payload)
     if block.get("type") != "tool_result":
@@ -283,10 +282,10 @@ def _content(content: object) -> tuple[list[str], Picture | None]:
 
 
 def decode_shell(payload: object) -> ShellCall:
-    """What a `tool_use` of `bash_20250124` asks for.
+    """Decode a `tool_use` of `bash_20250124`.
 
     Raises:
-        ActionError: It is malformed, or asks for nothing.
+        ActionError: It is malformed or empty.
     """
     block = expect_object("a tool_use", payload)
     if not is_shell(block):
@@ -295,15 +294,15 @@ def decode_shell(payload: object) -> ShellCall:
 
 
 def commanded(input: object, *, id: str | None, extra: dict[str, Any]) -> ShellCall:
-    """The call that the shell's input asks for: a command, a new session, or both.
+    """Decode the shell's input: a command, a new session, or both.
 
     Args:
-        input: Its input; what nobody here knows of it goes with the call.
+        input: The input; its unknown fields are kept in the call.
         id: The call's id.
-        extra: What is known by nobody of what was around it.
+        extra: Unknown fields of the block around the input.
 
     Raises:
-        ActionError: It is malformed, or asks for nothing.
+        ActionError: It is malformed or empty.
     """
     given = expect_object("the shell's input", input)
     if unknown := the_rest(given, "command", "restart"):
@@ -313,13 +312,13 @@ def commanded(input: object, *, id: str | None, extra: dict[str, Any]) -> ShellC
     if restart is not None and not isinstance(restart, bool):
         raise ActionError(f"restart is true or false, not {shown(restart)}")
     if command is None and not restart:
-        raise ActionError("the shell is given a command, or restart")
+        raise ActionError("a call of the shell needs a command or restart")
     commands = () if command is None else (expect_string("a command", command),)
     return ShellCall(commands=commands, id=id, restart=bool(restart), extra=extra)
 
 
 def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
-    """The `tool_result` of a call of the shell: what the commands wrote, and how they ended where that was not well."""
+    """The `tool_result` of a call of the shell: the commands' output, and how they ended unless all succeeded."""
     text, failed = lines_of(answer)
     block: dict[str, Any] = {
         "type": "tool_result",
@@ -330,7 +329,7 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
 
 
 def lines_of(answer: ShellAnswer) -> tuple[str, bool]:
-    """What the model reads of a shell's answer, never empty, and whether it is an error of the tool (`outcomes`)."""
+    """The text of a shell's answer for the model, never empty, and whether it is an error of the tool (`outcomes`)."""
     expect("encode_shell: answer", answer, ShellAnswer)
     lines = ["tool has been restarted."] if answer.call.restart and answer.error is None else []
     for output in answer.outputs:

@@ -10,11 +10,11 @@
         while (answer := client.converse(modelId=..., messages=messages, **tools))["stopReason"] == "tool_use":
             messages += [answer["output"]["message"], bedrock.respond(desktop, answer)]
 
-`decode`, `encode` and the rest, named here, are those of Converse. `bedrock.agents` has the same names for agents and inline
-agents, `bedrock.agentcore` for AgentCore's `InvokeBrowser`; `run` and `respond` serve all three. All payloads are plain
-dictionaries, as boto3 takes and gives them: nothing here needs it.
+`decode`, `encode` and the other names here are those of Converse. `bedrock.agents` has the same names for agents and inline
+agents, and `bedrock.agentcore` for AgentCore's `InvokeBrowser`; `run` and `respond` serve all three. All payloads are plain
+dictionaries, as in boto3, which is not needed here.
 
-This module owns the names that users call. What must never appear here: a field of the wire, an import of boto3.
+This module owns the public names. It has no field of the wire format, and does not import boto3.
 """
 
 from __future__ import annotations
@@ -76,17 +76,17 @@ def declare(
     editor: str | None = None,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """What is given to `converse` and `converse_stream` besides the messages.
+    """The arguments of `converse` and `converse_stream` besides the messages.
 
     Args:
         desktop: The desktop, or the model session that will carry out the calls.
-        version: Of Anthropic's single tools; `VERSION` by default.
+        version: The version of Anthropic's single tool; `VERSION` by default.
         shell: Declare the shell too.
-        editor: Which version of the text editor to declare too, one of `EDITORS`.
-        options: As of `run`.
+        editor: The version of the text editor to declare too, one of `EDITORS`.
+        options: As for `run`.
 
     Returns:
-        `additionalModelRequestFields`, and a `toolConfig` with a tool that does nothing, without which the service refuses
+        `additionalModelRequestFields`, and a `toolConfig` with a tool that does nothing: without it the service rejects
         messages with tools' results.
 
     Raises:
@@ -105,14 +105,14 @@ def declare_agent(
     editor: str | None = None,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
-    """The `actionGroups` of an agent or inline agent; otherwise as `declare`.
+    """The `actionGroups` of an agent or inline agent; otherwise like `declare`.
 
     Args:
-        desktop: As of `declare`.
-        version: As of `declare`.
-        shell: As of `declare`.
-        editor: As of `declare`.
-        options: As of `run`.
+        desktop: As for `declare`.
+        version: As for `declare`.
+        shell: As for `declare`.
+        editor: As for `declare`.
+        options: As for `run`.
 
     Raises:
         ActionError: There is no such version.

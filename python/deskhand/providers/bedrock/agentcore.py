@@ -1,10 +1,10 @@
-"""AgentCore's `InvokeBrowser`: its actions as calls, results as its answers, and both back. Pure.
+"""AgentCore's `InvokeBrowser`: decodes its actions, encodes its answers, and the inverses of both. Pure.
 
-This module owns that interface, so that an agent that was made for Amazon's browser drives a desktop instead. What must never
-appear here: boto3, a desktop.
+This module owns that interface, so that an agent that was made for Amazon's browser drives a desktop instead. It has no
+boto3 and no desktop.
 
-Coordinates are pixels of its screenshot. A scroll's `deltaY` is negative downwards and its `deltaX` positive to the right; the
-service does not say in what. By their range of 1000 they are taken for pixels, of which
+Coordinates are pixels of its screenshot. A scroll's `deltaY` is negative downwards and its `deltaX` positive to the right. The
+service does not name their unit. Their range of 1000 suggests pixels, of which
 `deskhand.desktop.translate.PIXELS_PER_NOTCH` make a wheel notch.
 """
 
@@ -34,7 +34,7 @@ MOST_KEYS = 5
 MOST_TEXT = 10_000
 FARTHEST = 1000
 
-# What each takes: those that end in ? may be missing.
+# The fields of each action; those that end in ? may be missing.
 _FIELDS = {
     "mouseClick": "x y button? clickCount?",
     "mouseMove": "x y",
@@ -49,7 +49,7 @@ KINDS = tuple(_FIELDS)
 """The names of its actions."""
 
 _GESTURES = (1, 2, 3)
-"""How many clicks are one action of ours."""
+"""The numbers of clicks that are a single action of ours."""
 
 _BUTTONS = ("LEFT", "RIGHT", "MIDDLE")
 
@@ -58,7 +58,7 @@ _BUTTONS = ("LEFT", "RIGHT", "MIDDLE")
 
 
 def kind_of(payload: object) -> str | None:
-    """Which action a request asks for, as far as that can be read."""
+    """The name of a request's action, if it can be read."""
     try:
         action = _action_of(expect_object("a request", payload))
     except ActionError:
@@ -71,11 +71,11 @@ def _action_of(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def decode(payload: object, viewport: Viewport) -> ProviderCall:
-    """What a request asks for.
+    """Decode a request.
 
     Args:
-        payload: The arguments of `invoke_browser`, or its `action` alone.
-        viewport: Of the last screenshot.
+        payload: The arguments of `invoke_browser`, or only its `action`.
+        viewport: The viewport of the last screenshot.
 
     Raises:
         ActionError: It is malformed, or out of the interface's ranges.
@@ -167,19 +167,19 @@ def _clicks(button: str, count: int, xy: tuple[int, int]) -> tuple[act.Action, .
     name = button.lower()
     if count in _GESTURES:
         return (a_click(name, count, xy),)
-    # As one gesture, so that nothing is waited for between the clicks.
+    # As one gesture, so that nothing waits between the clicks.
     again = (act.MouseDown(name), act.MouseUp(name)) * (count - 1)
     return (act.MouseDown(name, xy), act.MouseUp(name), *again)
 
 
-# --- calls, the other way round ---
+# --- calls, encoded ---
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any]:
-    """The request that asks for a call; its `action` alone where the call has no id.
+    """Encode a call as a request; only its `action` if the call has no id.
 
     Raises:
-        UnsupportedAction: The interface cannot say it.
+        UnsupportedAction: The interface cannot express it.
     """
     call = expect("encode_call: call", call, ProviderCall).at_points(WHERE)
     kind, fields = _written(call.steps, call.viewport)
@@ -259,7 +259,7 @@ def _turned(action: act.Scroll, viewport: Viewport) -> dict[str, Any]:
 
 
 def encode(result: Result) -> dict[str, Any]:
-    """The answer to a request: that it was done, or what went wrong; the picture of a screenshot, and of nothing else."""
+    """The answer to a request: success or the error; and the picture, only for a screenshot."""
     expect("encode: result", result, Result)
     kind = result.call.name if result.call.name in _FIELDS else "screenshot"
     outcome: dict[str, Any] = {"status": "SUCCESS"}
@@ -268,17 +268,17 @@ def encode(result: Result) -> dict[str, Any]:
     elif kind == "screenshot" and result.picture is not None:
         outcome["data"] = result.picture.data
     elif result.text is not None:
-        # There is no other place for words: that the screen has another size now.
+        # There is no other place for a text, such as the note that the screen has a new size.
         outcome["error"] = result.text
     session = {} if result.call.id is None else {"sessionId": result.call.id}
     return {"result": {kind: outcome}, **session}
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """The result that an answer tells of a call.
+    """Decode the answer to a call.
 
     Raises:
-        ActionError: It is malformed, or of another call.
+        ActionError: It is malformed, or answers another call.
     """
     answer = expect_object("an answer", payload)
     results = expect_object("a result", answer.get("result"))

@@ -1,13 +1,13 @@
-"""Bedrock's agents: an input of `returnControl` as a call, a result as one of the session's state, and both back. Pure.
+"""Bedrock's agents: decodes inputs of `returnControl`, encodes results for the session's state, and the inverses. Pure.
 
 This module owns the envelopes of `InvokeAgent` and `InvokeInlineAgent`, which are the same; the inputs in them are Anthropic's
-(`deskhand.providers.anthropic.inputs`). What must never appear here: boto3, a desktop.
+(`deskhand.providers.anthropic.inputs`). It has no boto3 and no desktop.
 
-* Every value of a parameter is a string, a point `"[512, 384]"`.
-* A result has one kind of body, and one picture at most; botocore would let more pass, the service would not.
-* Of the two states of a failure only REPROMPT is read by the model. FAILURE ends the session's request with an exception.
-* What the agent wants confirmed (`actionInvocationType`) is a safety check, answered CONFIRM or DENY; of USER_CONFIRMATION
-  alone nothing is carried out.
+* Every value of a parameter is a string; a point is `"[512, 384]"`.
+* A result has one kind of body, and at most one picture. botocore would accept more, but the service would not.
+* Of the two states of a failure the model reads only REPROMPT. FAILURE ends the session's request with an exception.
+* An action that the agent wants confirmed (`actionInvocationType`) is a safety check, answered CONFIRM or DENY; an input with
+  USER_CONFIRMATION is never carried out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 MOST_INPUTS = 5
-"""The most inputs of one `returnControl`, and so the most results."""
+"""The largest number of inputs, and so of results, of one `returnControl`."""
 
 _CONFIRM_ONLY = "USER_CONFIRMATION"
 _CONFIRMED = (_CONFIRM_ONLY, "USER_CONFIRMATION_AND_RESULT")
@@ -103,10 +103,10 @@ def declaration(
 
 
 def inputs_of(payload: object) -> tuple[str, list[Mapping[str, Any]]]:
-    """The id and the inputs of a `returnControl`, given with its name around it or without.
+    """The id and the inputs of a `returnControl`, with or without its name around it.
 
     Raises:
-        ActionError: It is none, or could not be answered.
+        ActionError: It is not one, or could not be answered.
     """
     event = expect_object("a returnControl", payload)
     control = expect_object("a returnControl", event["returnControl"]) if "returnControl" in event else event
@@ -118,10 +118,10 @@ def inputs_of(payload: object) -> tuple[str, list[Mapping[str, Any]]]:
 
 
 def function_of(payload: object) -> Mapping[str, Any]:
-    """The inside of an input that calls a function.
+    """The content of an input that calls a function.
 
     Raises:
-        ActionError: It is none, or could not be answered.
+        ActionError: It is not one, or could not be answered.
     """
     member = expect_object("an input of a returnControl", payload)
     inside = expect_object("a functionInvocationInput", member.get("functionInvocationInput"))
@@ -130,30 +130,30 @@ def function_of(payload: object) -> Mapping[str, Any]:
 
 
 def is_computer(function: Mapping[str, Any]) -> bool:
-    """Whether the inside of an input is a call of the computer."""
+    """Whether the content of an input is a call of the computer."""
     return function.get("function") == FAMILY
 
 
 def is_shell(function: Mapping[str, Any]) -> bool:
-    """Whether the inside of an input is a call of the shell."""
+    """Whether the content of an input is a call of the shell."""
     return function.get("function") == SHELL
 
 
 def is_edit(function: Mapping[str, Any]) -> bool:
-    """Whether the inside of an input is a call of the text editor."""
+    """Whether the content of an input is a call of the text editor."""
     return function.get("function") in EDITORS.values()
 
 
 def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> ProviderCall:
-    """What one input of a `returnControl` asks for.
+    """Decode one input of a `returnControl`.
 
     Args:
         payload: The input, with `functionInvocationInput` around it.
-        viewport: Of the last full screenshot that the model was given.
-        version: Which tool the action group was declared with; that of Converse by default.
+        viewport: The viewport of the last full screenshot that the model was given.
+        version: The tool that the action group declares; that of Converse by default.
 
     Raises:
-        ActionError: It is malformed, or more than that version may be asked.
+        ActionError: It is malformed, or that version does not accept it.
     """
     rules, function = single(version), function_of(payload)
     if not is_computer(function):
@@ -187,7 +187,7 @@ def _parameters(function: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[
         name = expect_string("a parameter's name", parameter.get("name"))
         if name in given:
             raise ActionError(f"the parameter {shown(name)} is given twice")
-        given[name] = _value(name, expect_string("a parameter's value, as all of them,", parameter.get("value")))
+        given[name] = _value(name, expect_string("a parameter's value", parameter.get("value")))
         parameters.append(parameter)
     return given, parameters
 
@@ -196,7 +196,7 @@ def _value(name: str, text: str) -> object:
     if name not in _LISTS | _OTHERS:
         return text
     try:
-        # "True", as Python writes it, is seen as well.
+        # Python's "True" is accepted as well.
         return json.loads(text.lower() if name == "restart" else text)
     except (ValueError, RecursionError):
         raise ActionError(
@@ -205,10 +205,10 @@ def _value(name: str, text: str) -> object:
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any]:
-    """The input of a `returnControl` that asks for a call, of the version that is its name.
+    """Encode a call as an input of a `returnControl`, of the version that is its name.
 
     Raises:
-        UnsupportedAction: That version cannot say it.
+        UnsupportedAction: That version cannot express it.
     """
     call = expect("encode_call: call", call, ProviderCall).at_points("Bedrock Agents")
     extra = dict(call.extra)
@@ -233,7 +233,7 @@ def reply(invocation_id: str, results: Sequence[Mapping[str, Any]]) -> dict[str,
     `invoke_inline_agent`.
 
     Raises:
-        ActionError: There are more results than a request may have, or none.
+        ActionError: There are no results, or more than a request may have.
     """  # noqa: D205 # the two names belong together
     if not 1 <= len(results) <= MOST_INPUTS:
         raise ActionError(f"a returnControl is answered with 1...{MOST_INPUTS} results, not {len(results)}")
@@ -241,7 +241,7 @@ def reply(invocation_id: str, results: Sequence[Mapping[str, Any]]) -> dict[str,
 
 
 def encode(result: Result) -> dict[str, Any]:
-    """The result of a call: what went wrong, in words; else where the pointer is, or the picture, or that all was done.
+    """The result of a call: the error as a text; otherwise where the pointer is, or the picture, or that all was done.
 
     Raises:
         UnsupportedAction: It has a picture and a text.
@@ -277,10 +277,10 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """The result that a part of a session's state tells of a call.
+    """Decode the result of a call in a session's state.
 
     Raises:
-        ActionError: It is malformed, or of another call.
+        ActionError: It is malformed, or answers another call.
     """
     answer = expect_object("a functionResult", expect_object("a result", payload).get("functionResult"))
     for name, value in _named(call.extra, FAMILY).items():
@@ -308,7 +308,7 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
 
 
 def not_ours(payload: object, reason: str) -> dict[str, Any]:
-    """The result of an input that nobody here carries out, for the model to read.
+    """The result of an input that is not for any tool here, for the model to read.
 
     Raises:
         ActionError: It could not be answered.
@@ -330,16 +330,18 @@ def not_ours(payload: object, reason: str) -> dict[str, Any]:
 
 
 def decode_shell(payload: object) -> ShellCall:
-    """What an input of the action group `ANTHROPIC.Bash` asks for.
+    """Decode an input of the action group `ANTHROPIC.Bash`.
 
     Raises:
-        ActionError: It is malformed, asks for nothing, or wants to be confirmed.
+        ActionError: It is malformed or empty, or needs a confirmation.
     """
     function = function_of(payload)
     if not is_shell(function):
         raise ActionError(f"a call of the shell names the function {SHELL}, not {shown(function.get('function'))}")
     if _safety(function):
-        raise ActionError("a command that the agent wants confirmed is not run: there is nobody to ask")
+        raise ActionError(
+            "a command that the agent wants confirmed cannot be run: the shell asks no one for confirmation"
+        )
     given, parameters = _parameters(function)
     extra = the_rest(function, "function", "parameters")
     if kept := [parameter for parameter in parameters if parameter["name"] not in ("command", "restart")]:
@@ -360,17 +362,19 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
 
 
 def decode_editor(payload: object) -> EditCall:
-    """What an input of the action group `ANTHROPIC.TextEditor` asks for.
+    """Decode an input of the action group `ANTHROPIC.TextEditor`.
 
     Raises:
-        ActionError: It is malformed, or wants to be confirmed.
-        UnsupportedAction: Its tool has no such command.
+        ActionError: It is malformed, or needs a confirmation.
+        UnsupportedAction: The tool has no such command.
     """
     function = function_of(payload)
     if not is_edit(function):
         raise ActionError(f"a call of the text editor names its function, not {shown(function.get('function'))}")
     if _safety(function):
-        raise ActionError("an edit that the agent wants confirmed is not made: there is nobody to ask")
+        raise ActionError(
+            "an edit that the agent wants confirmed cannot be made: the text editor asks no one for confirmation"
+        )
     given, parameters = _parameters(function)
     extra = the_rest(function, "function", "parameters")
     call = edit_of(given, id=None, name=expect_string("a function's name", function["function"]), extra=extra)

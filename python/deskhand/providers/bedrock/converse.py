@@ -1,9 +1,9 @@
-"""Converse, the interface of all of Bedrock's models: `toolUse` as a call, a result as `toolResult`, and both back. Pure.
+"""Converse, the interface of all of Bedrock's models: decodes `toolUse`, encodes `toolResult`, and the inverses. Pure.
 
-This module owns the blocks; the inputs in them are Anthropic's (`deskhand.providers.anthropic.inputs`). What must never appear
-here: boto3, a desktop.
+This module owns the blocks; the inputs in them are Anthropic's (`deskhand.providers.anthropic.inputs`). It has no boto3 and no
+desktop.
 
-The bytes of a picture are bytes: botocore encodes them, and takes base64 text for the picture itself.
+A picture is given as bytes, not as base64: botocore encodes it, and would treat base64 text as the picture itself.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ __all__ = [
 ]
 
 VERSION = "computer_20250124"
-"""The version of the tool that is declared when nobody says another."""
+"""The version of the tool that is declared by default."""
 
 PLACEHOLDER = "not_for_use"
-"""The name of a tool that does nothing: Converse refuses tools' blocks in requests that list no tool in `toolConfig`."""
+"""The name of a tool that does nothing: Converse rejects blocks of tools if `toolConfig` lists no tool."""
 
 
 def single(version: str | None) -> Rules:
@@ -82,10 +82,10 @@ def single(version: str | None) -> Rules:
 def flat_actions(
     given: Mapping[str, Any], viewport: Viewport, rules: Rules
 ) -> tuple[tuple[Action, ...], dict[str, Any]]:
-    """The actions of a flat input, and what of it nobody here knows.
+    """The actions of a flat input, and its unknown fields.
 
     Raises:
-        ActionError: It is malformed, or more than this version may be asked.
+        ActionError: It is malformed, or this version does not accept it.
     """
     return read(expect_string("an action", given.get("action")), the_rest(given, "action"), viewport, rules)
 
@@ -93,7 +93,7 @@ def flat_actions(
 def declaration(
     size: Size, version: str | None = None, *, shell: bool = False, editor: str | None = None
 ) -> dict[str, Any]:
-    """What is given to `converse` besides the messages, for pictures of this size.
+    """The arguments of `converse` besides the messages, for pictures of this size.
 
     Raises:
         ActionError: There is no such version, of the computer or of the text editor.
@@ -116,52 +116,52 @@ def declaration(
 
 
 def tool_of(payload: object) -> Mapping[str, Any]:
-    """The inside of a `toolUse` block, given with its name around it or without.
+    """The content of a `toolUse` block, with or without its name around it.
 
     Raises:
-        ActionError: It is none.
+        ActionError: It is not one.
     """
     block = expect_object("a toolUse", payload)
     return expect_object("a toolUse", block["toolUse"]) if "toolUse" in block else block
 
 
 def is_computer(block: Mapping[str, Any]) -> bool:
-    """Whether the inside of a `toolUse` is a call of the computer."""
+    """Whether the content of a `toolUse` is a call of the computer."""
     return block.get("name") == FAMILY
 
 
 def is_shell(block: Mapping[str, Any]) -> bool:
-    """Whether the inside of a `toolUse` is a call of the shell."""
+    """Whether the content of a `toolUse` is a call of the shell."""
     return block.get("name") == SHELL
 
 
 def is_edit(block: Mapping[str, Any]) -> bool:
-    """Whether the inside of a `toolUse` is a call of the text editor."""
+    """Whether the content of a `toolUse` is a call of the text editor."""
     return block.get("name") in EDITORS.values()
 
 
 def block_id(block: Mapping[str, Any]) -> str:
-    """The id of the inside of a `toolUse`.
+    """The id of a `toolUse`, from its content.
 
     Raises:
-        ActionError: It has none, so that it cannot be answered.
+        ActionError: It has none, so it cannot be answered.
     """
     found = block.get("toolUseId")
     if not isinstance(found, str) or not found:
-        raise ActionError(f"a toolUse has a toolUseId, by which it is answered, not {shown(found)}")
+        raise ActionError(f"a toolUse needs a toolUseId for its answer, not {shown(found)}")
     return found
 
 
 def decode(payload: object, viewport: Viewport, *, version: str | None = None) -> ProviderCall:
-    """What a `toolUse` asks for.
+    """Decode a `toolUse`.
 
     Args:
         payload: The block, with `toolUse` around it or without.
-        viewport: Of the last full screenshot that the model was given.
-        version: Which tool was declared; `VERSION` by default.
+        viewport: The viewport of the last full screenshot that the model was given.
+        version: The tool that was declared; `VERSION` by default.
 
     Raises:
-        ActionError: It is malformed, or more than that version may be asked.
+        ActionError: It is malformed, or that version does not accept it.
     """
     rules, block = single(version), tool_of(payload)
     number = block_id(block)
@@ -175,10 +175,10 @@ def decode(payload: object, viewport: Viewport, *, version: str | None = None) -
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any]:
-    """The `toolUse` that asks for a call, of the version that is its name.
+    """Encode a call as a `toolUse`, of the version that is its name.
 
     Raises:
-        UnsupportedAction: That version cannot say it.
+        UnsupportedAction: That version cannot express it.
     """
     call = expect("encode_call: call", call, ProviderCall).at_points("Bedrock's Converse")
     action, fields = write(call.steps, call.viewport, single(call.name))
@@ -192,7 +192,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
 
 
 def image_of(picture: Picture) -> dict[str, Any]:
-    """A picture as Bedrock's interfaces take it."""
+    """A picture in the form of Bedrock's interfaces."""
     return {"format": mime_of(picture.media_type).removeprefix("image/"), "source": {"bytes": picture.data}}
 
 
@@ -200,7 +200,7 @@ def picture_of(payload: object) -> Picture:
     """The inverse of `image_of`.
 
     Raises:
-        ActionError: It is no picture, or one in base64.
+        ActionError: It is not a picture, or is in base64.
     """
     image = expect_object("a picture", payload)
     data = expect_object("a picture's source", image.get("source")).get("bytes")
@@ -210,7 +210,7 @@ def picture_of(payload: object) -> Picture:
 
 
 def encode(result: Result) -> dict[str, Any]:
-    """The `toolResult` of a call: what went wrong, in words alone; else what there is to say, and the picture."""
+    """The `toolResult` of a call: for an error only text, otherwise the texts and the picture."""
     expect("encode: result", result, Result)
     if result.error is not None:
         return _tool_result(result.call.id, [{"text": result.error}], "error")
@@ -225,10 +225,10 @@ def _tool_result(number: str | None, content: list[dict[str, Any]], status: str)
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """The result that a `toolResult` tells of a call; that somebody denied it, it does not tell.
+    """Decode the `toolResult` of a call; it does not show that the call was denied.
 
     Raises:
-        ActionError: It is malformed, or of another call.
+        ActionError: It is malformed, or answers another call.
     """
     block = expect_object("a toolResult", expect_object("a toolResult", payload).get("toolResult"))
     if block.get("toolUseId") != call.id:
@@ -256,10 +256,10 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
 
 
 def decode_shell(payload: object) -> ShellCall:
-    """What a `toolUse` of `bash_20250124` asks for.
+    """Decode a `toolUse` of `bash_20250124`.
 
     Raises:
-        ActionError: It is malformed, or asks for nothing.
+        ActionError: It is malformed or empty.
     """
     block = tool_of(payload)
     if not is_shell(block):
@@ -277,11 +277,11 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
 
 
 def decode_editor(payload: object) -> EditCall:
-    """What a `toolUse` of the text editor asks for.
+    """Decode a `toolUse` of the text editor.
 
     Raises:
         ActionError: It is malformed.
-        UnsupportedAction: Its tool has no such command.
+        UnsupportedAction: The tool has no such command.
     """
     block = tool_of(payload)
     if not is_edit(block):
@@ -302,12 +302,12 @@ def encode_editor(answer: EditAnswer) -> dict[str, Any]:
 
 
 def message_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The message that the events of `converse_stream` tell piece by piece, for the conversation and for `run`.
+    """Assemble the message from the events of `converse_stream`, for the conversation and for `run`.
 
-    Reasoning is left out of it, since it may be sent back only as it came.
+    Reasoning is left out, because it may only be sent back unchanged.
 
     Raises:
-        ActionError: The pieces make no message, as when the answer was cut off in the middle of a call.
+        ActionError: The pieces make no message, for example because the answer was cut off in the middle of a call.
     """
     blocks: dict[object, dict[str, Any]] = {}
     inputs: dict[object, str] = {}
@@ -333,5 +333,5 @@ def message_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         try:
             blocks[index]["toolUse"]["input"] = json.loads(text or "{}")
         except ValueError:
-            raise ActionError(f"the input of a toolUse is no JSON: {shown(text)}") from None
+            raise ActionError(f"the input of a toolUse is not JSON: {shown(text)}") from None
     return {"role": role, "content": [blocks[index] for index in sorted(blocks, key=str)]}

@@ -1,7 +1,7 @@
-"""Carrying out what comes from Bedrock, whichever of its three interfaces it comes by.
+"""Carries out the calls of Bedrock, from any of its three interfaces.
 
-This module owns the order of things: decode, carry out, encode; and that nothing of a turn is done after a failure. What must
-never appear here: boto3, a field of the wire.
+This module owns the order: decode, carry out, encode; and the rule that nothing of a turn is done after a failure. It does
+not import boto3 and has no field of the wire format.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 __all__ = ["PROVIDER", "async_model_session", "respond", "respond_async", "run", "run_async"]
 
 PROVIDER = "bedrock"
-"""What policies and their logs are told of whose calls these are."""
+"""The name of these calls' provider in policies and audit logs."""
 
 _NOBODY = "there is no such tool here: use the computer"
 
 
 @dataclass(frozen=True, slots=True)
 class _Tools:
-    """What there is besides the computer, and which version of that was declared."""
+    """The tools besides the computer, and the version of the computer that was declared."""
 
     version: str | None
     shell: AnyShell | None
@@ -64,19 +64,19 @@ def run(
     Args:
         desktop: The desktop, or a model session on it.
         payload: One of the above; `respond` takes a whole response.
-        version: Which computer tool was declared; see `VERSION`.
-        shell: What runs the commands of the `bash` tool, if anything does: a session, or a desktop with a machine of its own.
-        editor: What the text editor's calls are carried out by, if they are; the same for a whole conversation.
-        options: Of a `ModelSession`, where none is given: `size` (by default Anthropic's; `tier(model)` is the most for a
+        version: The computer tool that was declared; see `VERSION`.
+        shell: Runs the commands of the `bash` tool, if given: a session, or a desktop with a machine of its own.
+        editor: Carries out the text editor's calls, if given; use the same one for a whole conversation.
+        options: For a `ModelSession`, if none is given: `size` (by default Anthropic's; `tier(model)` is the largest for a
             model), `settle`, `policy`, `ask`.
 
     Returns:
-        The answer. What cannot be read, is not allowed or failed is told there. An `invoke_browser` whose action cannot be told
-        is answered as a failed screenshot.
+        The answer. If the call cannot be read, is not allowed or fails, the reason is in it. An `invoke_browser` with an
+        unreadable action is answered as a failed screenshot.
 
     Raises:
         ActionError: It is none of these, or could not be answered.
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     model_session = _model_session(desktop, **options)
     given = expect_object("what comes from Bedrock", payload)
@@ -87,7 +87,7 @@ def run(
         return _input(model_session, given, tools)
     if {"action", *agentcore.KINDS} & given.keys():
         return _browser(model_session, given)
-    raise ActionError(f"this is no call that Bedrock sends (a whole response is for respond): {shown(sorted(given))}")
+    raise ActionError(f"this is not a call of Bedrock (pass a whole response to respond): {shown(sorted(given))}")
 
 
 async def run_async(
@@ -99,7 +99,7 @@ async def run_async(
     editor: TextEditor | None = None,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """As `run`; cancelling stops it at its next safe point."""
+    """Like `run`; cancelling stops it at its next safe point."""
     there = async_model_session(desktop, **options)
     return await with_model_session(
         there, shell, lambda model_session: run(model_session, payload, version=version, shell=shell, editor=editor)
@@ -115,31 +115,31 @@ def respond(
     editor: TextEditor | None = None,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """Carry out what a whole response asks for: in order, and after a failure nothing more of the computer.
+    """Carry out the calls of a whole response, in order, and none of the computer after a failure.
 
     | response | answer |
     |---|---|
     | a response of `converse`, or its message | the user's next message, a `toolResult` for each call |
     | a `returnControl` event of an agent | its `sessionState`, or `inlineSessionState` |
 
-    Of a message, calls of other tools than the computer, the shell and the text editor are left out: they are yours to answer.
-    Of a `returnControl`, where all must be answered at once, the model is told that there is no such tool; `run` carries out
-    input by input.
+    Calls of other tools than the computer, the shell and the text editor are left out of a message's answer: answer them
+    yourself. In a `returnControl` all inputs must be answered at once, so there the answer to such a call is that there is no
+    such tool; `run` carries out single inputs.
 
     Args:
-        desktop: As of `run`.
+        desktop: As for `run`.
         response: One of the above.
-        version: As of `run`.
-        shell: As of `run`.
-        editor: As of `run`.
-        options: As of `run`.
+        version: As for `run`.
+        shell: As for `run`.
+        editor: As for `run`.
+        options: As for `run`.
 
     Returns:
-        The answer. What cannot be read, is not allowed or failed is told there.
+        The answer. If a call cannot be read, is not allowed or fails, the reason is in it.
 
     Raises:
         ActionError: It is none of these, or could not be answered.
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     model_session = _model_session(desktop, **options)
     given = expect_object("what comes from Bedrock", response)
@@ -148,7 +148,7 @@ def respond(
         return _message(model_session, given, tools)
     if {"returnControl", "invocationInputs"} & given.keys():
         return _control(model_session, given, tools)
-    raise ActionError(f"this is no response that Bedrock sends (one call is for run): {shown(sorted(given))}")
+    raise ActionError(f"this is not a response of Bedrock (pass a single call to run): {shown(sorted(given))}")
 
 
 async def respond_async(
@@ -160,7 +160,7 @@ async def respond_async(
     editor: TextEditor | None = None,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """As `respond`; cancelling stops it at its next safe point."""
+    """Like `respond`; cancelling stops it at its next safe point."""
     there = async_model_session(desktop, **options)
     return await with_model_session(
         there,
@@ -170,7 +170,7 @@ async def respond_async(
 
 
 def async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
-    """The session itself, or one on a desktop, with Anthropic's sizes unless the options say otherwise."""
+    """Return the session itself, or make one on a desktop, with Anthropic's sizes unless the options say otherwise."""
     return AsyncModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
@@ -189,7 +189,7 @@ def _message(model_session: ModelSession, given: Mapping[str, Any], tools: _Tool
         if "toolUse" in expect_object("a block of a message", block):
             tool = converse.tool_of(block)
             if converse.is_computer(tool) or _is_other(tool, tools):
-                converse.block_id(tool)  # all can be answered, or nothing is done
+                converse.block_id(tool)  # nothing is done unless all can be answered
                 asked.append(tool)
     answers: list[dict[str, Any]] = []
     failed = False
@@ -247,7 +247,9 @@ def _refused(model_session: ModelSession, why: str, tools: _Tools, *, number: st
 
 def _control(model_session: ModelSession, given: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     number, members = agents.inputs_of(given)
-    refusals = [agents.not_ours(member, NOT_EXECUTED) for member in members]  # all can be answered, or nothing is done
+    refusals = [
+        agents.not_ours(member, NOT_EXECUTED) for member in members
+    ]  # nothing is done unless all can be answered
     answers: list[dict[str, Any]] = []
     failed = False
     for member, refusal in zip(members, refusals, strict=True):

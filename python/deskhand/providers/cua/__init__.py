@@ -1,4 +1,4 @@
-"""Cua: its Agent SDK's computer calls, and the computer that its agents take.
+"""Cua: the computer calls of its Agent SDK, and a computer for its agents.
 
     >>> from deskhand.providers import cua
     >>> agent = ComputerAgent(model="...", tools=[cua.tool(desktop)])      # of the package cua-agent
@@ -37,7 +37,7 @@ __all__ = [
 def tool(
     desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Unpack[SessionOptions]
 ) -> ComputerHandler:
-    """The desktop as Cua's agents take it among their tools; see `ComputerHandler`."""
+    """The desktop as a tool for Cua's agents; see `ComputerHandler`."""
     return ComputerHandler(desktop, scroll_unit=scroll_unit, **options)
 
 
@@ -55,20 +55,20 @@ def run(
     scroll_unit: ScrollUnit = "pixels",
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """Carry a `computer_call` out.
+    """Carry out a `computer_call`.
 
     Args:
         desktop: The desktop, or a model session on it, which remembers what the model has seen.
         payload: The message.
         scroll_unit: See `decode`.
-        options: As of `ModelSession`: size, settle, policy.
+        options: As for `ModelSession`: size, settle, policy.
 
     Returns:
-        A `computer_call_output`; where the call failed, a `function_call_output` with the reason.
+        A `computer_call_output`; if the call failed, a `function_call_output` with the reason.
 
     Raises:
-        ActionError: The message has no `call_id`, so that nothing can answer it.
-        DesktopLost: There is no desktop any more.
+        ActionError: The message has no `call_id`, so it cannot be answered.
+        DesktopLost: The desktop is gone.
     """
     model_session = ModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     try:
@@ -88,6 +88,6 @@ async def run_async(
     scroll_unit: ScrollUnit = "pixels",
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """As `run`, cancellable."""
+    """Like `run`, cancellable."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     return await model_session.run(lambda there: run(there, payload, scroll_unit=scroll_unit))

@@ -1,9 +1,10 @@
 """The commands of Cua's computer-server, carried out on a desktop.
 
-This module owns what each command means here and what it answers. What must never appear here: how commands come in (`cua.py`).
+This module owns what each command does and answers. How commands arrive is in `cua.py`.
 
-Coordinates are screen pixels. A scroll's numbers are wheel notches, positive up and left, as that server's own (pynput's sign).
-Files and commands are those of the desktop's own machine: of a container, and never of this one.
+Coordinates are screen pixels. A scroll's numbers are wheel notches, positive up and left, as in Cua's own server (pynput's
+sign).
+Files and commands are those of the desktop's own machine: a container, never this machine.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ _MOST_DIGITS = 10
 
 
 class Commands:
-    """The commands, each a method with the parameters that the protocol names; those it does not know are left out.
+    """The commands, each a method with the protocol's parameters; unknown parameters are ignored.
 
     Attributes:
         desktop: The desktop.
-        programs: Whether programs may be started; on a desktop of this machine they are this machine's.
+        programs: Whether programs may be started; on a local desktop they run on this machine.
     """
 
     def __init__(self, desktop: Desktop, *, programs: bool = False) -> None:
@@ -74,7 +75,7 @@ class Commands:
 
     @classmethod
     def catalogue(cls) -> dict[str, Any]:
-        """What can be asked, as the protocol lists it."""
+        """The commands, as the protocol lists them."""
         listed: dict[str, Any] = {}
         for name, function in cls.listed().items():
             parameters = list(inspect.signature(function).parameters.values())[1:]
@@ -87,11 +88,11 @@ class Commands:
         """Carry a command out.
 
         Args:
-            command: Its name, or another name of it.
-            params: Its parameters by their names.
+            command: Its name, or an alias.
+            params: Its parameters, by name.
 
         Returns:
-            What it answers, without `success`.
+            The answer, without `success`.
 
         Raises:
             ActionError: There is no such command, or a parameter is missing or wrong.
@@ -110,14 +111,14 @@ class Commands:
             raise ActionError(f"{name}: {error}") from None
         return function(self, **taken)
 
-    # --- what it is ---
+    # --- the server ---
 
     def version(self) -> dict[str, Any]:
-        """Of the protocol, and of this package."""
+        """The version of the protocol and of this package."""
         return {"protocol": PROTOCOL, "package": __version__}
 
     def get_desktop_environment(self) -> dict[str, Any]:
-        """No environment that the protocol knows."""
+        """The desktop environment: none that the protocol knows."""
         return {"environment": "unknown"}
 
     def get_screen_size(self) -> dict[str, Any]:
@@ -126,7 +127,7 @@ class Commands:
         return {"size": {"width": width, "height": height}}
 
     def get_cursor_position(self) -> dict[str, Any]:
-        """Where the pointer is."""
+        """The position of the pointer."""
         x, y = self.desktop.pointer
         return {"position": {"x": x, "y": y}}
 
@@ -171,15 +172,15 @@ class Commands:
         return self._act(a.Move((expect_int("x", x), expect_int("y", y))))
 
     def drag_to(self, x: Any, y: Any, button: str = "left") -> dict[str, Any]:
-        """Drag from where the pointer is."""
+        """Drag from the pointer's position."""
         return self._act(a.Drag([(expect_int("x", x), expect_int("y", y))], button))
 
     def drag(self, path: Any, button: str = "left") -> dict[str, Any]:
-        """Drag along a path of `[x, y]`."""
+        """Drag along a path of `[x, y]` points."""
         return self._act(a.Drag(expect_list("path", path), button))
 
     def scroll(self, x: Any = 0, y: Any = 0) -> dict[str, Any]:
-        """Turn the wheel: so many notches up, and so many to the right, as pynput has it."""
+        """Turn the wheel by a number of notches up and to the right, as in pynput."""
         across, up = expect_int("x", x), expect_int("y", y)
         turns = [a.Scroll(direction="up", magnitude=up)] if up else []
         turns += [a.Scroll(direction="right", magnitude=across)] if across else []
@@ -220,7 +221,7 @@ class Commands:
         return self._act(a.Type(text))
 
     def copy_to_clipboard(self) -> dict[str, Any]:
-        """What the clipboard holds."""
+        """The text of the clipboard."""
         return {"content": self.desktop.clipboard.read() or ""}
 
     def set_clipboard(self, text: str) -> dict[str, Any]:
@@ -231,11 +232,11 @@ class Commands:
     # --- windows and programs ---
 
     def launch(self, app: str, args: Any = None) -> dict[str, Any]:
-        """Start a program; answers when its window is up."""
+        """Start a program and wait for its window."""
         return {"pid": self._start(app, *expect_list("args", [] if args is None else args))}
 
     def open(self, target: str) -> dict[str, Any]:
-        """Open a file or an address with what the desktop has for it."""
+        """Open a file or an address with the desktop's default program."""
         self._start("xdg-open", target)
         return {}
 
@@ -247,7 +248,7 @@ class Commands:
         return {"window_id": active[0]}
 
     def get_application_windows(self, app: str) -> dict[str, Any]:
-        """The windows whose class or title has this in it."""
+        """The windows whose class or title contains the name."""
         wanted = str(app).casefold()
         found = [w.id for w in self.desktop.windows.list() if wanted in f"{w.class_name}\n{w.title}".casefold()]
         return {"windows": found}
@@ -262,7 +263,7 @@ class Commands:
         return {"width": rect.width, "height": rect.height}
 
     def get_window_position(self, window_id: Any) -> dict[str, Any]:
-        """Where a window is."""
+        """A window's position."""
         rect = self._window(window_id).rect
         return {"x": rect.x, "y": rect.y}
 
@@ -279,7 +280,7 @@ class Commands:
     # --- the desktop's own machine ---
 
     def run_command(self, command: str, timeout: Any = None) -> dict[str, Any]:
-        """Run a command with the desktop's shell, for so many seconds at most (120)."""
+        """Run a command with the desktop's shell, for at most `timeout` seconds (120 by default)."""
         seconds = _COMMAND_SECONDS if timeout is None else expect_float("timeout", timeout)
         ended = self.desktop.machine.run(str(command), timeout=seconds)
         code = -1 if ended.exit_code is None else ended.exit_code
@@ -289,11 +290,11 @@ class Commands:
         return {"stdout": ended.stdout, "stderr": stderr, "return_code": code}
 
     def file_exists(self, path: str) -> dict[str, Any]:
-        """Whether there is such a file."""
+        """Whether the file exists."""
         return {"exists": self._asked("test", "-f", path)}
 
     def directory_exists(self, path: str) -> dict[str, Any]:
-        """Whether there is such a directory."""
+        """Whether the directory exists."""
         return {"exists": self._asked("test", "-d", path)}
 
     def list_dir(self, path: str) -> dict[str, Any]:
@@ -305,7 +306,7 @@ class Commands:
         return {"size": int(self._told("stat", "-Lc", "%s", "--", path))}
 
     def create_dir(self, path: str) -> dict[str, Any]:
-        """Make a directory, and those above it."""
+        """Make a directory and its parents."""
         self._told("mkdir", "-p", "--", path)
         return {}
 
@@ -329,13 +330,13 @@ class Commands:
         return {}
 
     def read_bytes(self, path: str, offset: Any = 0, length: Any = None) -> dict[str, Any]:
-        """A file's bytes, or some of them, in base64."""
+        """A file's bytes, or a part of them, in base64."""
         start = expect_int("offset", offset)
         end = None if length is None else start + expect_int("length", length)
         return {"content_b64": base64.b64encode(self.desktop.machine.read_file(str(path))[start:end]).decode()}
 
-    def write_bytes(self, path: str, content_b64: str, append: Any = False) -> dict[str, Any]:  # noqa: FBT002 # the protocol's
-        """Write bytes, given in base64, to a file, or behind what is in it."""
+    def write_bytes(self, path: str, content_b64: str, append: Any = False) -> dict[str, Any]:  # noqa: FBT002 # as in the protocol
+        """Write bytes, given in base64, to a file, or append them to it."""
         try:
             data = base64.b64decode(str(content_b64), validate=True)
         except (binascii.Error, ValueError):
@@ -356,7 +357,7 @@ class Commands:
         return self.desktop.start([str(word) for word in words]).pid
 
     def _window(self, number: object) -> Window:
-        # An id has 32 bits, and of thousands of digits Python makes no number.
+        # An id has 32 bits; Python refuses to convert thousands of digits.
         if isinstance(number, str) and number.isdecimal() and len(number) <= _MOST_DIGITS:
             number = int(number)
         wanted = expect_int("window_id", number)

@@ -1,7 +1,7 @@
-"""What Cua's agents take for a computer: an object with the fourteen methods of its `AsyncComputerHandler`.
+"""A computer for Cua's agents: an object with the fourteen methods of Cua's `AsyncComputerHandler`.
 
-This module owns that object. It needs no package of Cua's: the protocol is a matter of names. What must never appear here: the
-meaning of an action (`wire.py`).
+This module owns that object. It needs no package of Cua's, because the protocol only requires the names. The meaning of an
+action is in `wire.py`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 __all__ = ["PROVIDER", "ComputerHandler"]
 
 PROVIDER = "cua"
-"""What policies and their logs are told of whose calls these are."""
+"""The name of these calls' provider in policies and audit logs."""
 
 
 class ComputerHandler:
     """A desktop as Cua's agents drive it: `ComputerAgent(model=..., tools=[cua.tool(desktop)])`.
 
-    What a method cannot do it raises, as the agent's own `ToolError` where that is loaded: the agent then tells it to a model.
-    So it does of arguments that it does not take and that say how something is done; of others it takes no notice.
-    Cua's agent acknowledges every safety check before anybody could ask; a policy still judges each action here.
+    A method that cannot be carried out raises, with the agent's own `ToolError` if that is loaded: the agent then reports the
+    error to the model. The same happens for an unsupported argument that changes how something is done; others are ignored.
+    Cua's agent acknowledges every safety check before it can be asked about; a policy still judges each action here.
 
     Attributes:
-        model_session: The session at the desktop.
-        scroll_unit: What the numbers of a scroll count.
+        model_session: The session on the desktop.
+        scroll_unit: The unit of a scroll's numbers.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class ComputerHandler:
         """Begin a session.
 
         Args:
-            desktop: The desktop; who made it closes it.
-            scroll_unit: `pixels`, as loops for OpenAI's models scroll, or `notches`, as the loop for Anthropic's does.
-            options: As of `ModelSession`: size, settle, policy.
+            desktop: The desktop, which the caller closes.
+            scroll_unit: `pixels`, as in the loops for OpenAI's models, or `notches`, as in the loop for Anthropic's.
+            options: As for `ModelSession`: size, settle, policy.
         """
         self.session: AsyncModelSession = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
         self.scroll_unit = scroll_unit
@@ -54,11 +54,11 @@ class ComputerHandler:
         return "linux"
 
     async def get_dimensions(self) -> tuple[int, int]:
-        """Width and height in pixels of the pictures that `screenshot` gives."""
+        """The size in pixels of the pictures of `screenshot`."""
         width, height = self.session.viewport.model
         return width, height
 
-    async def screenshot(self, text: str | None = None, **_: Any) -> str:  # noqa: ARG002 # a label that no picture shows
+    async def screenshot(self, text: str | None = None, **_: Any) -> str:  # noqa: ARG002 # a label that is not drawn into the picture
         """The screen as a PNG in base64."""
         return (await self.session.look()).base64
 
@@ -83,7 +83,7 @@ class ComputerHandler:
         await self._act({**more, "type": "type", "text": text})
 
     async def wait(self, ms: int = 1000, **more: Any) -> None:
-        """Let so many milliseconds pass."""
+        """Wait for some milliseconds."""
         await self._act({**more, "type": "wait", "ms": ms})
 
     async def move(self, x: int, y: int, **more: Any) -> None:
@@ -111,7 +111,7 @@ class ComputerHandler:
         await self._act({**more, "type": "left_mouse_up", "x": x, "y": y})
 
     async def terminate(self, status: str = "success", **_: Any) -> dict[str, Any]:
-        """What a model calls at its end; nothing is done."""
+        """End the task at the model's request; nothing is done."""
         await self._act({"type": "terminate", "status": status})
         return {"terminated": True, "status": status}
 
@@ -133,7 +133,7 @@ class ComputerHandler:
 
 
 def _error(message: str) -> Exception:
-    """What the agent tells its model instead of ending; who has no agent gets an error of ours."""
+    """An error that the agent reports to its model instead of ending; without Cua's agent, one of ours."""
     types = sys.modules.get("cua_agent.types")
     made: type[Exception] = getattr(types, "ToolError", DeskhandError)
     return made(message)

@@ -1,8 +1,8 @@
-"""The messages of Cua's Agent SDK: what an agent and its computer have said to each other, as plain dictionaries. Pure.
+"""The messages of Cua's Agent SDK, between an agent and its computer, as plain dictionaries. Pure.
 
-The types are those of the published schema, by their names. A message is read with `check_message`, which looks at what the
-schema knows of it and leaves everything else as it is: unknown fields, and unknown types of messages, stay where they are. What
-must never appear here: an action's meaning (see `deskhand.providers.cua`), a desktop.
+The types have the names of the published schema. `check_message` checks the parts of a message that the schema knows, and
+keeps everything else unchanged: unknown fields and unknown types of messages. The meaning of actions is in
+`deskhand.providers.cua`; there is no desktop here.
 
     >>> history = [user("Open the editor"), computer_call("call_1", {"type": "screenshot"})]
     >>> unanswered(history)
@@ -76,7 +76,7 @@ Status: TypeAlias = Literal["completed", "failed", "pending"]
 
 
 class Usage(TypedDict, total=False):
-    """What a response cost: tokens, and US dollars where they are known."""
+    """The cost of a response: tokens, and US dollars if known."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -85,7 +85,7 @@ class Usage(TypedDict, total=False):
 
 
 class InputContent(TypedDict):
-    """Text or an image that an agent is given."""
+    """A text or an image for an agent."""
 
     type: Literal["input_image", "input_text"]
     text: NotRequired[str | None]
@@ -93,14 +93,14 @@ class InputContent(TypedDict):
 
 
 class OutputContent(TypedDict):
-    """Text that an agent says."""
+    """A text of an agent."""
 
     type: Literal["output_text"]
     text: str
 
 
 class SummaryContent(TypedDict):
-    """Text that sums up what an agent thought."""
+    """A text that sums up an agent's thinking."""
 
     type: Literal["summary_text"]
     text: str
@@ -161,7 +161,7 @@ class ScreenshotAction(TypedDict):
 
 
 class ScrollAction(TypedDict):
-    """Scroll; in pixels, positive right and down, unless the reader is told otherwise."""
+    """Scroll; in pixels, positive right and down, unless the reader uses another unit."""
 
     type: Literal["scroll"]
     scroll_x: int
@@ -212,11 +212,11 @@ ComputerAction: TypeAlias = (
     | LeftMouseDownAction
     | LeftMouseUpAction
 )
-"""What a computer call asks for: OpenAI's actions, and the two of Anthropic's that OpenAI does not have."""
+"""The action of a computer call: OpenAI's actions, and two of Anthropic's that OpenAI does not have."""
 
 
 class UserMessage(TypedDict, total=False):
-    """What an agent is told; `type` may be left out."""
+    """A message to an agent; `type` may be left out."""
 
     type: Literal["message"]
     role: Literal["user", "system", "developer"]
@@ -224,7 +224,7 @@ class UserMessage(TypedDict, total=False):
 
 
 class AssistantMessage(TypedDict):
-    """What an agent says."""
+    """A message of an agent."""
 
     type: Literal["message"]
     role: Literal["assistant"]
@@ -232,14 +232,14 @@ class AssistantMessage(TypedDict):
 
 
 class ReasoningMessage(TypedDict):
-    """What an agent thought."""
+    """An agent's thinking."""
 
     type: Literal["reasoning"]
     summary: list[SummaryContent]
 
 
 class ComputerCallMessage(TypedDict):
-    """What an agent wants done on the computer."""
+    """An agent's call for the computer."""
 
     type: Literal["computer_call"]
     call_id: str
@@ -248,7 +248,7 @@ class ComputerCallMessage(TypedDict):
 
 
 class ComputerCallOutputMessage(TypedDict):
-    """What the computer shows after a call."""
+    """The screen after a call."""
 
     type: Literal["computer_call_output"]
     call_id: str
@@ -266,7 +266,7 @@ class FunctionCallMessage(TypedDict):
 
 
 class FunctionCallOutputMessage(TypedDict):
-    """What a function returned."""
+    """A function's output."""
 
     type: Literal["function_call_output"]
     call_id: str
@@ -282,11 +282,11 @@ AgentMessage: TypeAlias = (
     | FunctionCallMessage
     | FunctionCallOutputMessage
 )
-"""All messages of a conversation."""
+"""Any message of a conversation."""
 
 
 class AgentResponse(TypedDict):
-    """A part of what an agent's run yields."""
+    """A part of the output of an agent's run."""
 
     output: list[AgentMessage]
     usage: Usage
@@ -302,16 +302,16 @@ _TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 def check_message(message: object) -> AgentMessage:
-    """Let a message pass if all that the schema knows of it is right; of an unknown type it is right.
+    """Check a message against the schema; a message of an unknown type is accepted.
 
     Args:
-        message: A message, with whatever else is in it.
+        message: A message, possibly with further fields.
 
     Returns:
         The message itself, unchanged.
 
     Raises:
-        ActionError: A field is missing, or is not what it must be; the error names it.
+        ActionError: A field is missing or wrong; the error names it.
     """
     plain = expect_object("a message", message)
     kind = plain.get("type", "message")
@@ -333,10 +333,10 @@ def check_message(message: object) -> AgentMessage:
 
 
 def check_response(response: object) -> AgentResponse:
-    """Let a response pass if its messages and its usage are right.
+    """Check a response's messages and its usage.
 
     Raises:
-        ActionError: One of them is not.
+        ActionError: One of them is wrong.
     """
     plain = expect_object("a response", response)
     for message in expect_list("a response's output", plain.get("output")):
@@ -398,7 +398,7 @@ def _check_picture(content: object) -> None:
 
 
 def user(content: str, *images: Picture, role: Literal["user", "system", "developer"] = "user") -> UserMessage:
-    """What an agent is told: a text, and pictures if there are any."""
+    """A message to an agent: a text, and pictures if given."""
     if not images:
         return {"type": "message", "role": role, "content": content}
     shown_images = [InputContent(type="input_image", image_url=image.url) for image in images]
@@ -406,7 +406,7 @@ def user(content: str, *images: Picture, role: Literal["user", "system", "develo
 
 
 def assistant(*texts: str) -> AssistantMessage:
-    """What an agent says."""
+    """A message of an agent."""
     return {
         "type": "message",
         "role": "assistant",
@@ -415,19 +415,19 @@ def assistant(*texts: str) -> AssistantMessage:
 
 
 def reasoning(*texts: str) -> ReasoningMessage:
-    """What an agent thought, summed up."""
+    """An agent's thinking, as summaries."""
     return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text} for text in texts]}
 
 
 def computer_call(call_id: str, action: ComputerAction, status: Status = "completed") -> ComputerCallMessage:
-    """What an agent wants done on the computer."""
+    """An agent's call for the computer."""
     return {"type": "computer_call", "call_id": call_id, "status": status, "action": action}
 
 
 def computer_call_output(
     call_id: str, picture: Picture, kind: Literal["computer_screenshot", "input_image"] = "computer_screenshot"
 ) -> ComputerCallOutputMessage:
-    """What the computer shows after a call."""
+    """The screen after a call."""
     url = expect("picture", picture, Picture).url
     return {"type": "computer_call_output", "call_id": call_id, "output": {"type": kind, "image_url": url}}
 
@@ -440,12 +440,12 @@ def function_call(
     try:
         text = json.dumps(plain)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ActionError(f"the arguments of {shown(name)} are no JSON: {error}") from None
+        raise ActionError(f"the arguments of {shown(name)} are not JSON: {error}") from None
     return {"type": "function_call", "call_id": call_id, "status": status, "name": name, "arguments": text}
 
 
 def function_call_output(call_id: str, output: str) -> FunctionCallOutputMessage:
-    """What a function returned."""
+    """A function's output."""
     return {"type": "function_call_output", "call_id": call_id, "output": output}
 
 
@@ -453,11 +453,11 @@ def function_call_output(call_id: str, output: str) -> FunctionCallOutputMessage
 
 
 def unanswered(messages: Iterable[AgentMessage]) -> list[ComputerCallMessage | FunctionCallMessage]:
-    """The calls that have no output yet, in their order; those that failed need none."""
+    """The calls that have no output yet, in order; failed calls need none."""
     history = _history(messages)
     answered = {(message["type"], message.get("call_id")) for message in history if message.get("type") in _OUTPUTS}
     functions = {message.get("call_id") for message in history if message.get("type") == "function_call"}
-    # Why a computer's call failed is told in a function's output, unless a function was called by that id.
+    # A function's output reports why a computer's call failed, unless a function was called with that id.
     answered |= {
         ("computer_call_output", call_id)
         for kind, call_id in answered
@@ -473,10 +473,10 @@ def unanswered(messages: Iterable[AgentMessage]) -> list[ComputerCallMessage | F
 
 
 def order_problems(messages: Iterable[AgentMessage]) -> list[str]:
-    """What is wrong with the order of a history, in words; nothing where calls and outputs alternate as they should.
+    """The mistakes in the order of a history, as texts; empty if calls and outputs alternate as they should.
 
-    Every output follows a call of its kind with its id, every call has one output, before anything is said and before the next
-    call that is no part of the same turn, and no id is used twice. A computer's call that failed has a function's output.
+    Every output follows a call of its kind with its id. Every call has one output, before the next message and before the next
+    call of another turn, and no id is used twice. A computer's call that failed has a function's output.
     """
     problems: list[str] = []
     waiting: dict[str, str] = {}
@@ -492,7 +492,7 @@ def order_problems(messages: Iterable[AgentMessage]) -> list[str]:
             elif f"{call}_output" != kind and (call, kind) != ("computer_call", "function_call_output"):
                 problems.append(f"messages[{index}]: {kind} {call_id} answers a {call}")
             continue
-        # A turn's calls may stand together, with thoughts and words between them; then come all their outputs.
+        # The calls of a turn may stand together, with thoughts and texts between them; all their outputs follow.
         if waiting and (answering or plain.get("role") in ("user", "system", "developer")):
             problems += [f"messages[{index}]: {kind} comes before the output of {name}" for name in waiting]
             waiting = {}
@@ -507,7 +507,7 @@ def order_problems(messages: Iterable[AgentMessage]) -> list[str]:
 
 
 def pictures(messages: Iterable[AgentMessage]) -> list[Picture]:
-    """The pictures of a history that are in it as data URLs, in their order."""
+    """The pictures in a history that are data URLs, in order."""
     found = []
     for message in _history(messages):
         for content in _images(message):
@@ -518,22 +518,22 @@ def pictures(messages: Iterable[AgentMessage]) -> list[Picture]:
 
 
 def count_images(messages: Iterable[AgentMessage]) -> int:
-    """How many pictures of a history are in it as data URLs; what `without_images` left in a picture's place is none."""
+    """How many pictures in a history are data URLs; placeholders of `without_images` do not count."""
     return sum(_is_picture(content) for message in _history(messages) for content in _images(message))
 
 
 def without_images(
     messages: Sequence[AgentMessage], *, keep: int = 0, placeholder: str = "data:image/png;base64,"
 ) -> list[AgentMessage]:
-    """A copy of a history without its pictures, to be stored or sent: each data URL is replaced, and a note of its size added.
+    """A copy of a history without its pictures, to be stored or sent: each data URL is replaced by a note of its size.
 
     Args:
-        messages: The history; it stays as it is.
+        messages: The history; it is not changed.
         keep: How many of the newest pictures stay.
-        placeholder: What stands in a picture's place: by default an empty data URL, so that the messages stay of their types.
+        placeholder: The value in a picture's place: by default an empty data URL, so that the messages keep their types.
 
     Returns:
-        The messages; in those that were changed, the content has `omitted_bytes`, the length of what was there.
+        The messages; a content without its picture has `omitted_bytes`, the length of the data URL.
     """
     left = keep
     copies: list[AgentMessage] = []
@@ -552,7 +552,7 @@ def without_images(
 
 
 def total_usage(responses: Iterable[AgentResponse]) -> Usage:
-    """The usage of all responses together; what none of them tells is not in it."""
+    """The usage of all responses together; a value that no response has is left out."""
     total: dict[str, Any] = {}
     for response in _history(responses):
         for name, value in expect_mapping("usage", response.get("usage", {})).items():

@@ -1,6 +1,6 @@
-"""Cua's computer-server: its protocol over HTTP and WebSocket, so that its clients drive a desktop.
+"""Cua's computer-server: its protocol over HTTP and WebSocket, so that its clients can drive a desktop.
 
-This module owns the routes, the frames and who may come in. What must never appear here: what a command does (`commands.py`).
+This module owns the routes, the frames and the check of the key. What a command does is in `commands.py`.
 
     POST /cmd       {"command": ..., "params": {...}}  ->  text/plain, `data: {"success": true, ...}`
     WS   /ws        the same objects, one answer for each, in order
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["application"]
 
-# A screenshot goes out, but what comes in is a command; a file's chunk is the largest of them.
+# Requests are commands; a chunk of a file is the largest of them.
 _LARGEST_REQUEST = 16 << 20
-# A page in this machine's browser could reach a server on loopback; browsers say so, and no client of this protocol is one.
+# A page in this machine's browser could reach a server on loopback. Browsers send Origin, and clients of this protocol do not.
 _REFUSED = "this is not for web pages"
 _UNKNOWN = "Authentication failed"
 _LOG = logging.getLogger(__name__)
@@ -38,17 +38,17 @@ def application(desktop: AsyncDesktop, *, api_key: str, programs: bool = False) 
     """The ASGI application that serves a desktop.
 
     Args:
-        desktop: The desktop; it stays open when the application ends. Its policy judges what clients ask for: without one they
-            may do everything.
-        api_key: What clients must show: as the header `X-API-Key`, or in a WebSocket's first message.
-        programs: Whether clients may start programs; on a desktop of this machine they are this machine's.
+        desktop: The desktop; it stays open when the application ends. Its policy judges the clients' commands: without a policy
+            they may do everything.
+        api_key: The key that clients must send: in the header `X-API-Key`, or in a WebSocket's first message.
+        programs: Whether clients may start programs; on a local desktop they run on this machine.
 
     Raises:
         MissingExtra: The extra `cua` is not installed.
         ActionError: The key is empty.
     """
     if not api_key:
-        raise ActionError("the key that clients must show is empty: every program of this machine could come in")
+        raise ActionError("the key for clients is empty: every program on this machine could connect")
     routing = load("starlette.routing", "cua")
     server = _Server(desktop, api_key, programs=programs)
     routes = [
@@ -63,7 +63,7 @@ def application(desktop: AsyncDesktop, *, api_key: str, programs: bool = False) 
 
 
 class _Server:
-    """What the routes answer."""
+    """The handlers of the routes."""
 
     def __init__(self, desktop: AsyncDesktop, api_key: str, *, programs: bool) -> None:
         self._desktop = desktop
@@ -105,11 +105,11 @@ class _Server:
         return bytes(body)
 
     async def unknown(self, _: Any, error: Any) -> Any:
-        """Answer a request that is refused: for what is not there, too large, of another method."""
+        """Answer a request that is refused: an unknown path, a wrong method, or a body that is too large."""
         return self._refusal(error.status_code, str(error.detail))
 
     async def failed(self, _: Any, error: Exception) -> Any:
-        """Answer a request that failed where nobody expected it; the server logs it."""
+        """Answer a request that failed unexpectedly; the server logs the exception."""
         return self._refusal(500, _told(error))
 
     async def ws(self, socket: Any) -> None:
@@ -134,7 +134,7 @@ class _Server:
                 await socket.send_text(await self._answer(message))
 
     async def _received(self, socket: Any) -> str | bytes:
-        """The next message; one of bytes is JSON as well."""
+        """The next message; a binary one is JSON as well."""
         message = await socket.receive()
         if message["type"] == "websocket.disconnect":
             raise self._disconnected
@@ -144,16 +144,16 @@ class _Server:
     def _admits(self, key: object) -> bool:
         if not isinstance(key, str):
             return False
-        # JSON may say half a character, which UTF-8 has none for.
+        # JSON may contain half a surrogate pair, which UTF-8 cannot encode.
         given, wanted = (text.encode("utf-8", "surrogatepass") for text in (key, self._api_key))
         return hmac.compare_digest(given, wanted)
 
     def _refusal(self, code: int, why: str) -> Any:
-        # Not JSONResponse: it writes UTF-8, in which what a client sent may have no form.
+        # Not JSONResponse: it writes UTF-8, which cannot encode every string that a client may send.
         return self._responses.Response(json.dumps({"detail": why}), code, media_type="application/json")
 
     async def _answer(self, message: Any) -> str:
-        """What comes of a command, as the protocol says it, whatever came of it."""
+        """The protocol's answer to a command, also to one that failed."""
         if not isinstance(message, dict):
             return _failure("Invalid JSON: an object with a command is needed")
         command, params = message.get("command"), message.get("params")
@@ -173,14 +173,14 @@ def _failure(why: str) -> str:
 
 
 def _told(error: Exception) -> str:
-    """What a client is told: what deskhand says of it, and of everything else only its kind."""
+    """The error text for a client: deskhand's own errors in full, and of any other only the type."""
     if isinstance(error, DeskhandError):
         return str(error)
     return f"the server failed ({type(error).__name__}); its log says more"
 
 
 def _parsed(text: str | bytes) -> Any:
-    """What JSON says; None where it is none."""
+    """Parse JSON; None if it is malformed."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

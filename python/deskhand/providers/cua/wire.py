@@ -1,10 +1,10 @@
-"""Cua's computer calls and their outputs, to and from what a desktop does. Pure.
+"""Cua's computer calls and their outputs, converted to and from a desktop's actions. Pure.
 
-This module owns the meaning of the actions in a computer call. What must never appear here: the rest of a conversation
-(`deskhand.providers.cua.messages`), a desktop.
+This module owns the meaning of the actions in a computer call. It has no desktop, and the rest of a conversation is in
+`deskhand.providers.cua.messages`.
 
-A scroll's numbers have no unit of their own: loops for OpenAI's models pass pixels, the one for Anthropic's passes wheel
-notches, and nothing in the message tells which. So whoever decodes says it.
+A scroll's numbers have no unit: loops for OpenAI's models pass pixels, the one for Anthropic's passes wheel notches, and the
+message does not say which. So the caller of `decode` names the unit.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ _BUTTONS: Mapping[str, str] = {
     "left": "left", "right": "right", "middle": "middle", "wheel": "middle", "back": "back", "forward": "forward",
 }  # fmt: skip
 _NAMES: Mapping[str, str] = {button: name for name, button in _BUTTONS.items()}
-# What a model says of the end of its task, and what it means.
+# What a model reports at the end of its task, and its meaning.
 _ENDINGS = {"success": "done", "completed": "done", "failure": "failed", "failed": "failed"}
 
 
 def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pixels") -> ProviderCall:
-    """What a `computer_call` asks for.
+    """Decode a `computer_call`.
 
     Args:
         payload: The message.
-        viewport: Of the picture that the model pointed into.
-        scroll_unit: What the numbers of a scroll count: pixels of that picture, or wheel notches; positive right and down.
+        viewport: The viewport of the picture that the model pointed into.
+        scroll_unit: The unit of a scroll's numbers: pixels of that picture, or wheel notches; positive right and down.
 
     Raises:
-        ActionError: It is none, it failed before it came here, or its action cannot be read.
-        OutOfBounds: It points out of the picture.
+        ActionError: It is not one, it has already failed, or its action cannot be read.
+        OutOfBounds: A point is outside of the picture.
     """
     message = expect_object("a message", payload)
     if message.get("type") != "computer_call":
@@ -81,11 +81,11 @@ def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pi
 def decode_action(
     action: Mapping[str, Any], viewport: Viewport, *, scroll_unit: ScrollUnit = "pixels"
 ) -> tuple[tuple[Step, ...], dict[str, Any]]:
-    """What an action means, and what it has besides.
+    """Decode an action, and return its unknown fields.
 
     Raises:
         ActionError: It cannot be read.
-        OutOfBounds: It points out of the picture.
+        OutOfBounds: A point is outside of the picture.
     """
     kind = expect_string("an action's type", action.get("type"))
     read = _READERS.get(kind)
@@ -98,10 +98,10 @@ def decode_action(
 
 
 def encode_call(call: ProviderCall, *, scroll_unit: ScrollUnit = "pixels") -> dict[str, Any]:
-    """The `computer_call` that asks for what a call does, the inverse of `decode`.
+    """Encode a call as a `computer_call`, the inverse of `decode`.
 
     Raises:
-        UnsupportedAction: Cua's messages cannot say it.
+        UnsupportedAction: Cua's messages cannot express it.
     """
     call = expect("encode_call: call", call, ProviderCall).at_points(_WHERE)
     if len(call.steps) != 1:
@@ -115,10 +115,10 @@ def encode_call(call: ProviderCall, *, scroll_unit: ScrollUnit = "pixels") -> di
 
 
 def encode_action(step: Step, viewport: Viewport, *, scroll_unit: ScrollUnit = "pixels") -> dict[str, Any]:
-    """The action that a step is.
+    """Encode a step as an action.
 
     Raises:
-        UnsupportedAction: Cua's messages cannot say it.
+        UnsupportedAction: Cua's messages cannot express it.
     """
     if isinstance(step, Finish):
         return {"type": "terminate", "status": "success" if step.status == "done" else "failure"}
@@ -164,7 +164,7 @@ def _say_with_point(step: a.Action, viewport: Viewport, unit: ScrollUnit) -> dic
 
 
 def encode(result: Result) -> dict[str, Any]:
-    """The output of a call: the picture, or, where it failed, a function's output with the reason, as Cua's agent does."""
+    """The output of a call: the picture, or for a failed call a function's output with the reason, as in Cua's agent."""
     expect("encode: result", result, Result)
     if result.error is not None or result.picture is None:
         text = result.error or "There is no picture."
@@ -180,10 +180,10 @@ def encode(result: Result) -> dict[str, Any]:
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """What an output says of its call, the inverse of `encode`.
+    """Decode the output of a call, the inverse of `encode`.
 
     Raises:
-        ActionError: It cannot be read, or is another call's.
+        ActionError: It cannot be read, or answers another call.
     """
     message = expect_object("a message", payload)
     if expect_string("call_id", message.get("call_id")) != (call.id or ""):
@@ -216,13 +216,13 @@ def _right_click(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -
 
 
 def _clicked(action: Mapping[str, Any], button: str, count: int, viewport: Viewport) -> a.Action:
-    # Of the clicks only a double one may leave its point out, by the messages' schema.
+    # By the messages' schema, only a double click may leave out its point.
     at = _at(action, viewport) if count == 1 else _at_or_none(action, viewport)
     return a_click(button, count, at, modifiers=_held(action))
 
 
 def _held(action: Mapping[str, Any]) -> tuple[str, ...]:
-    # Of OpenAI's models, whose actions Cua hands on as they come: the keys that are held meanwhile.
+    # Cua passes on the actions of OpenAI's models unchanged: these keys are held meanwhile.
     return tuple(expect_list("keys", action["keys"])) if action.get("keys") is not None else ()
 
 
@@ -241,7 +241,7 @@ def _left_mouse_up(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit)
 
 
 def _drag(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
-    # One of Cua's loops passes the two ends on their own.
+    # One of Cua's loops passes the two ends in separate fields.
     ends = ("start_x", "start_y", "end_x", "end_y")
     if action.get("path") is None and any(action.get(name) is not None for name in ends):
         values = [expect_int(f"drag: {name}", action.get(name)) for name in ends]
@@ -249,7 +249,7 @@ def _drag(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read
     else:
         given = expect_list("drag: path", action.get("path"))
     path = [_path_point(point, viewport) for point in given]
-    # One point is where it ends; it begins where the pointer is.
+    # A single point is the end; the drag begins at the pointer.
     if not path:
         raise ActionError("drag: the path has no points")
     return ("button", "path", "keys", *ends), (a.Drag(path, _button(action), modifiers=_held(action)),)
@@ -261,7 +261,7 @@ def _keypress(action: Mapping[str, Any], _: Viewport, __: ScrollUnit) -> _Read:
 
 
 def _type(action: Mapping[str, Any], viewport: Viewport, _: ScrollUnit) -> _Read:
-    # The loop for Gemini hands on where to type.
+    # The loop for Gemini adds the point to type at.
     at = _at_or_none(action, viewport)
     text = a.Type(expect_string("type: text", action.get("text")))
     return ("text", "x", "y"), ((text,) if at is None else (a.LeftClick(at), text))
@@ -282,7 +282,7 @@ def _wait(action: Mapping[str, Any], _: Viewport, __: ScrollUnit) -> _Read:
 
 
 def _screenshot(_: Mapping[str, Any], __: Viewport, ___: ScrollUnit) -> _Read:
-    # The text is a label, which no picture shows.
+    # The text is a label, which is not drawn into the picture.
     return ("text",), (a.TakeScreenshot(),)
 
 
@@ -351,7 +351,7 @@ def _point_of(point: tuple[int, int] | None, viewport: Viewport) -> dict[str, in
 
 
 def _scrolled(step: a.Scroll, viewport: Viewport, unit: ScrollUnit) -> tuple[int, int]:
-    """How far, in the unit, positive right and down."""
+    """The distance of a scroll in the unit, positive right and down."""
     if step.distance_xy is not None:
         across, down = step.distance_xy
         if unit == "notches":

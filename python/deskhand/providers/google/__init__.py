@@ -7,14 +7,14 @@
     deskhand_google.respond(desktop, response)              all calls of a turn, as the Content to send back
     LlmAgent(model=..., tools=[deskhand_google.tool(desktop)])      with ADK
 
-This module owns the way from payloads, or the SDK's objects, to a desktop and back. What must never appear here: a field of a
-payload (see `wire`), an SDK that is imported before it is asked for.
+This module owns the way from payloads, or the SDK's objects, to a desktop and back. The fields of payloads are in `wire`, and
+the SDK is imported on first use.
 
-What Google wants confirmed is asked about as the session's policy has it (`ask`). A call that nobody confirms is refused, and
-its answer says `denied`. Google's API may then refuse the whole conversation (it wants `safety_acknowledgement`), and Google's
-own agent ends it there: a loop should, too.
+The session's `ask` is called where Google wants a confirmation. A call without one is refused, and its answer says `denied`.
+Google's API may then reject the whole conversation (it wants `safety_acknowledgement`), and Google's own agent ends it there;
+your loop should do the same.
 
-`url` in an answer is empty: only a browser's own protocol tells which page it shows. Who has that gives a function as `url`.
+`url` in an answer is empty by default: only a browser's own protocol knows the page. Pass a function as `url` to fill it in.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from deskhand.providers.values import Result
 
 PROVIDER = "google"
-"""What policies and their logs are told of whose calls these are."""
+"""The name of these calls' provider in policies and audit logs."""
 
 __all__ = [
     "FUNCTIONS",
@@ -82,23 +82,22 @@ def declare(
     interactions: bool = False,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """The tool as a request lists it, for `GenerateContentConfig(tools=[...])` or, with `interactions`, `interactions.create`.
+    """The tool, as a request lists it, for `GenerateContentConfig(tools=[...])` or `interactions.create` (`interactions=True`).
 
     Args:
         desktop: The desktop, or the model session that will carry out the calls. The model's grid is the same for every screen.
-        environment: `desktop`, or `browser`, which has functions to navigate with besides; models before Gemini 3.5 know only
-            the latter.
-        excluded: Functions that the model shall not call. What is excluded here should be excluded of `run` too, which then
-            refuses it.
+        environment: `desktop`, or `browser`, which also has functions to navigate; models before Gemini 3.5 only know
+            `browser`.
+        excluded: Functions that the model must not call. Exclude the same functions in `run`, which then refuses them.
         detect_injection: Whether Google looks for injected prompts in the pictures.
-        disabled_policies: Which of Google's safety policies shall not ask, such as `financial_transactions`.
-        interactions: Whether the request is one to the Interactions API.
-        options: As of `run`.
+        disabled_policies: Google's safety policies that must not ask, such as `financial_transactions`.
+        interactions: Whether the request is for the Interactions API.
+        options: As for `run`.
 
     Raises:
         ActionError: There is no such environment.
     """
-    _async_model_session(desktop, **options)  # a wrong option is refused here as it is by `run`
+    _async_model_session(desktop, **options)  # checks the options like `run`
     return declaration(
         environment,
         excluded=expect_texts("declare: excluded", excluded),
@@ -119,17 +118,18 @@ def run(
     """Carry out one function call, and answer it.
 
     Args:
-        desktop: The desktop, or the model session on it that keeps what the model has seen.
+        desktop: The desktop, or the model session on it that remembers what the model has seen.
         payload: A function call, a part with one in it or a `function_call` step; a dictionary or the SDK's object.
         excluded: Functions that are refused, whatever the model says.
-        url: Tells which page the browser shows, called after the call was carried out.
-        options: Of a `ModelSession`, where none is given: `size`, `settle`, `policy`, `ask`.
+        url: Returns the URL of the page that the browser shows; called after the call was carried out.
+        options: For a `ModelSession`, if none is given: `size`, `settle`, `policy`, `ask`.
 
     Returns:
-        The answer in the shape of the call. What could not be read, done or allowed is told in it, with the screen as it is.
+        The answer, in the form of the call. If the call cannot be read, is not allowed or fails, the reason is in it, with the
+            screen as it is.
 
     Raises:
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     (answered,) = run_calls(desktop, [payload], excluded=excluded, url=url, **options)
     return answered
@@ -145,21 +145,21 @@ def run_calls(
 ) -> list[dict[str, Any]]:
     """Carry out the function calls of one turn in order, and answer each of them.
 
-    As the actions of one `perform`, they are stopped by the first that fails: a text must not go to where the click before it
-    did not arrive. The others are answered as not carried out.
+    Like the actions of one `perform`, they stop at the first that fails: a text must not be typed if the click before it
+    failed. The others are answered as not carried out.
 
     Args:
-        desktop: As of `run`.
-        payloads: The calls, each as of `run`.
-        excluded: As of `run`.
-        url: As of `run`.
-        options: As of `run`.
+        desktop: As for `run`.
+        payloads: The calls, each as for `run`.
+        excluded: As for `run`.
+        url: As for `run`.
+        options: As for `run`.
 
     Returns:
         The answers, in order.
 
     Raises:
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     model_session = ModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     if url is not None:
@@ -182,7 +182,7 @@ async def run_async(
     url: Callable[[], str] | None = None,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """As `run`, as a coroutine; cancelling it stops the desktop at its next safe point."""
+    """Like `run`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     (answered,) = await run_calls_async(desktop, [payload], excluded=excluded, url=url, **options)
     return answered
 
@@ -195,7 +195,7 @@ async def run_calls_async(
     url: Callable[[], str] | None = None,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
-    """As `run_calls`, as a coroutine; cancelling it stops the desktop at its next safe point."""
+    """Like `run_calls`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     model_session = _async_model_session(desktop, **options)
     given = expect_several("run_calls: payloads", payloads)
     return await model_session.run(lambda inner: run_calls(inner, given, excluded=excluded, url=url))
@@ -217,7 +217,7 @@ def _result(model_session: ModelSession, payload: Any, excluded: Collection[str]
 
 
 def _plain(payload: Any) -> Any:
-    """The dictionary of one of the SDK's objects, anything else as it is."""
+    """The dictionary of one of the SDK's objects; anything else is returned unchanged."""
     dump = getattr(payload, "model_dump", None)
     return payload if dump is None else dump(mode="json", exclude_none=True)
 
@@ -240,22 +240,22 @@ def respond(
 ) -> Content | None:
     """Carry out all function calls of a model's turn.
 
-    For loops without functions of their own; those tell by `FUNCTIONS` whose a call is, and give ours to `run`.
+    For loops without functions of their own. Other loops find ours in `FUNCTIONS`, and pass them to `run`.
 
     Args:
         desktop: The desktop, or the model session on it.
-        response: What `generate_content` returned, or the `Content` of it; the SDK's object, or the JSON of it.
-        excluded: As of `run`.
-        url: As of `run`.
-        options: As of `run`.
+        response: The result of `generate_content`, or its `Content`; the SDK's object, or its JSON.
+        excluded: As for `run`.
+        url: As for `run`.
+        options: As for `run`.
 
     Returns:
-        The `google.genai.types.Content` to send back, or None where the model called nothing.
+        The `google.genai.types.Content` to send back, or None if there are no calls.
 
     Raises:
-        ActionError: The response is neither.
+        ActionError: The response is neither of these.
         MissingExtra: google-genai is not installed.
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     sdk = _sdk()
     calls = sdk.calls_of(response)
@@ -273,7 +273,7 @@ async def respond_async(
     url: Callable[[], str] | None = None,
     **options: Unpack[SessionOptions],
 ) -> Content | None:
-    """As `respond`, as a coroutine; cancelling it stops the desktop at its next safe point."""
+    """Like `respond`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     sdk = _sdk()
     calls = sdk.calls_of(response)
     made: Content | None = (
@@ -286,11 +286,11 @@ def thin(contents: Iterable[object], keep: int = 3) -> None:
     """Drop the pictures of all but the last answers from a conversation, in place; texts and thought signatures stay.
 
     Args:
-        contents: What is sent to `generate_content`.
-        keep: Of how many of our turns the pictures stay; three, as in Google's own agent.
+        contents: The argument of `generate_content`.
+        keep: The number of our last turns that keep their pictures; three, as in Google's own agent.
 
     Raises:
-        ActionError: `contents` is no list, or `keep` no number of turns.
+        ActionError: `contents` is not a list, or `keep` not a number of turns.
         MissingExtra: The SDK is not installed.
     """
     _sdk().thin(expect_several("contents", contents), expect_integer("keep", keep, 0))
@@ -306,13 +306,13 @@ def tool(
     """The desktop as the `ComputerUseToolset` of an ADK agent.
 
     Args:
-        desktop: As of `computer`.
-        excluded: Functions that the model shall not call.
-        url: As of `computer`.
-        options: As of `computer`.
+        desktop: As for `computer`.
+        excluded: Functions that the model must not call.
+        url: As for `computer`.
+        options: As for `computer`.
 
     Raises:
-        ActionError: `excluded` is no list of names.
+        ActionError: `excluded` is not a list of names.
         MissingExtra: google-adk is not installed.
     """
     names = expect_texts("excluded", excluded)
@@ -323,16 +323,16 @@ def tool(
 def computer(
     desktop: AnyDesktop, *, url: Callable[[], str] | None = None, **options: Unpack[SessionOptions]
 ) -> DeskComputer:
-    """The desktop as an ADK `BaseComputer` with every function, those of Gemini 3.5 too; `tool` makes the whole tool of it.
+    """The desktop as an ADK `BaseComputer` with every function, including those of Gemini 3.5; `tool` makes a toolset of it.
 
-    Who made the desktop closes it. What Google wants confirmed, ADK asks about in its own way, and calls nothing until then. A
-    point that is not on the screen is moved to its edge by ADK, and it takes the upper left corners of the grid's cells: these
-    are ADK's own rules.
+    The caller closes the desktop. Where Google wants a confirmation, ADK asks in its own way before it calls anything. ADK
+    moves a point that is not on the screen to its edge, and uses the upper left corners of the grid's cells: these are ADK's
+    own rules.
 
     Args:
         desktop: The desktop, or the model session on it.
-        url: Tells which page the browser shows.
-        options: Of a `ModelSession`, where none is given: `size`, `settle`, `policy`, `ask`.
+        url: Returns the URL of the page that the browser shows.
+        options: For a `ModelSession`, if none is given: `size`, `settle`, `policy`, `ask`.
 
     Raises:
         MissingExtra: google-adk is not installed.

@@ -1,11 +1,11 @@
 """A desktop as a computer of Google's Agent Development Kit.
 
 This module owns the methods that ADK's toolset looks for: the sixteen abstract ones, and those of Gemini 3.5, which it finds by
-their names and parameters. What must never appear here: what a function does (see `functions`).
+their names and parameters. What a function does is in `functions`.
 
-ADK has turned the model's points into pixels of `screen_size` before they come here; how far to scroll it hands on as it is, on
-the grid. An exception would end the whole run, so what could not be done is returned as ADK returns its own refusals: a
-dictionary with `error`, beside which the picture is sent too.
+ADK has converted the model's points into pixels of `screen_size`; it passes scroll distances unchanged, on the grid. An
+exception would end the whole run, so an error is returned in the form of ADK's own refusals: a dictionary with `error`,
+with the picture beside it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DeskComputer(BaseComputer):
     """A desktop; make one with `deskhand.providers.google.computer`."""
 
     def __init__(self, model_session: AsyncModelSession, url: Callable[[], str] | None = None) -> None:
-        """Sit down; who made the desktop closes it."""
+        """Make a computer for a session; the caller closes the desktop."""
         self._model_session = model_session
         self._url = url
         self._announced: Size | None = None
@@ -62,22 +62,22 @@ class DeskComputer(BaseComputer):
             refusal["image"] = {"mimetype": result.picture.media_type, "data": result.picture.base64}
         return cast("ComputerState", refusal)
 
-    # --- what there is ---
+    # --- the environment ---
 
     async def screen_size(self) -> tuple[int, int]:
-        """The screen's size in pixels; points are in these from then on, whatever becomes of the screen."""
+        """The screen's size in pixels; points are in these from then on, even if the screen changes."""
         self._announced = self._model_session.session.desktop.size
         return self._announced.width, self._announced.height
 
     async def environment(self) -> ComputerEnvironment:
-        """A browser's, of which ADK knows no other."""
+        """A browser, the only environment that ADK knows."""
         return ComputerEnvironment.ENVIRONMENT_BROWSER
 
     async def current_state(self) -> ComputerState:
         """Only look."""
         return await self._do("take_screenshot")
 
-    # --- the abstract methods, by which the functions of Gemini 2.5 and 3 are called ---
+    # --- the abstract methods: the functions of Gemini 2.5 and 3 ---
 
     async def open_web_browser(self) -> ComputerState:
         """Raise the desktop's browser, or start one."""
@@ -108,7 +108,7 @@ class DeskComputer(BaseComputer):
         return await self._do("type", text=text, press_enter=press_enter)
 
     async def scroll_document(self, direction: Direction) -> ComputerState:
-        """Scroll what is at the middle of the screen."""
+        """Scroll at the middle of the screen."""
         return await self._do("scroll_document", direction=direction)
 
     async def scroll_at(self, x: int, y: int, direction: Direction, magnitude: int) -> ComputerState:
@@ -144,7 +144,7 @@ class DeskComputer(BaseComputer):
         there = {"destination_x": destination_x, "destination_y": destination_y}
         return await self._do("drag_and_drop", x=x, y=y, **there)
 
-    # --- what ADK looks for besides, by which those of Gemini 3.5 are called ---
+    # --- further methods that ADK looks for: the functions of Gemini 3.5 ---
 
     async def click(self, x: int, y: int) -> ComputerState:
         """Click."""
@@ -185,7 +185,7 @@ class DeskComputer(BaseComputer):
     async def scroll(
         self, x: int, y: int, direction: Direction = "down", magnitude_in_pixels: int = 300
     ) -> ComputerState:
-        """Scroll by a distance on the grid. Wheel clicks, which models send to a desktop and not to a browser, ADK drops."""
+        """Scroll by a distance on the grid. ADK drops wheel clicks, which models send only to a desktop."""
         return await self._do("scroll", x=x, y=y, direction=direction, magnitude_in_pixels=magnitude_in_pixels)
 
     async def take_screenshot(self) -> ComputerState:

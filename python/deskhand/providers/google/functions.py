@@ -1,11 +1,11 @@
-"""The functions of Google's computer use: what each of them does, and which one says some steps. Pure.
+"""The functions of Google's computer use: decodes each into steps, and finds the function for some steps. Pure.
 
-This module owns the names, their arguments and what is taken for one that is missing. What must never appear here: the shape
-of a call or an answer (see `wire`), an SDK, a desktop.
+This module owns the names, their arguments and the defaults of missing ones. The form of a call or an answer is in `wire`;
+there is no SDK and no desktop.
 
-Two sets of functions are read, whichever the model was trained on: those of Gemini 3.5, and those of 2.5 and 3 (`click_at` and
-the like). Corrected by what is sent: on desktops `scroll` comes with `magnitude_in_wheel_clicks`, which no page of Google's
-names; `key_combination` has a string, and ADK's declaration of it a list.
+Two sets of functions are accepted from every model: those of Gemini 3.5, and those of 2.5 and 3 (`click_at` and the like).
+Real calls differ from Google's documentation: on desktops `scroll` comes with an undocumented `magnitude_in_wheel_clicks`,
+and `key_combination` has a string, where ADK declares a list.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 __all__ = ["FUNCTIONS", "GRID", "MOBILE_FUNCTIONS", "WHO", "args_of", "on_grid", "steps_of"]
 
 GRID = Size(1000, 1000)
-"""What the model points into, and measures scrolling in, whatever the size of its picture."""
+"""The grid for the model's points and scroll distances, whatever the size of its picture."""
 
 WHO = "Google's computer use"
 
 DEFAULT_PIXELS = 300
-"""How far `scroll` goes, on the grid, that does not say."""
+"""The default distance of `scroll`, on the grid."""
 
 DEFAULT_LEGACY_PIXELS = 800
-"""How far `scroll_at` goes, on the grid, that does not say, and `scroll_document`, which cannot: about the page that
+"""The default distance of `scroll_at` on the grid, and the distance of `scroll_document`, which has none: about the page that
 Google's own agent turns."""
 
 DEFAULT_SECONDS = 1
@@ -66,7 +66,7 @@ _CENTRE = (GRID.width // 2, GRID.height // 2)
 
 
 def on_grid(viewport: Viewport) -> Viewport:
-    """The same part of the same screen, as a model of Google's points into it."""
+    """The viewport of a Google model for the same part of the same screen."""
     expect("on_grid: viewport", viewport, Viewport)
     return viewport if viewport.model == GRID else Viewport(viewport.screen, GRID, viewport.region)
 
@@ -74,21 +74,21 @@ def on_grid(viewport: Viewport) -> Viewport:
 def steps_of(
     name: str, args: Mapping[str, Any], viewport: Viewport, distances: Viewport | None = None
 ) -> tuple[tuple[Step, ...], dict[str, Any]]:
-    """What a function does, and those of its arguments that it does not know.
+    """Decode a function call, and return its unknown arguments.
 
     Args:
         name: The function.
         args: Its arguments.
-        viewport: What its points are in.
-        distances: What its distances are in, where that is something else.
+        viewport: The viewport of its points.
+        distances: The viewport of its distances, if that differs.
 
     Raises:
-        ActionError: There is no such function, or its arguments make no sense.
+        ActionError: The function does not exist, or its arguments make no sense.
     """
     reader = _READERS.get(name)
     if reader is None:
         if name in MOBILE_FUNCTIONS:
-            raise UnsupportedAction("this desktop", name, "it is no phone: open programs from what is on the screen")
+            raise UnsupportedAction("this desktop", name, "it is not a phone: open programs from the screen")
         raise ActionError(f"there is no function {shown(name)}: use one of {', '.join(sorted(FUNCTIONS))}")
     given = _Arguments(name, args, viewport, distances or viewport)
     steps, rest = reader(given), given.rest()
@@ -97,15 +97,15 @@ def steps_of(
 
 
 def args_of(name: str | None, steps: tuple[Step, ...], viewport: Viewport) -> tuple[str, dict[str, Any]]:
-    """The function that asks for these steps, and its arguments.
+    """Encode steps as a function and its arguments.
 
     Args:
-        name: The function to use; where there is none of this name, one of Gemini 3.5's is found.
-        steps: What to ask for.
-        viewport: What its points and distances are in.
+        name: The function to use; if there is none of this name, a suitable one of Gemini 3.5 is used.
+        steps: The steps.
+        viewport: The viewport of its points and distances.
 
     Raises:
-        UnsupportedAction: There is no function that asks for just this.
+        UnsupportedAction: No function does exactly this.
         OutOfBounds: A point is not on the screen.
     """
     known = name if name in FUNCTIONS else _name_of(steps)
@@ -113,7 +113,7 @@ def args_of(name: str | None, steps: tuple[Step, ...], viewport: Viewport) -> tu
 
 
 class _Arguments:
-    """The arguments of one call; what nobody asked for is the rest."""
+    """The arguments of one call; those that were not read are the rest."""
 
     def __init__(self, name: str, given: Mapping[str, Any], viewport: Viewport, distances: Viewport) -> None:
         self.name = name
@@ -124,7 +124,7 @@ class _Arguments:
         self.said_otherwise: tuple[str, ...] = ()
 
     def rest(self) -> dict[str, Any]:
-        # What is null is not there, as in all of Google's JSON.
+        # A null value counts as missing, as in all of Google's JSON.
         return {key: value for key, value in self._given.items() if key not in self._used and value is not None}
 
     def has(self, *keys: str) -> bool:
@@ -144,7 +144,7 @@ class _Arguments:
         return self._viewport.to_screen(at)
 
     def centre(self) -> Point:
-        # Of the grid, and so of the screen, whatever the points are in.
+        # The centre of the grid, and so of the screen, whatever the points are in.
         return on_grid(self._viewport).to_screen(_CENTRE)
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -192,7 +192,7 @@ def _pointed(action: Callable[[Point], Action]) -> Callable[[_Arguments], tuple[
 
 def _typed(given: _Arguments) -> tuple[Step, ...]:
     legacy = given.name == "type_text_at"
-    # The page gives `type` no point; some models send one.
+    # By the documentation `type` has no point, but some models send one.
     click = (LeftClick(given.point()),) if legacy or given.has("x", "y") else ()
     clear = _CLEAR if given.flag("clear_before_typing", default=legacy) else ()
     text = Type(given.string("text"))
@@ -266,17 +266,17 @@ _READERS: Mapping[str, Callable[[_Arguments], tuple[Step, ...]]] = {
 }
 
 MOBILE_FUNCTIONS = frozenset({"open_app", "list_apps"})
-"""What is asked of phones only, and refused."""
+"""Functions of phones, which are refused."""
 
 FUNCTIONS = frozenset(_READERS)
-"""Every function that can be carried out. A loop with functions of its own tells by it whose a call is."""
+"""Every function that can be carried out. A loop with functions of its own recognizes ours by it."""
 
 
-# --- the same, the other way round ---
+# --- steps into functions ---
 
 
 class _Steps:
-    """The steps of a call, of which a function can say so much."""
+    """The steps of a call, with checks that a function can express them."""
 
     def __init__(self, name: str, steps: tuple[Step, ...], viewport: Viewport) -> None:
         self.name = name
@@ -333,7 +333,7 @@ _NAMES_OF_BROWSING = {"navigate": "navigate", **{what: name for name, what in _B
 
 
 def _name_of(steps: tuple[Step, ...]) -> str:
-    """The function that may say these steps; whether it can, its writer knows."""
+    """The function that may express these steps; its writer checks whether it can."""
     if any(isinstance(step, Type) for step in steps):
         return "type"
     match steps:
@@ -346,7 +346,7 @@ def _name_of(steps: tuple[Step, ...]) -> str:
         case (step,) if type(step) in _NAMES:
             return _NAMES[type(step)]
     what = " and ".join(step_name(step) for step in steps) or "nothing"
-    raise UnsupportedAction(WHO, what, "it has no function for this; say it by several calls")
+    raise UnsupportedAction(WHO, what, "it has no function for this: use several calls")
 
 
 def _write_pointed(steps: _Steps) -> dict[str, Any]:
@@ -397,10 +397,10 @@ def _write_scrolled(steps: _Steps) -> dict[str, Any]:
 
 
 def _towards(steps: _Steps, distance: tuple[int, int]) -> tuple[str, int]:
-    """A distance of the screen as a direction and a length on the grid."""
+    """A distance on the screen as a direction and a length on the grid."""
     if all(distance):
         raise steps.fail("it scrolls in one direction a call")
-    # The same arithmetic seen from the other side: the grid is the screen, and the screen is what was seen.
+    # The same arithmetic in reverse: from the screen to the grid.
     dx, dy = Viewport(GRID, steps.viewport.shown.size).distance_to_screen(distance)
     sign = (dx > 0) - (dx < 0), (dy > 0) - (dy < 0)
     direction = next((name for name, unit in _DIRECTIONS.items() if unit == sign), "down")

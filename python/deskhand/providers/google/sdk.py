@@ -1,6 +1,6 @@
 """google-genai's objects: the calls of a model's turn, and the content that answers them.
 
-This module owns what needs the SDK's classes. What must never appear here: a desktop.
+This module owns the code that needs the SDK's classes. It has no desktop.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["calls_of", "content_of", "thin"]
 
 
 def calls_of(turn: object) -> list[types.FunctionCall]:
-    """The function calls of a response, or of its content, in order; of either as JSON too.
+    """The function calls of a response, or of its content, in order; also of their JSON.
 
     Raises:
-        ActionError: It is neither.
+        ActionError: It is neither of these.
     """
     if isinstance(turn, Mapping):
         kind = types.Content if "parts" in turn else types.GenerateContentResponse
         try:
             turn = kind.model_validate(turn)
         except ValidationError as error:
-            raise ActionError(f"a response or a content is needed, which {shown(turn)} is not: {error}") from None
+            raise ActionError(f"a response or a content is needed, not {shown(turn)}: {error}") from None
     if not isinstance(turn, types.Content | types.GenerateContentResponse):
         raise ActionError(f"a response or a content is needed, not {shown(type(turn).__name__)}")
     candidates = getattr(turn, "candidates", None)
@@ -39,7 +39,7 @@ def calls_of(turn: object) -> list[types.FunctionCall]:
 
 
 def content_of(answers: Sequence[dict[str, Any]]) -> types.Content:
-    """The content that answers the calls of a turn."""
+    """The content with the answers to the calls of a turn."""
     responses = [types.FunctionResponse.model_validate(answer) for answer in answers]
     return types.Content(role="user", parts=[types.Part(function_response=response) for response in responses])
 

@@ -1,13 +1,13 @@
-"""Google's computer use, as it is on the wire: function calls, answered by function responses. Pure.
+"""Google's computer use on the wire: function calls, answered by function responses. Pure.
 
-This module owns the shapes: a `FunctionCall`, a `Part` that holds one beside its thought signature, and a step of the
-Interactions API. Each is answered in its own shape. What the functions do is in `functions`. What must never appear here: an
-SDK, a desktop.
+This module owns the forms: a `FunctionCall`, a `Part` that holds one beside its thought signature, and a step of the
+Interactions API. Each is answered in its own form. The functions themselves are in `functions`. There is no SDK and no
+desktop.
 
-The model points into a grid of 1000x1000, whatever the picture's size. A point is taken for the centre of its cell of the
-grid, as everywhere in deskhand. Google's page takes its upper left corner (`int(v / 1000 * size)`), which is up to half a cell
-off what the model meant, and does not survive the way back: of a screen 1366 wide, every second cell comes back as the one
-before. On a screen of 1920 the two differ by one pixel at most.
+The model points into a grid of 1000x1000, whatever the picture's size. A point means the centre of its cell of the grid, as
+everywhere in deskhand. Google's documentation uses the upper left corner (`int(v / 1000 * size)`). That is up to half a cell
+off, and cannot be reversed: on a screen 1366 wide, every second cell comes back as the one before. On a screen of 1920 the
+two differ by at most one pixel.
 """
 
 from __future__ import annotations
@@ -51,32 +51,32 @@ __all__ = [
 ]
 
 UNKNOWN_URL = ""
-"""The `url` of an answer whose page is not known. The API wants the field; what a browser shows is known to it alone."""
+"""The `url` of an answer if the page is not known. The API requires the field, but only the browser knows the page."""
 
 ALLOWED = frozenset({"regular", "allow", "allowed"})
-"""Safety decisions that ask for nothing. Of all others, known or not, those in `BLOCKED` are refused and the rest must be
+"""Safety decisions that need no confirmation. Of all others, known or not, those in `BLOCKED` are refused and the rest must be
 confirmed."""
 
 ENVIRONMENTS = ("desktop", "browser")
 
 BLOCKED = frozenset({"block", "blocked"})
-"""Safety decisions that nobody can confirm."""
+"""Safety decisions that cannot be confirmed."""
 
 _FOR_URLS = str.maketrans("-_", "+/")
 
 _SAFETY = "safety_decision"
-"""A call has one safety check at most, to which Google gives no name."""
+"""The field with a call's safety check. There is at most one, and Google gives it no name."""
 
 
 def decode(payload: object, viewport: Viewport) -> ProviderCall:
-    """What a function call asks for.
+    """Decode a function call.
 
     Args:
         payload: A `FunctionCall` (`name`, `args`), a `Part` with one in it, or a `function_call` step of the Interactions API.
-        viewport: Of the picture that the model saw; of what size that was does not matter.
+        viewport: The viewport of the picture that the model saw; its size does not matter.
 
     Raises:
-        ActionError: It asks for nothing that can be done here, or makes no sense; `UnsupportedAction` for functions of phones.
+        ActionError: It cannot be done here, or makes no sense; `UnsupportedAction` for functions of phones.
     """
     call_id, name, args, extra = _opened(payload)
     viewport = on_grid(viewport)
@@ -88,7 +88,7 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
 
 
 def unread(payload: object, viewport: Viewport) -> ProviderCall:
-    """As much of a payload that `decode` refuses as its answer needs: its shape, id and name. Never fails."""
+    """Read the form, id and name of a payload that `decode` refuses, for its answer. Never fails."""
     found: Mapping[str, Any] = {}
     extra: dict[str, Any] = {}
     if isinstance(payload, Mapping):
@@ -110,7 +110,7 @@ def unread(payload: object, viewport: Viewport) -> ProviderCall:
 
 
 def _opened(payload: object) -> tuple[str | None, str, Mapping[str, Any], dict[str, Any]]:
-    """Id, name and arguments of a payload, and what else was in it, with the shape that it had."""
+    """The id, name and arguments of a payload, and the rest of it, including its form."""
     extra: dict[str, Any] = {}
     found = expect_object("a function call", payload)
     for key in ("function_call", "functionCall"):
@@ -131,7 +131,7 @@ def _opened(payload: object) -> tuple[str | None, str, Mapping[str, Any], dict[s
 
 
 def _safety(args: Mapping[str, Any], extra: dict[str, Any]) -> tuple[Mapping[str, Any], tuple[SafetyCheck, ...]]:
-    """The arguments without what must be confirmed, and that."""
+    """Separate the safety check from the arguments."""
     if args.get(_SAFETY) is None:
         return args, ()
     found = expect_object(_SAFETY, args[_SAFETY])
@@ -148,7 +148,7 @@ def _safety(args: Mapping[str, Any], extra: dict[str, Any]) -> tuple[Mapping[str
     return the_rest(args, _SAFETY), (SafetyCheck(_SAFETY, decision, why),)
 
 
-# --- what is declared ---
+# --- declaration ---
 
 
 def declaration(
@@ -159,18 +159,18 @@ def declaration(
     disabled_policies: Iterable[str] = (),
     interactions: bool = False,
 ) -> dict[str, Any]:
-    """The tool as a request lists it.
+    """The tool, as a request lists it.
 
     Args:
-        environment: `desktop`, or `browser`, which has functions to navigate with besides; models before Gemini 3.5 know only
-            the latter.
-        excluded: Functions that the model shall not call.
+        environment: `desktop`, or `browser`, which also has functions to navigate; models before Gemini 3.5 only know
+            `browser`.
+        excluded: Functions that the model must not call.
         detect_injection: Whether Google looks for injected prompts in the pictures.
-        disabled_policies: Which of Google's safety policies shall not ask, such as `financial_transactions`.
-        interactions: Whether the request is one to the Interactions API.
+        disabled_policies: Google's safety policies that must not ask, such as `financial_transactions`.
+        interactions: Whether the request is for the Interactions API.
 
     Raises:
-        ActionError: There is no such environment, or it is a phone's.
+        ActionError: There is no such environment, or it is that of a phone.
     """
     if environment not in ENVIRONMENTS:
         raise ActionError(f"the environment is {' or '.join(ENVIRONMENTS)}, not {shown(environment)}")
@@ -186,17 +186,17 @@ def declaration(
     return {"type": "computer_use", **tool} if interactions else {"computer_use": tool}
 
 
-# --- calls, the other way round ---
+# --- calls, encoded ---
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any]:
-    """The function call that asks for these steps, the inverse of `decode`.
+    """Encode a call as a function call, the inverse of `decode`.
 
     Args:
-        call: Named like one of `FUNCTIONS` it is made a call of that one; else one of Gemini 3.5's is found for it.
+        call: If its name is one of `FUNCTIONS`, that function is used; otherwise a suitable one of Gemini 3.5.
 
     Raises:
-        UnsupportedAction: There is no function that asks for just this.
+        UnsupportedAction: No function does exactly this.
         OutOfBounds: A point is not on the screen.
     """
     call = expect("encode_call: call", call, ProviderCall).at_points("Gemini's computer use")
@@ -213,7 +213,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
 
 
 def _decision(check: SafetyCheck) -> dict[str, str]:
-    """A check of any provider's as a decision that asks for confirmation."""
+    """A safety check of any provider as a decision that needs confirmation."""
     code = check.code or ""
     asks = code if code and code.lower() not in ALLOWED | BLOCKED else "require_confirmation"
     return {"decision": asks, **({} if check.message is None else {"explanation": check.message})}
@@ -223,14 +223,14 @@ def _decision(check: SafetyCheck) -> dict[str, str]:
 
 
 def encode(result: Result, *, url: str = UNKNOWN_URL) -> dict[str, Any]:
-    """The answer to a call, in the shape that the call came in.
+    """Encode the answer to a call, in the form of the call.
 
-    A `FunctionResponse` holds the picture's bytes as they are, as in google-genai's types; who writes JSON without that has to
-    put base64 in their place. The Interactions API is given base64.
+    A `FunctionResponse` holds the picture as bytes, like google-genai's types; to write JSON without that package, replace them
+    with base64. The Interactions API gets base64.
 
     Args:
-        result: What came of the call.
-        url: The page that the browser shows, where that is known.
+        result: The result of the call.
+        url: The URL of the page that the browser shows, if known.
     """
     expect("encode: result", result, Result)
     call = result.call
@@ -264,10 +264,10 @@ def _interaction(result: Result, response: dict[str, Any]) -> dict[str, Any]:
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """What came of a call, read back from its answer, the inverse of `encode`; its `url` is left out.
+    """Decode the answer to a call, the inverse of `encode`; its `url` is left out.
 
     Raises:
-        ActionError: It is no answer, or that of another call.
+        ActionError: It is not an answer, or answers another call.
     """
     found = expect_object("an answer", payload)
     for key in ("function_response", "functionResponse"):
@@ -316,7 +316,7 @@ def _response_read(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], Picture
 
 
 def _usual(base64: object) -> object:
-    """Base64 in the usual alphabet; google-genai sends that for URLs."""
+    """Base64 in the standard alphabet; google-genai sends the one for URLs."""
     return base64.translate(_FOR_URLS) if isinstance(base64, str) else base64
 
 
@@ -332,6 +332,6 @@ def _interaction_read(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], Pict
             try:
                 read = json.loads(expect_string("the text of an answer", content.get("text")))
             except (ValueError, RecursionError):
-                raise ActionError("the text of an answer is a JSON object, which this is not") from None
+                raise ActionError("the text of an answer must be a JSON object") from None
             response = expect_object("the text of an answer", read)
     return response, one_picture(pictures)

@@ -1,14 +1,14 @@
-"""A desktop as the `computer` tool of inspect's evaluations, without a sandbox of inspect's.
+"""A desktop as the `computer` tool of inspect's evaluations, without inspect's sandbox.
 
     from deskhand.providers import inspect_ai as deskhand_inspect_ai
 
     with deskhand.launch(size=(1366, 768)) as desktop:
         state.tools.append(deskhand_inspect_ai.tool(desktop))
 
-It has the name and the parameters of inspect's own tool, by which inspect knows it: models that have a native computer tool
-are offered that, and inspect translates.
+It has the name and the parameters of inspect's own tool, by which inspect recognizes it: models with a native computer tool get
+that one, and inspect translates.
 
-This module owns the names that users call. What must never appear here: an import of inspect.
+This module owns the public names. It does not import inspect.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["SIZE", "decode", "decode_result", "encode", "encode_call", "run", "r
 
 
 def tool(desktop: AnyDesktop, *, max_screenshots: int | None = 1, **options: Unpack[SessionOptions]) -> Tool:
-    """The tool; inspect makes its own declaration of it.
+    """The tool; inspect declares it to the model.
 
     Args:
-        desktop: The desktop, or a model session on it; each sample should have its own. Who made it closes it.
-        max_screenshots: Of how many of the last results the model is sent the pictures; None for all.
-        options: As of `run`. A `size` other than `SIZE` is for models without a native tool, and for OpenAI's.
+        desktop: The desktop, or a model session on it; each sample should have its own. The caller closes it.
+        max_screenshots: How many of the last results are sent to the model with their pictures; None for all.
+        options: As for `run`. A `size` other than `SIZE` is for models without a native tool, and for OpenAI's.
 
     Raises:
         MissingExtra: inspect is not installed.

@@ -1,4 +1,4 @@
-"""inspect's computer calls carried out at a desktop. What must never appear here: inspect, an argument's meaning."""
+"""Carries out inspect's computer calls on a desktop. It does not import inspect; arguments are decoded in `wire`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["PROVIDER", "SIZE", "async_model_session", "run", "run_async"]
 
 PROVIDER = "inspect"
-"""What policies and their logs are told of whose calls these are."""
+"""The name of these calls' provider in policies and audit logs."""
 
 SIZE = (1366, 768)
-"""How large pictures are unless said otherwise. It is what inspect (0.3.285) tells Claude's single tools, and what it turns
-Gemini's grid into, whatever the pictures are: in others, their points would be off."""
+"""The default size of pictures. inspect (0.3.285) declares it to Claude's single tools and maps Gemini's grid to it, whatever
+the real size of the pictures is; with another size their points would be off."""
 
 
 def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> list[dict[str, Any]]:
@@ -27,24 +27,24 @@ def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[Sess
     Args:
         desktop: The desktop, or a model session on it.
         payload: The arguments.
-        options: Of a `ModelSession`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
+        options: For a `ModelSession`, if none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
 
     Returns:
         The parts of the result; see `wire.encode`.
 
     Raises:
-        ActionError: It could not be read, was not allowed or failed; inspect's tools have no other way to say so.
-        DesktopLost: There is no desktop any more.
+        ActionError: The call cannot be read, is not allowed or fails; tools of inspect report that only by raising.
+        DesktopLost: The desktop is gone.
     """
     model_session = ModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
     return encode(model_session.carry_out(decode(payload, model_session.viewport)))
 
 
 async def run_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> list[dict[str, Any]]:
-    """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
+    """Like `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     return await async_model_session(desktop, **options).run(lambda model_session: run(model_session, payload))
 
 
 def async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
-    """The session itself, or one on a desktop."""
+    """Return the session itself, or make one on a desktop."""
     return AsyncModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))

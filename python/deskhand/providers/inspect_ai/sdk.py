@@ -1,4 +1,4 @@
-"""inspect's `Tool` at a desktop. What must never appear here: what an argument means (see `wire`)."""
+"""inspect's `Tool` for a desktop. The arguments are decoded in `wire`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inspect_ai.tool import Tool, ToolError, ToolResult, tool
 from deskhand.errors import ActionError
 from deskhand.providers.inspect_ai.loop import run_async
 
-# inspect knows its own tool by the name and the parameters alone; how it leaves old pictures out of a request it tells nobody.
+# inspect recognizes its own tool only by name and parameters. Its code for removing old pictures is not public.
 from inspect_ai.tool._tool import TOOL_INIT_MODEL_INPUT  # isort: skip
 from inspect_ai.tool._tools._computer._computer import _computer_model_input  # isort: skip
 
@@ -68,7 +68,7 @@ def computer(model_session: AsyncModelSession, max_screenshots: int | None = 1) 
         try:
             parts = await run_async(model_session, given)
         except ActionError as error:
-            # Told to the model; every other error ends the sample.
+            # Reported to the model; every other error ends the sample.
             raise ToolError(str(error)) from None
         return [
             ContentImage(image=part["image"]) if part["type"] == "image" else ContentText(text=part["text"])

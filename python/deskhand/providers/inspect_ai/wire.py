@@ -1,10 +1,10 @@
-"""The arguments of inspect's `computer` tool as a call, and both back. Pure.
+"""Decodes the arguments of inspect's `computer` tool, encodes results, and the inverses of both. Pure.
 
-They are Anthropic's flat inputs (`deskhand.providers.anthropic.inputs`), to which every native tool that inspect offers a model
-is turned by inspect itself, and some more: `back_click`, `forward_click`, `open_web_browser`, `navigate`, a `type` that clicks
-before and presses Return after, and `actions`, a list of inputs. `navigate` to nothing is what Google's `search` becomes.
+They are Anthropic's flat inputs (`deskhand.providers.anthropic.inputs`), into which inspect converts the calls of every native
+tool, and some more: `back_click`, `forward_click`, `open_web_browser`, `navigate`, a `type` that clicks before and presses
+Return after, and `actions`, a list of inputs. Google's `search` becomes a `navigate` without a URL.
 
-This module owns those arguments. What must never appear here: inspect, a desktop.
+This module owns those arguments. It has no inspect and no desktop.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _RULES = replace(
     inputs.rules_of(inputs.TOOLSET), type="inspect's computer", whole_seconds=False, several_chords=True, longest=300
 )
 _SIDES = {"back_click": act.BackClick, "forward_click": act.ForwardClick}
-# Those of which Anthropic's tool knows less, or nothing.
+# Actions that Anthropic's tool does not have, or has with fewer arguments.
 _OWN = frozenset({*_SIDES, "open_web_browser", "navigate", "type"})
 _ENTER = act.KeyPress(["Return"])
-# What an action may have, and a call of another one as well.
+# Arguments that only some actions have.
 _ARGUMENTS = (
     "coordinate", "duration", "region", "scroll_amount", "scroll_direction", "start_coordinate", "text", "repeat",
     "press_enter",
@@ -44,15 +44,15 @@ _ARGUMENTS = (
 
 
 def decode(payload: object, viewport: Viewport, *, id: str | None = None) -> ProviderCall:
-    """What the tool's arguments ask for.
+    """Decode the tool's arguments.
 
     Args:
-        payload: The arguments; None is none.
-        viewport: Of the picture that the model was sent last.
-        id: Of the tool's call.
+        payload: The arguments; a None counts as missing.
+        viewport: The viewport of the picture that the model was sent last.
+        id: The id of the tool's call.
 
     Raises:
-        ActionError: They are malformed, ask for nothing, or point outside of the picture.
+        ActionError: They are malformed or empty, or point outside of the picture.
     """
     given = {key: value for key, value in expect_object("the arguments", payload).items() if value is not None}
     several = given.pop("actions", None)
@@ -60,10 +60,10 @@ def decode(payload: object, viewport: Viewport, *, id: str | None = None) -> Pro
         steps, rest = _one(given, viewport)
         return ProviderCall(steps=steps, viewport=viewport, id=id, name=TOOL, extra=rest)
     if refused := [name for name in ("action", *_ARGUMENTS) if name in given]:
-        raise ActionError(f"beside actions there is nothing else, and here is {', '.join(refused)}")
+        raise ActionError(f"with actions no other argument is allowed, such as {', '.join(refused)}")
     read = [_one(expect_object("one of actions", each), viewport) for each in expect_list("actions", several)]
     if not read:
-        raise ActionError("there is an action, or a list of at least one")
+        raise ActionError("an action is needed, or a list of at least one")
     extra = dict(given)
     if any(rest for _, rest in read):
         extra["actions"] = [rest for _, rest in read]
@@ -79,7 +79,7 @@ def _one(payload: Mapping[str, Any], viewport: Viewport) -> tuple[tuple[Step, ..
         return inputs.read(name, given, viewport, _RULES)
     if name in _SIDES:
         at, held = given.pop("coordinate", None), given.pop("text", None)
-        # As the other clicks, which a version of Anthropic's tool knows.
+        # Like the other clicks, which Anthropic's tool has.
         (click,), rest = inputs.read("left_click", {**given, "coordinate": at, "text": held}, viewport, _RULES)
         assert isinstance(click, act.LeftClick)  # noqa: S101 # for mypy
         return (_SIDES[name](click.xy, modifiers=click.modifiers),), rest
@@ -98,10 +98,10 @@ def _one(payload: Mapping[str, Any], viewport: Viewport) -> tuple[tuple[Step, ..
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any]:
-    """The tool's arguments that ask for the same: one action, or `actions`.
+    """Encode a call as the tool's arguments: one action, or `actions`.
 
     Raises:
-        UnsupportedAction: They cannot say it.
+        UnsupportedAction: They cannot express it.
     """
     call = expect("encode_call: call", call, ProviderCall).at_points("Inspect's computer tool")
     written = [_written(step, call.viewport) for step in call.steps]
@@ -130,10 +130,10 @@ def _written(step: Step, viewport: Viewport) -> dict[str, Any]:
 
 
 def encode(result: Result) -> list[dict[str, Any]]:
-    """The parts of the tool's result, as inspect's `ContentText` and `ContentImage` have them; not of an error.
+    """The parts of the tool's result, in the form of inspect's `ContentText` and `ContentImage`; not for an error.
 
     Raises:
-        ActionError: It went wrong: inspect's tools raise then.
+        ActionError: The call failed: tools of inspect report that by raising.
     """
     expect("encode: result", result, Result)
     if result.error is not None:
@@ -148,7 +148,7 @@ def encode(result: Result) -> list[dict[str, Any]]:
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """What the parts of a result tell of a call.
+    """Decode the parts of a result.
 
     Raises:
         ActionError: They are malformed.

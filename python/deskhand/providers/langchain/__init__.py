@@ -1,4 +1,4 @@
-"""LangChain: a desktop as tools for whatever chat model, and the computer tools of OpenAI and Anthropic through its messages.
+"""LangChain: a desktop as tools for any chat model, and the computer tools of OpenAI and Anthropic through its messages.
 
 Our own actions, for any model that takes tools and pictures (`pip install 'deskhand[langchain]'`):
 
@@ -7,14 +7,14 @@ Our own actions, for any model that takes tools and pictures (`pip install 'desk
     tools = deskhand_langchain.tools(desktop)               # an action each, and `elements`
     model = init_chat_model(...).bind_tools(tools)          # or an agent: create_agent(model, tools)
 
-The computer tool that a model was trained for, with ChatOpenAI or ChatAnthropic:
+The computer tool that a model was trained on, with ChatOpenAI or ChatAnthropic:
 
     session = ModelSession(desktop, size="anthropic")
     model = ChatAnthropic(...).bind_tools(deskhand_langchain.declare(session, provider="anthropic"))
     message = model.invoke(messages)
     messages += [message, *deskhand_langchain.respond(session, message)]
 
-This module owns the names that users call. What must never appear here: a field of a message, an import of the SDK.
+This module owns the public names. It has no field of a message, and does not import the SDK.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ __all__ = [
 ]
 
 PROVIDER = "langchain"
-"""What policies and their logs are told of whose calls our own tools' are."""
+"""The name of our own tools' calls in policies and audit logs."""
 
 
 def tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> BaseTool:
-    """The desktop as one tool, `computer`, for all actions; otherwise as `tools`.
+    """The desktop as one tool, `computer`, for all actions; otherwise like `tools`.
 
     Args:
-        desktop: As of `tools`.
-        options: As of `tools`.
+        desktop: As for `tools`.
+        options: As for `tools`.
 
     Raises:
         MissingExtra: The extra `langchain` is not installed.
@@ -82,11 +82,11 @@ def tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> BaseTool:
 
 
 def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> BaseTool:
-    """The tool `elements` alone, to have beside `tool`: the model reads what applications say that they show.
+    """The tool `elements` alone, for use beside `tool`: the model reads the elements that applications report.
 
     Args:
-        desktop: The model session that the other tool has, so that points are in pixels of its pictures; or the desktop.
-        options: As of `tools`.
+        desktop: The model session of the other tool, so that points are in pixels of its pictures, or the desktop.
+        options: As for `tools`.
 
     Raises:
         MissingExtra: The extra `langchain` is not installed.
@@ -97,13 +97,13 @@ def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Bas
 def tools(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> list[BaseTool]:
     """The desktop's actions as LangChain's tools, one for each, and the tool `elements`; sync and async.
 
-    A tool call is answered by a `ToolMessage` with the settled screenshot; what cannot be done, is not allowed or failed by one
-    with `status="error"` and the reason as its text. Its `artifact` says besides whether the screen changed and has come to
-    rest, or whether it was denied, in a dictionary that goes into JSON; the `artifact.result` is the whole `Result`.
+    A tool call is answered by a `ToolMessage` with the settled screenshot. If it fails or is not allowed, the message has
+    `status="error"` and the reason as its text. Its `artifact` is a dictionary for JSON that says whether the screen changed
+    and settled, or whether the call was denied; `artifact.result` is the whole `Result`.
 
     Args:
-        desktop: The desktop; who made it closes it. Tools that are called at the same time take turns.
-        options: As of `ModelSession`: size, settle, policy, ask.
+        desktop: The desktop, which the caller closes. Tools that are called at the same time take turns.
+        options: As for `ModelSession`: size, settle, policy, ask.
 
     Raises:
         MissingExtra: The extra `langchain` is not installed.
@@ -128,15 +128,15 @@ def declare(
     version: str = anthropic.LATEST,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
-    """What `bind_tools` is given: a provider's computer tool, or our own actions as functions.
+    """The arguments of `bind_tools`: a provider's computer tool, or our own actions as functions.
 
     Args:
         desktop: The desktop, or a model session on it.
         provider: `openai`, `anthropic`, or None for our own actions, which any model can call.
-        single: Of our own: one function for all actions.
-        preview: Of OpenAI: `computer_use_preview`.
-        version: Of Anthropic: which tool. ChatAnthropic adds the beta that it needs.
-        options: As of `ModelSession`, where none is given: size (by default of the provider), settle, policy, ask.
+        single: For our own actions: one function for all.
+        preview: For OpenAI: declare `computer_use_preview`.
+        version: For Anthropic: the tool's version. ChatAnthropic adds the beta that it needs.
+        options: As for `ModelSession`, if none is given: size (by default that of the provider), settle, policy, ask.
 
     Raises:
         ActionError: There is no such provider, or version.
@@ -152,25 +152,25 @@ def declare(
 
 
 def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
-    """Carry out one call of our own tools, in a loop without them.
+    """Carry out one call of our own tools, for a loop that does not use the tools.
 
     Args:
         desktop: The desktop, or a model session on it, which remembers what the model has seen.
-        payload: The call, as it is in `AIMessage.tool_calls`.
-        options: As of `ModelSession`: size, settle, policy, ask.
+        payload: The call, from `AIMessage.tool_calls`.
+        options: As for `ModelSession`: size, settle, policy, ask.
 
     Returns:
-        The fields of the `ToolMessage` that answers it; its status is `error` where the call was not done.
+        The fields of the `ToolMessage` for it; its status is `error` if the call failed.
 
     Raises:
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     model_session = ModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     return encode(answered(model_session, payload))
 
 
 async def run_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
-    """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
+    """Like `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     return await model_session.run(lambda there: run(there, payload))
 
@@ -184,23 +184,23 @@ def respond(
     pictures: bool | None = None,
     **options: Unpack[SessionOptions],
 ) -> list[BaseMessage]:
-    """Carry out all calls of OpenAI's or Anthropic's computer tool in an `AIMessage`; other tools are yours to answer.
+    """Carry out all calls of OpenAI's or Anthropic's computer tool in an `AIMessage`; answer other tools yourself.
 
     Args:
         desktop: The desktop, or a model session on it, which remembers what the model has seen.
         response: The `AIMessage`.
-        provider: `openai` or `anthropic`; by default the response tells.
-        version: Of Anthropic: which single tool was declared; see `deskhand.providers.anthropic.decode`.
-        pictures: Of Anthropic: whether every answer has a picture; see `deskhand.providers.anthropic.run`.
-        options: As of `ModelSession`, where none is given: size (by default of the provider), settle, policy, ask.
+        provider: `openai` or `anthropic`; by default it is recognized from the response.
+        version: For Anthropic: the single tool that was declared; see `deskhand.providers.anthropic.decode`.
+        pictures: For Anthropic: whether every answer has a picture; see `deskhand.providers.anthropic.run`.
+        options: As for `ModelSession`, if none is given: size (by default that of the provider), settle, policy, ask.
 
     Returns:
-        A `ToolMessage` for each call, in order, with `status="error"` where it was not done. OpenAI's cannot say why: that is
-        told by a `HumanMessage` after them all. None where there was nothing to do.
+        A `ToolMessage` for each call, in order, with `status="error"` if it failed. OpenAI's cannot carry the reason, so a
+        `HumanMessage` after them all reports it. Empty if there are no calls.
 
     Raises:
-        ActionError: It is no message, or a call has no id, so that nothing can answer it.
-        DesktopLost: There is no desktop any more.
+        ActionError: It is not a message, or a call has no id, so it cannot be answered.
+        DesktopLost: The desktop is gone.
         MissingExtra: The extra `langchain` is not installed.
     """
     sdk = load("deskhand.providers.langchain.sdk", "langchain")
@@ -222,7 +222,7 @@ async def respond_async(
     pictures: bool | None = None,
     **options: Unpack[SessionOptions],
 ) -> list[BaseMessage]:
-    """As `respond`; cancelling stops it at the desktop's next safe point, with nothing held."""
+    """Like `respond`; cancelling stops it at the desktop's next safe point, with nothing held."""
     whose, _ = computer_calls(response, provider)
     model_session = AsyncModelSession.of(desktop, **_in_session(whose, options))
     return await model_session.run(
@@ -231,7 +231,7 @@ async def respond_async(
 
 
 def _in_session(provider: str, options: SessionOptions) -> NamedOptions:
-    """A session's options, with the sizes that a provider's models see whole."""
+    """A session's options, with the picture size that a provider's models see without scaling."""
     if provider not in (OPENAI, ANTHROPIC):
         raise ActionError(f"computer tools are {OPENAI}'s or {ANTHROPIC}'s, not {shown(provider)}")
     return with_usual(options, provider=provider, size=provider)

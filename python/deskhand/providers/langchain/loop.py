@@ -1,4 +1,4 @@
-"""LangChain's tool calls of our own actions carried out at a desktop. What must never appear here: the SDK."""
+"""Carries out LangChain's tool calls of our own actions on a desktop. It does not import the SDK."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["answered"]
 
 
 def answered(model_session: ModelSession, payload: object) -> Result:
-    """What comes of a tool call; of one that cannot be read, why.
+    """The result of a tool call; if it cannot be read, the reason.
 
     Raises:
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     try:
         call = decode(payload, model_session.viewport)

@@ -1,6 +1,6 @@
-"""What needs LangChain's own classes: its tools and messages.
+"""The code that needs LangChain's own classes: its tools and messages.
 
-What must never appear here: what a tool does, what a field of a message means.
+The meaning of tools and of messages' fields is elsewhere.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["Artifact", "DesktopTool", "make_tools", "message"]
 
 
 class Artifact(dict[str, Any]):
-    """What a program may want to know of an answer, with `wire.facts` as its items.
+    """Facts about an answer for programs, with `wire.facts` as its items.
 
-    A history is often stored as JSON, which a picture's bytes would not go into: of this, the items do.
+    Histories are often stored as JSON, which cannot hold a picture's bytes: only the items are stored.
 
     Attributes:
-        result: What came of the call.
+        result: The result of the call.
     """
 
     def __init__(self, result: Result) -> None:
@@ -36,10 +36,10 @@ class Artifact(dict[str, Any]):
 
 
 class DesktopTool(BaseTool):
-    """An action of ours, or all of them, at a desktop."""
+    """A tool for one of our actions, or for all of them."""
 
     response_format: Any = "content_and_artifact"
-    # What is raised where there is no tool call, and so no message that could have a status.
+    # For calls without a tool call's id, which get no message that could have a status.
     handle_tool_error: Any = True
     _model_session: Any = PrivateAttr()
 
@@ -48,8 +48,8 @@ class DesktopTool(BaseTool):
         self._model_session = model_session
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        # As they are: what a model calls its arguments must not meet the names of Python's parameters, and the call's id is
-        # what a policy and its log know it by.
+        # Passed unchanged: the model's argument names must not collide with Python's parameters, and policies and logs need the
+        # call's id.
         return ({"name": self.name, "args": tool_input, "id": tool_call_id},), {}
 
     def _run(self, call: dict[str, Any]) -> tuple[Any, Any]:
@@ -72,7 +72,7 @@ class DesktopTool(BaseTool):
 
 
 def make_tools(model_session: AsyncModelSession, *, single: bool) -> list[BaseTool]:
-    """The tools whose calls are carried out at a session."""
+    """The tools that carry out calls in a session."""
     return [
         DesktopTool(
             model_session,
@@ -85,5 +85,5 @@ def make_tools(model_session: AsyncModelSession, *, single: bool) -> list[BaseTo
 
 
 def message(fields: dict[str, Any]) -> BaseMessage:
-    """The message that has these fields."""
+    """The message with these fields."""
     return HumanMessage(**fields) if fields["type"] == "human" else ToolMessage(**fields)

@@ -1,12 +1,12 @@
 """LangChain's messages as plain data: tool calls, and the `ToolMessage`s that answer them. Pure.
 
-Read from langchain-core 1.7, langchain-openai 1.7 and langchain-anthropic 1.7. Tool calls of our own actions are dictionaries
-with `name`, `args` and `id`; answers are the fields of a `ToolMessage`, with LangChain's standard content blocks, which each of
-its chat models turns into what its provider takes. The computer tools of OpenAI and Anthropic travel inside an `AIMessage`;
-`computer_calls` finds them, and their own packages read them.
+Written for langchain-core 1.7, langchain-openai 1.7 and langchain-anthropic 1.7. Tool calls of our own actions are dictionaries
+with `name`, `args` and `id`. Answers are the fields of a `ToolMessage`, with LangChain's standard content blocks, which each of
+its chat models converts for its provider. The computer tools of OpenAI and Anthropic travel inside an `AIMessage`:
+`computer_calls` finds them, and the providers' own packages read them.
 
-This module owns the messages' fields. What must never appear here: the SDK, a desktop, a field of OpenAI's or Anthropic's
-actions, a schema (`deskhand.providers.action_tools`).
+This module owns the messages' fields. It has no SDK, no desktop and no field of OpenAI's or Anthropic's actions; the schemas
+are in `deskhand.providers.action_tools`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _CURSOR = re.compile(r"X=(\d{1,9}),Y=(\d{1,9})")
 
 
 def functions(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]]:
-    """Our actions and `elements` as functions, in the form that `bind_tools` of every chat model takes.
+    """Our actions and `elements` as functions, for `bind_tools` of every chat model.
 
     Args:
-        size: Width and height of the pictures that the model gets, which its points are in.
+        size: Width and height of the model's pictures, which its points are in.
         single: One function, `computer`, for all actions, instead of one for each.
     """
     return [
@@ -79,15 +79,15 @@ def functions(size: tuple[int, int], *, single: bool = False) -> list[dict[str, 
 
 
 def decode(payload: object, viewport: Viewport) -> ProviderCall:
-    """What a tool call asks for: a tool for one action, the one for all, or `elements`.
+    """Decode a tool call: of a tool for one action, of the one for all, or of `elements`.
 
     Args:
         payload: The call, as it is in `AIMessage.tool_calls`.
-        viewport: Of the last picture that the model was given.
+        viewport: The viewport of the last picture that the model was given.
 
     Raises:
         ActionError: There is no such tool, or an argument is missing or wrong.
-        OutOfBounds: It points out of the picture.
+        OutOfBounds: A point is outside of the picture.
     """
     call = expect_object("a tool call", payload)
     name = expect_string("a tool call's name", call.get("name"))
@@ -106,10 +106,10 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any]:
-    """The tool call that asks for what a call does, the inverse of `decode`.
+    """Encode a call as a tool call, the inverse of `decode`.
 
     Raises:
-        UnsupportedAction: One tool cannot do it.
+        UnsupportedAction: No single tool can do it.
     """
     expect("encode_call: call", call, ProviderCall)
     if len(call.steps) == 1 and isinstance(call.steps[0], ReadElements):
@@ -129,9 +129,9 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
 
 
 def encode(result: Result) -> dict[str, Any]:
-    """The fields of the `ToolMessage` that answers a call: the picture and what there is to say of it, or the error.
+    """The fields of the `ToolMessage` that answers a call: the picture and the texts, or the error.
 
-    An error is told in words alone, because Anthropic takes no picture with it.
+    An error is only a text, because Anthropic accepts no picture with it.
     """
     expect("encode: result", result, Result)
     call = result.call
@@ -143,14 +143,14 @@ def encode(result: Result) -> dict[str, Any]:
             content.append(_text(f"X={result.cursor.x},Y={result.cursor.y}"))
         if result.text is not None:
             content.append(_text(result.text))
-        # Who asks where the pointer is need not pay for a picture.
+        # A question for the pointer's position should not cost a picture.
         if result.picture is not None and not (call.steps and isinstance(call.steps[-1], CursorPosition)):
             content.append(_image(result.picture.base64, result.picture.media_type))
     return _tool_message(call.id, content, name=call.name, failed=result.error is not None)
 
 
 def facts(result: Result) -> dict[str, Any]:
-    """What a program may want to know of a result and its model is not told, ready for JSON."""
+    """Facts about a result that a program may need and its model does not get, ready for JSON."""
     known: dict[str, Any] = {"size": list(result.call.viewport.model), "denied": result.denied}
     if result.observation is not None:
         known |= {"changed": result.observation.changed, "settled": result.observation.settled}
@@ -159,17 +159,17 @@ def facts(result: Result) -> dict[str, Any]:
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """What a `ToolMessage` says of a call, the inverse of `encode`; that somebody denied it, it does not tell.
+    """Decode a `ToolMessage`, the inverse of `encode`; it does not show that the call was denied.
 
     Args:
-        payload: Its fields, as `ToolMessage.model_dump()` gives them.
-        call: What was asked.
+        payload: Its fields, from `ToolMessage.model_dump()`.
+        call: The call that it answers.
 
     Raises:
         ActionError: It cannot be read, or answers another call.
     """
     message = expect_object("a ToolMessage", payload)
-    # The SDK has a string there in any case.
+    # The SDK always has a string here.
     if (message.get("tool_call_id") or None) != call.id:
         raise ActionError(f"this answers {shown(message.get('tool_call_id'))}, not {shown(call.id)}")
     status = message.get("status", "success")
@@ -198,21 +198,22 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
 
 
 def computer_calls(message: object, provider: str | None = None) -> tuple[str, list[dict[str, Any]]]:
-    """The calls of OpenAI's or Anthropic's computer tool that an `AIMessage` holds, as their providers wrote them.
+    """Find the calls of OpenAI's or Anthropic's computer tool in an `AIMessage`, as the providers wrote them.
 
-    OpenAI's `computer_call`s are in the content: as they are, as `non_standard` blocks (`output_version="v1"`), or among the
+    OpenAI's `computer_call`s are in the content: unchanged, as `non_standard` blocks (`output_version="v1"`), or among the
     `tool_outputs` of `additional_kwargs` (`"v0"`). Anthropic's are tool calls, of the tool `computer` or of a toolset that the
-    content names; those with arguments that are no JSON are among them, so that they are answered too.
+    content names. Those whose arguments are not JSON are included, so that they are answered too.
 
     Args:
         message: The message, or its fields.
-        provider: Whose calls to look for. By default the message tells: its `model_provider`, or a `computer_call` in it.
+        provider: The provider whose calls to look for. By default the message's `model_provider`, or OpenAI if a
+            `computer_call` is in it.
 
     Returns:
-        Whose calls they are, and the calls.
+        The provider, and the calls.
 
     Raises:
-        ActionError: There is no such provider, or it is no message.
+        ActionError: There is no such provider, or it is not a message.
     """
     if provider not in (None, OPENAI, ANTHROPIC):
         raise ActionError(f"computer tools are {OPENAI}'s or {ANTHROPIC}'s, not {shown(provider)}")
@@ -225,15 +226,16 @@ def computer_calls(message: object, provider: str | None = None) -> tuple[str, l
 
 
 def status_of(message: object) -> object:
-    """The status of the response that an `AIMessage` of OpenAI's was made of: `completed`, or what it was cut off by."""
+    """The status of the response behind an `AIMessage` of OpenAI's: `completed`, or the reason for a cut."""
     return _Fields(message).mapping("response_metadata").get("status")
 
 
 def from_openai(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The fields of the messages that carry the input items which answer computer calls (`deskhand.providers.openai.respond`).
+    """The fields of the messages with the input items that answer computer calls (`deskhand.providers.openai.respond`).
 
-    A `computer_call_output` travels as a `ToolMessage` whose one block ChatOpenAI sends as it is, with the picture's `detail`
-    and the confirmed safety checks. A message is a `HumanMessage`, after all of those: a `ToolMessage` must follow its call.
+    A `computer_call_output` travels as a `ToolMessage` with a single block that ChatOpenAI sends unchanged, with the picture's
+    `detail` and the confirmed safety checks. A message becomes a `HumanMessage` after all of those, because a `ToolMessage`
+    must follow its call.
     """
     outputs: list[dict[str, Any]] = []
     notes = []
@@ -242,7 +244,7 @@ def from_openai(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             fields = _tool_message(item["call_id"], [{"type": "non_standard", "value": dict(item)}], failed=False)
             outputs.append({**fields, "additional_kwargs": {"type": "computer_call_output"}})
         else:
-            # There is something to say of an output only where its call failed.
+            # Only a failed call has a message after its output.
             outputs[-1]["status"] = "error"
             notes.append({"type": "human", "content": "\n".join(block["text"] for block in item["content"])})
     return [*outputs, *notes]
@@ -251,10 +253,10 @@ def from_openai(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def from_anthropic(
     results: Sequence[Mapping[str, Any]], calls: Sequence[Mapping[str, Any]] = ()
 ) -> list[dict[str, Any]]:
-    """The fields of the `ToolMessage`s that carry `tool_result`s (`deskhand.providers.anthropic.respond`).
+    """The fields of the `ToolMessage`s with `tool_result`s (`deskhand.providers.anthropic.respond`).
 
     Args:
-        results: What the calls were answered.
+        results: The answers to the calls.
         calls: The calls, for the tools' names.
     """
     names = {call["id"]: call["name"] for call in calls}
@@ -270,7 +272,7 @@ def from_anthropic(
 
 
 class _Fields:
-    """An `AIMessage`, or its fields, read without trust."""
+    """An `AIMessage`, or its fields, read as untrusted data."""
 
     def __init__(self, message: object) -> None:
         if not isinstance(message, Mapping) and not hasattr(message, "content"):
@@ -294,7 +296,7 @@ def _computer_calls_of_openai(fields: _Fields) -> Iterator[dict[str, Any]]:
     for block in [*fields.items("content"), *(outputs if isinstance(outputs, list) else ())]:
         value = block.get("value") if isinstance(block, Mapping) and block.get("type") == "non_standard" else block
         if isinstance(value, Mapping) and value.get("type") == "computer_call":
-            # Streaming numbers the blocks, which OpenAI does not.
+            # LangChain numbers the blocks while streaming; OpenAI does not have this field.
             yield the_rest(value, "index")
 
 
@@ -343,7 +345,7 @@ def _image(data: str, media_type: str) -> dict[str, Any]:
 
 
 def _standard(block: Mapping[str, Any]) -> dict[str, Any]:
-    """A block of Anthropic's as LangChain's."""
+    """Convert a block of Anthropic's into LangChain's form."""
     if block["type"] == "image":
         return _image(block["source"]["data"], block["source"]["media_type"])
     return dict(block)

@@ -1,11 +1,11 @@
-"""The Model Context Protocol: a desktop as a server's tools, for whatever client speaks it.
+"""The Model Context Protocol: a desktop as a server's tools, for any MCP client.
 
-    $ deskhand mcp                            # over standard input and output, as clients start it
+    $ deskhand mcp                            # over standard input and output; clients start it so
     >>> from deskhand.providers import mcp
     >>> server = mcp.server(desktop)          # the SDK's own low-level server, of mcp 1.x or 2.x
 
-Each action is a tool, or with ``single=True`` one tool, `computer`, does them all. A result has the settled screenshot, and as
-structured content whether the screen changed and has come to rest.
+Each action is a tool, or with ``single=True`` one tool, `computer`, does them all. A result has the settled screenshot, and
+structured content that says whether the screen changed and settled.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ __all__ = ["TOOL", "declare", "decode", "decode_result", "encode", "encode_call"
 
 
 def declare(desktop: AnyDesktop, *, single: bool = False, **options: Unpack[SessionOptions]) -> list[dict[str, Any]]:
-    """The tools as `tools/list` answers them.
+    """The tools, as a server answers `tools/list`.
 
     Args:
         desktop: The desktop, or a model session on it.
         single: One tool for all actions instead of one for each.
-        options: As of `ModelSession`: size, settle, policy, ask.
+        options: As for `ModelSession`: size, settle, policy, ask.
     """
     return tools(AsyncModelSession.of(desktop, **options).viewport.model, single=single)
 
 
 def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
-    """Carry a `tools/call` out.
+    """Carry out a `tools/call`.
 
     Args:
         desktop: The desktop, or a model session on it, which remembers what the model has seen.
         payload: The call's parameters: `name` and `arguments`.
-        options: As of `ModelSession`: size, settle, policy, ask.
+        options: As for `ModelSession`: size, settle, policy, ask.
 
     Returns:
-        The result; `isError` where it failed, with the reason as its text.
+        The result, with `isError` if it failed and the reason as its text.
 
     Raises:
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     model_session = ModelSession.of(desktop, **with_usual(options, provider="mcp"))
     try:
@@ -59,7 +59,7 @@ def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[Sess
 
 
 async def run_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
-    """As `run`, cancellable."""
+    """Like `run`, cancellable."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider="mcp"))
     return await model_session.run(lambda there: run(there, payload))
 
@@ -70,12 +70,12 @@ def server(
     single: bool = False,
     **options: Unpack[SessionOptions],
 ) -> Server[Any]:
-    """A server of the SDK's, `mcp.server.lowlevel.Server`, whose tools drive a desktop.
+    """A server of the SDK, `mcp.server.lowlevel.Server`, with tools that drive a desktop.
 
     Args:
-        desktop: The desktop; who made it closes it.
+        desktop: The desktop, which the caller closes.
         single: One tool for all actions instead of one for each.
-        options: As of `ModelSession`: size, settle, policy, ask.
+        options: As for `ModelSession`: size, settle, policy, ask.
 
     Raises:
         MissingExtra: The extra `mcp` is not installed.

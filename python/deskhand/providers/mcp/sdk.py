@@ -1,7 +1,7 @@
 """The server of the MCP SDK, in both of its major versions, and its two transports.
 
 Version 2 takes the handlers as arguments and has its types in a package of their own; version 1 registers them. Both have the
-low-level server, which takes our schemas as they are. What must never appear here: what a tool does.
+low-level server, which accepts our schemas unchanged. What a tool does is elsewhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAME = "deskhand"
 
 
 def make_server(model_session: AsyncModelSession, *, single: bool) -> Server[Any]:
-    """The server whose tools are a session's actions.
+    """Make a server with a session's actions as its tools.
 
     Raises:
         MissingExtra: The extra `mcp` is not installed.
@@ -53,7 +53,7 @@ def make_server(model_session: AsyncModelSession, *, single: bool) -> Server[Any
             return listed()
 
         server.list_tools()(list_tools)
-        # What is wrong with the arguments is said by the actions, in words that help a model.
+        # The actions report wrong arguments in words that help a model.
         server.call_tool(validate_input=False)(called)
         return cast("Server[Any]", server)
 
@@ -79,20 +79,20 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 
 def http_application(server: Server[Any], *, hosts: list[str], key: str) -> Starlette:
-    """The ASGI application that serves over streamable HTTP, at `/mcp`.
+    """The ASGI application for streamable HTTP, at `/mcp`.
 
     Args:
-        server: Of `make_server`.
-        hosts: The names by which clients may call it, with ports (`127.0.0.1:8000`): a page in a browser that was led here by
-            another name is refused.
-        key: What clients must show, as `Authorization: Bearer KEY`.
+        server: The result of `make_server`.
+        hosts: The names under which clients may reach it, with ports (`127.0.0.1:8000`). Requests under another name are
+            refused, such as those of a web page whose domain resolves to this machine.
+        key: The key that clients must send, as `Authorization: Bearer KEY`.
 
     Raises:
         MissingExtra: The extra `mcp` is not installed.
         ActionError: The key is empty.
     """
     if not key:
-        raise ActionError("the key that clients must show is empty: every program of this machine could come in")
+        raise ActionError("the key for clients is empty: every program on this machine could connect")
     responses = load("starlette.responses", "mcp")
     managers = load("mcp.server.streamable_http_manager", "mcp")
     security = load("mcp.server.transport_security", "mcp")
@@ -114,7 +114,7 @@ def http_application(server: Server[Any], *, hosts: list[str], key: str) -> Star
         shown = dict(scope["headers"]).get(b"authorization", b"")
         if not hmac.compare_digest(shown, expected):
             refusal = responses.PlainTextResponse(
-                "show the key that the server printed: Authorization: Bearer KEY", 401, {"WWW-Authenticate": "Bearer"}
+                "send the key that the server printed: Authorization: Bearer KEY", 401, {"WWW-Authenticate": "Bearer"}
             )
             await refusal(scope, receive, send)
             return

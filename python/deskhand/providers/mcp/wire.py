@@ -1,7 +1,7 @@
-"""Tools of the Model Context Protocol, their calls and their results, as they are in JSON. Pure.
+"""Tools of the Model Context Protocol, their calls and their results, as JSON. Pure.
 
 Names of fields are those of the protocol (`inputSchema`, `isError`), which the SDK's types of both major versions read.
-What must never appear here: the schemas themselves (`deskhand.providers.action_tools`), a connection.
+The schemas are in `deskhand.providers.action_tools`; there is no connection here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _OUTPUT = {
         },
         "pointer_moved": {
             "type": "boolean",
-            "description": "Somebody else has moved the pointer since the last action.",
+            "description": "Another program or a person has moved the pointer since the last action.",
         },
         "pasted": {"type": "boolean", "description": "A text went through the clipboard."},
         "clipboard_lost": {"type": "array", "items": {"type": "string"}, "description": "What the clipboard has lost."},
@@ -65,10 +65,10 @@ _OUTPUT = {
 
 
 def tools(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]]:
-    """The tools, as `tools/list` answers them.
+    """The tools, as a server answers `tools/list`.
 
     Args:
-        size: Width and height of the pictures that the model gets, which its points are in.
+        size: Width and height of the model's pictures, which its points are in.
         single: One tool, `computer`, for all actions, instead of one for each. The tool `elements` is beside it.
     """
     elements = {
@@ -98,11 +98,11 @@ def tools(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]
 
 
 def decode(payload: object, viewport: Viewport) -> ProviderCall:
-    """What the parameters of a `tools/call` ask for: a tool for one action, the one for all, or `elements`.
+    """Decode the parameters of a `tools/call`: of a tool for one action, of the one for all, or of `elements`.
 
     Raises:
         ActionError: There is no such tool, or an argument is missing or wrong.
-        OutOfBounds: It points out of the picture.
+        OutOfBounds: A point is outside of the picture.
     """
     params = expect_object("a call", payload)
     name = expect_string("a call's name", params.get("name"))
@@ -115,10 +115,10 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any]:
-    """The parameters of the `tools/call` that asks for what a call does, the inverse of `decode`.
+    """Encode a call as the parameters of a `tools/call`, the inverse of `decode`.
 
     Raises:
-        UnsupportedAction: One tool cannot do it.
+        UnsupportedAction: No single tool can do it.
     """
     expect("encode_call: call", call, ProviderCall)
     if len(call.steps) == 1 and isinstance(call.steps[0], ReadElements):
@@ -132,7 +132,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
 
 
 def encode(result: Result) -> dict[str, Any]:
-    """The result of a `tools/call`: the picture and what is known of it, or the error."""
+    """The result of a `tools/call`: the picture and the observed facts, or the error."""
     expect("encode: result", result, Result)
     if result.error is not None:
         return {"content": [{"type": "text", "text": result.error}], "isError": True}
@@ -147,7 +147,7 @@ def encode(result: Result) -> dict[str, Any]:
         content.append({"type": "text", "text": _where(result.cursor)})
     if result.text is not None:
         content.append({"type": "text", "text": result.text})
-    # Who asks where the pointer is need not pay for a picture.
+    # A question for the pointer's position should not cost a picture.
     if result.picture is not None and not isinstance(result.call.steps[-1], CursorPosition):
         content.append({"type": "image", "data": result.picture.base64, "mimeType": result.picture.media_type})
     if isinstance(result.call.steps[-1], ReadElements):
@@ -156,7 +156,7 @@ def encode(result: Result) -> dict[str, Any]:
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """What a result says, the inverse of `encode`; what was observed beside the picture is not read.
+    """Decode a result, the inverse of `encode`; the observed facts are not read.
 
     Raises:
         ActionError: It cannot be read.

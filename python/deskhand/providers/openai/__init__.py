@@ -15,11 +15,11 @@ With `openai-agents` (`pip install 'deskhand[openai]'`):
     config = RunConfig(call_model_input_filter=deskhand_openai.input_filter(tool))
     result = await Runner.run(Agent(name="desk", tools=[tool]), task, run_config=config)
 
-`elements_tool(session)` goes beside it: a function by which the model reads what applications say that they show. With your
-own loop that is `declare_elements()` among the tools, and `respond(..., elements=True)`.
+`elements_tool(session)` is a function for the same agent: the model reads the elements that applications report. For your own
+loop, add `declare_elements()` to the tools and use `respond(..., elements=True)`.
 
-OpenAI's `computer_call_output` has no place for an error. What could not be done is shown by the screen as it is, and told by a
-message after it (`respond`, `input_filter`).
+OpenAI's `computer_call_output` has no place for an error. The screen shows that something was not done, and a message after it
+says what (`respond`, `input_filter`).
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ def _sdk() -> Any:
 
 
 def computer(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> DesktopComputer:
-    """The desktop as an `agents.AsyncComputer`; `tool` makes the whole tool of it.
+    """The desktop as an `agents.AsyncComputer`; `tool` makes a whole tool of it.
 
-    An action that cannot be done is logged and ends its call's actions; the run goes on with a picture of the screen as it
-    is. Only a desktop that is lost ends it, and a call whose safety checks no handler of the tool has acknowledged.
+    An action that fails is logged and ends its call's actions; the run continues with a picture of the screen. Only a lost
+    desktop ends the run, and a call with safety checks that no handler of the tool has acknowledged.
 
     Args:
         desktop: The desktop, or a model session on it; for one run at a time.
-        options: Of a `ModelSession`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
+        options: For a `ModelSession`, if none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
 
     Raises:
         MissingExtra: openai-agents is not installed.
@@ -112,7 +112,7 @@ def computer(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> DesktopC
 
 
 def sync_computer(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> SyncDesktopComputer:
-    """The desktop as an `agents.Computer`, whose calls block; see `computer`.
+    """The desktop as an `agents.Computer` with blocking calls; see `computer`.
 
     Raises:
         MissingExtra: openai-agents is not installed.
@@ -124,12 +124,12 @@ def sync_computer(desktop: Desktop | ModelSession, **options: Unpack[SessionOpti
 def tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Tool:
     """The desktop as the `agents.ComputerTool` of an agent.
 
-    What OpenAI wants confirmed is asked about as the session's policy has it (`ask`); where there is none, such a call ends the
-    run. Without a handler openai-agents would carry it out.
+    The session's `ask` is called where OpenAI wants a confirmation; without `ask`, such a call ends the run. Without a handler
+    openai-agents would carry it out.
 
     Args:
-        desktop: As of `computer`.
-        options: As of `computer`.
+        desktop: As for `computer`.
+        options: As for `computer`.
 
     Raises:
         MissingExtra: openai-agents is not installed.
@@ -139,12 +139,11 @@ def tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Tool:
 
 
 def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> FunctionTool:
-    """The function `elements` as an `agents.FunctionTool`: the model reads what applications say that they show.
+    """The function `elements` as an `agents.FunctionTool`: the model reads the elements that applications report.
 
     Args:
-        desktop: The model session that `tool` or `computer` was made with, so that points are in pixels of its pictures; or the
-            desktop.
-        options: As of `computer`.
+        desktop: The model session of `tool` or `computer`, so that points are in pixels of its pictures, or the desktop.
+        options: As for `computer`.
 
     Raises:
         MissingExtra: openai-agents is not installed.
@@ -154,7 +153,7 @@ def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Fun
 
 
 def input_filter(target: Tool | DesktopComputer | SyncDesktopComputer) -> Filter:
-    """A `RunConfig.call_model_input_filter` that tells the model what could not be done, and asks for pictures as they are.
+    """A `RunConfig.call_model_input_filter` that reports failed actions to the model, and asks for unscaled pictures.
 
     Args:
         target: The tool or computer of the run.
@@ -167,11 +166,11 @@ def input_filter(target: Tool | DesktopComputer | SyncDesktopComputer) -> Filter
 
 
 def safety_check(desktop: Desktop | AsyncDesktop | None) -> SafetyHook:
-    """A `ComputerTool.on_safety_check` that acknowledges what somebody has confirmed, and nothing else; `tool` has it already.
+    """A `ComputerTool.on_safety_check` that acknowledges only confirmed checks; `tool` has it already.
 
     Args:
-        desktop: Whose `review` asks. What is not confirmed, whatever keeps somebody from being asked, and no policy at all is a
-            no, on which openai-agents ends the run.
+        desktop: The desktop whose `review` asks. A check that is not confirmed for any reason, including a missing policy, is
+            refused, and openai-agents ends the run.
 
     Raises:
         MissingExtra: openai-agents is not installed.
@@ -184,7 +183,7 @@ def shell_executor(shell: AnyShell) -> ShellExecutor:
     """The executor of an `agents.ShellTool` or an `agents.LocalShellTool`.
 
     Args:
-        shell: What runs the commands: something with `run(command, timeout)`, or a desktop with a container.
+        shell: Runs the commands: an object with `run(command, timeout)`, or a desktop with a container.
 
     Raises:
         MissingExtra: openai-agents is not installed.

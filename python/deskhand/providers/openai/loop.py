@@ -1,7 +1,7 @@
-"""OpenAI's calls carried out at a desktop: one of them, or all of a response, without an SDK.
+"""Carries out OpenAI's calls on a desktop: one of them, or all of a response, without an SDK.
 
-This module owns the way from an item of a response to the items of the next request. What must never appear here: a payload's
-fields (see `wire`, `wire_shell`), a class of an SDK.
+This module owns the way from an item of a response to the items of the next request. The payloads' fields are in `wire` and
+`wire_shell`; there is no class of an SDK.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ __all__ = [
 ]
 
 SIZE = "openai"
-"""How large pictures are unless said otherwise: as large as the screen, where the model gets to see all of that."""
+"""The default size of pictures: that of the screen, if the model sees all of it."""
 
 PROVIDER = "openai"
-"""What policies and their logs are told of whose calls these are."""
+"""The name of these calls' provider in policies and audit logs."""
 
 
 def declare(
     desktop: AnyDesktop, *, preview: bool = False, environment: str = "linux", **options: Unpack[SessionOptions]
 ) -> dict[str, Any]:
-    """The computer tool as a request lists it among its `tools`.
+    """The computer tool, as a request lists it among its `tools`.
 
     Args:
         desktop: The desktop, or the model session that will carry out the calls.
-        preview: Declare `computer_use_preview`, which is told the size of the pictures; `computer` takes it from them.
-        environment: What kind of desktop the preview is told of: `linux`, `ubuntu` or `browser`.
-        options: As of `run`.
+        preview: Declare `computer_use_preview`, with the size of the pictures; `computer` reads it from the pictures.
+        environment: The kind of desktop that the preview declares: `linux`, `ubuntu` or `browser`.
+        options: As for `run`.
     """
     if not preview:
         return {"type": COMPUTER}
@@ -75,12 +75,12 @@ def declare(
 
 
 def declare_shell() -> dict[str, Any]:
-    """The shell tool as a request lists it, with commands that run here and not at OpenAI's."""
+    """The shell tool as a request lists it, with commands that run here and not at OpenAI."""
     return {"type": "shell", "environment": {"type": "local"}}
 
 
 def declare_elements() -> dict[str, Any]:
-    """The function `elements` as a request lists it: the model reads what applications say that they show."""
+    """The function `elements` as a request lists it: the model reads the elements that applications report."""
     description = describe_elements(by_reference=False)
     return {
         "type": "function",
@@ -104,20 +104,18 @@ def run(
     """Carry out a `computer_call`.
 
     Args:
-        desktop: The desktop, or a model session on it. A session remembers which picture the model has seen: use one for a
-            conversation
-            whose screen may change its size.
+        desktop: The desktop, or a model session on it. A session remembers which picture the model has seen: use one
+            session for a whole conversation if the screen may change its size.
         payload: The item of the response: plain data or the SDK's object.
         detail: See `wire.encode`.
-        options: Of a `ModelSession`, where none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
+        options: For a `ModelSession`, if none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.
 
     Returns:
-        The `computer_call_output`. It can show what became of the screen and say nothing: use `respond` where the model should
-        be told of what could not be done.
+        The `computer_call_output`. It can only hold a picture: use `respond` if the model should get errors as text.
 
     Raises:
-        ActionError: The payload has no `call_id`, so that nothing can answer it.
-        DesktopLost: There is no desktop any more.
+        ActionError: The payload has no `call_id`, so it cannot be answered.
+        DesktopLost: The desktop is gone.
     """
     return encode(_result(model_session(desktop, **options), plain(payload)), detail=detail)
 
@@ -125,7 +123,7 @@ def run(
 async def run_async(
     desktop: AnyDesktop, payload: object, *, detail: str | None = "original", **options: Unpack[SessionOptions]
 ) -> dict[str, Any]:
-    """As `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
+    """Like `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     return await async_model_session(desktop, **options).run(lambda inner: run(inner, payload, detail=detail))
 
 
@@ -159,24 +157,24 @@ def respond(
     """Answer all calls of a response that are for the computer or the shell.
 
     Args:
-        desktop: As of `run`.
-        response: The response, or its `output`: plain data or the SDK's objects. Of a response that is incomplete, nothing is
-            carried out: its last call may have been cut off, and what it was leading to is not known.
-        shell: What runs commands. Without one they are refused.
-        detail: As of `run`.
-        elements: Whether calls of the function `elements` are answered too (`declare_elements`). Other functions are yours.
-        options: As of `run`.
+        desktop: As for `run`.
+        response: The response, or its `output`: plain data or the SDK's objects. Nothing of an incomplete response is carried
+            out: its last call may have been cut off, and the purpose of the others is not known.
+        shell: Runs commands. Without one they are refused.
+        detail: As for `run`.
+        elements: Whether to answer calls of the function `elements` too (`declare_elements`). Answer other functions yourself.
+        options: As for `run`.
 
     Returns:
-        The items of the next request's `input`, in order; none when there was nothing to do. After the output of a call that
-        was not carried out as asked comes a message that says so.
+        The items of the next request's `input`, in order; empty if there are no calls. The output of a call that was not
+        carried out as asked is followed by a message with the reason.
 
     Raises:
-        ActionError: As `run`; or it is no response.
-        DesktopLost: There is no desktop any more.
+        ActionError: As for `run`; or it is not a response.
+        DesktopLost: The desktop is gone.
     """
     at = model_session(desktop, **options)
-    # All calls of a response point into the picture that the model had seen before it.
+    # All calls of a response point into the picture that the model saw before it.
     viewport = at.viewport
     answers: list[dict[str, Any]] = []
     for item, doubt in _calls(response, elements=elements):
@@ -198,7 +196,7 @@ async def respond_async(
     elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
-    """As `respond`; cancelling it stops at the desktop's next safe point, with nothing held."""
+    """Like `respond`; cancelling it stops at the desktop's next safe point, with nothing held."""
     there = async_model_session(desktop, **options)
     viewport = there.viewport
     answers: list[dict[str, Any]] = []
@@ -219,7 +217,7 @@ def _answer(result: Result, detail: str | None) -> list[dict[str, Any]]:
 
 
 def _calls(response: object, *, elements: bool) -> Iterator[tuple[Mapping[str, Any], ActionError | None]]:
-    """The items that ask for something, each with what stands against it."""
+    """The items that are calls, each with the reason why it must not be carried out, if any."""
     whole = plain(response)
     doubt = None
     if isinstance(whole, Mapping):
@@ -229,7 +227,7 @@ def _calls(response: object, *, elements: bool) -> Iterator[tuple[Mapping[str, A
         whole = whole.get("output")
     if not isinstance(whole, list | tuple):
         raise ActionError(
-            f"a response or its output, a list of items, is needed, not {shown(whole)}: one call is for run"
+            f"a response or its output, a list of items, is needed, not {shown(whole)}: pass a single call to run"
         )
     for item in whole:
         data = plain(item)
@@ -240,9 +238,9 @@ def _calls(response: object, *, elements: bool) -> Iterator[tuple[Mapping[str, A
 
 
 def plain(value: object) -> object:
-    """An SDK's object as plain data; everything else as it is."""
+    """An SDK's object as plain data; anything else is returned unchanged."""
     dump = getattr(value, "model_dump", None)
-    # The SDK makes objects of whatever the server sends, unchecked: what is wrong with that is said where it is read.
+    # The SDK makes unchecked objects of whatever the server sends; mistakes are reported where the data is read.
     return dump(exclude_none=True, warnings=False) if callable(dump) else value
 
 
@@ -258,22 +256,22 @@ def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Un
     """Carry out a `function_call` of `elements`.
 
     Args:
-        desktop: The model session that the computer's calls have, whose pictures the points are in; or the desktop.
+        desktop: The model session of the computer's calls, whose pictures the points are in, or the desktop.
         payload: The item of the response: plain data or the SDK's object.
-        options: As of `run`.
+        options: As for `run`.
 
     Returns:
-        Its `function_call_output`. What cannot be read, is not allowed or failed is told there.
+        Its `function_call_output`. If the call cannot be read, is not allowed or fails, the reason is in it.
 
     Raises:
-        ActionError: The payload has no `call_id`, so that nothing can answer it.
-        DesktopLost: There is no desktop any more.
+        ActionError: The payload has no `call_id`, so it cannot be answered.
+        DesktopLost: The desktop is gone.
     """
     return _elements(model_session(desktop, **options), plain(payload))
 
 
 async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
-    """As `run_elements`; cancelling it stops at the desktop's next safe point."""
+    """Like `run_elements`; cancelling it stops at the desktop's next safe point."""
     return await async_model_session(desktop, **options).run(lambda at: run_elements(at, payload))
 
 
@@ -281,18 +279,18 @@ def _elements(at: ModelSession, item: object, doubt: DeskhandError | None = None
     data = item if isinstance(item, Mapping) else {}
     call_id = data.get("call_id")
     if not isinstance(call_id, str):
-        raise ActionError(f"a function_call has a call_id, by which it is answered, not {shown(call_id)}")
+        raise ActionError(f"a function_call needs a call_id for its answer, not {shown(call_id)}")
     text = str(doubt) if doubt is not None else read_elements(at, data.get("arguments"), call_id)
     return {"type": "function_call_output", "call_id": call_id, "output": text}
 
 
 def read_elements(at: ModelSession, arguments: object, call_id: str | None) -> str:
-    """What the function `elements` answers to its arguments, which are JSON in a string; a failure in words too."""
+    """The answer of the function `elements` for its arguments, which are JSON in a string; a failure is a text too."""
     try:
-        # A model that gives no argument may write nothing.
+        # A model may write an empty string for no arguments.
         given = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
     except ValueError as error:
-        return f"the arguments of {ELEMENTS} are no JSON: {error}"
+        return f"the arguments of {ELEMENTS} are not JSON: {error}"
     result = at.read_elements(given, id=call_id)
     return result.error or result.text or ""
 
@@ -304,15 +302,15 @@ def run_shell(shell: AnyShell | None, payload: object) -> dict[str, Any]:
     """Carry out a `shell_call` or a `local_shell_call`.
 
     Args:
-        shell: What runs commands; None refuses them.
+        shell: Runs the commands; with None they are refused.
         payload: The item of the response: plain data or the SDK's object.
 
     Returns:
-        Its output. What could not be run, or not be read, is told on the standard error of one more output.
+        Its output. If a command cannot be read or run, the reason is on the standard error of one more output.
 
     Raises:
-        ActionError: The payload has no `call_id`, so that nothing can answer it.
-        DesktopLost: There is no desktop any more.
+        ActionError: The payload has no `call_id`, so it cannot be answered.
+        DesktopLost: The desktop is gone.
     """
     item = plain(payload)
     try:
@@ -323,7 +321,7 @@ def run_shell(shell: AnyShell | None, payload: object) -> dict[str, Any]:
 
 
 async def run_shell_async(shell: AnyShell | None, payload: object) -> dict[str, Any]:
-    """As `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
+    """Like `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
     return await with_shell(shell, lambda inner: run_shell(inner, payload))
 
 
@@ -337,10 +335,10 @@ def _shell_refused(item: object, error: DeskhandError) -> dict[str, Any]:
 
 
 def model_session(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> ModelSession:
-    """The session itself, or one on a desktop, with OpenAI's sizes unless the options say otherwise."""
+    """Return the session itself, or make one on a desktop, with OpenAI's sizes unless the options say otherwise."""
     return ModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))
 
 
 def async_model_session(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> AsyncModelSession:
-    """As `model_session`, at any kind of desktop."""
+    """Like `model_session`, at any kind of desktop."""
     return AsyncModelSession.of(desktop, **with_usual(options, size=SIZE, provider=PROVIDER))

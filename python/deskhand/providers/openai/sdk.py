@@ -1,11 +1,11 @@
-"""What openai-agents (0.24) needs: a computer, its tool, its safety hook, its input filter, and shell executors.
+"""The objects for openai-agents (0.24): a computer, its tool, its safety hook, its input filter, and shell executors.
 
-That SDK carries out a call's actions one by one with the methods of a computer, takes one screenshot at the end, and lets what
-they raise end the run: its output has no place for an error. So an action that cannot be done raises nothing here. It is
-logged, the rest of its call is left out, as it would be wrong to click on where something should have been by then, and
-the model is shown the screen as it is. What went wrong is told by `input_filter`.
+That SDK carries out a call's actions one by one with the methods of a computer, takes one screenshot at the end, and ends the
+run on any exception, because its output has no place for an error. So a failed action raises nothing here. It is logged, the
+rest of its call is left out, because its clicks would miss what the failed action should have shown, and the model sees the
+screen as it is. `input_filter` reports the error.
 
-This module owns these objects. What must never appear here: a payload's meaning (see `wire`), a call of the model.
+This module owns these objects. The meaning of payloads is in `wire`, and the model is not called here.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ SafetyHook: TypeAlias = "Callable[[ComputerToolSafetyCheckData], Awaitable[bool]
 Filter: TypeAlias = "Callable[[CallModelData[Any]], ModelInputData]"
 
 ENVIRONMENT: Environment = "ubuntu"
-"""What the preview's tool is told; of the four that openai-agents knows it is the nearest to any Linux."""
+"""The environment that the preview's tool declares: of the four that openai-agents knows, the nearest to any Linux."""
 
 _log = logging.getLogger(__name__)
 
 
 class _Hands:
-    """What both kinds of computer do with a call's actions, one after the other.
+    """How both kinds of computer carry out a call's actions, one after the other.
 
     Attributes:
-        notes: What could not be done, by the ids of the calls.
-        told_ends: Whether `ended` is called after each call. Otherwise a screenshot counts as its end, as it mostly is.
+        notes: The errors, by the ids of the calls.
+        told_ends: Whether `ended` is called after each call. Otherwise a screenshot counts as its end, which it usually is.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class _Hands:
         self._failed: str | None = None
         self._left_out = 0
         self._unplaced: list[str] = []
-        # The model points into the picture that its last call ended with, whatever was seen since.
+        # The model points into the picture at the end of its last call, whatever was shown since.
         self._seen: Viewport | None = None
         self._shown: Viewport | None = None
 
@@ -121,7 +121,7 @@ class _Hands:
         return picture.base64
 
     def ended(self, call_id: str | None = None) -> str | None:
-        """A call has ended; what could not be done of it, if anything."""
+        """Record the end of a call, and return its error, if any."""
         self._seen = self._shown
         if self._failed is None:
             return None
@@ -135,7 +135,7 @@ class _Hands:
         return text
 
     def place(self, call_id: str) -> None:
-        """What was not yet known to be of which call was of this one."""
+        """Assign the errors without a call to this call."""
         if self._unplaced:
             self.notes[call_id] = "; ".join(self._unplaced)
             self._unplaced.clear()
@@ -149,14 +149,14 @@ _WITHIN = "agents.run_internal.tool_actions"
 
 
 def _check_acknowledged() -> None:
-    """Refuse a call whose safety checks nobody acknowledged: without a handler openai-agents warns, and carries it out.
+    """Refuse a call with unacknowledged safety checks: without a handler openai-agents warns, and carries it out.
 
-    It tells a computer nothing of the call that it carries out, so that is looked for in the frames that called us.
+    The SDK does not pass the call to a computer, so the call is looked up in the calling frames.
 
     Raises:
-        UserError: As that SDK does where a handler says no.
+        UserError: Like that SDK when a handler says no.
     """
-    frame = sys._getframe(1)  # noqa: SLF001 # the one way to know
+    frame = sys._getframe(1)  # noqa: SLF001 # there is no other way
     while frame is not None:
         if frame.f_globals.get("__name__") == _WITHIN and "acknowledged_safety_checks" in frame.f_code.co_freevars:
             known = frame.f_locals
@@ -170,13 +170,13 @@ def _check_acknowledged() -> None:
 
 
 class _Told:
-    """What the preview's tool is told of a computer at a session."""
+    """The declaration of the preview's tool, for a computer in a session."""
 
     session: ModelSession
 
     @property
     def environment(self) -> Environment:
-        """What kind of desktop the preview's tool is told of."""
+        """The kind of desktop that the preview's tool declares."""
         return ENVIRONMENT
 
     @property
@@ -190,7 +190,7 @@ class DesktopComputer(_Told, AsyncComputer):
     """A desktop as openai-agents' computer; see `deskhand.providers.openai.computer`."""
 
     def __init__(self, desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> None:
-        """Sit down at a desktop; the options are `ModelSession`'s."""
+        """Make a computer for a desktop; the options are `ModelSession`'s."""
         self._there = async_model_session(desktop, **options)
         self.session: ModelSession = self._there.session
         self.hands: _Hands = _Hands()
@@ -209,7 +209,7 @@ class DesktopComputer(_Told, AsyncComputer):
         await self._act(type="click", x=x, y=y, button=button, keys=keys)
 
     async def double_click(self, x: int, y: int, *, button: Button = "left", keys: list[str] | None = None) -> None:
-        """Click a button twice, `keys` held; openai-agents says no button."""
+        """Click a button twice, `keys` held; openai-agents passes no button."""
         await self._act(type="double_click", x=x, y=y, button=button, keys=keys)
 
     async def scroll(self, x: int, y: int, scroll_x: int, scroll_y: int, *, keys: list[str] | None = None) -> None:
@@ -221,7 +221,7 @@ class DesktopComputer(_Told, AsyncComputer):
         await self._act(type="type", text=text)
 
     async def wait(self) -> None:
-        """Let a second pass."""
+        """Wait for a second."""
         await self._act(type="wait")
 
     async def move(self, x: int, y: int, *, keys: list[str] | None = None) -> None:
@@ -238,10 +238,10 @@ class DesktopComputer(_Told, AsyncComputer):
 
 
 class SyncDesktopComputer(_Told, Computer):
-    """The same with calls that block; see `deskhand.providers.openai.sync_computer`."""
+    """The same with blocking calls; see `deskhand.providers.openai.sync_computer`."""
 
     def __init__(self, desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> None:
-        """Sit down at a desktop; the options are `ModelSession`'s."""
+        """Make a computer for a desktop; the options are `ModelSession`'s."""
         self.session: ModelSession = model_session(desktop, **options)
         self.hands: _Hands = _Hands()
 
@@ -259,7 +259,7 @@ class SyncDesktopComputer(_Told, Computer):
         self._act(type="click", x=x, y=y, button=button, keys=keys)
 
     def double_click(self, x: int, y: int, *, button: Button = "left", keys: list[str] | None = None) -> None:
-        """Click a button twice, `keys` held; openai-agents says no button."""
+        """Click a button twice, `keys` held; openai-agents passes no button."""
         self._act(type="double_click", x=x, y=y, button=button, keys=keys)
 
     def scroll(self, x: int, y: int, scroll_x: int, scroll_y: int, *, keys: list[str] | None = None) -> None:
@@ -271,7 +271,7 @@ class SyncDesktopComputer(_Told, Computer):
         self._act(type="type", text=text)
 
     def wait(self) -> None:
-        """Let a second pass."""
+        """Wait for a second."""
         self._act(type="wait")
 
     def move(self, x: int, y: int, *, keys: list[str] | None = None) -> None:
@@ -317,7 +317,7 @@ def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Fun
         description=declared["description"],
         params_json_schema=declared["parameters"],
         on_invoke_tool=read,
-        # Strict ones have to be given all of their arguments.
+        # A strict schema requires all arguments.
         strict_json_schema=False,
     )
 
@@ -328,7 +328,7 @@ def safety_check(desktop: Desktop | AsyncDesktop | None) -> SafetyHook:
 
     async def on_safety_check(data: ComputerToolSafetyCheckData) -> bool:
         if reviewer is None:
-            _log.warning("a safety check of OpenAI's is not acknowledged: there is no policy, and nobody to confirm it")
+            _log.warning("a safety check of OpenAI's is not acknowledged: there is no policy, and no one to ask (ask=)")
             return False
         try:
             check = decode_check(plain(data.safety_check))
@@ -382,10 +382,10 @@ class ShellExecutor:
         self._session = session
 
     async def __call__(self, request: ShellCommandRequest | LocalShellCommandRequest) -> Any:
-        """Run what is asked for.
+        """Run the commands of a request.
 
         Returns:
-            A `ShellResult`, or a string for a `LocalShellTool`. What could not be run is told in it.
+            A `ShellResult`, or a string for a `LocalShellTool`. If a command could not be run, the reason is in it.
         """
         payload = plain(getattr(request.data, "raw", None) or request.data)
         answer = await run_shell_async(self._session, payload)

@@ -1,11 +1,10 @@
 """OpenAI's computer tool as it is on the wire: `computer_call` and `computer_call_output`. Pure.
 
-Read from openai 3.54 (`types/responses/computer_action.py` and its neighbours): the tool `computer` sends `actions`, a batch
-that gets one answer; `computer_use_preview` sends one `action`. Points and distances are pixels of the picture that the model
-was sent; a scroll's are positive down and right, `PIXELS_PER_NOTCH` to a notch of the wheel.
+Written for openai 3.54 (`types/responses/computer_action.py` and its neighbours): the tool `computer` sends `actions`, a batch
+with one answer; `computer_use_preview` sends one `action`. Points and distances are pixels of the picture that the model was
+sent; those of a scroll are positive down and right, with `PIXELS_PER_NOTCH` to a notch of the wheel.
 
-This module owns the two payloads and what they mean. What must never appear here: an SDK, a desktop, the shell's payloads
-(see `wire_shell`).
+This module owns the two payloads and their meaning. It has no SDK and no desktop; the shell's payloads are in `wire_shell`.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ PREVIEW = "computer_use_preview"
 """The tool that sends one `action`."""
 
 LEAST_PATH = 2
-"""A drag has a beginning and an end."""
+"""The least number of points of a drag: a beginning and an end."""
 
 BLANK = Picture(
     bytes.fromhex(
@@ -56,10 +55,10 @@ BLANK = Picture(
         "0000000c49444154789c63606060000000040001f61738550000000049454e44ae426082"
     )
 )
-"""A black PNG file of one pixel, for when nobody may look."""
+"""A black PNG file of one pixel, for results without a picture."""
 
 _WHERE = "OpenAI's computer tool"
-# What OpenAI calls the buttons.
+# OpenAI's names of the buttons.
 _BUTTONS = {"left": "left", "wheel": "middle", "right": "right", "back": "back", "forward": "forward"}
 _NAMES = {button: name for name, button in _BUTTONS.items()}
 _SIGNS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
@@ -69,15 +68,15 @@ _SIGNS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
 
 def decode(payload: object, viewport: Viewport) -> ProviderCall:
-    """What a `computer_call` asks for.
+    """Decode a `computer_call`.
 
     Args:
         payload: The item, as plain data.
-        viewport: Of the picture that the model was sent last.
+        viewport: The viewport of the picture that the model was sent last.
 
     Raises:
-        ActionError: It is malformed, asks for what there is not, points outside of the picture, or is not complete: its
-            actions may have been cut off.
+        ActionError: It is malformed, asks for something that does not exist, points outside of the picture, or is incomplete:
+            its actions may have been cut off.
     """
     item = expect_object("a computer_call", payload)
     if item.get("type") != "computer_call":
@@ -113,14 +112,14 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
 
 
 def decode_action(payload: object, viewport: Viewport) -> tuple[act.Action, ...]:
-    """What one of its actions asks for: one action of ours, or three where keys that are no modifiers are held during it.
+    """Decode one of its actions: into one action of ours, or three if non-modifier keys are held during it.
 
     Args:
         payload: The action, as plain data.
-        viewport: Of the picture that the model was sent last.
+        viewport: The viewport of the picture that the model was sent last.
 
     Raises:
-        ActionError: As `decode`.
+        ActionError: As for `decode`.
     """
     item = expect_object("an action", payload)
     kind = item.get("type")
@@ -140,11 +139,11 @@ def decode_action(payload: object, viewport: Viewport) -> tuple[act.Action, ...]
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """What a `computer_call_output` answers.
+    """Decode a `computer_call_output`.
 
     Args:
         payload: The item, as plain data.
-        call: What was asked.
+        call: The call that it answers.
 
     Raises:
         ActionError: It is malformed, answers another call, or its picture is a file that only OpenAI has.
@@ -168,17 +167,17 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
 
 
 def encode(result: Result, *, detail: str | None = "original") -> dict[str, Any]:
-    """The `computer_call_output` that answers a call.
+    """Encode the `computer_call_output` of a call.
 
-    It has no place for an error: what `result.error` and `result.text` say goes beside it, as `note` gives it.
+    It has no place for an error: `note` puts `result.error` and `result.text` into a message beside it.
 
     Args:
-        result: What came of the call; where it has no picture, which the output cannot do without, `BLANK` takes its place.
-        detail: How the model is shown the picture; with anything but `original` it may see it smaller than it is, and its
-            points would be off. None leaves it to the API.
+        result: The result of the call. The output needs a picture, so `BLANK` is sent if there is none.
+        detail: How the model sees the picture. With anything but `original` the picture may be scaled down, and the model's
+            points would be off. None leaves the choice to the API.
 
     Raises:
-        ActionError: There is no id to answer to.
+        ActionError: The call has no id.
     """
     expect("encode: result", result, Result)
     if result.call.id is None:
@@ -193,7 +192,7 @@ def encode(result: Result, *, detail: str | None = "original") -> dict[str, Any]
 
 
 def note(result: Result) -> dict[str, Any] | None:
-    """The message that goes after the output, where there is more to say than a picture does; None where there is not."""
+    """The message after the output, if there is anything to add to the picture; else None."""
     expect("note: result", result, Result)
     said = (
         []
@@ -208,19 +207,19 @@ def note(result: Result) -> dict[str, Any] | None:
 
 
 def message(text: str) -> dict[str, Any]:
-    """An input item that says something to the model, in the user's place: no other item of ours can hold text."""
+    """An input item with a text for the model, in the user's role: no other item can hold text."""
     return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any]:
-    """The `computer_call` that asks for the same.
+    """Encode a call as a `computer_call`.
 
     Args:
-        call: Where its `name` is `PREVIEW`, it is one with one `action`.
+        call: If its `name` is `PREVIEW`, the result has one `action`.
 
     Raises:
-        UnsupportedAction: OpenAI's tool cannot ask for this.
-        OutOfBounds: It points where the picture shows nothing.
+        UnsupportedAction: OpenAI's tool cannot express it.
+        OutOfBounds: A point is not in the picture.
     """
     call = expect("encode_call: call", call, ProviderCall).at_points(_WHERE)
     extra = dict(call.extra)
@@ -254,7 +253,7 @@ def _click(item: Mapping[str, Any], viewport: Viewport) -> act.Action:
 
 
 def _double_click(item: Mapping[str, Any], viewport: Viewport) -> act.Action:
-    # OpenAI's types have no button here; who sends one means it.
+    # OpenAI's types have no button here, but a button that is sent is meant.
     button = item.get("button")
     return _clicked(item, viewport, "left" if button is None else button, 2)
 
@@ -388,15 +387,15 @@ def _distance(step: act.Scroll, viewport: Viewport) -> Point:
     if distance is None:
         x, y = _SIGNS[step.direction or "down"]
         magnitude = DEFAULT_NOTCHES if step.magnitude is None else step.magnitude
-        # As `translate` counts notches: a little is not nothing.
+        # Like `translate`, which rounds a small distance up to a notch.
         notches = (1 if magnitude > 0 else -1) * max(1, round(abs(magnitude))) if magnitude else 0
         distance = x * notches * PIXELS_PER_NOTCH, y * notches * PIXELS_PER_NOTCH
-    # The same arithmetic the other way round: what was the screen is what the model sees.
+    # The same arithmetic in reverse: from the screen to the model's picture.
     return Viewport(viewport.model, viewport.shown.size).distance_to_screen(distance)
 
 
 def decode_check(payload: object) -> SafetyCheck:
-    """What one of `pending_safety_checks` says.
+    """Decode one of `pending_safety_checks`.
 
     Raises:
         ActionError: It is malformed.
@@ -416,7 +415,7 @@ def _check_payload(check: SafetyCheck) -> dict[str, Any]:
 
 
 def _rest(thing: object, known: Mapping[str, frozenset[str]] | frozenset[str]) -> dict[str, Any]:
-    """What is unknown of an action or a check; what is wrong of it is said where it is read."""
+    """The unknown fields of an action or a check; wrong fields are reported where they are read."""
     if not isinstance(thing, dict):
         return {}
     if not isinstance(known, frozenset):
@@ -426,5 +425,5 @@ def _rest(thing: object, known: Mapping[str, frozenset[str]] | frozenset[str]) -
 
 
 def _with(rests: Sequence[Mapping[str, Any]], payloads: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Payloads with what came with them that nobody here knows."""
+    """Payloads with the unknown fields that came with them."""
     return [{**(rests[at] if at < len(rests) else {}), **payload} for at, payload in enumerate(payloads)]

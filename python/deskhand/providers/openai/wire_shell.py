@@ -1,9 +1,9 @@
 """OpenAI's shell tools as they are on the wire: `shell_call` and the older `local_shell_call`, and their outputs. Pure.
 
-Read from openai 3.54. A `shell_call` has command lines; a `local_shell_call` has the arguments of one command, and its output
-is a string: JSON of what an output of `shell_call` is.
+Written for openai 3.54. A `shell_call` has command lines; a `local_shell_call` has the arguments of one command, and its output
+is a string: the JSON of an output of `shell_call`.
 
-This module owns the four payloads. What must never appear here: an SDK, a shell.
+This module owns the four payloads. It has no SDK and no shell.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _MILLISECONDS = 1000
 
 
 def decode_shell(payload: object) -> ShellCall:
-    """What a `shell_call` or a `local_shell_call` asks for; of the latter, its `extra` says so, as `type`.
+    """Decode a `shell_call` or a `local_shell_call`; the latter is marked in `extra`, as `type`.
 
     Args:
         payload: The item, as plain data.
 
     Raises:
-        ActionError: It is malformed or incomplete, is to run in a container of OpenAI's, or as another user. A call whose
-            status is `in_progress` is one that waits for its output, as OpenAI's guide shows them.
+        ActionError: It is malformed or incomplete, or is to run in a container of OpenAI's, or as another user. A call with the
+            status `in_progress` waits for its output, as in OpenAI's guide.
     """
     item = expect_object("a shell_call", payload)
     kind = item.get("type")
@@ -104,22 +104,22 @@ def _decode_exec(action: Mapping[str, Any], call_id: str, extra: dict[str, Any])
 
 
 def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
-    """The `shell_call_output`, or the `local_shell_call_output`, that answers a call.
+    """Encode the `shell_call_output`, or the `local_shell_call_output`, of a call.
 
-    An error is one more output, on its standard error. Outputs are cut to the length that was asked for, all together.
+    An error is one more output, on its standard error. Together, the outputs are cut to the length that the call allows.
 
     Args:
-        answer: What came of the call.
+        answer: The answer to the call.
 
     Raises:
-        ActionError: There is no id to answer to.
+        ActionError: The call has no id.
     """
     call = expect("encode_shell: answer", answer, ShellAnswer).call
     if call.id is None:
         raise ActionError("a shell_call_output needs the call's id")
     if call.extra.get("type") == LOCAL:
         text = json.dumps(_entry(_whole(answer)), ensure_ascii=False)
-        # The SDK's types name the call by `id`, OpenAI's guide and openai-agents by `call_id`.
+        # The SDK's types name the call in `id`, OpenAI's guide and openai-agents in `call_id`.
         return {"type": "local_shell_call_output", "id": call.id, "call_id": call.id, "output": text}
     entries = [_entry(output) for output in answer.outputs]
     if answer.error is not None:
@@ -136,7 +136,7 @@ def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
 
 
 def _whole(answer: ShellAnswer) -> CommandResult:
-    """What came of a call as one output, which is all that a `local_shell_call` has: how it ended is its first failure's."""
+    """The outputs of a call as one, for a `local_shell_call`: it ended like its first failure."""
     first = failure_of(answer) or CommandResult("", "", 0 if answer.error is None else REFUSED)
     error = "" if answer.error is None else answer.error
     stdout, stderr = ("".join(getattr(output, stream) for output in answer.outputs) for stream in ("stdout", "stderr"))
@@ -157,10 +157,10 @@ def _entry(output: CommandResult) -> dict[str, Any]:
 
 
 def encode_shell_call(call: ShellCall) -> dict[str, Any]:
-    """The `shell_call`, or the `local_shell_call` where its `extra` says so, that asks for the same.
+    """Encode a call as a `shell_call`, or as a `local_shell_call` if its `extra` says so.
 
     Raises:
-        ActionError: A `local_shell_call` cannot ask for this.
+        ActionError: A `local_shell_call` cannot express it.
     """
     rest = dict(expect("encode_shell_call: call", call, ShellCall).extra)
     action = dict(rest.pop("action", {}))
@@ -188,11 +188,11 @@ def encode_shell_call(call: ShellCall) -> dict[str, Any]:
 
 
 def decode_shell_result(payload: object, call: ShellCall) -> ShellAnswer:
-    """What a `shell_call_output` or a `local_shell_call_output` of ours answers.
+    """Decode a `shell_call_output` or a `local_shell_call_output` of ours.
 
     Args:
         payload: The item, as plain data.
-        call: What was asked.
+        call: The call that it answers.
 
     Raises:
         ActionError: It is malformed, or answers another call.
@@ -206,7 +206,7 @@ def decode_shell_result(payload: object, call: ShellCall) -> ShellAnswer:
         try:
             output = [json.loads(expect_string("output", output))]
         except (ValueError, RecursionError):
-            raise ActionError("output is JSON, which this is not") from None
+            raise ActionError("output must be JSON") from None
     return ShellAnswer(call=call, outputs=tuple(map(_output, expect_list("output", output))))
 
 

@@ -1,4 +1,4 @@
-"""OSWorld: its action spaces `computer_13` and `pyautogui`, and its observations, for agents that were written for it.
+"""OSWorld: its action spaces `computer_13` and `pyautogui`, and its observations, for agents that were written for OSWorld.
 
     >>> from deskhand.providers import osworld
     >>> seen = osworld.run(desktop, {"action_type": "CLICK", "parameters": {"x": 10, "y": 20}})
@@ -6,7 +6,7 @@
     >>> seen["screenshot"]                      # a PNG
     >>> osworld.accessibility_xml(desktop.elements())      # or as the table of its agents: accessibility_table
 
-A model's Python is read, never run; see `pyautogui.py` beside this file.
+A model's Python is parsed, never run; see `pyautogui.py` beside this file.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ SPACES = ("computer_13", "pyautogui")
 
 
 def decode(payload: object, viewport: Viewport, *, pointer: Point | None = None) -> ProviderCall:
-    """What an action of either space asks for: a dictionary is one of `computer_13`, a string is source.
+    """Decode an action of either space: a dictionary is one of `computer_13`, a string is source.
 
     Args:
         payload: The action.
-        viewport: Of the picture that the model pointed into.
-        pointer: Where the pointer is on the screen, for movements relative to it.
+        viewport: The viewport of the picture that the model pointed into.
+        pointer: The pointer's position on the screen, for relative movements.
 
     Raises:
         ActionError: It cannot be read.
-        OutOfBounds: It points out of the picture.
+        OutOfBounds: A point is outside of the picture.
     """
     if isinstance(payload, str):
         return ProviderCall(steps=decode_source(payload, viewport, pointer), viewport=viewport, name="pyautogui")
@@ -61,10 +61,10 @@ def decode(payload: object, viewport: Viewport, *, pointer: Point | None = None)
 
 
 def encode_call(call: ProviderCall) -> dict[str, Any] | str:
-    """The action that does what a call asks for, in the space that `call.name` says, the inverse of `decode`.
+    """Encode a call as an action of the space that `call.name` names, the inverse of `decode`.
 
     Raises:
-        UnsupportedAction: The action space cannot say it.
+        UnsupportedAction: The action space cannot express it.
     """
     call = expect("encode_call: call", call, ProviderCall).at_points("OSWorld")
     if call.name == "pyautogui":
@@ -76,11 +76,11 @@ def encode_call(call: ProviderCall) -> dict[str, Any] | str:
 
 
 def encode(result: Result, *, instruction: str | None = None) -> dict[str, Any]:
-    """The observation after an action, as OSWorld's environment gives it; where it failed, `error` says why.
+    """The observation after an action, as OSWorld's environment returns it; `error` is the reason of a failure.
 
     Args:
-        result: What came of it.
-        instruction: The task's, which OSWorld gives with every observation.
+        result: The result of the action.
+        instruction: The task's instruction, which OSWorld includes in every observation.
     """
     expect("encode: result", result, Result)
     picture = None if result.picture is None else result.picture.data
@@ -94,7 +94,7 @@ def encode(result: Result, *, instruction: str | None = None) -> dict[str, Any]:
 
 
 def decode_result(payload: object, call: ProviderCall) -> Result:
-    """What an observation says, the inverse of `encode`.
+    """Decode an observation, the inverse of `encode`.
 
     Raises:
         ActionError: It cannot be read.
@@ -102,17 +102,17 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
     seen = expect_object("an observation", payload)
     picture, error = seen.get("screenshot"), seen.get("error")
     if not isinstance(picture, bytes | None) or not isinstance(error, str | None):
-        raise ActionError("an observation has a screenshot in bytes, and an error in words")
+        raise ActionError("an observation's screenshot must be bytes, and its error a string")
     return Result(call=call, picture=None if picture is None else Picture(picture), error=error)
 
 
 def declare(desktop: AnyDesktop, *, space: str = "computer_13", **options: Unpack[SessionOptions]) -> dict[str, Any]:
-    """What OSWorld's environment is made with: its action space and its screen's size.
+    """The arguments for OSWorld's environment: its action space and its screen's size.
 
     Args:
         desktop: The desktop, or a model session on it.
         space: `computer_13` or `pyautogui`.
-        options: As of `ModelSession`: size, settle, policy, ask.
+        options: As for `ModelSession`: size, settle, policy, ask.
 
     Raises:
         ActionError: There is no such space.
@@ -129,19 +129,19 @@ def run(
     instruction: str | None = None,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
-    """Carry an action of either space out.
+    """Carry out an action of either space.
 
     Args:
         desktop: The desktop, or a model session on it, which remembers what the model has seen.
         payload: The action: a dictionary, or source.
-        instruction: The task's, for the observation.
-        options: As of `ModelSession`: size, settle, policy, ask.
+        instruction: The task's instruction, for the observation.
+        options: As for `ModelSession`: size, settle, policy, ask.
 
     Returns:
-        The observation: the screenshot as a PNG; where the action failed, also `error`.
+        The observation: the screenshot as a PNG, and `error` if the action failed.
 
     Raises:
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     model_session = ModelSession.of(desktop, **with_usual(options, provider="osworld"))
     try:
@@ -154,6 +154,6 @@ def run(
 async def run_async(
     desktop: AnyDesktop, payload: object, *, instruction: str | None = None, **options: Unpack[SessionOptions]
 ) -> dict[str, Any]:
-    """As `run`, cancellable."""
+    """Like `run`, cancellable."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider="osworld"))
     return await model_session.run(lambda there: run(there, payload, instruction=instruction))

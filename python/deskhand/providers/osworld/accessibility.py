@@ -1,13 +1,13 @@
-"""The accessibility tree as OSWorld has it: its XML, and the table that its agents make of that. Pure.
+"""The accessibility tree in OSWorld's formats: its XML, and the table that its agents make of it. Pure.
 
 The formats are those of OSWorld (https://github.com/xlang-ai/OSWorld): `_create_atspi_node` and `get_accessibility_tree` of
 `desktop_env/server/main.py`, `judge_node` of `mm_agents/accessibility_tree_wrap/heuristic_retrieve.py` and
 `linearize_accessibility_tree` of `mm_agents/agent.py`, for Ubuntu.
 
-What an `Element` does not know is left out of the XML: the attributes `attr:`, the least, greatest and step of a value, what
-actions are described as, and whether an element is an image or has a selection. What does not show is not in it either; in
-OSWorld's it is, and its agents drop it. In the table a name or text stays on its line, where in OSWorld's it may begin rows:
-both are untrusted.
+Some things of OSWorld's XML are not in an `Element`, and so not in ours: the attributes `attr:`, the minimum, maximum and step
+of a value, the descriptions of actions, and whether an element is an image or has a selection. Elements that do not show are
+left out too; OSWorld has them, and its agents drop them. In the table a name or text stays on its line, while in OSWorld's it
+may begin new rows: both are untrusted.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _NAMESPACES = {
     "val": "https://accessibility.ubuntu.example.org/ns/value",
     "act": "https://accessibility.ubuntu.example.org/ns/action",
 }
-# What XML 1.0 cannot hold, and the replacement characters that OSWorld takes out.
+# The characters that XML 1.0 cannot contain, and the replacement characters that OSWorld removes.
 _NO_TEXT = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffb\U00010000-\U0010ffff]")
 _HEADER = "tag\tname\ttext\tclass\tdescription\tposition (top-left x&y)\tsize (w&h)"
-# The tags that the table has: these, and what begins or ends so.
+# The tags in the table: these, and tags that begin or end like the following.
 _TAGS = frozenset(
     """
     alert canvas check-box combo-box entry icon image paragraph scroll-bar section slider static table-cell terminal text
@@ -52,10 +52,10 @@ _USABLE = frozenset({"enabled", "editable", "expandable", "checkable"})
 
 
 def accessibility_xml(elements: Elements) -> str:
-    """What OSWorld's server answers to `/accessibility`: a `desktop-frame` of applications, each of its windows.
+    """The answer of OSWorld's server to `/accessibility`: a `desktop-frame` with the applications and their windows.
 
     Args:
-        elements: What was read; places are in pixels of the screen.
+        elements: The elements; places are in pixels of the screen.
     """
     expect("accessibility_xml: elements", elements, Elements)
     return "".join(_xml(elements))
@@ -64,7 +64,7 @@ def accessibility_xml(elements: Elements) -> str:
 def _xml(elements: Elements) -> Iterator[str]:
     spaces = "".join(f" xmlns:{prefix}={quoteattr(uri)}" for prefix, uri in _NAMESPACES.items())
     yield f"<desktop-frame{spaces}>"
-    # What is open below the desktop: the depth of each, and its tag.
+    # The open elements below the desktop: the depth and the tag of each.
     opened: list[tuple[int, str]] = []
     application: tuple[int, str] | None = None
     for element in elements:
@@ -95,12 +95,12 @@ def _opening(element: Element) -> str:
 
 
 def accessibility_table(elements: Elements) -> str:
-    """What OSWorld's agents show a model of that: a line with tabs for each element that shows, can be used and says something.
+    """The table of OSWorld's agents: tab-separated, a line for each element that shows, can be used and has a name or text.
 
-    The columns for the class and the description are empty, as they are in OSWorld's on Ubuntu.
+    The columns for the class and the description are empty, as in OSWorld's on Ubuntu.
 
     Args:
-        elements: As of `accessibility_xml`.
+        elements: As for `accessibility_xml`.
     """
     expect("accessibility_table: elements", elements, Elements)
     lines = [_HEADER]
@@ -133,7 +133,7 @@ def _place(element: Element) -> tuple[str, str] | None:
 
 
 def _states(element: Element) -> frozenset[str]:
-    # AT-SPI has no such state: it is ours.
+    # AT-SPI has no such state; deskhand adds it.
     return element.states - {"disabled"}
 
 

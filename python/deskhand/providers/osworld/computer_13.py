@@ -1,6 +1,6 @@
 """OSWorld's action space `computer_13`: one dictionary for each action. Pure.
 
-This module owns its spelling. What must never appear here: Python source (`pyautogui.py` beside it), a desktop.
+This module owns its spelling. It has no desktop; Python source is read in `pyautogui.py` beside it.
 
     {"action_type": "CLICK", "parameters": {"button": "left", "x": 10, "y": 20, "num_clicks": 2}}
     {"action_type": "SCROLL", "dx": 0, "dy": -3}          # the parameters may stand beside the type
@@ -30,15 +30,15 @@ _MOST_AT_ONCE = 3
 
 
 def decode_action(payload: object, viewport: Viewport) -> tuple[tuple[Step, ...], dict[str, Any]]:
-    """What an action means, and what it has besides.
+    """Decode an action, and return its unknown fields.
 
     Args:
         payload: The action.
-        viewport: Of the picture that the model pointed into.
+        viewport: The viewport of the picture that the model pointed into.
 
     Raises:
         ActionError: It cannot be read.
-        OutOfBounds: It points out of the picture.
+        OutOfBounds: A point is outside of the picture.
     """
     if isinstance(payload, str):
         payload = {"action_type": payload}
@@ -56,10 +56,10 @@ def decode_action(payload: object, viewport: Viewport) -> tuple[tuple[Step, ...]
 
 
 def encode_action(step: Step, viewport: Viewport) -> dict[str, Any]:
-    """The action that a step is.
+    """Encode a step as an action.
 
     Raises:
-        UnsupportedAction: This action space cannot say it.
+        UnsupportedAction: This action space cannot express it.
     """
     said: _Said | None = None
     plain = not (getattr(step, "modifiers", ()) or getattr(step, "repeat", 1) != 1 or getattr(step, "secret", False))
@@ -73,7 +73,7 @@ def encode_action(step: Step, viewport: Viewport) -> dict[str, Any]:
 
 
 def clicks(button: str, count: int, at: Point | None) -> tuple[a.Action, ...]:
-    """So many clicks of a button, two or three of them as a double or triple click.
+    """Some clicks of a button; two or three of them are a double or triple click.
 
     Raises:
         ActionError: There is no such button, or there are too many clicks.
@@ -88,7 +88,7 @@ def clicks(button: str, count: int, at: Point | None) -> tuple[a.Action, ...]:
 
 
 def turns(across: int, up: int, at: Point | None) -> tuple[a.Action, ...]:
-    """So many notches of the wheel to the right and up: PyAutoGUI's signs."""
+    """Notches of the wheel to the right and up: PyAutoGUI's signs."""
     found: list[a.Action] = [a.Scroll(at, direction="up", magnitude=up)] if up else []
     return (*found, *([a.Scroll(at, direction="right", magnitude=across)] if across else ()))
 

@@ -1,7 +1,7 @@
-"""OSWorld's action space `pyautogui`: Python source that a model writes, read and never run. Pure.
+"""OSWorld's action space `pyautogui`: a model's Python source, parsed and never run. Pure.
 
-The source is parsed, and each statement must be a call of one of the functions below with literal arguments; anything else is
-refused by its line. This module owns PyAutoGUI's signatures. What must never appear here: `eval`, `exec`, an import by name.
+The source is parsed, and each statement must be a call of one of the functions below with literal arguments. Anything else is
+refused, with its line. This module owns PyAutoGUI's signatures. It never uses `eval`, `exec` or an import by name.
 
     import pyautogui, time
     pyautogui.click(10, 20, clicks=2)
@@ -31,25 +31,25 @@ __all__ = ["decode_source", "encode_source"]
 _NAME = "OSWorld's pyautogui"
 _WORDS: dict[str, Step] = {"WAIT": a.Wait(), "DONE": Finish("done"), "FAIL": Finish("failed")}
 _MODULES = {"pyautogui", "time"}
-# They change how PyAutoGUI itself waits and stops, which is not here.
+# Settings of how PyAutoGUI itself waits and stops, which do not apply here.
 _SETTINGS = {"PAUSE", "FAILSAFE", "MINIMUM_DURATION", "MINIMUM_SLEEP"}
-# Parameters of all its functions that say how slowly something is done, or what is written down of it.
+# Parameters of all its functions that control how slowly something is done, or what is logged.
 _IGNORED = {"duration", "interval", "tween", "logScreenshot", "mouseDownUp", "_pause"}
 _LONGEST = 100_000
 _MOST_STEPS = 1000
 
 
 def decode_source(source: str, viewport: Viewport, pointer: Point | None = None) -> tuple[Step, ...]:
-    """What a model's source asks for.
+    """Decode a model's source.
 
     Args:
         source: The source; or the word WAIT, DONE or FAIL.
-        viewport: Of the picture that the model pointed into.
-        pointer: Where the pointer is on the screen, for movements relative to it.
+        viewport: The viewport of the picture that the model pointed into.
+        pointer: The pointer's position on the screen, for relative movements.
 
     Raises:
-        ActionError: It is no Python, or does anything but the calls that are known; the line is named.
-        OutOfBounds: It points out of the picture.
+        ActionError: It is not Python, or contains anything but known calls; the error names the line.
+        OutOfBounds: A point is outside of the picture.
     """
     word = source.strip()
     if word in _WORDS:
@@ -59,7 +59,7 @@ def decode_source(source: str, viewport: Viewport, pointer: Point | None = None)
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ActionError(f"this is no Python: {str(error)[:200]}") from None
+        raise ActionError(f"this is not Python: {str(error)[:200]}") from None
     hand = _Hand(viewport, pointer)
     steps: list[Step] = []
     for statement in tree.body:
@@ -101,20 +101,20 @@ def _called(module: str, name: str, call: ast.Call, hand: _Hand) -> Sequence[Ste
         named = {key: value for key, value in named.items() if key not in _IGNORED or key in signature.parameters}
         signature.bind(hand, *arguments, **named)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
-        raise ActionError(f"{module}.{name}: {str(error)[:200]}; arguments are literals") from None
+        raise ActionError(f"{module}.{name}: {str(error)[:200]}; arguments must be literals") from None
     found: Sequence[Step] = function(*arguments, **named)
     return found
 
 
 class _Hand:
-    """PyAutoGUI's functions by their names and with their parameters; each returns what it does."""
+    """PyAutoGUI's functions, with their names and parameters; each returns its actions."""
 
     def __init__(self, viewport: Viewport, pointer: Point | None) -> None:
         self._viewport = viewport
         self._pointer = pointer
 
     def _at(self, x: object, y: object) -> Point | None:
-        """A point on the screen, given as two numbers or as a pair; PyAutoGUI moves there first."""
+        """A point on the screen, as two numbers or as a pair; PyAutoGUI moves there first."""
         if x is None and y is None:
             return None
         if y is None and not isinstance(x, int | float):
@@ -126,7 +126,7 @@ class _Hand:
         if down is None and not isinstance(across, int | float):
             across, down = _pair(across)
         if self._pointer is None:
-            raise ActionError("where the pointer is was not told: use absolute coordinates")
+            raise ActionError("the position of the pointer is not known: use absolute coordinates")
         x, y = self._viewport.to_model(self._pointer)
         point = self._at(x + expect_float("xOffset", across or 0), y + expect_float("yOffset", down or 0))
         assert point is not None  # noqa: S101 # two numbers were given
@@ -255,11 +255,11 @@ def _clicks(button: object, count: object, at: Point | None) -> Sequence[Step]:
     return clicks(_button(button), expect_int("clicks", count), at)
 
 
-# --- the other way round ---
+# --- source from steps ---
 
 
 def encode_source(steps: Sequence[Step], viewport: Viewport) -> str:
-    """The source that does some steps, or the word that ends a task.
+    """Encode steps as source, or as the word that ends a task.
 
     Raises:
         UnsupportedAction: PyAutoGUI cannot do one of them.
