@@ -233,7 +233,7 @@ def target(episode: Episode) -> tuple[int, int]:
 def test_an_agent_that_returns_nonsense_is_graded(nonsense: object) -> None:
     result = tried(lambda _: nonsense)
     assert (result["cause"], result["valid"], result["score"]) == (Cause.AGENT_ERROR, True, 0.0)
-    assert "and no text" in result["detail"]
+    assert "not a text" in result["detail"]
     assert len(result["detail"]) < 300
 
 
@@ -322,7 +322,7 @@ def test_an_agent_that_cannot_be_stopped_is_left_without_its_desktop() -> None:
     record = Kept()
     result = tried(agent, record=record, limits=SOON)
     assert result["cause"] == Cause.AGENT_BUDGET
-    assert "its thread was left alone, without its desktop" in result["detail"]
+    assert "its thread was abandoned, without its desktop" in result["detail"]
     written = len(record.events)
     free.set()
     deadline = time.monotonic() + LONG

@@ -211,7 +211,7 @@ def test_every_task_that_ships_has_parameters_that_differ() -> None:
         ("./nowhere/at-all", r"there is no such folder"),
         ("no_such_module:Task", r"there is no module no_such_module.*PYTHONPATH"),
         ("json:Task", r"module json has no Task"),
-        ("json:JSONEncoder", r"no class of tasks"),
+        ("json:JSONEncoder", r"not a class of tasks"),
         (f"{__name__}:Nothing", r"has no Nothing.*Greeting"),
     ],
 )
@@ -244,7 +244,7 @@ def test_who_is_unknown_is_named_with_those_that_are_near(wanted: str, message: 
         (("[[700, 0, 100, 24]]", "[[700, 0, 0, 24]]"), r"masks: it is .*x, y, width, height.*800x600"),
         (("[[700, 0, 100, 24]]", "[[700, 0.5, 100, 24]]"), r"masks: it is .*x, y, width, height.*800x600"),
         (('["example.org"]', '"everything"'), r"network: it is 'everything'.*none"),
-        (('["Ada", "Zoë", "孔"]', "[]"), r"parameters: who is one of an empty list"),
+        (('["Ada", "Zoë", "孔"]', "[]"), r"parameters: who is an empty list"),
         (("from = 2, to = 4", "from = 9, to = 4"), r"parameters: times is .*from = 1, to = 9"),
         (("from = 2, to = 4", 'from = 2, to = "x"'), r"parameters: times is .*integers"),
     ],
@@ -296,7 +296,7 @@ def test_a_wrong_part_of_a_folder_is_named_with_what_it_must_be(
             "import os\n" + CODE.replace("random.randint(1, 10**9)", "os.urandom(8).hex()"),
             r"seed 0 gives others each time",
         ),
-        (TOML, CODE.replace("random.randint(1, 10**9)", "{1, 2}"), r"JSON cannot say them"),
+        (TOML, CODE.replace("random.randint(1, 10**9)", "{1, 2}"), r"JSON cannot express them"),
     ],
 )
 def test_a_missing_part_of_a_folder_is_named_and_so_is_the_line_of_its_code(

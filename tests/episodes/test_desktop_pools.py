@@ -62,5 +62,5 @@ def test_a_desktop_that_does_not_say_what_it_lacks_is_not_taken_for_one_that_lac
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pools = fleet_of(("bash",), monkeypatch, hangs=True)
-    with pytest.raises(EpisodeError, match="deskhand/desktop: which programs it lacks cannot be found out: timeout"):
+    with pytest.raises(EpisodeError, match="deskhand/desktop: its missing programs cannot be listed: timeout"):
         pools.missing()

@@ -225,7 +225,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "empty" / "manifest.json").write_text((run / "manifest.json").read_text())
     with pytest.raises(EpisodeError, match="no episode to export"):
         exported(tmp_path / "empty", "atif", target)
-    with pytest.raises(EpisodeError, match="there is no form"):
+    with pytest.raises(EpisodeError, match="there is no format"):
         exported(run, "lerobot", target)  # type: ignore[arg-type]
 
 

@@ -265,7 +265,7 @@ def test_events_without_end_and_depth_are_refused(tmp_path: Path, marker: Path) 
         with open_run(run) as opened, pytest.raises(EpisodeError, match=told):
             assert opened.recording(str(KEY)).events is None
     (run / "manifest.json").write_text("[" * 200_000)
-    with pytest.raises(EpisodeError, match="no JSON"):
+    with pytest.raises(EpisodeError, match="not JSON"):
         open_run(run)
     with pytest.raises(EpisodeError, match="cannot be read"):
         begin(run)

@@ -221,7 +221,7 @@ def test_what_is_damaged_is_named(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("*.sqlite")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE tiles SET data = ? WHERE id = 2", (zlib.compress(bytes(128 * 32 * 3)),))
-    with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match="not what was stored"):
+    with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match="does not match its hash"):
         store.array(name)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM tiles WHERE id = 2")
@@ -244,7 +244,7 @@ def test_what_is_packed_small_is_not_unpacked_large(tmp_path: Path, where: str) 
         connection.execute(put, (bomb,))
     tracemalloc.start()
     try:
-        with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match="are packed where at most"):
+        with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match="a packed value has more than"):
             store.array(name)
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
@@ -257,11 +257,11 @@ def test_what_is_packed_small_is_not_unpacked_large(tmp_path: Path, where: str) 
         ("UPDATE frames SET width = 60000, height = 60000", "60000x60000 pixels"),
         ("UPDATE frames SET width = -1", "-1x64 pixels"),
         ("UPDATE frames SET width = 'wide'", "widex64 pixels"),
-        ("UPDATE frames SET width = 512", "has 4 tiles, and 8 fill it"),
-        ("UPDATE frames SET height = 60", "has 12288 bytes, and its place 10752"),
+        ("UPDATE frames SET width = 512", "has 4 tiles instead of 8"),
+        ("UPDATE frames SET height = 60", "has 12288 bytes instead of 10752"),
         ("UPDATE frames SET tiles = 'text'", "str in place of bytes"),
         ("UPDATE frames SET tiles = zeroblob(2000000)", "too big"),
-        ("UPDATE tiles SET data = substr(data, 1, 100)", "has no end"),
+        ("UPDATE tiles SET data = substr(data, 1, 100)", "is incomplete"),
     ],
 )
 def test_what_no_store_writes_is_named(tmp_path: Path, statement: str, told: str) -> None:
@@ -286,7 +286,7 @@ def test_a_database_that_computes_and_a_link_are_refused(tmp_path: Path) -> None
         )
         listed = zlib.compress(np.zeros(4, np.uint32).tobytes())
         connection.execute("INSERT INTO frames VALUES (?, 256, 64, ?)", (bytes(16), listed))
-    with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match="other tables than frames have"):
+    with FrameStore(tmp_path) as store, pytest.raises(EpisodeError, match="does not have the tables of frames"):
         store.array("00" * 16)
     elsewhere = path.rename(tmp_path.with_name("elsewhere.sqlite"))
     path.symlink_to(elsewhere)

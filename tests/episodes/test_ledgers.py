@@ -533,6 +533,6 @@ def test_the_name_of_a_ledger_opens_the_same_one(where: str, ledger: Ledger) -> 
 
 @pytest.mark.parametrize("where", ["mysql://u:hunter2@host/db", "sqlite://u:hunter2@relative.sqlite"])
 def test_other_addresses_are_refused_without_being_shown(where: str) -> None:
-    with pytest.raises(LedgerError, match="is no address of a ledger: give a path") as caught:
+    with pytest.raises(LedgerError, match="is not the address of a ledger: give a path") as caught:
         open_ledger(where)
     assert "hunter2" not in str(caught.value)

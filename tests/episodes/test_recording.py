@@ -145,23 +145,23 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(EpisodeError, match=r"no manifest\.json"):
         open_run(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(EpisodeError, match="is no JSON"):
+    with pytest.raises(EpisodeError, match="is not JSON"):
         open_run(tmp_path)
     (tmp_path / "manifest.json").write_text(json.dumps(manifest(version=9)))
     with pytest.raises(EpisodeError, match="version 9"):
         open_run(tmp_path)
     (tmp_path / "manifest.json").write_text("[]")
-    with pytest.raises(EpisodeError, match="no JSON object"):
+    with pytest.raises(EpisodeError, match="not a JSON object"):
         open_run(tmp_path)
-    with pytest.raises(EpisodeError, match="is no attempt"):
+    with pytest.raises(EpisodeError, match="is not an attempt"):
         Recording.open(tmp_path)
     make_run(tmp_path / "run", ONE)
     events = tmp_path / "run" / "ep" / str(ONE) / "attempt-1" / "events.jsonl"
     events.write_text("3\n")
-    with pytest.raises(EpisodeError, match="line 1 is no event"):
+    with pytest.raises(EpisodeError, match="line 1 is not an event"):
         _ = Recording.open(events.parent).events
     (events.parent / "result.json").write_text("")
-    with pytest.raises(EpisodeError, match="is no JSON"):
+    with pytest.raises(EpisodeError, match="is not JSON"):
         _ = Recording.open(events.parent).result
 
 

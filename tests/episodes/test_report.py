@@ -165,7 +165,7 @@ def test_an_episode_whose_record_is_damaged_does_not_cost_the_page(run: Path, tm
     strange.write_bytes(strange.read_bytes() + b"[]\n")
     text = write_report(copy).read_text()
     assert text.count("Not all of it can be shown: the record ends in the middle of an event") == 1
-    assert text.count("is no event") == 1
+    assert text.count("is not an event") == 1
     assert "1200 tokens in, 34 out, cost 0.25" in text
 
 
@@ -209,13 +209,13 @@ def test_facts_are_parted_and_not_begun_by_points(run: Path) -> None:
 
 def test_a_page_that_has_no_place_is_refused_before_anything_is_read(run: Path, tmp_path: Path) -> None:
     read: list[int] = []
-    with pytest.raises(EpisodeError, match=r"nowhere is no directory: there is no place for x\.html"):
+    with pytest.raises(EpisodeError, match=r"nowhere is not a directory: x\.html"):
         write_report(run, tmp_path / "nowhere" / "x.html", progress=lambda done, _all: read.append(done))
     assert read == []
 
 
 def test_what_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EpisodeError, match=r"is no run: it has no manifest\.json"):
+    with pytest.raises(EpisodeError, match=r"is not a run: it has no manifest\.json"):
         write_report(tmp_path)
 
 

@@ -160,7 +160,7 @@ def test_a_manifest_that_is_damaged_is_named(tmp_path: Path, change: dict[str, A
         ({"agent": "nobody"}, "there is no agent 'nobody'; there are: oracle,"),
         ({"agent": "no_such_module:act"}, "there is no module 'no_such_module'"),
         ({"agent": "json:no_such_function"}, "no_such_function"),
-        ({"agent": "json:__name__"}, "is no function, but a str"),
+        ({"agent": "json:__name__"}, "is not a function, but a str"),
         ({"agent": "replay:/no/such/place", "host": True}, "no directory '/no/such/place'"),
         ({"agent": "replay:/no/such/place"}, "if you trust the record, --host"),
         ({"seeds": 0}, "--seeds must be at least 1"),

@@ -198,7 +198,7 @@ def test_an_episode_of_another_runs_task_ends_the_run_and_is_given_back(plan: Pl
     ledger = queued(plan, 2)
     ledger.add([STRANGER])
     with pytest.raises(
-        EpisodeError, match=r"the ledger has another-runs\.s0\.r0, and there is no task another-runs in"
+        EpisodeError, match=r"the ledger has another-runs\.s0\.r0, but this run has no task another-runs"
     ):
         played(plan)
     assert_only_given_back(ledger, 3)
@@ -213,7 +213,7 @@ def test_what_is_under_way_when_another_runs_task_is_met_is_given_back_too(plan:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("deskhand.episodes.run.worker.find_agent", lambda _, **_more: agent)
-        with pytest.raises(EpisodeError, match="there is no task another-runs"):
+        with pytest.raises(EpisodeError, match="this run has no task another-runs"):
             played(plan)
     assert_only_given_back(ledger, 2)
 

@@ -1,6 +1,6 @@
-"""What came of an episode, and what follows from it: graded, tried again, or counted as invalid.
+"""How an episode ended, and what follows: it is graded, tried again, or counted as invalid.
 
-This module owns the causes and their rules. What must never appear here: a desktop, a file, a clock.
+This module owns the causes and their rules. There is no desktop, no file and no clock here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["RULES", "Cause", "Rule"]
 
 
 class Cause(StrEnum):
-    """Why an episode is no plain success or failure."""
+    """Why an episode is not a plain success or failure."""
 
     DESKTOP_START = "desktop_start"
-    """No desktop came up."""
+    """No desktop could be launched."""
     DESKTOP_LOST = "desktop_lost"
     """The desktop, its machine or the worker that drove it died."""
     DRIVER_BUG = "driver_bug"
@@ -32,17 +32,17 @@ class Cause(StrEnum):
     MODEL_PROVIDER = "model_provider"
     """The model's provider failed or was overloaded."""
     RECORD_FAILED = "record_failed"
-    """What happened could not be written down: the disk is full."""
+    """The record could not be written: the disk is full."""
     CANCELLED = "cancelled"
     """The operator ended it."""
     AGENT_BUDGET = "agent_budget"
-    """Steps, time, tokens or money were used up; what is there is graded."""
+    """Steps, time, tokens or money were used up; the present state is graded."""
     AGENT_ERROR = "agent_error"
-    """The agent raised, gave up or asked for what cannot be done; what is there is graded."""
+    """The agent raised, gave up or requested something impossible; the present state is graded."""
     POLICY_DENIED = "policy_denied"
-    """A policy refused something; what is there is graded."""
+    """A policy denied something; the present state is graded."""
     APP_CRASH = "app_crash"
-    """The application under test crashed; what is there is graded."""
+    """The application under test crashed; the present state is graded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Rule:
     """What follows from a cause.
 
     Attributes:
-        graded: The episode is valid: what is on the desktop is evaluated and counts.
+        graded: The episode is valid: the state of the desktop is evaluated and counts.
         retries: How many more attempts are made, each on a fresh desktop.
         backoff: Whether each retry waits longer than the one before.
     """

@@ -6,8 +6,7 @@
     >>> env.step({**env.unwrapped.nothing(), "act": ACTS.index("left_click"), "xy": (400, 300)})
     >>> envs = gymnasium.make_vec("deskhand/Desktop-v0", num_envs=8, task="text-replace-word")      # over one pool
 
-This module owns the two spaces, when an episode ends, and what it is worth then. What must never appear here: a task, how a
-desktop is made.
+This module owns the two spaces, when an episode ends, and its reward. It has no task, and does not launch desktops itself.
 """
 
 from __future__ import annotations
@@ -58,18 +57,18 @@ _STILL = Settle(timeout=10.0)
 
 
 class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
-    """One task on one desktop. `reset` makes an instance of it, `done` or a limit ends it.
+    """One task on one desktop. `reset` sets an instance of it up; `done` or a limit ends it.
 
-    An observation is the screen as an array of shape (height, width, 3), RGB, 0...255. The reward of a step is 0; that of the
-    last one is the task's score, 0...1. An episode is terminated when the agent says `done`, and truncated at the limits of the
-    task. What a step's `info` says: `instruction`, `settled`, `reason`, `changed`; `error` when the action could not
-    be done (the episode goes on); at the end `score`, `success`, `why`; `invalid` with the cause when the desktop was lost or
-    the task could not be evaluated: such an episode is truncated, its reward is 0, and it should not be learnt from.
+    An observation is the screen as an array of shape (height, width, 3), RGB, 0...255. The reward of a step is 0, except for
+    the last one, whose reward is the task's score, 0...1. An episode is terminated when the agent says `done`, and truncated at
+    the limits of the task. A step's `info` has `instruction`, `settled`, `reason`, `changed`; `error` if the action could not
+    be done (the episode goes on); at the end `score`, `success`, `why`; and `invalid` with the cause if the desktop was lost or
+    the task could not be evaluated. Such an episode is truncated, its reward is 0, and it should not be learnt from.
 
-    Besides samples of the action space, `step` takes any `deskhand.Action`, in pixels of the screen.
+    Besides samples of the action space, `step` accepts any `deskhand.Action`, in pixels of the screen.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012 # as the library has it
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012 # as in the library
 
     def __init__(
         self,
@@ -84,22 +83,22 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         clock: Callable[[], float] = time.monotonic,
         **options: Unpack[EnvironmentOptions],
     ) -> None:
-        """Make the environment; its desktop comes up at the first `reset`.
+        """Make the environment; its desktop is launched at the first `reset`.
 
         Args:
-            task: What is to be done, or the name by which `deskhand.episodes.tasks.catalogue.find_tasks` finds it.
-            pool: Where desktops come from; who made it closes it. By default one of this environment's own.
-            backend: What that pool launches, see `deskhand.Pool`.
+            task: The task, or the name by which `deskhand.episodes.tasks.catalogue.find_tasks` finds it.
+            pool: Where desktops come from; the caller closes it. By default one of this environment's own.
+            backend: The kind of desktops of that pool, see `deskhand.Pool`.
             size: Width and height of the pictures; by default of the screen.
-            limits: Instead of the task's.
-            reset: Of a pool of its own: how a desktop is made as new.
+            limits: Limits in place of the task's.
+            reset: For that pool: how a desktop is made like new.
             render_mode: `rgb_array` or None.
             clock: Monotonic seconds.
-            options: For every launch of a pool of its own.
+            options: For every launch of that pool.
 
         Raises:
-            TaskError: There is not exactly one such task, or it is wrong.
-            ActionError: `render_mode` is another one.
+            TaskError: There is not exactly one such task, or it is invalid.
+            ActionError: `render_mode` has another value.
         """
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ActionError(f"render_mode is 'rgb_array' or None, not {render_mode!r}")
@@ -123,7 +122,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         self._until = 0.0
 
     def nothing(self) -> dict[str, Any]:
-        """An action that only waits, to be changed into another."""
+        """An action that only waits, as a base for other actions."""
         zero = np.zeros(2, np.int64)
         return {
             "act": 0,
@@ -138,16 +137,16 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-        """An instance of the task on a desktop made as new.
+        """Set an instance of the task up on a desktop that is like new.
 
         Args:
-            seed: Which instance; by default one after the other, as the last seed that was given leads to.
-            options: `variant`: of the task.
+            seed: The instance; by default the next one, in a sequence that the last given seed determines.
+            options: `variant`: the task's variant.
 
         Raises:
-            LaunchFailed: No desktop comes up.
-            PoolExhausted: None is free.
-            BackendError: The task could not be set up, several times.
+            LaunchFailed: No desktop could be launched.
+            PoolExhausted: No desktop is free.
+            BackendError: The task could not be set up, even after several tries.
         """
         super().reset(seed=seed)
         variant = str((options or {}).get("variant", ""))
@@ -185,7 +184,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
     def step(
         self, action: dict[str, Any] | Action
     ) -> tuple[NDArray[np.uint8], SupportsFloat, bool, bool, dict[str, Any]]:
-        """Act, wait until the screen has answered, and look.
+        """Carry out an action, wait until the screen has settled, and look.
 
         Raises:
             ActionError: There was no `reset`, or the episode is over.
@@ -214,7 +213,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         return self._array(), reward, done, truncated, info
 
     def _act(self, desktop: Desktop, action: dict[str, Any] | Action, info: dict[str, Any]) -> bool:
-        """Carry it out. Returns whether the agent says that it is done."""
+        """Carry out an action. Returns whether the agent says that it is done."""
         assert self._picture is not None  # noqa: S101 # `step` has looked
         view = self._picture.viewport
         actions: Sequence[Action] | None = (
@@ -242,11 +241,11 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
 
     def _array(self) -> NDArray[np.uint8]:
         assert self._picture is not None  # noqa: S101 # there was a reset
-        # A copy: who learns from it writes into it.
+        # A copy, because learners write into it.
         return np.array(self._picture.array())
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The last picture, where `render_mode` is `rgb_array`."""
+        """The last picture, if `render_mode` is `rgb_array`."""
         return self._array() if self.render_mode == "rgb_array" and self._picture is not None else None
 
     def _give_back(self) -> None:
@@ -254,7 +253,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         self._held.close()
 
     def close(self) -> None:
-        """Give the desktop back, and end a pool of its own. Again is harmless."""
+        """Give the desktop back, and close the environment's own pool. Further calls do nothing."""
         self._give_back()
         own, self._own = self._own, None
         if own is not None:
@@ -262,7 +261,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
 
 
 class _Ahead(gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, Any]", "NDArray[np.uint8]", "dict[str, Any]"]):
-    """An environment whose next call is made in a thread, before it is asked for."""
+    """An environment whose next call runs in a thread, before its result is requested."""
 
     _begun: Future[Any] | None = None
 
@@ -270,7 +269,7 @@ class _Ahead(gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, Any]", "NDArray[n
         self._begun = threads.submit(call)
 
     def forget(self) -> None:
-        """Let what was begun and is not asked for come to its end: two calls never run in one environment."""
+        """Wait for a call whose result was not requested: two calls never run in one environment."""
         begun, self._begun = self._begun, None
         if begun is not None and not begun.cancel():
             wait([begun])
@@ -287,7 +286,7 @@ class _Ahead(gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, Any]", "NDArray[n
 
 
 class DesktopVectorEnv(SyncVectorEnv):
-    """Several at once, over one pool: their calls run beside one another, in threads of this process.
+    """Several environments over one pool: their calls run in parallel, in threads of this process.
 
     `gymnasium.make_vec("deskhand/Desktop-v0", num_envs=8, task=...)` makes it.
     """
@@ -306,7 +305,7 @@ class DesktopVectorEnv(SyncVectorEnv):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **options: Unpack[EnvironmentOptions],
     ) -> None:
-        """Make them; see `DesktopEnv`. A pool of their own has a desktop for each."""
+        """Make them; see `DesktopEnv`. Their own pool has a desktop for each."""
         task = task if isinstance(task, Task) else _one(task)
         self._own = None
         if pool is None:
@@ -321,7 +320,7 @@ class DesktopVectorEnv(SyncVectorEnv):
         self._over = np.zeros(num_envs, np.bool_)
 
     def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None) -> Any:
-        """Reset all, or those of `options["reset_mask"]`, at once."""
+        """Reset all, or those of `options["reset_mask"]`, in parallel."""
         seeds = seed if isinstance(seed, list) else [None if seed is None else seed + n for n in range(self.num_envs)]
         mask = (options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_))
         rest = {name: value for name, value in (options or {}).items() if name != "reset_mask"} or None
@@ -333,7 +332,7 @@ class DesktopVectorEnv(SyncVectorEnv):
             return super().reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> Any:
-        """Step all at once."""
+        """Step all in parallel."""
         with self._nothing_left():
             for env, action, over in zip(self._ahead, iterate(self.action_space, actions), self._over, strict=True):
                 if not over:
@@ -348,7 +347,7 @@ class DesktopVectorEnv(SyncVectorEnv):
 
     @contextlib.contextmanager
     def _nothing_left(self) -> Iterator[None]:
-        """Where one environment raises, the others have ended too when the error comes out."""
+        """If one environment raises, wait for the others before the error is passed on."""
         try:
             yield
         finally:
@@ -356,7 +355,7 @@ class DesktopVectorEnv(SyncVectorEnv):
                 env.forget()
 
     def close_extras(self, **kwargs: Any) -> None:
-        """End them, and a pool of their own."""
+        """Close them, and their own pool."""
         super().close_extras(**kwargs)
         self._threads.shutdown()
         if self._own is not None:
@@ -367,7 +366,7 @@ def _one(name: str) -> Task:
     tasks = find_tasks([name])
     if len(tasks) != 1:
         names = ", ".join(task.name for task in tasks[:5])
-        raise TaskError(name, f"an environment has one task, and these are {len(tasks)}: {names}", "name one of them")
+        raise TaskError(name, f"an environment needs exactly one task, not {len(tasks)}: {names}", "name one of them")
     return tasks[0]
 
 

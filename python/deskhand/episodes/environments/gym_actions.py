@@ -1,6 +1,6 @@
-"""The actions of `deskhand/Desktop-v0` as a `gymnasium` space, and what a sample of it asks for.
+"""The actions of `deskhand/Desktop-v0` as a `gymnasium` space, and the conversion of its samples.
 
-What must never appear here: a desktop, an episode.
+There is no desktop and no episode here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ACTS = (
     "type",
     "done",
 )
-"""What an action may be; `done` ends the episode, and is what the task is evaluated at."""
+"""The kinds of actions; `done` ends the episode, and the task is evaluated then."""
 
 MODIFIERS = ("ctrl", "shift", "alt", "super")
 
@@ -89,21 +89,21 @@ def action_space(size: tuple[int, int]) -> spaces.Dict:
 
 
 def action_of(said: Mapping[str, Any], point: Callable[[Any], tuple[int, int]]) -> tuple[Action, ...] | None:
-    """What a sample of the action space asks for; None for `done`.
+    """Convert a sample of the action space into an action; None for `done`.
 
     Args:
-        said: The sample. What its act does not need is not looked at.
-        point: From the picture to the screen.
+        said: The sample. Values that its kind does not need are ignored.
+        point: Converts a point of the picture to the screen.
 
     Raises:
-        ActionError: It cannot be read.
-        OutOfBounds: It points out of the picture.
+        ActionError: The sample cannot be read.
+        OutOfBounds: A point is outside of the picture.
     """
     try:
         act = ACTS[int(said["act"])]
         return None if act == "done" else _actions(act, said, point)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ActionError(f"no action of this space: {type(error).__name__}: {error}") from error
+        raise ActionError(f"not an action of this space: {type(error).__name__}: {error}") from error
 
 
 def _actions(act: str, said: Mapping[str, Any], point: Callable[[Any], tuple[int, int]]) -> tuple[Action, ...]:

@@ -1,4 +1,4 @@
-"""An environment of OSWorld's shape, so that an agent and a runner written for it work here unchanged.
+"""An environment with OSWorld's interface, so that an agent and a runner written for it work here unchanged.
 
     >>> env = OSWorldEnv(action_space="pyautogui")
     >>> seen = env.reset(task_config={"id": "text-replace-word"})
@@ -8,10 +8,10 @@
     ...         seen, reward, done, info = env.step(action)
     >>> env.evaluate()
 
-What it does not copy are the fixed sleeps: `reset` and `step` return when the screen has answered, so a runner's own may be set
-to 0. Source of the shape: `desktop_env` 1.0.2 and the `lib_run_single.py` that drives it.
+It does not copy OSWorld's fixed sleeps: `reset` and `step` return when the screen has settled, so a runner can set its own
+to 0. The interface is that of `desktop_env` 1.0.2 and of the `lib_run_single.py` that drives it.
 
-What must never appear here: an action that is decoded (see `deskhand.providers.osworld`), a task.
+Actions are decoded in `deskhand.providers.osworld`. There is no task here.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _STILL = Settle(timeout=10.0)
 
 
 class OSWorldEnv:
-    """A desktop with a task, as OSWorld's `DesktopEnv` has it.
+    """A desktop with a task, with the interface of OSWorld's `DesktopEnv`.
 
     Attributes:
         action_space: `computer_13` or `pyautogui`.
-        instruction: What the agent is to do; None before the first `reset`.
-        action_history: What was asked for since then.
+        instruction: The agent's task in words; None before the first `reset`.
+        action_history: The actions since then.
         vm_platform: Always `Linux`.
     """
 
@@ -70,20 +70,20 @@ class OSWorldEnv:
         require_terminal: bool = False,
         **options: Unpack[LaunchOptions],
     ) -> None:
-        """Make it; its desktop comes up at the first `reset`.
+        """Make the environment; its desktop is launched at the first `reset`.
 
         Args:
-            action_space: What `step` takes: dictionaries, or source of pyautogui, which is read and never run.
-            screen_size: Of the pictures; by default of the task's screen.
-            pool: Where desktops come from; who made it closes it. By default one of this environment's own for each size.
-            backend: What that pool launches, see `deskhand.Pool`.
-            reset: Of a pool of its own: how a desktop is made as new.
+            action_space: The form of actions for `step`: dictionaries, or source of pyautogui, which is parsed and never run.
+            screen_size: The size of the screen; by default that of the task.
+            pool: Where desktops come from; the caller closes it. By default one of this environment's own for each size.
+            backend: The kind of desktops of that pool, see `deskhand.Pool`.
+            reset: For that pool: how a desktop is made like new.
             require_a11y_tree: Whether observations have the `accessibility_tree`, in OSWorld's XML.
-            require_terminal: Must be False: there is none.
-            options: For every launch of a pool of its own.
+            require_terminal: Must be False: there is no terminal.
+            options: For every launch of that pool.
 
         Raises:
-            ActionError: There is no such action space, or something is required that there is not.
+            ActionError: There is no such action space, or an unsupported observation is required.
         """
         if action_space not in osworld.SPACES:
             raise ActionError(f"an action space is one of {', '.join(osworld.SPACES)}, not {shown(action_space)}")
@@ -118,12 +118,12 @@ class OSWorldEnv:
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Set a task up on a desktop made as new.
+        """Set a task up on a desktop that is like new.
 
         Args:
-            task_config: The task, its name, or a mapping with its name as `id`, and perhaps its `seed`. None: the same again.
-            seed: Which instance; 0 by default, and where `task_config` is None the one of before.
-            options: Nothing is looked at.
+            task_config: The task, its name, or a mapping with its name as `id`, and optionally its `seed`. None: the last one.
+            seed: The instance; 0 by default, and that of the last task if `task_config` is None.
+            options: Ignored.
 
         Returns:
             The first observation: `screenshot` (a PNG), `instruction`, `accessibility_tree` or None, and None for `terminal`.
@@ -131,14 +131,14 @@ class OSWorldEnv:
         Raises:
             TaskError: There is no such task.
             UnsupportedAction: The accessibility tree is required, and the desktop has none.
-            LaunchFailed: No desktop comes up.
+            LaunchFailed: No desktop could be launched.
         """
         del options
         if isinstance(task_config, Task):
             task = task_config
         elif task_config is None:
             if self._task is None:
-                raise ActionError("reset: say which task, as task_config")
+                raise ActionError("reset: name the task in task_config")
             task = self._task
             seed = self._seed if seed is None else seed
         else:
@@ -160,19 +160,19 @@ class OSWorldEnv:
         return self._get_obs()
 
     def step(self, action: object, pause: float = 2) -> tuple[dict[str, Any], float, bool, dict[str, Any]]:
-        """Act, and return when the screen has answered.
+        """Carry out an action, and return when the screen has settled.
 
         Args:
-            action: One of the action space; `WAIT`, `DONE` and `FAIL` too.
-            pause: Nothing is slept.
+            action: An action of the action space; also `WAIT`, `DONE` and `FAIL`.
+            pause: Ignored; there is no sleep.
 
         Returns:
-            The observation (with `error`, where the action could not be done), 0.0 as the reward, whether the agent says that
-            it has ended, and `{"done": True}` or `{"fail": True}` then.
+            The observation (with `error` if the action could not be done), 0.0 as the reward, whether the agent says that it
+            has ended, and in that case `{"done": True}` or `{"fail": True}`.
 
         Raises:
             ActionError: There was no `reset`.
-            DesktopLost: There is no desktop any more.
+            DesktopLost: The desktop is gone.
         """
         del pause
         model_session, _ = self._begun("step")
@@ -193,7 +193,7 @@ class OSWorldEnv:
             ActionError: There was no `reset`.
         """
         _, context = self._begun("evaluate")
-        assert self._task is not None  # noqa: S101 # it has begun
+        assert self._task is not None  # noqa: S101 # `_begun` has checked
         if self._gave_up:
             return 0.0
         found = self._task.evaluate(context)
@@ -207,7 +207,7 @@ class OSWorldEnv:
         return screenshot
 
     def _get_obs(self) -> dict[str, Any]:
-        # Runners call it by this name.
+        # Runners call this private method.
         model_session, _ = self._begun("_get_obs")
         return {
             "screenshot": model_session.look().data,
@@ -246,7 +246,7 @@ class OSWorldEnv:
             own[1].close()
 
     def close(self) -> None:
-        """Give the desktop back, and end a pool of its own. Again is harmless."""
+        """Give the desktop back, and close the environment's own pool. Further calls do nothing."""
         self._leave()
         self._end_pool()
 
@@ -254,9 +254,11 @@ class OSWorldEnv:
 def _named(name: object) -> Task:
     if not isinstance(name, str):
         raise TaskError(
-            shown(name), "a task's config names it", 'pass {"id": "text-replace-word"}; `deskhand tasks list` has all'
+            shown(name),
+            "the task's config has no name",
+            'pass {"id": "text-replace-word"}; `deskhand tasks list` has all',
         )
     tasks = find_tasks([name])
     if len(tasks) != 1:
-        raise TaskError(name, f"an environment has one task, and these are {len(tasks)}", "name one of them")
+        raise TaskError(name, f"an environment needs exactly one task, not {len(tasks)}", "name one of them")
     return tasks[0]

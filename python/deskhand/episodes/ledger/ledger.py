@@ -1,8 +1,8 @@
-"""Who does what, and what is done: the source of truth of a run, whatever engine it runs on.
+"""Which worker has which episode, and which are done: the source of truth of a run, with any engine.
 
-This module owns the states of an episode, and what every ledger promises. An episode goes from `queued` to `leased` to
-`done`, and back to `queued` when its lease runs out or an attempt is to be repeated. What must never appear here: a
-database (see `deskhand.episodes.ledger`), a desktop, a wait.
+This module owns the states of an episode, and the promises of every ledger. An episode goes from `queued` to `leased` to
+`done`, and back to `queued` when its lease expires or an attempt is to be repeated. The databases are in
+`deskhand.episodes.ledger`; there is no desktop and no wait here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVERYTHING = (0, 1)
 
 
 class State(StrEnum):
-    """Where an episode is on its way."""
+    """The state of an episode."""
 
     QUEUED = "queued"
     LEASED = "leased"
@@ -30,13 +30,13 @@ class State(StrEnum):
 
 
 class Key(NamedTuple):
-    """What makes an episode one that is done once: the same key twice is the same episode.
+    """The identity of an episode, which is done once: two equal keys are the same episode.
 
     Attributes:
         task: The task's name.
-        variant: Of the task; empty for most.
-        seed: 0, 1, 2...: which instance.
-        repeat: 0, 1, 2...: the same instance again.
+        variant: The task's variant; empty for most tasks.
+        seed: The number of the instance: 0, 1, 2...
+        repeat: The number of the repetition of an instance: 0, 1, 2...
     """
 
     task: str
@@ -50,7 +50,7 @@ class Key(NamedTuple):
 
     @property
     def spread(self) -> int:
-        """0...2**31 - 1, the same on every machine: of n shards, the episode is in shard `spread % n`."""
+        """0...2**31 - 1, the same on every machine: with n shards, the episode is in shard `spread % n`."""
         return int.from_bytes(hashlib.sha256(repr(tuple(self)).encode()).digest()[:4], "big") >> 1
 
 
@@ -59,12 +59,12 @@ class Lease:
     """The right to try an episode, until a time.
 
     Attributes:
-        key: Which one.
-        attempt: 1, 2, 3...: how many times it has been leased; an attempt's directory is named by it, and no two leases
-            of an episode have the same.
-        worker: Who has it.
+        key: The episode.
+        attempt: How many times the episode has been leased, from 1. It names the directory of an attempt, and no two leases of
+            an episode have the same number.
+        worker: The worker that has it.
         token: Proves that it is this lease, and not a later one of the same episode.
-        failures: What the attempts before ended with, by cause.
+        failures: How the attempts before ended, by cause.
     """
 
     key: Key
@@ -76,15 +76,15 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the ledger knows of one episode.
+    """The ledger's row for one episode.
 
     Attributes:
-        key: Which one.
-        state: Where it is on its way.
+        key: The episode.
+        state: Its state.
         attempt: How many times it was leased.
-        worker: Who has or had it.
-        result: What came of it, where it is done.
-        failures: What attempts that were repeated ended with, by cause.
+        worker: The worker that has it or had it last.
+        result: Its result, once it is done.
+        failures: How attempts that were repeated ended, by cause.
     """
 
     key: Key
@@ -96,57 +96,57 @@ class Row:
 
 
 class Ledger(Protocol):
-    """What every ledger can do. Calls come from any thread; each is one transaction, and safe to be killed in.
+    """The interface of every ledger. Calls may come from any thread. Each is one transaction, and may be killed at any point.
 
-    Times are the ledger's own (one clock for all workers). Any of them raises LedgerError when the ledger is damaged, cannot be
-    reached or written, or is closed; nothing has changed then, or all of the call has.
+    Times are the ledger's own (one clock for all workers). Every call raises LedgerError when the ledger is damaged, cannot be
+    reached or written, or is closed; then either nothing has changed, or everything.
     """
 
     def begin(self, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Keep what the run is, or give what is kept: of two that begin, both get the first one's.
+        """Store the run's manifest, or return the stored one: if two begin, both get the first one's.
 
         Raises:
-            LedgerError: It was made by another version.
+            LedgerError: The run was made by another version.
         """
         ...
 
     def add(self, keys: Iterable[Key]) -> int:
-        """Queue episodes; those that are there already stay as they are. Returns how many are new."""
+        """Queue episodes; existing ones are not changed. Returns how many are new."""
         ...
 
     def lease(self, worker: str, seconds: float, *, most: int = 1, shard: tuple[int, int] = EVERYTHING) -> list[Lease]:
-        """Take up to `most` episodes that nobody has, or whose lease has run out, of shard i of n (`Key.spread`).
+        """Take up to `most` episodes of shard i of n (`Key.spread`) that are free or whose lease has expired.
 
-        One whose lease ran out counts as lost (`desktop_lost`) in its failures.
+        An expired lease counts as lost (`desktop_lost`) in the episode's failures.
         """
         ...
 
     def renew(self, lease: Lease, seconds: float) -> bool:
-        """Keep it for so long from now; False when it is somebody else's by now, or done.
+        """Extend a lease to `seconds` from now; False if another worker has the episode by now, or it is done.
 
-        One that ran out and that nobody has taken since is kept too, here and below.
+        An expired lease that no other worker has taken since still counts as held, here and below.
         """
         ...
 
     def finish(self, lease: Lease, result: Mapping[str, Any]) -> bool:
-        """Write down what came of it, once; False, and nothing changes, when the lease is no longer held."""
+        """Store the result, once. If the lease is no longer held, nothing changes, and False is returned."""
         ...
 
     def retry(self, lease: Lease, cause: str, *, delay: float = 0.0) -> bool:
-        """Queue it again, in `delay` seconds; False as for `finish`."""
+        """Queue the episode again, in `delay` seconds; False as for `finish`."""
         ...
 
     def release(self, lease: Lease) -> bool:
-        """Give it back, to be leased at once, with nothing in its failures (the run is stopped); False as for `finish`.
+        """Give the episode back, to be leased at once, without a failure (the run was stopped); False as for `finish`.
 
-        The number of the attempt stays used, so that no two attempts write to one directory.
+        The attempt's number stays used, so that no two attempts write to one directory.
         """
         ...
 
     def abandon(self, worker: str) -> int:
-        """Give back all that a worker of this name holds, who is known to be dead. Returns how many.
+        """Give back everything that a worker of this name holds, after its death. Returns how many episodes that are.
 
-        Each counts as lost, as if its lease had run out.
+        Each counts as lost, as if its lease had expired.
         """
         ...
 
@@ -155,9 +155,9 @@ class Ledger(Protocol):
         ...
 
     def counts(self, *, shard: tuple[int, int] = EVERYTHING) -> Mapping[State, int]:
-        """How many of shard i of n are in each state; all three are there."""
+        """The number of episodes of shard i of n in each of the three states."""
         ...
 
     def close(self) -> None:
-        """End the connection. Again is harmless."""
+        """Close the connection. Further calls do nothing."""
         ...

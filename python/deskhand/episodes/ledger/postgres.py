@@ -1,15 +1,15 @@
 """A ledger on a server: for workers on any number of machines.
 
-This module owns the connection to PostgreSQL, and what is done when it breaks. What must never appear here: a table, a state of
-an episode, a password in a message.
+This module owns the connection to PostgreSQL, and how it recovers. It has no tables and no states of an episode, and puts no
+password into a message.
 
-A connection that breaks is made anew for up to a minute (a server that is restarted, a network that is gone for a while). A
-transaction that was under way may have been committed, and is done again knowing that. The server ends a transaction whose
-client says nothing for 20 s: a machine that has dropped off the network must not keep rows from all others.
+A broken connection is made again for up to a minute (the server restarts, the network is down for a while). A transaction that
+was running may have been committed, and is repeated with that in mind. The server ends a transaction whose client sends
+nothing for 20 s, so that a machine that has dropped off the network does not lock rows.
 
-Leases are timed by the server's wall clock, the only one that all its clients share. When it is set ahead by more than a lease,
-workers lose what they hold: their results are refused and the episodes are tried again. When it is set back, what dead workers
-on other machines hold stays theirs for so much longer.
+Leases are timed by the server's wall clock, the only clock that all its clients share. If it is set ahead by more than a
+lease, workers lose their leases: their results are refused and the episodes are tried again. If it is set back, dead workers
+on other machines keep their leases for that much longer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SECRET = re.compile("password|secret", re.IGNORECASE)
 _DEFAULTS = {
     "application_name": "deskhand",
     "connect_timeout": "10",
-    # A server that has vanished is noticed within half a minute, by idle connections and by those that wait for an answer.
+    # A server that has vanished is noticed within half a minute, on idle and on waiting connections.
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
@@ -55,7 +55,7 @@ _SETTINGS = {
 }
 _PAUSE = 0.5
 _ROLLED_BACK = "40"
-"""The class of SQLSTATEs after which a transaction may be done again: a deadlock, a conflict."""
+"""The class of SQLSTATEs after which a transaction may be repeated: a deadlock, a conflict."""
 _LONGEST_REASON = 300
 
 _VALUE = re.compile(r"(?<!:):(\w+)")
@@ -67,7 +67,7 @@ _HINTS = {
     "42501": "ask its owner for the right to use and to create in the schema",
     "42P07": "the schema has other tables: give another by ?schema=NAME",
 }
-"""What to do next, by SQLSTATE; a connection that is not made has none."""
+"""The next step for the user, by SQLSTATE; a failure to connect has none."""
 _OTHER = "the server's log may have more"
 _UNREACHED = (
     "see that the server runs, that the network leads to it, that the database is there, and that PGPASSWORD or PGPASSFILE has "
@@ -77,12 +77,12 @@ _UNREACHED = (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a ledger is.
+    """The address of a ledger.
 
     Attributes:
-        conninfo: As libpq takes it, with what may be secret.
-        schema: In which the tables are.
-        name: The URL without what is secret.
+        conninfo: The form for libpq, with possible secrets.
+        schema: The schema with the tables.
+        name: The URL without secrets.
     """
 
     conninfo: Secret
@@ -91,10 +91,10 @@ class Address:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """Take a URL apart.
+        """Parse a URL.
 
         Raises:
-            LedgerError: libpq does not understand it.
+            LedgerError: libpq cannot parse it.
             MissingExtra: psycopg is not installed.
         """
         conninfo = load("psycopg.conninfo", "postgres")
@@ -105,7 +105,7 @@ class Address:
         try:
             found = conninfo.conninfo_to_dict(f"{address}?{rest}")
         except load("psycopg", "postgres").Error:
-            # libpq's own message has parts of the URL, and so may have the password.
+            # libpq's own message contains parts of the URL, and so perhaps the password.
             raise LedgerError(
                 "the PostgreSQL URL of the ledger cannot be understood: write postgresql://USER@HOST/DATABASE?schema=RUN, with "
                 "special characters as %XX, and leave the password to PGPASSWORD or PGPASSFILE"
@@ -132,16 +132,16 @@ class PostgresLedger(SqlLedger):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Connect, and make the schema and its tables if they are not there.
+        """Connect, and create the schema and its tables if they do not exist.
 
         Args:
-            url: As libpq takes it, with `schema=NAME`.
-            patience: Seconds for which a connection that broke is tried to be made anew.
+            url: In libpq's form, with `schema=NAME`.
+            patience: For how many seconds a broken connection is retried.
             clock: Monotonic seconds, for `patience`.
             sleep: Waits between two tries.
 
         Raises:
-            LedgerError: It is of another version, or cannot be reached; the message has no password.
+            LedgerError: It has another version, or cannot be reached; the message has no password.
             MissingExtra: psycopg is not installed.
         """
         self._psycopg = load("psycopg", "postgres")
@@ -176,7 +176,7 @@ class PostgresLedger(SqlLedger):
         return connection
 
     def _open(self, transaction: Transaction, _again: bool) -> None:  # noqa: FBT001 # see _do
-        # Two that find nothing there make it one after the other.
+        # Two clients that find nothing create it one after the other.
         transaction.rows("SELECT pg_advisory_xact_lock(hashtext(:schema))", schema=self._address.schema)
         there = "SELECT 1 FROM pg_tables WHERE schemaname = :schema AND tablename = 'ledger'"
         if transaction.rows(there, schema=self._address.schema):
@@ -229,6 +229,6 @@ class PostgresLedger(SqlLedger):
 
 @functools.cache
 def _dialect(statement: str) -> str:
-    """The server's clock as the transaction began: one for all workers, wherever they are."""
+    """The server's clock at the beginning of the transaction: one clock for workers on all machines."""
     clock = statement.replace("seconds()", "CAST(EXTRACT(EPOCH FROM now()) AS double precision)")
     return _VALUE.sub(r"%(\1)s", clock.replace("%", "%%"))

@@ -1,10 +1,9 @@
-"""A ledger in an SQL database: every statement there is, in what SQLite and PostgreSQL have in common.
+"""A ledger in an SQL database: all statements, in the SQL that SQLite and PostgreSQL share.
 
 This module owns the tables and the transitions of an episode. An episode is one row; a transition is one `UPDATE` that names
-the state and the token that it goes from, so that only one of two can happen, and a result is written at most once. Where
-the dialects differ, the statements have a word that each replaces: `seconds()` is the ledger's clock, `FOR UPDATE SKIP
-LOCKED` keeps a row from all others until the end of the transaction, and `:name` is a value. What must never appear here: a
-driver, a file, a clock.
+the state and the token that it starts from, so that only one of two can happen, and a result is written at most once. Where
+the dialects differ, the statements contain words that each replaces: `seconds()` is the ledger's clock, `FOR UPDATE SKIP
+LOCKED` locks a row until the end of the transaction, and `:name` is a value. There is no driver, no file and no clock here.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import secrets
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from deskhand._native import __version__  # the package's version and nothing else
+from deskhand._native import __version__  # only the package's version
 from deskhand.episodes.ledger.ledger import EVERYTHING, Key, Lease, Row, State
 from deskhand.episodes.outcome import Cause
 from deskhand.errors import LedgerError
@@ -51,9 +50,9 @@ TABLES = (
     """,
     "CREATE INDEX waiting ON episodes (place) WHERE state <> 'done'",
 )
-"""What a new ledger is made of; `_VERSION` changes with it."""
+"""The statements for a new ledger; `_VERSION` changes with them."""
 
-# Nothing in a statement is anybody's input: values are bound.
+# No statement contains input: values are bound.
 _KEY = " task = :task AND variant = :variant AND seed = :seed AND repeat = :repeat"
 _HELD = _KEY + " AND token = :token AND state = 'leased'"
 
@@ -91,7 +90,7 @@ _COUNTS = "SELECT state, COUNT(*) FROM episodes WHERE spread % :shards = :shard 
 
 
 class Cursor(Protocol):
-    """What is used of the drivers' cursors (PEP 249)."""
+    """The part of the drivers' cursors that is used (PEP 249)."""
 
     @property
     def rowcount(self) -> int: ...
@@ -101,32 +100,32 @@ class Cursor(Protocol):
 
 
 class Transaction:
-    """Statements that are done together or not at all."""
+    """Statements that take effect together or not at all."""
 
     __slots__ = ("_cursor", "_dialect")
 
     def __init__(self, cursor: Cursor, dialect: Callable[[str], str]) -> None:
-        """Begun and ended by who makes it.
+        """Wrap a cursor; its owner begins and ends the transaction.
 
         Args:
-            cursor: Of the driver.
+            cursor: The driver's cursor.
             dialect: Translates a statement.
         """
         self._cursor = cursor
         self._dialect = dialect
 
     def rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
-        """What a query gives."""
+        """The rows of a query."""
         self._cursor.execute(self._dialect(statement), values)
         return self._cursor.fetchall()
 
     def change(self, statement: str, **values: object) -> int:
-        """Change; how many rows."""
+        """Run a statement that changes rows; returns how many."""
         self._cursor.execute(self._dialect(statement), values)
         return self._cursor.rowcount
 
     def each(self, statement: str, values: Sequence[Mapping[str, object]]) -> int:
-        """Change for each of `values`; how many rows in all."""
+        """Run a statement for each of `values`; returns how many rows it changed in total."""
         if not values:
             return 0
         self._cursor.executemany(self._dialect(statement), values)
@@ -137,7 +136,7 @@ class SqlLedger(ABC):
     """A `Ledger` on the transactions of a database.
 
     Attributes:
-        name: Where it is, without any password.
+        name: The ledger's address, without any password.
     """
 
     def __init__(self, name: str) -> None:
@@ -145,10 +144,10 @@ class SqlLedger(ABC):
 
     @abstractmethod
     def _do(self, work: Callable[[Transaction, bool], T]) -> T:
-        """Do it in one transaction that excludes others' where it must.
+        """Run `work` in one transaction that excludes others where necessary.
 
-        Where the answer to a commit was lost, it is done again, and told so by its second argument: what it is to do may have
-        been done.
+        If the answer to a commit was lost, `work` is called again with True as its second argument: its changes may already
+        have been made.
         """
 
     @abstractmethod
@@ -170,7 +169,7 @@ class SqlLedger(ABC):
             transaction.change(_KEEP, name=name, value=value)
 
     def _use_clock(self, transaction: Transaction, name: str) -> None:
-        """Say which clock the times are of. Times of another mean nothing by this one: what waits or is leased becomes free."""
+        """Record which clock the times belong to. If it was another one, all waiting and leased episodes become free."""
         if transaction.rows(_KEPT, name="clock") != [(name,)]:
             transaction.change(_FREE_ALL)
             transaction.change(_CLOCK, value=name)
@@ -195,7 +194,7 @@ class SqlLedger(ABC):
 
     def add(self, keys: Iterable[Key]) -> int:
         """See `Ledger`."""
-        # Two that add the same keys take the rows in the same order, and so cannot wait for each other.
+        # Two clients that add the same keys lock the rows in the same order, so there is no deadlock.
         wanted = sorted((key, place) for place, key in enumerate(dict.fromkeys(keys), start=1))
 
         def work(transaction: Transaction, _again: bool) -> int:  # noqa: FBT001 # see _do
@@ -292,5 +291,5 @@ def _counted(failures: Mapping[str, int], cause: str) -> dict[str, int]:
 
 
 def _dump(value: Mapping[str, Any]) -> str:
-    """As ASCII, which every database keeps as it is; no NaN, which no other reader of JSON takes."""
+    """As ASCII, which every database stores unchanged, and without NaN, which other readers of JSON reject."""
     return json.dumps(value, allow_nan=False)

@@ -1,16 +1,16 @@
 """A ledger in a file: for any number of processes on one machine.
 
-This module owns the connection to SQLite. What must never appear here: a table, a state of an episode.
+This module owns the connection to SQLite. It has no tables and no states of an episode.
 
-The file is in WAL mode, where a commit appends to one file: killed at any point, a process leaves what it committed and
-nothing of what it did not. With `synchronous=NORMAL` a commit does not wait for the disk (0.02 ms instead of the 4 ms of
-`FULL`, measured on a cloud disk): after the power fails, the last half minute of commits may be missing, never a part of one,
-and the episodes in question are run again. Many machines need PostgreSQL: WAL needs memory that its processes share, and a
-network's file system has none.
+The file is in WAL mode, where a commit appends to one file: a process that is killed at any point leaves exactly what it
+committed. With `synchronous=NORMAL` a commit does not wait for the disk (0.02 ms instead of the 4 ms of `FULL`, measured on a
+cloud disk). After a power failure the last half minute of commits may be missing, but never a part of one, and these episodes
+run again. Several machines need PostgreSQL: WAL needs memory that its processes share, which network file systems do not have.
 
-Times in the file are those of the machine's monotonic clock. All its processes share it, and nobody can set it: a step of the
-wall clock neither ends a lease nor makes one last. It begins anew with each boot, so the file names the boot that its times
-belong to. The workers of any other boot are dead: the first to open the file after it makes all that waited or was leased free.
+Times in the file are those of the machine's monotonic clock. All its processes share it, and it cannot be set: a step of the
+wall clock neither ends nor extends a lease. It begins anew with each boot, so the file names the boot that its times belong
+to. The workers of an earlier boot are dead: the first process to open the file after a boot makes all episodes free that
+waited or were leased.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MEANINGS = (
     ("SQLITE_CANTOPEN", "the file cannot be opened", "make its directory, and see that it may be written to"),
     ("SQLITE_READONLY", "it may not be written to", "see to the rights of the file and of its directory"),
 )
-"""Beginnings of SQLite's names of errors, what they mean here, and what to do next."""
+"""Beginnings of SQLite's error names, their meanings, and the next steps for the user."""
 
 
 class SqliteLedger(SqlLedger):
@@ -64,16 +64,16 @@ class SqliteLedger(SqlLedger):
         boot: str | None = None,
         patience: float = 60.0,
     ) -> None:
-        """Open the file, or make it.
+        """Open the file, or create it.
 
         Args:
-            path: Of the file; its directory must be there.
+            path: The path of the file; its directory must exist.
             clock: Monotonic seconds, the same in all processes that use the file.
-            boot: Names the time since which `clock` has run; by default the boot of this machine.
-            patience: Seconds to wait for other processes' transactions, each of which takes milliseconds.
+            boot: Identifies the boot since which `clock` has run; by default the current boot of this machine.
+            patience: Seconds to wait for other processes' transactions, which take milliseconds each.
 
         Raises:
-            LedgerError: It is of another version, damaged, no ledger, or cannot be opened.
+            LedgerError: It has another version, is damaged, is not a ledger, or cannot be opened.
         """
         super().__init__(str(path))
         self._boot = boot or _BOOT.read_text().strip()
@@ -97,8 +97,8 @@ class SqliteLedger(SqlLedger):
         found = transaction.rows("SELECT name, type FROM sqlite_master WHERE type <> 'index'")
         tables = {name for name, _ in found}
         if any(kind != "table" for _, kind in found):
-            # They would be run as programs of whoever wrote the file.
-            raise LedgerError(f"{self.name} has views or triggers, which no ledger has: do not use it")
+            # They would run as programs of the file's author.
+            raise LedgerError(f"{self.name} has views or triggers, so it is not a ledger: do not use it")
         if "ledger" in tables:
             self._check(transaction)
         elif tables:
@@ -110,7 +110,7 @@ class SqliteLedger(SqlLedger):
         self._use_clock(transaction, self._boot)
 
     def _use_wal(self, deadline: float) -> None:
-        """Once for the file. SQLite does not wait by itself when two processes do this at the same time."""
+        """Set WAL mode, once for the file. SQLite does not wait by itself if two processes do this at the same time."""
         while True:
             try:
                 (mode,) = self._execute("PRAGMA journal_mode = WAL")
@@ -135,15 +135,16 @@ class SqliteLedger(SqlLedger):
             if connection is None:
                 raise LedgerError(f"the ledger {self.name} is closed: open it again")
             if os.getpid() != self._process:
-                # SQLite's locks are the process's: a fork that uses or closes the connection takes them from its parent.
+                # SQLite's locks belong to the process: using or closing the connection in a fork would release its parent's
+                # locks.
                 raise LedgerError(
                     f"the ledger {self.name} was opened by process {self._process}: open it in each process"
                 )
             try:
-                # It has the write lock from here on, so that what is read is still so when it is changed.
+                # Takes the write lock, so that nothing changes between reading and writing.
                 connection.execute("BEGIN IMMEDIATE")
                 try:
-                    done = work(Transaction(connection.cursor(), _dialect), False)  # noqa: FBT003 # nothing is lost on the way
+                    done = work(Transaction(connection.cursor(), _dialect), False)  # noqa: FBT003 # no commit's answer is ever lost
                     connection.execute("COMMIT")
                 except BaseException:
                     if connection.in_transaction:
@@ -170,5 +171,5 @@ class SqliteLedger(SqlLedger):
 
 @functools.cache
 def _dialect(statement: str) -> str:
-    """One process writes at a time, so that no row needs a lock."""
+    """One process writes at a time, so no row needs a lock."""
     return _LOCKED.sub("", statement)

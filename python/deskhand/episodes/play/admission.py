@@ -1,7 +1,7 @@
-"""Whether a task may be counted on: it can be done every time, doing nothing never does it, and it begins the same each time.
+"""Admission of tasks: it can always be done, doing nothing never does it, and it always begins with the same picture.
 
-This module owns what admits a task, and the attempts that show it. What must never appear here: how one attempt goes (see
-`deskhand.episodes.play.attempt`), what is shown meanwhile (see `deskhand.cli.tasks`).
+This module owns the criteria, and the attempts that test them. How one attempt goes is in `deskhand.episodes.play.attempt`, and
+how progress is shown in `deskhand.cli.tasks`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["AGENTS", "Admission", "FirstFrame", "Instance", "admit", "judge"]
 
 AGENTS = ("oracle", "nothing")
-"""Who tries each instance: who does it, and who does not."""
+"""The agents that try each instance: one that does the task, and one that does nothing."""
 
 _NAMES = {"oracle": "its oracle", "nothing": "doing nothing"}
 
@@ -45,18 +45,18 @@ _STILL = Settle(timeout=5.0)
 
 @dataclass(frozen=True, slots=True)
 class FirstFrame:
-    """What an agent sees first, without the pointer.
+    """The first picture of an attempt, without the pointer.
 
     Attributes:
         pixels: Rows of RGB.
-        busy: What moves by itself.
+        busy: The regions that change by themselves.
     """
 
     pixels: NDArray[np.uint8]
     busy: tuple[Rect, ...]
 
     def differs(self, other: FirstFrame, masks: Sequence[Region] = ()) -> tuple[int, Region | None]:
-        """How many pixels differ from another one's, and where, apart from `masks` and what moves by itself in either."""
+        """How many pixels differ from another one, and where, except for `masks` and the busy regions of both."""
         if self.pixels.shape != other.pixels.shape:
             height, width = max(self.pixels.shape[:2], other.pixels.shape[:2])
             return height * width, (0, 0, width, height)
@@ -70,10 +70,10 @@ class Instance:
 
     Attributes:
         task: The task's name.
-        seed: Which one.
-        results: By agent: what came of it; see `deskhand.episodes.play.attempt.attempt`.
-        pixels: How many pixels differ between what both saw first; None when one did not come so far.
-        region: Where: the smallest rectangle (x, y, width, height) with all of them.
+        seed: The instance's number.
+        results: The results by agent; see `deskhand.episodes.play.attempt.attempt`.
+        pixels: How many pixels differ between the first pictures of both; None if one of them has none.
+        region: The smallest rectangle (x, y, width, height) with all of them.
     """
 
     task: str
@@ -84,14 +84,14 @@ class Instance:
 
     @property
     def complaints(self) -> Sequence[str]:
-        """What speaks against the task, in words."""
+        """The reasons against the task, as texts."""
         found = []
         for agent, success in zip(AGENTS, (True, False), strict=True):
             result = self.results[agent]
             if not result["valid"]:
                 found.append(f"{_NAMES[agent]} could not be tried: {_why(result)}")
             elif bool(result["success"]) is not success or (success and result["cause"] is not None):
-                # An oracle that was stopped at a limit has not done it, whatever it left.
+                # An oracle that a limit stopped has not done the task, whatever state it left.
                 found.append(f"{_NAMES[agent]} {'fails' if success else 'does not fail'}: {_why(result)}")
         if self.pixels:
             found.append(
@@ -103,15 +103,15 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What the attempts at one task show.
+    """The results of the attempts at one task.
 
     Attributes:
         task: The task's name.
         runs: How many instances were tried.
-        passed: By agent: how many of them were done. All and none are wanted.
-        unsteady: How many evaluations differed from the one right after them.
-        frames: How many instances began with another picture the second time.
-        complaints: What speaks against the task, by seed.
+        passed: By agent: how many instances it did. The oracle must do all, the other none.
+        unsteady: How many evaluations differed from a second one right after them.
+        frames: How many instances began with different pictures.
+        complaints: The reasons against the task, by seed.
     """
 
     task: str
@@ -123,7 +123,7 @@ class Admission:
 
     @property
     def admitted(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether there are no reasons against it."""
         return self.runs > 0 and not self.complaints
 
 
@@ -137,22 +137,22 @@ def admit(
     run_seed: int = 0,
     tell: Callable[[Instance], None] = lambda _instance: None,
 ) -> list[Admission]:
-    """Try each task's first `runs` instances, once by its oracle and once by nobody, each on a fresh desktop.
+    """Try each task's first `runs` instances, once with its oracle and once without doing anything, each on a fresh desktop.
 
     Args:
-        tasks: Which ones.
+        tasks: The tasks.
         runs: How many instances of each.
-        desktops: How many of them at once.
+        desktops: How many desktops at once.
         backend: `local` or `docker`.
         image: The container image, instead of the tasks' own.
-        run_seed: From which all instances follow.
-        tell: Hears of each instance as soon as it was tried, one at a time, in the thread that did.
+        run_seed: The seed that determines all instances.
+        tell: Called with each instance as soon as it was tried, once at a time, in the thread that tried it.
 
     Returns:
-        What was found, in the order of the tasks.
+        The results, in the order of the tasks.
 
     Raises:
-        EpisodeError: Programs are missing where the desktops are.
+        EpisodeError: The desktops' machines lack programs.
     """
     tried: list[Instance] = []
     stop, lock = Stop(), threading.Lock()
@@ -168,7 +168,7 @@ def admit(
                 tell(found)
 
         with ThreadPoolExecutor(desktops, thread_name_prefix="deskhand-admission") as pool:
-            # Seed by seed: whoever stops it has seen something of every task.
+            # Seed by seed, so that a check that is stopped has results of every task.
             jobs = [pool.submit(one, task, seed) for seed in range(runs) for task in tasks]
             try:
                 for job in jobs:
@@ -181,7 +181,7 @@ def admit(
 
 
 def judge(task: str, tried: Sequence[Instance]) -> Admission:
-    """What the attempts at one task say of it."""
+    """Combine the instances of one task."""
     results = [result for each in tried for result in each.results.values()]
     return Admission(
         task=task,
@@ -213,19 +213,19 @@ def _try(task: Task, seed: int, places: Places, run_seed: int, stop: Stop) -> In
         for agent, record in records.items()
     }
     one, other = (record.first for record in records.values())
-    # Only the difference is kept: a picture has three megabytes.
+    # Keep only the difference: a picture has three megabytes.
     pixels, region = one.differs(other, task.masks) if one is not None and other is not None else (None, None)
     return Instance(task.name, seed, results, pixels, region)
 
 
 class _FirstFrameOnly(Unrecorded):
-    """A record that keeps nothing but the first frame."""
+    """A record that keeps only the first frame."""
 
     def __init__(self) -> None:
         self.first: FirstFrame | None = None
 
     def frame(self, desktop: Desktop, cause: str = "") -> str:
-        """Keep the first one."""
+        """Keep the first frame."""
         if cause != "first":
             return ""
         busy = desktop.perform(settle=_STILL, format="raw").busy

@@ -1,7 +1,7 @@
-"""Who acts: what an agent gets, the agents that are built in, and finding one by its name.
+"""Agents: their view of an episode, the built-in ones, and finding one by its name.
 
-This module owns `Episode`, the agent's view of an episode, and the spelling of agents. What must never appear here: a limit
-that is enforced (see `deskhand.episodes.play.budget`), an SDK (see `deskhand.episodes.play.loops`).
+This module owns `Episode`, the agent's view of an episode, and the names of agents. Limits are enforced in
+`deskhand.episodes.play.budget`, and SDKs are used in `deskhand.episodes.play.loops`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["LOOPS", "find_agent", "is_code"]
 
 
 LOOPS = ("agent-framework", "anthropic", "bedrock", "google", "langchain", "openai")
-"""The SDKs of which there is a ready loop; `NAME:MODEL` says which model."""
+"""The SDKs with a ready loop; `NAME:MODEL` names the model."""
 
 _BUILT_IN = ("oracle", "nothing", "random")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz 0123456789"
@@ -44,32 +44,32 @@ _KEYS = ("Return", "Tab", "Escape", "BackSpace", "Up", "Down", "Left", "Right", 
 
 
 def is_code(name: str) -> bool:
-    """Whether an agent of this name does what somebody wrote into a module, or into a record."""
+    """Whether an agent of this name runs code of a module or of a record."""
     kind, _, rest = name.partition(":")
     return bool(rest) and kind not in LOOPS
 
 
 def find_agent(name: str, *, host: bool = False) -> Agent:
-    """An agent by its name: `oracle`, `nothing`, `random`, `replay:PATH`, `openai` or `openai:MODEL`..., `module:function`.
+    """Find an agent by its name: `oracle`, `nothing`, `random`, `replay:PATH`, `openai`, `openai:MODEL`..., `module:function`.
 
     Args:
         name: Its name.
         host: Whether `replay:PATH` may make recorded calls on desktops of this machine.
 
     Raises:
-        EpisodeError: There is none of that name, or it cannot be loaded.
+        EpisodeError: There is no such agent, or it cannot be loaded.
     """
     kind, _, rest = expect_text("find_agent: name", name).partition(":")
     if name in _BUILT_IN:
         return {"oracle": _oracle, "nothing": _nothing, "random": _random}[name]
     if kind == "replay" and rest:
-        # It reads files, and the others need not wait for that.
+        # It reads files, and the other agents need not wait for its import.
         from deskhand.episodes.play.replay_agent import replay_agent  # noqa: PLC0415
 
         return replay_agent(rest, host=host)
     if kind in LOOPS:
         loop = importlib.import_module(f"deskhand.episodes.play.loops.{kind.replace('-', '_')}")
-        return loop.agent(rest or None)  # type: ignore[no-any-return] # each has the same function
+        return loop.agent(rest or None)  # type: ignore[no-any-return] # each module has this function
     if rest:
         return _function(kind, rest, name)
     known = ", ".join((*_BUILT_IN, "replay:PATH", *LOOPS, "module:function"))
@@ -78,7 +78,7 @@ def find_agent(name: str, *, host: bool = False) -> Agent:
 
 def _function(module: str, attribute: str, name: str) -> Agent:
     here = str(Path.cwd())
-    # The command's own directory is where its code is, and not the user's.
+    # For a command, Python searches the directory of its script instead of the user's.
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -94,23 +94,23 @@ def _function(module: str, attribute: str, name: str) -> Agent:
     except Exception as error:
         raise EpisodeError(f"agent {name!r} cannot be imported: {type(error).__name__}: {error}") from error
     if not callable(found):
-        raise EpisodeError(f"agent {name!r} is no function, but a {type(found).__name__}")
-    return found  # type: ignore[no-any-return] # of what an agent returns it is judged then
+        raise EpisodeError(f"agent {name!r} is not a function, but a {type(found).__name__}")
+    return found  # type: ignore[no-any-return] # its result is checked after the run
 
 
 def _oracle(episode: Episode) -> str | None:
-    """Do what the task itself knows to do."""
-    return episode._oracle()  # noqa: SLF001 # no other agent may
+    """Do the task with its own oracle."""
+    return episode._oracle()  # noqa: SLF001 # only this agent may
 
 
 def _nothing(episode: Episode) -> None:
-    """Do nothing at all."""
+    """Do nothing."""
     del episode
 
 
 def _random(episode: Episode) -> None:
-    """Do anything, the same for the same seed, until a limit ends it."""
-    dice = chance.Random(episode.seed)  # noqa: S311 # to be repeated, not to be secret
+    """Do random actions, the same for the same seed, until a limit ends it."""
+    dice = chance.Random(episode.seed)  # noqa: S311 # for repeatability, not for secrecy
     while episode.steps_left:
         episode.desktop.perform(_any_action(dice, *episode.desktop.size))
 

@@ -1,8 +1,7 @@
 """One try at one episode: a desktop, setup, the agent's part under its limits, evaluation, a result.
 
-This module owns the order of these, and sees to it that whatever fails in one of them is called by its cause and goes no
-further. What must never appear here: whether an episode is tried again (see `deskhand.episodes.run.worker`), how a desktop is
-made (see `deskhand.launch`), the form of the record.
+This module owns the order of these steps, and turns a failure in any of them into its cause. Whether an episode is tried again
+is decided in `deskhand.episodes.run.worker`, desktops are made in `deskhand.launch`, and the form of the record is elsewhere.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Places", "attempt"]
 
 VERSION = 1
-"""Of the result's form."""
+"""The version of the result's form."""
 
 _START_LIMIT = 120.0
 _SETUP_LIMIT = 180.0
@@ -58,7 +57,7 @@ _ANSWER = 1 << 16
 _REASON = 2000
 _STATE = 1 << 20
 _TRACE = 8192
-# A program that ended by one of these did not end because somebody closed or killed it.
+# These signals mean a crash, not that the program was closed or killed on purpose.
 _CRASHES = {
     signal.SIGABRT,
     signal.SIGBUS,
@@ -72,13 +71,13 @@ _SIGNALLED = 128
 
 
 class Places(Protocol):
-    """Where desktops come from: a `deskhand.Pool`, or anything that gives one for the length of a `with` block.
+    """A source of desktops: a `deskhand.Pool`, or any object that gives one for the length of a `with` block.
 
-    Who got a desktop may have handed it over: the one to be ended is the last `successor`.
+    The desktop may be handed over in the meantime: the one to be closed is the last `successor`.
     """
 
     def acquire(self, timeout: float | None = ...) -> AbstractContextManager[Desktop]:
-        """A desktop, after `timeout` seconds at most; one that has `cancel()` is waited for no longer once it is called."""
+        """A desktop, after at most `timeout` seconds; `cancel()` ends the wait if the object has it."""
         ...
 
 
@@ -109,31 +108,31 @@ def attempt(
     clock: Callable[[], float] = time.monotonic,
     wall: Callable[[], float] = time.time,
 ) -> dict[str, Any]:
-    """Try an episode once. It raises nothing: whatever happens is in the result, under its cause.
+    """Try an episode once. It raises nothing: every failure is in the result, with its cause.
 
     Args:
-        task: What is to be done.
-        key: Which instance of it.
-        places: Where a desktop comes from.
-        agent: Who does it, or its name.
-        record: Where it is written down; None: nowhere. It is finished and closed here.
-        number: Of this attempt, 1, 2, 3...
-        agent_name: What it is called in the result; by default by its own name.
-        run_seed: Of the run.
-        worker: Whose attempt it is.
-        failures: What the attempts before ended with.
-        limits: Instead of the task's own.
-        stop: Ends it as soon as it is asked for; the cause is `cancelled` then, and no result is recorded.
+        task: The task.
+        key: The episode.
+        places: The source of the desktop.
+        agent: The agent, or its name.
+        record: Where it is recorded; None: nowhere. It is finished and closed here.
+        number: The number of this attempt, from 1.
+        agent_name: The agent's name in the result; by default its own name.
+        run_seed: The seed of the run.
+        worker: The worker of this attempt.
+        failures: How the attempts before ended.
+        limits: Limits in place of the task's.
+        stop: Ends it on request; then the cause is `cancelled`, and no result is recorded.
         clock: Monotonic seconds.
         wall: Seconds since 1970.
 
     Returns:
-        What came of it, in the form of `result.json`.
+        The result, in the form of `result.json`.
     """
     trial = _Attempt(task, key, agent, record or Unrecorded(), limits or task.limits, stop or Stop(), clock)
     started, began = wall(), clock()
     trial.run(places, run_seed)
-    # By the clock that nobody can set: an attempt does not end before it has begun.
+    # By the monotonic clock, so that an attempt cannot end before it has begun.
     ended = started + clock() - began
     name = agent if isinstance(agent, str) else agent_name or getattr(agent, "__qualname__", type(agent).__name__)
     known = {"worker": worker, "started": started, "ended": ended, "attempt": number, "agent": name}
@@ -142,7 +141,7 @@ def attempt(
 
 
 class _Attempt:
-    def __init__(  # noqa: PLR0917 # it is made in one place
+    def __init__(  # noqa: PLR0917 # called in one place
         self,
         task: Task,
         key: Key,
@@ -173,7 +172,7 @@ class _Attempt:
         self.budget = StepBudget(limits, record, over=self._wake, clock=clock)
         self.programs: list[Program] = []
 
-    # --- the order of things ---
+    # --- the steps ---
 
     def run(self, places: Places, run_seed: int) -> None:
         begun = self.clock()
@@ -183,12 +182,12 @@ class _Attempt:
             self._conclude(over.cause, over.detail)
             self.trace = self.trace or over.trace
         except (OSError, EpisodeError) as error:
-            # A desktop that did not answer in time says nothing of the record.
+            # A timeout of the desktop is no failure of the record.
             if isinstance(error, DeskhandTimeout):
                 self._conclude(Cause.DRIVER_BUG, described(error))
             else:
                 self._conclude(Cause.RECORD_FAILED, unwritten(error))
-        except BaseException as error:  # noqa: BLE001 # contained to this episode
+        except BaseException as error:  # noqa: BLE001 # limited to this episode
             self._conclude(Cause.DRIVER_BUG, described(error))
             self.trace = _trace(error)
         self.times["total"] = self.clock() - begun
@@ -214,7 +213,7 @@ class _Attempt:
             self.record.event("setup", seconds=self.times["setup"])
             with self._timed("agent"):
                 desktop = self._let_act(latest(desktop))
-            # What the record took is not the agent's time.
+            # Time for the record does not count for the agent.
             self.times["agent"] -= self.budget.seconds["record"]
             if self.answer is not None:
                 self.record.event("answer", text=self.answer)
@@ -231,7 +230,7 @@ class _Attempt:
         self.parameters = json.loads(json.dumps(dict(parameters), allow_nan=False))
         instruction = self.task.instruction(self.parameters)
         if not isinstance(instruction, str) or not instruction.strip():
-            raise TypeError(f"the instruction is {shown(instruction)}, and no text")
+            raise TypeError(f"the instruction is {shown(instruction)}, not a text")
         self.instruction = instruction
 
     def _start(self, held: contextlib.ExitStack, places: Places) -> Desktop:
@@ -256,13 +255,13 @@ class _Attempt:
         if not seen.settled:
             raise BackendError(f"the screen does not come to rest: {seen.reason}")
         self._keep(desktop, "first")
-        # What setup has left behind in threads of its own can do nothing any more.
+        # Threads that setup has left behind can do nothing with their old object.
         hand_over(desktop)
 
     def _let_act(self, desktop: Desktop) -> Desktop:
-        """The agent's part. Returns another object for the desktop: with the agent's nobody can do anything any more."""
+        """Run the agent's part. Returns a new object for the desktop: the agent's own one no longer works."""
         budget = self.budget
-        # It passes on to the recorder what it lets through.
+        # The budget passes allowed operations on to the recorder.
         acting = desktop.also(budget)
         context = TaskContext(acting, self.parameters, commands_of(desktop).home or "")
         seed = hashlib.sha256(f"{self.instance}|agent|{self.key.repeat}".encode()).digest()
@@ -291,7 +290,7 @@ class _Attempt:
         return find_agent(self.agent) if isinstance(self.agent, str) else self.agent
 
     def _await_end(self, thread: SupervisedThread, desktop: Desktop) -> bool:
-        """Wait for the agent, or end its part. Returns whether it had to be left alone."""
+        """Wait for the agent, or end its part. Returns whether its thread had to be abandoned."""
         deadline = self.clock() + self.limits.seconds
         while not thread.wait(deadline - self.clock()):
             if self.stop.reason is not None:
@@ -303,7 +302,7 @@ class _Attempt:
         return False
 
     def _judge(self, thread: SupervisedThread, *, abandoned: bool, closed: bool) -> None:
-        """What the agent's part came to. An invalid one is not evaluated."""
+        """Determine the outcome of the agent's part. An invalid one is not evaluated."""
         error, ended = thread.error, self.budget.ended
         if ended is not None:
             self._conclude(*ended)
@@ -313,9 +312,9 @@ class _Attempt:
         elif thread.value is None or isinstance(thread.value, str):
             self.answer = None if thread.value is None else thread.value[:_ANSWER]
         else:
-            self._conclude(Cause.AGENT_ERROR, f"it returned {shown(thread.value)}, and no text")
+            self._conclude(Cause.AGENT_ERROR, f"it returned {shown(thread.value)}, not a text")
         if abandoned:
-            self.details.append("the agent did not stop: its thread was left alone, without its desktop")
+            self.details.append("the agent did not stop: its thread was abandoned, without its desktop")
         if closed:
             self._conclude(Cause.AGENT_ERROR, "the agent closed its desktop")
             self.grade = Grade(0.0, "the agent closed its desktop")
@@ -346,7 +345,7 @@ class _Attempt:
                         f"{program.log.stem.removesuffix(f'-{program.pid}')} ended by {signal.Signals(number).name}",
                     )
 
-    # --- inside ---
+    # --- internals ---
 
     def _keep(self, desktop: Desktop, which: str) -> None:
         try:
@@ -359,7 +358,7 @@ class _Attempt:
     def _bounded(
         self, what: str, function: Callable[[], None], seconds: float, failed: Cause, desktop: Desktop | None = None
     ) -> None:
-        """Run code of the task's, for so long at most."""
+        """Run code of the task, with a time limit."""
         thread = SupervisedThread(function, f"deskhand-{what.rpartition(' ')[2]}", self.stop)
         deadline = self.clock() + seconds
         while not thread.wait(deadline - self.clock()):
@@ -367,7 +366,7 @@ class _Attempt:
                 ended = thread.end(_GRACE, desktop.interrupt if desktop is not None else lambda: None)
                 if self.stop.reason is not None:
                     raise _Over(Cause.CANCELLED, self.stop.reason)
-                left = "" if ended else "; its thread does not stop and was left alone"
+                left = "" if ended else "; its thread does not stop and was abandoned"
                 raise _Over(failed, f"{what} took more than {seconds:g} s{left}")
         error = thread.error
         if error is None:
@@ -393,7 +392,7 @@ class _Attempt:
             self.thread.wake()
 
     def _conclude(self, cause: Cause, detail: str) -> None:
-        """The first cause counts, unless a later one makes the episode invalid."""
+        """Set the cause. The first one counts, unless a later one makes the episode invalid."""
         if self.cause is None or (RULES[self.cause].graded and not RULES[cause].graded):
             self.cause = cause
             self.details.insert(0, detail)
@@ -443,10 +442,10 @@ class _Attempt:
         }
 
     def finish(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Write the end down. What cannot be written makes the episode invalid; nothing of it stays half written.
+        """Write the result. If that fails, the episode is invalid, and nothing is left half-written.
 
         Returns:
-            The result as it is written down: without secrets.
+            The result as it was written: without secrets.
         """
         try:
             trace = {"trace": self.trace} if self.trace else {}
@@ -460,12 +459,12 @@ class _Attempt:
         finally:
             with contextlib.suppress(OSError):
                 self.record.close()
-        # It goes to a ledger or a screen all the same.
+        # It still goes to a ledger or a screen.
         return dict(self.record.harmless(result))
 
 
 class _Started:
-    """Notes which programs are started. An `Interceptor`."""
+    """Records which programs are started. An `Interceptor`."""
 
     def __init__(self, programs: list[Program]) -> None:
         self._programs = programs
@@ -481,7 +480,7 @@ class _Started:
 
 
 def _handed_over(desktop: Desktop) -> Desktop:
-    """An object that nobody else has, or the closed one where the agent has closed it."""
+    """A new object for the desktop that no other code has, or the closed one if the agent has closed it."""
     desktop = latest(desktop)
     if desktop.closed:
         return desktop
@@ -494,7 +493,7 @@ def _handed_over(desktop: Desktop) -> Desktop:
 
 
 def _gone(desktop: Desktop) -> str:
-    """Why a desktop cannot be used any more; empty when it can."""
+    """Why a desktop cannot be used any more; empty if it can."""
     try:
         return bare(desktop).health(timeout=_PROBE).live
     except DeskhandError as error:
@@ -502,10 +501,10 @@ def _gone(desktop: Desktop) -> str:
 
 
 def _graded(value: object) -> Grade:
-    """An evaluation's answer.
+    """Check the result of an evaluation.
 
     Raises:
-        TypeError, ValueError: It is none.
+        TypeError, ValueError: It is invalid.
     """
     if isinstance(value, bool | int | float):
         grade = Grade(float(value))
@@ -516,7 +515,9 @@ def _graded(value: object) -> Grade:
     if not isinstance(grade.score, bool | int | float) or not math.isfinite(grade.score) or not 0 <= grade.score <= 1:
         raise ValueError(f"the score is {shown(grade.score)}: it must be 0 to 1")
     if len(_canonical(grade.state)) > _STATE:
-        raise ValueError(f"the state is larger than {_STATE >> 20} MiB: it must say what was looked at, not hold it")
+        raise ValueError(
+            f"the state is larger than {_STATE >> 20} MiB: it must describe what was checked, not contain it"
+        )
     return Grade(float(grade.score), clean(str(grade.reason)[:_REASON]), json.loads(_canonical(grade.state)))
 
 
@@ -527,5 +528,5 @@ def _canonical(state: Mapping[str, Any]) -> str:
 def _trace(error: BaseException) -> str:
     try:
         return "".join(traceback.format_exception(error))[-_TRACE:]
-    except Exception:  # noqa: BLE001 # an agent's exception may have any `__str__`
+    except Exception:  # noqa: BLE001 # an agent's exception may have a broken `__str__`
         return type(error).__name__

@@ -1,8 +1,8 @@
-"""What an agent may still do: its steps are counted and its calls written down, and at the limit its part ends.
+"""The agent's budget: counts its steps, records its calls, and ends its part at the limit.
 
-This module owns the count, and what an `Episode` gathers beside the desktop: notes and tokens. It stands in the gate of the
-agent's desktop, and passes on to the recorder what it lets through. It has no thread and no file;
-`deskhand.episodes.play.attempt` says what is done when the part has ended.
+This module owns the count, and what an `Episode` gathers beside the desktop: notes and tokens. It is an interceptor in the gate
+of the agent's desktop, and passes allowed operations on to the recorder. It has no thread and no file;
+`deskhand.episodes.play.attempt` decides what follows when the part has ended.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 __all__ = ["Record", "StepBudget", "Unrecorded"]
 
 _ONLY_LOOKS = (CursorPosition, TakeScreenshot, Zoom)
-# Nobody looks so often who means to act, and every look is a line of the record.
+# An agent that acts does not look more often, and every look is a line of the record.
 _LOOKS_PER_STEP = 50
 _LOOKS = 1000
 _ACTIONS_PER_CALL = 1000
 _NOTE = 1 << 16
 _NOTES = 1 << 20
 _SPENDS = 10_000
-# Beyond it nobody has spent, and a ledger has no number for it.
+# No real run spends more, and a ledger has no number for it.
 _MOST_SPENT = 10**15
 _OVER = "the agent's part is over"
 
 
 class Record(Protocol):
-    """Where it is written down what happened; `deskhand.episodes.record.recorder.Recorder` is one."""
+    """A record of what happened; `deskhand.episodes.record.recorder.Recorder` is one."""
 
     def attach(self, desktop: Desktop) -> object:
-        """From now on it is this desktop that is recorded."""
+        """Record this desktop from now on."""
         ...
 
     def detach(self) -> None:
-        """No desktop is, until the next one is attached."""
+        """Record no desktop until the next one is attached."""
         ...
 
     def before(self, operation: Operation) -> object:
@@ -67,24 +67,24 @@ class Record(Protocol):
         ...
 
     def frame(self, desktop: Desktop, cause: str = "") -> str:
-        """Keep the screen's pixels as they are now, as the `first` or `final` ones; returns their name."""
+        """Keep the screen's present pixels as the `first` or `final` ones; returns their name."""
         ...
 
     def harmless(self, value: Any) -> Any:
-        """A value as it may be written down elsewhere: bounded, and without secrets."""
+        """A value in a form that may be written elsewhere: bounded, and without secrets."""
         ...
 
     def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Write the result, whole or not at all; returns what was written."""
+        """Write the result, completely or not at all; returns what was written."""
         ...
 
     def close(self) -> None:
-        """Let go of the files. Again is harmless."""
+        """Close the files. Further calls do nothing."""
         ...
 
 
 class Unrecorded:
-    """A `Record` that keeps nothing, for who only wants the result."""
+    """A `Record` that keeps nothing, for callers that only need the result."""
 
     def attach(self, desktop: Desktop) -> None:
         """Nothing."""
@@ -102,7 +102,7 @@ class Unrecorded:
         """Nothing."""
 
     def frame(self, desktop: Desktop, cause: str = "") -> str:
-        """A look, so that a desktop which is lost is noticed all the same."""
+        """Look at the screen, so that a lost desktop is noticed."""
         del cause
         bare(desktop).screenshot(format="raw")
         return ""
@@ -120,19 +120,19 @@ class Unrecorded:
 
 
 class StepBudget:
-    """Counts what the agent does on its desktop, and raises `Ended` where there is to be no more. An `Interceptor`.
+    """Counts what the agent does on its desktop, and raises `Ended` at the limit. An `Interceptor`.
 
-    Of the operations those count that are named in `COUNTED`; the others pass, as long as the agent's part has not ended.
+    Only operations in `COUNTED` count; the others are allowed until the agent's part has ended.
 
     Attributes:
         steps: Calls that acted.
-        actions: Actions in them.
+        actions: The actions in them.
         looks: Calls that only looked.
-        programs: Those that were started.
-        seconds: Where the time of the calls went: `input`, `settle`, `observe`, and `record` for what writing them down took.
-        tokens: As the agent told, `input` and `output`.
-        cost: As the agent told.
-        ended: Why there are no more calls: a cause, and words. None while there are.
+        programs: Programs that were started.
+        seconds: The time of the calls: `input`, `settle`, `observe`, and `record` for recording them.
+        tokens: As the agent reported, `input` and `output`.
+        cost: As the agent reported.
+        ended: Why there are no more calls: a cause and a text. None until then.
     """
 
     def __init__(
@@ -143,12 +143,12 @@ class StepBudget:
         over: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Open.
+        """Start with nothing used.
 
         Args:
-            limits: Of the task.
-            record: Hears of what was let through.
-            over: Called once when this closes by itself.
+            limits: The task's limits.
+            record: Gets the operations that are allowed.
+            over: Called once, if this closes by itself.
             clock: Monotonic seconds.
         """
         self.steps: int = 0
@@ -168,7 +168,7 @@ class StepBudget:
         self._notes = self._spends = 0
 
     def close(self, cause: Cause, detail: str) -> None:
-        """Let nothing through from now on; the first reason counts."""
+        """Allow nothing from now on; the first reason counts."""
         with self._lock:
             if self.ended is not None:
                 return
@@ -176,14 +176,14 @@ class StepBudget:
         self._over()
 
     def seal(self) -> None:
-        """Write nothing down any more: of an agent whose thread goes on after its part, nothing counts."""
+        """Record nothing more: if the agent's thread continues after its part, nothing of that counts."""
         with self._lock:
             self._sealed = True
 
-    # --- of the desktop ---
+    # --- for the desktop ---
 
     def before(self, operation: Operation) -> object:
-        """Count an operation, or refuse it."""
+        """Count an operation, or deny it."""
         what, request = operation.type, operation.actions
         if what not in COUNTED:
             self._refuse_if_ended()
@@ -192,7 +192,9 @@ class StepBudget:
             what == "perform" and all(isinstance(action, _ONLY_LOOKS) for action in request)
         )
         if what == "perform" and len(request) > _ACTIONS_PER_CALL:
-            raise ActionError(f"a call may have {_ACTIONS_PER_CALL} actions, not {len(request)}: make several")
+            raise ActionError(
+                f"a call may have at most {_ACTIONS_PER_CALL} actions, not {len(request)}: make several calls"
+            )
         with self._lock:
             if self._sealed:
                 raise Ended(_OVER)
@@ -208,7 +210,7 @@ class StepBudget:
         return what, self._clock(), self._recorded(lambda: self._record.before(operation))
 
     def after(self, operation: Operation, token: Any, outcome: object) -> None:
-        """Write an operation down that has ended."""
+        """Record an operation that has ended."""
         if token is None:
             return
         what, begun, theirs = token
@@ -225,13 +227,13 @@ class StepBudget:
                 self.programs.append(outcome)
         self._recorded(lambda: self._record.after(operation, theirs, outcome))
         if not isinstance(outcome, BaseException):
-            # What was done is done and written down; the agent need not hear of it any more.
+            # The operation is done and recorded, but the agent does not get its result any more.
             self._refuse_if_ended()
 
-    # --- of the agent ---
+    # --- for the agent ---
 
     def note(self, text: object) -> None:
-        """Write the agent's words down, as far as there is room for them."""
+        """Record the agent's text, as far as there is room for it."""
         words = str(text)[:_NOTE]
         self._refuse_if_ended()
         with self._lock:
@@ -244,13 +246,13 @@ class StepBudget:
         self._recorded(lambda: self._record.event("note", text=words))
 
     def spend(self, tokens_in: int, tokens_out: int, cost: float) -> None:
-        """Add up what the agent says that it has used."""
+        """Add up the agent's reported usage."""
         with self._lock:
             if self._sealed:
                 return
             sums = self.tokens["input"] + tokens_in, self.tokens["output"] + tokens_out, self.cost + cost
             if max(sums) > _MOST_SPENT:
-                raise ActionError(f"spend: nobody spends more than {_MOST_SPENT:.0e} in all")
+                raise ActionError(f"spend: the total is above {_MOST_SPENT:.0e}")
             self.tokens["input"], self.tokens["output"], self.cost = sums
             self._spends += 1
             full = self._spends > _SPENDS
@@ -268,7 +270,7 @@ class StepBudget:
             raise Ended(self.ended[1])
 
     def _recorded(self, write: Callable[[], Any]) -> object:
-        """Write, and count the time. Whoever cannot be recorded is not to go on: nobody could tell what he did."""
+        """Record, and count the time. If that fails, the agent must not go on, because its effects would be unknown."""
         if self._sealed:
             raise Ended(_OVER)
         begun = self._clock()

@@ -1,4 +1,4 @@
-"""What an agent is given: one episode, and the protocol of an agent."""
+"""The agent's side: one episode, and the type of an agent."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["Agent", "Episode"]
 
 
 class Episode:
-    """What an agent gets: what to do, and a desktop to do it on.
+    """An agent's view of an episode: the instruction, and a desktop.
 
     Attributes:
-        instruction: What is to be done.
-        desktop: Where. It is the agent's until its part is over; it need not be closed.
-        seed: Of this instance, for agents that throw dice.
-        limits: When its part ends, whatever it does.
+        instruction: The agent's task in words.
+        desktop: The desktop. It belongs to the agent until its part is over; it need not be closed.
+        seed: The seed of this instance, for agents that use randomness.
+        limits: The limits at which its part ends.
     """
 
     def __init__(
@@ -51,19 +51,19 @@ class Episode:
         self._begun = clock()
 
     def note(self, text: str) -> None:
-        """Say something for the record, such as the model's thoughts: 64 KiB at a time, 1 MiB in all."""
+        """Add a text to the record, such as the model's thoughts: at most 64 KiB at a time, 1 MiB in all."""
         self._budget.note(text)
 
     def spend(self, *, input: int = 0, output: int = 0, cost: float = 0.0) -> None:
-        """Tell what a request to a model used.
+        """Report the usage of a request to a model.
 
         Args:
             input: Tokens that the model read.
             output: Tokens that it wrote.
-            cost: In whatever money the run is counted in.
+            cost: In the currency of the run.
 
         Raises:
-            ActionError: One of them is negative, or no number.
+            ActionError: One of them is negative, or not a number.
         """
         for name, value in (("input", input), ("output", output), ("cost", cost)):
             whole = isinstance(value, int) and not isinstance(value, bool)
@@ -78,9 +78,9 @@ class Episode:
 
     @property
     def seconds_left(self) -> float:
-        """How much longer it may take."""
+        """How many seconds are left."""
         return max(0.0, self._begun + self.limits.seconds - self._clock())
 
 
 Agent: TypeAlias = Callable[[Episode], "str | Awaitable[str | None] | None"]
-"""A function, or a coroutine function: works until it is done or gives up, and returns its answer in words, if it has one."""
+"""A function, or a coroutine function: works until it is done or gives up, and returns its answer as a text, if any."""

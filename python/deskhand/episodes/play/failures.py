@@ -1,8 +1,8 @@
-"""Which cause an exception is: the agent's, its model provider's, the desktop's or ours.
+"""The cause of an exception: the agent, its model provider, the desktop or deskhand itself.
 
-This module owns the judgement of exceptions, and nothing else. SDKs are recognised without being imported: by an HTTP status
-that the exception carries (`status_code`, `code`, `response.status_code`, botocore's `response["ResponseMetadata"]`), or by the
-name of its class. What must never appear here: an SDK, a desktop, what follows from a cause (see `deskhand.episodes.outcome`).
+This module only judges exceptions. It recognizes those of SDKs without importing them: by an HTTP status that the exception
+carries (`status_code`, `code`, `response.status_code`, botocore's `response["ResponseMetadata"]`), or by the name of its class.
+There is no SDK and no desktop here; `deskhand.episodes.outcome` decides what follows from a cause.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["blame", "described", "from_provider", "unwritten"]
 
 _LONGEST = 500
 _DEEPEST = 20
-# Refused for what is wrong with the request itself is the agent's own doing; all others are the provider's affair, the key and
-# the account included: no agent could have done better.
+# A request that was rejected for its content is the agent's fault. All other statuses are the provider's, including those about
+# the key and the account, because no agent could have avoided them.
 _AGENTS_OWN = {
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.METHOD_NOT_ALLOWED,
@@ -67,19 +67,19 @@ _PROVIDER_NAMES = frozenset(
         "ChatClientInvalidAuthException",
     }
 )
-# SDKs wrap what a tool raises in exceptions of their own.
+# SDKs wrap the exceptions of tools in exceptions of their own.
 _OUR_ERRORS = {
     DesktopLost: Cause.DESKTOP_LOST,
     ProtocolViolation: Cause.DRIVER_BUG,
     PolicyDenied: Cause.POLICY_DENIED,
 }
-# So many frames of ours below the agent's own are still the arguments that it gave.
+# An error at most this many of our frames below the agent's comes from the agent's own arguments.
 _ARGUMENTS_DEEP = 3
 _AGENT_SIDE = ("deskhand.episodes.play.agents", "deskhand.episodes.play.loops", "deskhand.episodes.play.supervision")
 
 
 def blame(error: BaseException) -> Cause:
-    """The cause that an exception of the agent's part is."""
+    """The cause for an exception of the agent's part."""
     for kind, cause in _OUR_ERRORS.items():
         if any(isinstance(each, kind) for each in _chain(error)):
             return cause
@@ -89,7 +89,7 @@ def blame(error: BaseException) -> Cause:
 
 
 def from_provider(error: BaseException) -> bool:
-    """Whether it, or what it was raised for, says that the model's provider failed."""
+    """Whether it, or an exception that it was raised from, means that the model's provider failed."""
     return any(_says_provider(each) for each in _chain(error))
 
 
@@ -98,19 +98,19 @@ def described(error: BaseException) -> str:
     kind = type(error).__name__
     try:
         said = one_line(str(error).replace("\n", " "), _LONGEST)
-    except Exception:  # noqa: BLE001 # an agent's exception may have any `__str__`
+    except Exception:  # noqa: BLE001 # an agent's exception may have a broken `__str__`
         said = ""
     return f"{kind}: {said}" if said else kind
 
 
 def unwritten(error: OSError | EpisodeError) -> str:
-    """What is said of a record that cannot be written."""
+    """The message for a record that cannot be written."""
     hint = "; make room there, and run it again" if isinstance(error, OSError) else ""
     return f"the record cannot be written: {described(error)}{hint}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """It, what it was raised from or while handling, and the members of groups."""
+    """The exception, those that it was raised from or while handling, and the members of groups."""
     waiting, seen = [error], set[int]()
     while waiting and len(seen) < _DEEPEST:
         each = waiting.pop(0)
@@ -135,7 +135,7 @@ def _says_provider(error: BaseException) -> bool:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status that an SDK's exception carries, of those that are failures."""
+    """The HTTP status of an SDK's exception, if it means a failure."""
     response = _attribute(error, "response")
     candidates = [_attribute(error, "status_code"), _attribute(error, "code")]
     if isinstance(response, dict):
@@ -152,12 +152,12 @@ def _status(error: BaseException) -> int | None:
 def _attribute(value: object, name: str) -> Any:
     try:
         return getattr(value, name, None)
-    except Exception:  # noqa: BLE001 # a property of somebody's may raise anything
+    except Exception:  # noqa: BLE001 # a foreign property may raise anything
         return None
 
 
 def _ours(error: BaseException) -> bool:
-    """Whether it comes from this package, and not from what an agent gave to it."""
+    """Whether it comes from this package, and not from an argument of the agent."""
     if not isinstance(error, Exception) or isinstance(error, DeskhandError):
         return False
     modules = []
@@ -180,5 +180,5 @@ def _ours(error: BaseException) -> bool:
 
 
 def _is_library(module: str) -> bool:
-    """Whether a frame below ours may be of a library that we called, and not a callback of the agent's."""
+    """Whether a frame below ours may belong to a library that we called, and not to a callback of the agent."""
     return module.partition(".")[0] in sys.stdlib_module_names or module.startswith("numpy")

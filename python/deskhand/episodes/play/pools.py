@@ -1,7 +1,6 @@
-"""Desktops for tasks: a pool for each kind that tasks ask for.
+"""Desktops for tasks: a pool for each kind of desktop that tasks need.
 
-This module owns what a task's demands mean for the desktops it is given. What must never appear here: an episode, a task's own
-code.
+This module owns the mapping of a task's requirements to desktops. It has no episode and runs no task's code.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ if TYPE_CHECKING:
 __all__ = ["BACKENDS", "DesktopPools"]
 
 BACKENDS = ("local", "docker")
-# The same on every machine, whatever its user has set.
+# The same on every machine, whatever the user has set.
 _ENVIRONMENT = {"TZ": "UTC", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 _CHECK_LIMIT = 120.0
 _LONGEST = 300
 
 
 class DesktopPools:
-    """Pools by what tasks ask for: the size of the screen, and for containers the image, the network and the resources.
+    """Pools by the requirements of tasks: the size of the screen, and for containers the image, network and resources.
 
-    Leaving a `with` block ends all desktops.
+    Leaving a `with` block closes all desktops.
     """
 
     def __init__(self, tasks: Sequence[Task], *, backend: str, desktops: int, image: str | None = None) -> None:
-        """Start no desktop yet.
+        """Prepare the pools; no desktop is started yet.
 
         Args:
-            tasks: All that will be played.
+            tasks: All tasks of the run.
             backend: `local` or `docker`.
-            desktops: How many of them at once.
+            desktops: How many desktops at once.
             image: The container image, instead of the tasks' own.
 
         Raises:
@@ -68,11 +67,11 @@ class DesktopPools:
         self.close()
 
     def places(self, task: Task) -> Pool:
-        """Where the desktops of a task come from."""
+        """The pool with the desktops of a task."""
         kind = self._kind(task)
         with self._lock:
             if kind not in self._pools:
-                # With one kind the next desktop comes up while others are in use. With several, nobody knows which it will be.
+                # With one kind, the next desktop can be launched in advance. With several, its kind is not known.
                 spare = 1 if self._kinds == 1 else 0
                 self._pools[kind] = Pool(
                     self._backend, size=self._desktops + spare, warm=spare, screen=task.screen, **self._options(task)
@@ -83,8 +82,8 @@ class DesktopPools:
         """The programs that tasks need and their desktops lack, by task.
 
         Raises:
-            LaunchFailed: No desktop comes up at all.
-            EpisodeError: One comes up, and does not say what it lacks.
+            LaunchFailed: No desktop could be launched.
+            EpisodeError: A desktop was launched, but its programs cannot be listed.
         """
         found: dict[str, Sequence[str]] = {}
         if self._backend == "local":
@@ -110,13 +109,13 @@ class DesktopPools:
         with self.places(task).acquire(_CHECK_LIMIT) as desktop:
             found = desktop.machine.run(asked)
         if found.exit_code != 0:
-            # What it has said until then is not all that is missing.
+            # An output that was cut short does not list everything that is missing.
             why = one_line(found.stderr.strip(), _LONGEST) or found.outcome
-            raise EpisodeError(f"{self._image or task.image}: which programs it lacks cannot be found out: {why}")
+            raise EpisodeError(f"{self._image or task.image}: its missing programs cannot be listed: {why}")
         return set(found.stdout.splitlines())
 
     def close(self) -> None:
-        """End all desktops, those in use too. Again is harmless."""
+        """Close all desktops, even those in use. Further calls do nothing."""
         with self._lock, contextlib.ExitStack() as all_of_them:
             for pool in self._pools.values():
                 all_of_them.callback(pool.close)

@@ -1,7 +1,7 @@
-"""Episodes done again: the recorded calls on fresh desktops, with the same task and seed, and what came of them differently.
+"""Repeats episodes: makes the recorded calls on fresh desktops, with the same task and seed, and compares the outcomes.
 
-This module owns what counts as the same. What must never appear here: how a call is made again (see
-`deskhand.episodes.play.replay_agent`), how an episode is played (see `deskhand.episodes.play.attempt`).
+This module owns the comparison. How a call is repeated is in `deskhand.episodes.play.replay_agent`, and how an episode is
+played in `deskhand.episodes.play.attempt`.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _DEEDS = ("perform", "look", "shell", "start", "write_file")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that came out differently.
+    """One difference between the recording and the replay.
 
     Attributes:
-        step: Which call, counted from 1; 0 for what was there before the first.
+        step: The number of the call, from 1; 0 for the state before the first.
         what: What was compared: `frame`, `exit_code`, `output`, `error`, `call`.
-        recorded: As it was.
-        replayed: As it is now. Of a frame both are its ids.
-        pixels: How many pixels differ, of frames.
-        region: Where they are: the smallest rectangle (x, y, width, height) with all of them, of frames.
+        recorded: The value in the recording.
+        replayed: The value in the replay. For a frame both are ids.
+        pixels: For frames: how many pixels differ.
+        region: For frames: the smallest rectangle (x, y, width, height) with all of them.
     """
 
     step: int
@@ -61,16 +61,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One episode, done again.
+    """One repeated episode.
 
     Attributes:
         episode: Its name.
-        attempt: Which attempt was done again.
-        steps: How many calls were.
+        attempt: The number of the recorded attempt.
+        steps: How many calls were repeated.
         frames: How many frames were compared.
-        state: What of the end came out differently, by its name: as it was, and as it is now.
-        differences: Between the two, call by call.
-        note: What else is to be known: the task was changed since, the replay did not get to its end.
+        state: Differences of the final state, by name: the recorded and the new value.
+        differences: Differences of the calls.
+        note: Further information, such as that the task has changed, or that the replay did not reach the end.
     """
 
     episode: str
@@ -83,26 +83,26 @@ class Replayed:
 
     @property
     def same_state(self) -> bool:
-        """Whether it ended as it had."""
+        """Whether the final states are equal."""
         return not self.state
 
     @property
     def same(self) -> bool:
-        """Whether all came out as it had: the end, and every frame on the way."""
+        """Whether everything is equal: the final state, and every frame on the way."""
         return not self.state and not self.differences
 
 
 def compare(recorded: Recording, replayed: Recording, *, masks: Iterable[Region] = (), note: str = "") -> Replayed:
     """Compare two attempts, call by call.
 
-    What was busy by itself during a call of either (a clock, a spinner) is no difference there, nor is a text's caret, nor
-    the pointer, which frames do not have.
+    Regions that changed by themselves during a call of either attempt (a clock, a spinner) are ignored, and so are a text's
+    caret and the pointer, which frames do not contain.
 
     Args:
         recorded: The first one.
         replayed: The second.
-        masks: Regions that are left out.
-        note: For the result.
+        masks: Regions to ignore.
+        note: A note for the result.
 
     Raises:
         EpisodeError: A recording or a frame cannot be read.
@@ -145,25 +145,25 @@ def replay(
     host: bool = False,
     done: Callable[[Replayed], None] = lambda _: None,
 ) -> list[Replayed]:
-    """Do recorded episodes again, and compare.
+    """Repeat recorded episodes, and compare.
 
     Args:
-        run: The run; of each of its episodes the attempt that counts is done again.
-        out: Where the replays are recorded, as a run of their own.
-        places: Where the desktops of a task come from.
-        tasks: Those of the run; see `tasks_of`.
-        episodes: Only these, by their names.
-        desktops: How many at once.
-        masks: Regions that are not compared, besides those that tasks name.
+        run: The run; for each of its episodes the attempt that counts is repeated.
+        out: The directory in which the replays are recorded, as a run of their own.
+        places: Returns the source of a task's desktops.
+        tasks: The tasks of the run; see `tasks_of`.
+        episodes: Only these, by name.
+        desktops: How many desktops at once.
+        masks: Regions to ignore, in addition to those of the tasks.
         host: Whether recorded calls may be made on desktops of this machine; see
             `deskhand.episodes.play.replay_agent.repeating`.
         done: Called with each as soon as it is compared.
 
     Returns:
-        All of them, in their order.
+        The results, in the order of the episodes.
 
     Raises:
-        EpisodeError: There is no such episode, no such task any more, or the desktops are of this machine and `host` is False.
+        EpisodeError: There is no such episode or task, or the desktops are on this machine and `host` is False.
         OSError: The replays cannot be recorded.
     """
     chosen = [run.recording(name) for name in episodes] if episodes else [run.recording(each) for each in run.results()]
@@ -177,7 +177,7 @@ def replay(
         def play(recording: Recording) -> Replayed:
             key = key_of(recording.result or recording.begin)
             if key.task not in named:
-                raise EpisodeError(f"there is no task {key.task} any more, which {recording.key} is of")
+                raise EpisodeError(f"the task {key.task} of {recording.key} does not exist any more")
             task = named[key.task]
             folder = out / ATTEMPTS / str(key) / "attempt-1"
             recorder = Recorder(folder, frames)
@@ -200,18 +200,18 @@ def replay(
 
 
 def tasks_of(run: Run, episodes: Sequence[str] = (), *, named: Sequence[str] = ()) -> list[Task]:
-    """The tasks that a run's episodes are of: those that ship, and those that the caller names.
+    """Find the tasks of a run's episodes: those that ship with deskhand, and those that the caller names.
 
-    What the run itself says of where its tasks are is not followed: a task is code.
+    The run's own paths to its tasks are not followed, because a task is code.
 
     Args:
         run: The run.
-        episodes: Only of these, by their names.
-        named: Tasks that do not ship, as `deskhand.episodes.tasks.catalogue.find_tasks` takes them.
+        episodes: Only of these, by name.
+        named: Tasks that do not ship with deskhand, in the form for `deskhand.episodes.tasks.catalogue.find_tasks`.
 
     Raises:
-        EpisodeError: An episode is of another task.
-        TaskError: There is none of a name in `named`.
+        EpisodeError: An episode has another task.
+        TaskError: A name in `named` does not exist.
     """
     known = {**built_in(), **{task.name: task for task in find_tasks(named)}} if named else built_in()
     recordings = [run.recording(name) for name in episodes]
@@ -249,14 +249,14 @@ def _noted(run: Run, task: Task, recording: Recording, result: Mapping[str, Any]
 
 
 def _deeds(recording: Recording) -> list[Mapping[str, Any]]:
-    """The first frame, and the calls: those that can be made again."""
+    """The first frame, and the calls that can be repeated."""
     first = [event for event in recording.events if event["kind"] == "frame" and event.get("cause") == "first"]
     calls = [
         event
         for event in recording.events
         if event["kind"] in _DEEDS
         and (not event.get("error") or event.get("unknown"))
-        # Looking alone changes nothing, and is not done again.
+        # A look changes nothing, and is not repeated.
         and event["kind"] != "look"
     ]
     return [first[0] if first else {"kind": "frame"}, *calls]
@@ -270,7 +270,7 @@ def _frame_of(event: Mapping[str, Any]) -> str | None:
     field = {"frame": "id", "perform": "after"}.get(event["kind"])
     if field is None:
         return None
-    # Of a frame whose pixels were not kept the id tells enough.
+    # If the pixels of a frame were not kept, its id is enough.
     name: str | None = event.get(field) or event.get("hidden", {}).get(field)
     return name
 

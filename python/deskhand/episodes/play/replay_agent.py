@@ -1,7 +1,7 @@
-"""An agent that does what another did: `replay:PATH`.
+"""An agent that repeats another one's calls: `replay:PATH`.
 
-This module owns the way from a recorded attempt to the calls that it made. What must never appear here: a judgement of what
-came of them (see `deskhand.episodes.play.replay`).
+This module owns the way from a recorded attempt to its calls. The outcome is compared in
+`deskhand.episodes.play.replay`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 __all__ = ["repeating", "replay_agent"]
 
-# What a program takes longer than when it was recorded.
+# A program may be this much slower than when it was recorded.
 _PATIENCE = 5.0
-# A caret that is shown or not at the moment, a highlight that comes later: the screen is as it was for all that.
+# The screen still counts as unchanged if only a caret or a late highlight differs.
 _NEARLY = 300
 _MORE = Settle(timeout=0.3)
 
 
 def replay_agent(path: str, *, host: bool = False) -> Agent:
-    """An agent that makes the calls of a record.
+    """Make an agent that repeats the calls of a record.
 
     Args:
-        path: The directory of an attempt, of an episode (its last attempt), or of a run (the episode of the same name).
+        path: The directory of an attempt, of an episode (its last attempt), or of a run (its episode of the same name).
         host: See `repeating`.
 
     Raises:
@@ -53,17 +53,17 @@ def replay_agent(path: str, *, host: bool = False) -> Agent:
 
 
 def repeating(recording: Recording, *, host: bool = False) -> Callable[[Episode], str | None]:
-    """An agent that makes the calls of one attempt again: those that were made, and not those that were refused.
+    """Make an agent that repeats the calls of one attempt, except those that were denied.
 
-    A record is code: it has commands, programs and keys, of whoever wrote it.
+    A record is code: it contains commands, programs and keys of its author.
 
     Args:
         recording: The attempt.
-        host: Whether that may be done on a desktop of this machine, with the rights of this process. Without it only desktops
-            in containers are acted on.
+        host: Whether it may run on a desktop of this machine, with the rights of this process. Otherwise it only runs on
+            desktops in containers.
 
     Raises:
-        EpisodeError: By the agent: the desktop is none in a container, or a call is damaged.
+        EpisodeError: By the agent: the desktop is not in a container, or a call is damaged.
     """
 
     def replay(episode: Episode) -> str | None:
@@ -81,10 +81,10 @@ def repeating(recording: Recording, *, host: bool = False) -> Callable[[Episode]
             _check(recording, recorded, home)
             event = recorded if home is None else _moved(recorded, home, commands_of(episode.desktop).home or home)
             if event["kind"] == "perform" and event.get("before"):
-                # Between the calls the agent thought, or waited for something, and the screen went on.
+                # Between the calls the agent thought or waited, while the screen changed further.
                 gap = max(0.0, event["t"] - event["seconds"] - ended)
                 if not _comes_back(episode, recording, event, 2 * gap + patience):
-                    # It is not as it was, and will hardly be again.
+                    # The screen differs, and will hardly return to the recorded state.
                     patience = 0.0
             answer = _repeat(episode, event) or answer
             if event["kind"] == "perform":
@@ -95,7 +95,7 @@ def repeating(recording: Recording, *, host: bool = False) -> Callable[[Episode]
 
 
 def _check(recording: Recording, event: Mapping[str, Any], home: object) -> None:
-    """Whether a call has what it needs to be made again: the file may be anybody's."""
+    """Check that a call has everything that repeating it needs: the file is untrusted."""
     match event["kind"]:
         case "perform":
             actions, times = event.get("actions"), (event.get("t"), event.get("seconds"))
@@ -119,7 +119,7 @@ def _check(recording: Recording, event: Mapping[str, Any], home: object) -> None
 
 
 def _moved(value: Any, home: str, here: str) -> Any:
-    """What was recorded, with the paths of another desktop's home directory become those of this one's."""
+    """A recorded value, with paths in the other desktop's home directory moved to this one's."""
     if isinstance(value, str):
         return value.replace(home, here)
     if isinstance(value, dict):
@@ -128,12 +128,12 @@ def _moved(value: Any, home: str, here: str) -> Any:
 
 
 def _comes_back(episode: Episode, recording: Recording, event: Mapping[str, Any], seconds: float) -> bool:
-    """Wait until the screen shows what it showed when a recorded call began. Whether it did."""
+    """Wait until the screen is as it was when a recorded call began. Returns whether that happened."""
     if event["before"] not in recording.frames:
         return False
     wanted = recording.frame(event["before"])
     last = max(0.0, episode.seconds_left - seconds)
-    # None of the agent's own looks.
+    # These looks do not count as the agent's.
     desktop = bare(episode.desktop)
     while True:
         seen = desktop.screenshot(format="raw", cursor=False).array()
@@ -155,12 +155,12 @@ def _recording(given: Path, key: str) -> Recording:
 
 
 def _was_refused(event: Mapping[str, Any]) -> bool:
-    """Of some errors it is known that nothing was done. What may have been done is done again."""
+    """Whether nothing was done, which some errors prove. A call that may have been done is repeated."""
     return bool(event.get("error")) and not event.get("unknown")
 
 
 def _repeat(episode: Episode, event: Mapping[str, Any]) -> str | None:
-    """Make the call again that an event is of. Returns the answer, where it has one."""
+    """Repeat the call of an event. Returns the answer, if it has one."""
     match event["kind"]:
         case "perform":
             episode.desktop.perform(*(Action.from_dict(action) for action in event["actions"]))
@@ -180,7 +180,7 @@ def _repeat(episode: Episode, event: Mapping[str, Any]) -> str | None:
 
 
 def _content(event: Mapping[str, Any]) -> bytes | None:
-    """What was written to a file; None where the event does not have it."""
+    """The content that was written to a file; None if the event does not have it."""
     try:
         if isinstance(event.get("text"), str):
             return str(event["text"]).encode()

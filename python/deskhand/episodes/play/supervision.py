@@ -1,7 +1,7 @@
 """A part of an episode in a thread of its own, which can be ended by degrees.
 
-This module owns the threads in which tasks and agents run: code of others, which may never come back. What must never appear
-here: what its end means (see `deskhand.episodes.play.attempt`), a desktop.
+This module owns the threads in which tasks and agents run: foreign code that may never return. The meaning of its end is in
+`deskhand.episodes.play.attempt`; there is no desktop here.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ASK_AGAIN = 0.1
 
 
 class Ended(BaseException):
-    """The part is over: raised in it, and at every call of its desktop from then on.
+    """The part is over: raised in its thread, and at every call of its desktop from then on.
 
-    It is no Exception, so that loops which go on after any error end too.
+    It is not an Exception, so that loops that continue after any error end too.
     """
 
 
@@ -38,7 +38,7 @@ class Stop:
         self.reason: str | None = None
 
     def __call__(self, reason: str) -> None:
-        """Ask for it. Again is harmless."""
+        """Request the end. Further calls do nothing."""
         with self._lock:
             if self.reason is not None:
                 return
@@ -48,7 +48,7 @@ class Stop:
             tell()
 
     def subscribe(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` when it is asked for, now if it was already. Returns what takes that back."""
+        """Call `tell` on the request, or now if it was already made. Returns a function that cancels this."""
         with self._lock:
             if self.reason is None:
                 self._told.append(tell)
@@ -62,25 +62,25 @@ class Stop:
 
 
 class SupervisedThread:
-    """A function, or a coroutine function, that runs in a thread of its own from the moment this is made.
+    """A function, or a coroutine function, that runs in a thread of its own from the moment this object is made.
 
     Attributes:
         value: What it returned.
-        error: What it raised; None when it returned, or has not ended.
+        error: What it raised; None if it returned, or has not ended.
     """
 
     def __init__(self, function: Callable[[], Any], name: str, stop: Stop | None = None) -> None:
         """Start it.
 
         Args:
-            function: Called once; what it returns is awaited if it can be.
-            name: Of its thread.
-            stop: `wait` returns when this is asked for.
+            function: Called once; an awaitable result is awaited.
+            name: The name of its thread.
+            stop: `wait` returns on this request.
         """
         self.value: Any = None
         self.error: BaseException | None = None
         self._over = threading.Event()
-        # Whoever has it knows whether the thread is still this one: the kernel gives its number to another when it has ended.
+        # Held while the thread's number is used: when the thread has ended, the kernel may give the number to another one.
         self._ending = threading.Lock()
         self._told: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -95,28 +95,28 @@ class SupervisedThread:
         return self._over.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it is over, `stop` was asked for, `wake` was called or the time is up. Returns whether it is over."""
+        """Wait until it is over, `stop` was requested, `wake` was called or the time is up. Returns whether it is over."""
         if not self.over:
             with contextlib.suppress(queue.Empty):
                 self._told.get(timeout=max(0.0, seconds))
         return self.over
 
     def wake(self) -> None:
-        """From any thread: let `wait` return."""
+        """Let `wait` return; from any thread."""
         self._told.put(None)
 
     def end(self, grace: float, interrupt: Callable[[], None] = lambda: None) -> bool:
         """End it.
 
-        First a coroutine is cancelled, and `interrupt` stops a call that is under way; then `Ended` is raised in its thread,
-        wherever that is.
+        First a coroutine is cancelled, and `interrupt` stops a running call; then `Ended` is raised in its thread, wherever
+        that is.
 
         Args:
-            grace: Seconds to wait after each of the two.
-            interrupt: Called again and again, since a call that was just beginning does not hear the first one.
+            grace: Seconds to wait after each of the two steps.
+            interrupt: Called repeatedly, because a call that is just beginning ignores the first one.
 
         Returns:
-            Whether it is over. What is not stays in a thread that ends with this process.
+            Whether it is over. A thread that is not over ends with this process.
         """
         self._unsubscribe()
         self._cancel()
@@ -135,9 +135,9 @@ class SupervisedThread:
         with self._ending:
             if self._thread.ident is None or self.over:
                 return
-            # Heard at the thread's next line of Python; what waits in C hears it when it comes back.
+            # Raised at the thread's next line of Python; code that waits in C raises it on its return.
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(Ended))
-        # A loop waits in C, and this wakes it.
+        # An event loop waits in C, and this wakes it.
         self._cancel()
 
     def _cancel(self) -> None:
@@ -153,9 +153,9 @@ class SupervisedThread:
                 if inspect.isawaitable(value):
                     value = asyncio.run(self._awaited(value))
                 self.value = value
-            except BaseException as error:  # noqa: BLE001 # whatever it is, who waits judges it
+            except BaseException as error:  # noqa: BLE001 # the waiting code judges it
                 self.error = error
-        # It may be raised here too, when all is over but for this.
+        # `Ended` may also be raised here, when the function has just returned.
         ended = False
         while not ended:
             with contextlib.suppress(Ended):

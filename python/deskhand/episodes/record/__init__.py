@@ -1,1 +1,1 @@
-"""What an episode leaves: its record, frames, exports."""
+"""The record of an episode: events, frames, exports."""

@@ -1,9 +1,9 @@
 """ATIF, the Agent Trajectory Interchange Format, version 1.8: an attempt as one JSON document.
 
 It is specified by Harbor (`harbor.models.trajectories`): steps counted from 1, of a `user` (here the instruction, with the
-first frame) and of an `agent`, each with what it said, its tool calls, what came of them, and what it used.
+first frame) and of an `agent`, each with its text, its tool calls, their results, and the usage.
 
-This module owns the form. What must never appear here: a file.
+This module owns the format. It has no files.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def trajectory(
     """The document of an attempt.
 
     Args:
-        turns: What the agent said and did.
-        name: Of the attempt, for people and references.
-        instruction: What the agent was told.
+        turns: The agent's turns.
+        name: The attempt's name, for people and references.
+        instruction: The agent's instruction.
         first: The first frame's id.
-        result: What came of it; may be empty.
-        version: Of this package.
-        image: The path of a frame's PNG, relative to the document, by the frame's id.
-        stamp: Seconds since 1970 as ISO 8601.
+        result: The result; may be empty.
+        version: The version of this package.
+        image: Returns the path of a frame's PNG, relative to the document, for the frame's id.
+        stamp: Formats seconds since 1970 as ISO 8601.
     """
     shown: list[dict[str, Any]] = [{"type": "text", "text": instruction}]
     if first is not None:
@@ -135,7 +135,7 @@ def _call(name: str, /, *, type: str, **arguments: Any) -> dict[str, Any]:
 
 
 def _came_of(turn: Turn, call: str, image: Callable[[str], str]) -> dict[str, Any]:
-    """What the last of a turn's calls brought: they were made together, and the screen was looked at once."""
+    """The result of the last of a turn's calls: they were made together, and the screen was looked at once."""
     event = turn.event or {}
     texts = [turn.failure] if turn.failure else []
     if turn.kind == "shell":

@@ -1,4 +1,4 @@
-"""What a record holds, and how much."""
+"""What a record contains, and its limits."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 __all__ = ["COUNTED", "Bounds", "Totals"]
 
 COUNTED = frozenset({"perform", "screenshot", "start", "shell", "host_shell", "read_file", "write_file"})
-"""Operations that are a step or a look of an agent's, and that are written down."""
+"""Operations that count as a step or a look of an agent, and are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of one attempt is written down; an agent that goes beyond it is stopped by `RecordFull`.
+    """The limits of one attempt's record; an agent that exceeds them is stopped by `RecordFull`.
 
     Attributes:
-        events: How many events.
-        bytes: Of `events.jsonl`.
-        pixels: Bytes that its frames may add to the store.
-        text: Characters of one text (a note, a command's output, an error); of a longer one the beginning is kept.
-        parts: Items that one event's lists and dictionaries may have.
+        events: The largest number of events.
+        bytes: The largest size of `events.jsonl`.
+        pixels: The bytes that its frames may add to the store.
+        text: Characters of one text (a note, a command's output, an error); a longer one is cut at its end.
+        parts: The number of items in one event's lists and dictionaries.
     """
 
     events: int = 50_000
@@ -31,17 +31,17 @@ class Bounds:
 
 @dataclass(slots=True)
 class Totals:
-    """What was heard so far.
+    """The totals so far.
 
     Attributes:
         performs: Calls that acted.
-        actions: Actions of them.
+        actions: Actions in them.
         looks: Calls that only looked.
         commands: Commands and programs.
         input: Seconds in which input was sent; see `Observation.elapsed`.
         settle: Seconds until the screen had answered.
-        observe: Seconds in which frames were made.
-        overhead: Seconds that writing down has taken.
+        observe: Seconds for making frames.
+        overhead: Seconds for recording.
     """
 
     performs: int = 0

@@ -1,7 +1,7 @@
-"""Episodes for the programs of others: OSWorld's result folders, and ATIF documents.
+"""Exports episodes for other programs: OSWorld's result folders, and ATIF documents.
 
-This module owns which attempts are written where. What must never appear here: another project's form (see `osworld_form`,
-`atif`), a video (see `deskhand.episodes.record.video`).
+This module owns which attempts are exported, and where to. The formats are in `osworld_format`, `atif` and
+`deskhand.episodes.record.video`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["FORMATS", "Form", "export"]
 Form = Literal["osworld", "atif", "video"]
 
 FORMATS: tuple[Form, ...] = ("osworld", "atif", "video")
-"""What episodes can be exported as."""
+"""The formats of exports."""
 
 
 def export(
@@ -43,28 +43,28 @@ def export(
     episodes: Sequence[str] = (),
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[Path]:
-    """Write a run's episodes in another form: of each the attempt that counts, or the last one.
+    """Export a run's episodes: for each the attempt that counts, or the last one.
 
-    What is exported of an episode appears whole or not at all.
+    The export of an episode appears completely or not at all.
 
     Args:
         run: The run.
-        form: `osworld`: folders as its own readers find them (TARGET/pyautogui/screenshot/AGENT/TAG/EPISODE), where an
-            invalid episode has no `result.txt`, as one that is still to be done; `atif`: TARGET/EPISODE/trajectory.json with
-            its images; `video`: TARGET/EPISODE.mp4.
-        target: The folder; it is made.
-        episodes: Only these, by their names (`count.s0.r0`).
-        progress: Called with how many are written, and of how many.
+        form: `osworld`: folders for OSWorld's own readers (TARGET/pyautogui/screenshot/AGENT/TAG/EPISODE), where an invalid
+            episode has no `result.txt`, like one that is not done yet; `atif`: TARGET/EPISODE/trajectory.json with its images;
+            `video`: TARGET/EPISODE.mp4.
+        target: The folder; it is created.
+        episodes: Only these, by name (`count.s0.r0`).
+        progress: Called with the number of exported episodes, and the total.
 
     Returns:
-        What was written: a folder or file of each episode.
+        The folder or file of each episode.
 
     Raises:
-        EpisodeError: There is no such episode, there is one of it in the target already, or a program is missing.
+        EpisodeError: There is no such episode, its export exists already, or a program is missing.
         FileError: The target cannot be written.
     """
     if form not in FORMATS:
-        raise EpisodeError(f"there is no form {form!r}; there are: {', '.join(FORMATS)}")
+        raise EpisodeError(f"there is no format {form!r}; there are: {', '.join(FORMATS)}")
     expect("export: run", run, Run)
     root = Path(expect_path("export: target", target))
     episodes = expect_texts("export: episodes", episodes or ())

@@ -1,4 +1,4 @@
-"""The SQLite files of a store: opened, and checked before anything in them is believed."""
+"""The SQLite files of a store: opens them, and checks them before their content is trusted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BUSY", "SCHEMA", "VERSION", "alone", "open_reader", "version_of"]
 
-# SQLite then has nothing longer: the largest frame's list of tiles is shorter, even where packing makes it longer.
+# A limit for SQLite: no value is longer, not even the list of tiles of the largest frame after packing.
 _LONGEST_VALUE = 1 << 20
 VERSION = 1
 BUSY = 30.0
@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS frames (hash BLOB PRIMARY KEY, width INTEGER NOT NULL
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of the store; 0 where nothing was written yet."""
+    """The version of the store; 0 if nothing has been written yet."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if version not in {0, VERSION}:
         raise EpisodeError(f"the frames in {path} are of version {version}, and this package has {VERSION}")
@@ -38,10 +38,10 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Whether these are the tables of a store, as it makes them: a view, or a column that is computed, would be a program."""
+    """Check that the file has exactly a store's tables: a view or a computed column would be a program."""
     found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
     if {_plain(sql) for sql in found} != {_plain(sql) for sql in SCHEMA.split(";") if sql.strip()}:
-        raise EpisodeError(f"{path} has other tables than frames have: it was not written by deskhand")
+        raise EpisodeError(f"{path} does not have the tables of frames: it was not written by deskhand")
 
 
 def _plain(sql: str) -> str:
@@ -49,10 +49,10 @@ def _plain(sql: str) -> str:
 
 
 def open_reader(path: Path) -> sqlite3.Connection | None:
-    """A connection that only reads; None of a file that is just being made."""
+    """Open a connection that only reads; None if the file is only just being made."""
     if not stat.S_ISREG(path.lstat().st_mode):
-        raise EpisodeError(f"{path} is a link, or no file: frames are read from files in the run's own folder")
-    # Where nothing may be written, its shared memory cannot be made; then nobody writes to it either.
+        raise EpisodeError(f"{path} is a link, or not a file: frames are read from files in the run's own folder")
+    # In a read-only folder SQLite cannot create its shared memory; but then no other process writes there either.
     for how in ("mode=ro", "immutable=1"):
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?{how}", uri=True, timeout=BUSY, check_same_thread=False
@@ -77,7 +77,7 @@ def open_reader(path: Path) -> sqlite3.Connection | None:
 
 @contextlib.contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """Of several processes that begin at once, one makes the database: two that change its journal's mode refuse each other."""
+    """Lock the folder: if several processes changed the mode of a new database's journal at once, they would fail."""
     number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(number, fcntl.LOCK_EX)

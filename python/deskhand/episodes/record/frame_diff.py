@@ -1,6 +1,6 @@
-"""Whether two frames show the same, apart from what moves by itself.
+"""Compares two frames, except for regions that change by themselves.
 
-This module owns what is no difference. What must never appear here: a file, a desktop.
+This module owns which differences are ignored. It has no files and no desktop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Region", "difference", "extent", "is_caret"]
 Region = tuple[int, int, int, int]
 """x, y, width, height."""
 
-# What moves by itself is a caret, a clock, a spinner. What is larger is a window that was being drawn, and is looked at.
+# Carets, clocks and spinners change by themselves. A larger region is a window that was being drawn, and is compared.
 _LARGEST_BUSY = 0.02
 _CARET_WIDTH, _CARET_HEIGHT = 2, 40
 
@@ -30,13 +30,13 @@ def difference(
     busy: Iterable[Sequence[int]] = (),
     masks: Iterable[Sequence[int]] = (),
 ) -> NDArray[np.bool_]:
-    """Which pixels differ, of two frames of one size.
+    """Which pixels of two frames of the same size differ.
 
     Args:
         one: A frame's pixels, (height, width, 3).
-        other: Another one's.
-        busy: Regions that were moving by themselves; those of more than a fiftieth of the screen are looked at all the same.
-        masks: Regions that are left out, however large.
+        other: The pixels of another frame.
+        busy: Regions that changed by themselves; those of more than a fiftieth of the screen are compared all the same.
+        masks: Regions that are always ignored.
     """
     differs: NDArray[np.bool_] = (one != other).any(axis=2)
     small = [region for region in busy if region[2] * region[3] <= _LARGEST_BUSY * differs.size]
@@ -46,7 +46,7 @@ def difference(
 
 
 def extent(differs: NDArray[np.bool_]) -> Region | None:
-    """The smallest rectangle with all pixels that differ; None when none does."""
+    """The smallest rectangle with all pixels that differ; None if there are none."""
     if not differs.any():
         return None
     rows, columns = np.flatnonzero(differs.any(axis=1)), np.flatnonzero(differs.any(axis=0))
@@ -55,5 +55,5 @@ def extent(differs: NDArray[np.bool_]) -> Region | None:
 
 
 def is_caret(region: Region) -> bool:
-    """Whether it is not larger than a text's caret, which is shown or not at the moment."""
+    """Whether it is no larger than a text's caret, which blinks."""
     return region[2] <= _CARET_WIDTH and region[3] <= _CARET_HEIGHT

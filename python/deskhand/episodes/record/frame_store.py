@@ -1,13 +1,13 @@
-"""Pixels of a run, each distinct part of a screen stored once: `FrameStore`.
+"""Stores the pixels of a run, each distinct part of a screen once: `FrameStore`.
 
-A frame is cut in tiles. A tile is stored under the hash of its pixels, and a frame is the list of its tiles, under a hash of
-their hashes: frames with the same id show the same pixels, in every run and on every machine.
+A frame is cut into tiles. A tile is stored under the hash of its pixels. A frame is the list of its tiles, under a hash of
+their hashes: frames with the same id have the same pixels, in every run and on every machine.
 
-They lie in SQLite databases in one folder, one for each running machine that writes there (its file is named by the kernel's
-boot id): threads and processes of a machine share it, containers too, and nothing depends on the locks of a network's file
-system. A transaction that was killed leaves nothing.
+They are in SQLite databases in one folder, one for each running machine that writes there (its file is named after the
+kernel's boot id). Threads, processes and containers of a machine share it, and nothing depends on the locks of a network file
+system. A killed transaction leaves nothing behind.
 
-This module owns the form. What must never appear here: an episode, a desktop.
+This module owns the format. It has no episode and no desktop.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 __all__ = ["FrameStore", "Roll"]
 
 _LEVEL = 1
-# Of a frame that is read, whose file may be anybody's: as large as any screen that is driven.
+# The largest frame that is read from an untrusted file: as large as any supported screen.
 _LARGEST_SIDE, _LARGEST_FRAME = 16384, 64 << 20
-# Of tiles and of frames, whose numbers are kept at hand: 64 Ki are 9 MB.
+# How many numbers of tiles and of frames are kept in memory: 64 Ki take 9 MB.
 _KNOWN = 1 << 16
-# Of decoded tiles for reading, 12 kB each: those of two frames, since one that follows another shares most of them.
+# How many decoded tiles are kept for reading, 12 kB each: those of two frames, since consecutive frames share most of them.
 _DECODED = 1024
-# SQLite's own limit of variables in a statement was 999 once.
+# Older SQLite allows only 999 variables in a statement.
 _MOST_ASKED = 500
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class FrameStore:
-    """A folder of frames, to write and to read. Threads may share it; so may processes share the folder.
+    """A folder of frames, for writing and reading. Threads may share the object, and processes may share the folder.
 
     Example:
         >>> with FrameStore("run/frames") as store:
@@ -60,7 +60,7 @@ class FrameStore:
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
-        """Use a folder; it is made when the first frame is written.
+        """Use a folder; it is created when the first frame is written.
 
         Args:
             directory: The folder.
@@ -87,22 +87,22 @@ class FrameStore:
     # --- writing ---
 
     def roll(self) -> Roll:
-        """The frames of one screen, one after the other: what stays the same costs nothing."""
+        """Begin a sequence of frames of one screen: parts that stay the same cost nothing."""
         return Roll(self)
 
     def add(self, rgb: NDArray[np.uint8]) -> str:
-        """Store one frame by itself; see `Roll.add`."""
+        """Store a single frame; see `Roll.add`."""
         return self.roll().add(rgb)
 
     def sync(self) -> None:
-        """Wait until the disk has what was added.
+        """Wait until all added frames are on disk.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: They cannot be written.
         """
         if self._writer is None:
             return
-        # On a connection of its own: who adds meanwhile need not wait for the disk.
+        # On a connection of its own, so that other threads can add frames meanwhile.
         with (
             self._named(self._own_path),
             contextlib.closing(sqlite3.connect(self._own_path, timeout=BUSY, isolation_level=None)) as connection,
@@ -110,7 +110,7 @@ class FrameStore:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def close(self) -> None:
-        """Let go of the files. Again is harmless; so is going on, which opens them again."""
+        """Close the files. Further calls do nothing; using the store again opens them again."""
         with self._lock:
             connections = [*self._readers.values(), *([self._writer] if self._writer is not None else [])]
             self._readers, self._writer = {}, None
@@ -118,20 +118,20 @@ class FrameStore:
                 connection.close()
 
     def write(self, frame: bytes, size: tuple[int, int], tiles: Sequence[tuple[bytes, bytes]], numbers: Numbers) -> int:
-        """Store what is not there yet; for `Roll`.
+        """Store the parts of a frame that are not stored yet; for `Roll`.
 
         Args:
             frame: The frame's hash.
             size: Its width and height.
-            tiles: Hash and pixels of those whose numbers are 0, in their order.
-            numbers: Of all tiles; those of `tiles` are filled in.
+            tiles: Hash and pixels of the tiles whose numbers are 0, in order.
+            numbers: The numbers of all tiles; those of `tiles` are filled in.
 
         Returns:
             How many bytes were added.
 
         Raises:
-            OSError: The disk is full, or cannot be written.
-            EpisodeError: The database is of another version, damaged, or locked for long.
+            OSError: The disk is full or cannot be written.
+            EpisodeError: The database has another version, is damaged, or stays locked.
         """
         with self._named(self._own_path):
             with self._lock:
@@ -164,7 +164,7 @@ class FrameStore:
                     mine[hash_] = new.lastrowid
             for hash_ in self._unnumbered(tiles):
                 if hash_ not in mine:
-                    # Somebody else has stored it meanwhile.
+                    # Another writer has stored it meanwhile.
                     row = connection.execute("SELECT id FROM tiles WHERE hash = ?", (hash_,)).fetchone()
                     mine[hash_] = row[0]
             filled = numbers.copy()
@@ -197,7 +197,7 @@ class FrameStore:
             rows = connection.execute(f"SELECT hash, id FROM tiles WHERE hash IN ({marks})", asked)  # noqa: S608 # marks only
             self._tiles.update(rows.fetchall())
         for hash_ in tiles:
-            # What is in use stays at hand.
+            # Keep recently used entries.
             if hash_ in self._tiles:
                 self._tiles.move_to_end(hash_)
 
@@ -247,13 +247,13 @@ class FrameStore:
                 places = tiles_of(width, height)
                 numbers = np.frombuffer(_inflated(listed, len(places) * NUMBER, path), np.uint32)
                 if len(numbers) != len(places):
-                    raise _damaged(path, f"{frame} has {len(numbers)} tiles, and {len(places)} fill it")
+                    raise _damaged(path, f"{frame} has {len(numbers)} tiles instead of {len(places)}")
                 self._decode(path, numbers)
                 pixels = np.empty((height, width, CHANNELS), np.uint8)
                 for number, (rows, columns) in zip(numbers.tolist(), places, strict=True):
                     part, tile = pixels[rows, columns], self._decoded[path, number]
                     if len(tile) != part.size:
-                        raise _damaged(path, f"a tile of {frame} has {len(tile)} bytes, and its place {part.size}")
+                        raise _damaged(path, f"a tile of {frame} has {len(tile)} bytes instead of {part.size}")
                     part[:] = np.frombuffer(tile, np.uint8).reshape(part.shape)
         return pixels
 
@@ -280,7 +280,7 @@ class FrameStore:
             ):
                 pixels = _inflated(data, TILE, path)
                 if hash_of(pixels) != hash_:
-                    raise _damaged(path, "a tile is not what was stored")
+                    raise _damaged(path, "a tile does not match its hash")
                 self._decoded[path, number] = pixels
         for number in wanted:
             if (path, number) not in self._decoded:
@@ -305,7 +305,7 @@ class FrameStore:
 
     @contextlib.contextmanager
     def _named(self, path: Path) -> Iterator[None]:
-        """What SQLite cannot do, as an error that says what is wrong."""
+        """Convert errors of SQLite into errors with a clear message."""
         try:
             yield
         except sqlite3.Error as error:
@@ -322,14 +322,14 @@ Numbers = np.ndarray[Any, np.dtype[np.uint32]]
 
 
 class Roll:
-    """The frames of one screen, one after the other. For one thread at a time.
+    """A sequence of frames of one screen. Not thread-safe.
 
     Attributes:
         stored: How many bytes its frames have added to the store.
     """
 
     def __init__(self, store: FrameStore) -> None:
-        """Begin one; see `FrameStore.roll`."""
+        """Begin a sequence; see `FrameStore.roll`."""
         self._store = store
         self._last: NDArray[np.uint8] | None = None
         self._hashes = np.empty((0, DIGEST), np.uint8)
@@ -338,15 +338,15 @@ class Roll:
         self.stored: int = 0
 
     def add(self, rgb: NDArray[np.uint8], *, keep: bool = True) -> str:
-        """The id of a frame, which is stored unless it is there.
+        """Store a frame unless it is stored already, and return its id.
 
         Args:
             rgb: Its pixels, (height, width, 3), which must not change afterwards.
-            keep: False gives the id only, and stores nothing.
+            keep: False only computes the id, and stores nothing.
 
         Raises:
-            OSError: The disk is full, or cannot be written.
-            EpisodeError: The database is of another version, damaged, or locked for long.
+            OSError: The disk is full or cannot be written.
+            EpisodeError: The database has another version, is damaged, or stays locked.
         """
         rgb = np.ascontiguousarray(rgb)
         if rgb.dtype != np.uint8 or rgb.ndim != CHANNELS or rgb.shape[2] != CHANNELS or rgb.size == 0:
@@ -375,7 +375,7 @@ class Roll:
 
 
 def _inflated(data: object, limit: int, path: Path) -> bytes:
-    """What was packed, of at most `limit` bytes: a thousand times as many can be packed in as few."""
+    """Unpack data of at most `limit` bytes, because a few packed bytes may contain a thousand times as many."""
     if not isinstance(data, bytes):
         raise _damaged(path, f"there is {type(data).__name__} in place of bytes")
     unpacking = zlib.decompressobj()
@@ -384,9 +384,9 @@ def _inflated(data: object, limit: int, path: Path) -> bytes:
     except zlib.error as error:
         raise _damaged(path, str(error)) from error
     if len(found) > limit:
-        raise _damaged(path, f"more than {limit} bytes are packed where at most as many belong")
+        raise _damaged(path, f"a packed value has more than {limit} bytes")
     if not unpacking.eof:
-        raise _damaged(path, "what is packed has no end")
+        raise _damaged(path, "a packed value is incomplete")
     return found
 
 

@@ -1,9 +1,10 @@
-"""OSWorld's form of an episode: the lines of `traj.jsonl`, in its action space `pyautogui`.
+"""OSWorld's format of an episode: the lines of `traj.jsonl`, in its action space `pyautogui`.
 
-Of OSWorld's writers (`lib_run_single.py`) each line has `step_num`, `action_timestamp`, `action`, `response`, `reward`, `done`,
-`info` and `screenshot_file`; its readers find `result.txt` in RESULTS/action space/observation type/model/domain/example.
+As in OSWorld's writers (`lib_run_single.py`), each line has `step_num`, `action_timestamp`, `action`, `response`, `reward`,
+`done`, `info` and `screenshot_file`. Its readers find `result.txt` in
+RESULTS/action space/observation type/model/domain/example.
 
-This module owns the form. What must never appear here: a file.
+This module owns the format. It has no files.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _UNSAFE = re.compile(r"[^\w.+-]+")
 
 
 def folder(result: Mapping[str, Any], episode: str) -> tuple[str, ...]:
-    """Where OSWorld's readers look for an episode, below their results: the agent is the model, the first tag the domain."""
+    """The folder of an episode for OSWorld's readers, below their results: the agent is the model, the first tag the domain."""
     tags = result.get("tags") or ["deskhand"]
     parts = (_SPACE, _OBSERVATION, str(result.get("agent") or "agent"), str(tags[0]), episode)
     return tuple(_UNSAFE.sub("_", part).strip(".") or "_" for part in parts)
@@ -37,13 +38,13 @@ def folder(result: Mapping[str, Any], episode: str) -> tuple[str, ...]:
 def lines(
     turns: Sequence[Turn], screen: tuple[int, int], *, ended_itself: bool, stamp: Callable[[float], str]
 ) -> list[tuple[dict[str, Any], str | None]]:
-    """The lines of `traj.jsonl`, each with the frame that its `screenshot_file` is to have.
+    """The lines of `traj.jsonl`, each with the frame for its `screenshot_file`.
 
     Args:
-        turns: Of the attempt. Looks alone are none of OSWorld's steps; what was said with them goes to the next one.
+        turns: The turns of the attempt. Looks are not steps in OSWorld; their texts go to the next step.
         screen: The size of the screen.
-        ended_itself: Whether the agent had done, as far as it was concerned; else a limit or a failure has ended it.
-        stamp: Seconds since 1970 as OSWorld writes them.
+        ended_itself: Whether the agent ended by itself; otherwise a limit or a failure has ended it.
+        stamp: Formats seconds since 1970 as OSWorld does.
     """
     viewport = Viewport(Size(*screen), Size(*screen))
     found: list[tuple[dict[str, Any], str | None]] = []
@@ -85,7 +86,7 @@ def lines(
 
 
 def _action(event: Mapping[str, Any], viewport: Viewport) -> object:
-    """As source, where PyAutoGUI can do it; else as it was recorded, which no reader takes for source."""
+    """The action as source if PyAutoGUI can do it; otherwise as it was recorded, which readers do not mistake for source."""
     if event["kind"] == "shell":
         return {"type": "shell", "command": event.get("command")}
     if event["kind"] == "start":

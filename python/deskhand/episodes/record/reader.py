@@ -1,7 +1,7 @@
-"""What was recorded, to be read: the attempts of a run, their events, results and frames.
+"""Reads what was recorded: the attempts of a run, their events, results and frames.
 
-This module owns how a run's folder is found one's way in. It reads what is there, also of a run that goes on, of attempts that
-were killed, and of files that end in the middle of a line. What must never appear here: a desktop, a file that is written.
+This module owns the layout of a run's folder for readers. It also reads runs that are still going on, attempts that were
+killed, and files that end in the middle of a line. It has no desktop and writes no files.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ ATTEMPTS = "ep"
 _VERSION = 1
 _ATTEMPT = re.compile(r"attempt-([1-9]\d*)(?:~([1-9]\d*))?")
 _FRAME_FIELDS = ("id", "before", "after", "frame")
-# What a recorder writes at most, twice over; a manifest and a result are far smaller.
+# Twice the most that a recorder writes; a manifest and a result are far smaller.
 _LONGEST_EVENTS, _MOST_EVENTS = 128 << 20, 100_000
 LONGEST_PART = 32 << 20
-"""Bytes of a manifest or a result that is read."""
-# Of a task or a variant: part of the name of an episode's folder, and of no other.
+"""The largest manifest or result that is read, in bytes."""
+# The name of a task or a variant, which is a part of the name of its episode's folder and must not lead elsewhere.
 _PART_OF_KEY = re.compile(r"[A-Za-z0-9_][\w.-]*")
 _LONGEST_KEY = 200
 _NOTHING = {"input": 0, "output": 0, "cost": 0.0}
@@ -68,10 +68,10 @@ class Recording:
     """One attempt.
 
     Attributes:
-        directory: Where its files are.
-        key: Of which episode; as far as its folder's name tells where no event or result does.
-        attempt: 1, 2, 3...
-        superseded: Another attempt with the same number was begun later: its worker was stopped before the ledger knew.
+        directory: The folder of its files.
+        key: The key of its episode; from the folder's name if no event or result has it.
+        attempt: The number of the attempt, from 1.
+        superseded: Another attempt with the same number began later: its worker was stopped before the ledger knew of it.
     """
 
     directory: Path
@@ -82,28 +82,30 @@ class Recording:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], frames: FrameStore | None = None) -> Self:
-        """The recording in one attempt's folder.
+        """Open the recording in one attempt's folder.
 
         Args:
             directory: `attempt-1` or the like.
-            frames: Where its frames are; by default the folder that a run has for them.
+            frames: The store of its frames; by default the run's.
 
         Raises:
-            EpisodeError: It is no attempt's folder.
+            EpisodeError: It is not an attempt's folder.
         """
         path = Path(directory)
         named = _ATTEMPT.fullmatch(path.absolute().name)
         if named is None or not (path / EVENTS).is_file():
-            raise EpisodeError(f"{path} is no attempt: one is called attempt-1 or so, and has {EVENTS}")
+            raise EpisodeError(
+                f"{path} is not an attempt's folder: its name must be like attempt-1, and it must contain {EVENTS}"
+            )
         store = frames or FrameStore(path.absolute().parents[2] / FRAMES)
         return cls(path, path.absolute().parent.name, int(named[1]), store, superseded=named[2] is not None)
 
     @cached_property
     def events(self) -> Sequence[Mapping[str, Any]]:
-        """Its events in their order, as far as they are whole.
+        """Its complete events, in order.
 
-        Frames of which there are no pixels (those after a secret was typed) are None in them; what their ids are is under
-        `hidden`, by the field that would have them.
+        Ids of frames without pixels (those after a secret was typed) are replaced by None; the ids are under `hidden`, by the
+        name of the field.
 
         Raises:
             EpisodeError: They cannot be read.
@@ -117,7 +119,7 @@ class Recording:
 
     @cached_property
     def result(self) -> Mapping[str, Any] | None:
-        """What came of it; None where it did not end.
+        """The result; None if the attempt did not end.
 
         Raises:
             EpisodeError: It cannot be read.
@@ -126,12 +128,12 @@ class Recording:
 
     @property
     def begin(self) -> Mapping[str, Any]:
-        """The event that says what the episode was to be; empty where the attempt ended before that."""
+        """The event that describes the episode; empty if the attempt ended before it."""
         return next((event for event in self.events if event["kind"] == "begin"), {})
 
     @property
     def spent(self) -> Mapping[str, float]:
-        """`input`, `output` and `cost` as its agent told them: in its result, or until it was killed.
+        """`input`, `output` and `cost` as the agent reported them: from its result, or until it was killed.
 
         Raises:
             EpisodeError: They cannot be read.
@@ -170,10 +172,10 @@ class Recording:
             except RecursionError as error:
                 raise EpisodeError(f"{self.directory / EVENTS}: line {len(found) + 1} is nested too deeply") from error
             except ValueError:
-                # Torn: what comes after it was written by nobody who knew what was before.
+                # A torn line: the writer of any later line did not know it.
                 break
             if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
-                raise EpisodeError(f"{self.directory / EVENTS}: line {len(found) + 1} is no event")
+                raise EpisodeError(f"{self.directory / EVENTS}: line {len(found) + 1} is not an event")
             if len(found) >= _MOST_EVENTS:
                 raise EpisodeError(f"{self.directory / EVENTS} has more than {_MOST_EVENTS} events")
             found.append(event)
@@ -191,11 +193,11 @@ class Recording:
 
 
 class Run:
-    """A run's folder, to be read; see `open_run`.
+    """A run's folder, for reading; see `open_run`.
 
     Attributes:
-        directory: Where it is.
-        manifest: What the run is.
+        directory: The path of the folder.
+        manifest: The run's manifest.
         frames: Its frames.
     """
 
@@ -218,7 +220,7 @@ class Run:
 
     @property
     def planned(self) -> int | None:
-        """How many episodes there are to be; None where nothing tells."""
+        """How many episodes are planned; None if unknown."""
         if self._rows is not None:
             return len(self._rows)
         manifest = self.manifest
@@ -228,9 +230,9 @@ class Run:
             return None
 
     def results(self) -> list[Mapping[str, Any]]:
-        """What came of each episode that is done, in the order of their keys.
+        """The result of each episode that is done, in the order of their keys.
 
-        Of the ledger where it is in the folder; else (one in PostgreSQL) of the last attempt of each episode that has ended.
+        From the ledger if it is in the folder; otherwise (for PostgreSQL) from the last attempt of each episode that has ended.
 
         Raises:
             EpisodeError: They cannot be read.
@@ -245,7 +247,7 @@ class Run:
         return sorted(last.values(), key=lambda each: tuple(key_of(each)))
 
     def spent_beside(self, results: Iterable[Mapping[str, Any]]) -> Mapping[str, float]:
-        """What the attempts used that are not those of `results`: `input`, `output` and `cost`, in sum.
+        """The usage of the attempts that are not in `results`: the sums of `input`, `output` and `cost`.
 
         Raises:
             EpisodeError: They cannot be read.
@@ -257,13 +259,13 @@ class Run:
         return {name: sum((each[name] for each in others), start) for name, start in _NOTHING.items()}
 
     def recordings(self, episode: str | None = None) -> Iterator[Recording]:
-        """All attempts, the episodes by their names, the attempts in their order.
+        """All attempts, by the names of the episodes and then in order.
 
         Args:
-            episode: Only of the episode of this name (`str` of its key).
+            episode: Only those of the episode of this name (`str` of its key).
         """
         attempts = self.directory / ATTEMPTS
-        # One is looked for by its name: who reads all of a run's would list the folder for each.
+        # Look for a single episode by name, so that reading each of a run's episodes does not list the folder each time.
         named_so = episode is not None and Path(episode).name == episode
         for folder in sorted(attempts.glob("*")) if episode is None else [attempts / episode] if named_so else []:
             found = [
@@ -271,21 +273,21 @@ class Run:
                 for path in folder.glob("attempt-*")
                 if (named := _ATTEMPT.fullmatch(path.name)) and (path / EVENTS).is_file()
             ]
-            # Those that were put aside came before the one that has the name now: the first of them is the oldest.
+            # Attempts that were renamed came before the one that has the name now: the first of them is the oldest.
             for number, aside, path in sorted(found, key=lambda each: (each[0], each[1] == 0, -each[1])):
                 if not path.resolve().is_relative_to(self.directory.resolve()):
-                    raise EpisodeError(f"{path} leads out of the run: a run's attempts are in its own folder")
+                    raise EpisodeError(f"{path} leads out of the run: a run's attempts must be in its own folder")
                 yield Recording(path, folder.name, number, self.frames, superseded=aside != 0)
 
     def recording(self, of: Mapping[str, Any] | Key | str, attempt: int | None = None) -> Recording:
-        """One attempt.
+        """Find one attempt.
 
         Args:
-            of: An episode: its result (then it is that attempt), its key, or its name.
-            attempt: Which one; by default the result's, else the last.
+            of: An episode: its result (which names the attempt), its key, or its name.
+            attempt: The number; by default that of the result, or the last.
 
         Raises:
-            EpisodeError: There is none.
+            EpisodeError: There is no such attempt.
         """
         if not isinstance(of, Key | str):
             attempt = attempt if attempt is not None else int(of["attempt"])
@@ -303,17 +305,17 @@ class Run:
         return found[-1]
 
     def close(self) -> None:
-        """Let go of the files. Again is harmless."""
+        """Close the files. Further calls do nothing."""
         self.frames.close()
 
     @cached_property
     def _rows(self) -> list[tuple[Key, Mapping[str, Any] | None]] | None:
         path = self.directory / LEDGER
         if not os.access(path, os.W_OK):
-            # There is none, or where nothing may be written: there it cannot be opened, and changes no more.
+            # There is no ledger, or the folder is read-only, where SQLite cannot open it.
             return None
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise EpisodeError(f"{path} is a link, or no file: a run's ledger is in its own folder")
+            raise EpisodeError(f"{path} is a link, or not a file: a run's ledger must be in its own folder")
         ledger = open_ledger(path)
         try:
             return [(row.key, row.result if row.state == _DONE else None) for row in ledger.rows()]
@@ -322,17 +324,17 @@ class Run:
 
 
 def open_run(directory: str | os.PathLike[str]) -> Run:
-    """Read a run, also one that goes on.
+    """Open a run for reading, even while it is going on.
 
     Args:
-        directory: What `deskhand run --out` was given.
+        directory: The directory that was given to `deskhand run --out`.
 
     Raises:
-        EpisodeError: It is no run's folder, or of a version that is not known here.
+        EpisodeError: It is not a run's folder, or has an unknown version.
     """
     path = Path(expect_path("open_run: directory", directory))
     if not os.path.isfile(path / MANIFEST):  # noqa: PTH113 # False for a name that is too long, too
-        raise EpisodeError(f"{path} is no run: it has no {MANIFEST}; give what `deskhand run --out` was given")
+        raise EpisodeError(f"{path} is not a run: it has no {MANIFEST}; give the directory of `deskhand run --out`")
     manifest = _mapping(path / MANIFEST)
     if manifest.get("version") != _VERSION:
         raise EpisodeError(f"{path} is a run of version {manifest.get('version')}, and this package reads {_VERSION}")
@@ -340,48 +342,48 @@ def open_run(directory: str | os.PathLike[str]) -> Run:
 
 
 def key_of(result: Mapping[str, Any]) -> Key:
-    """The key of the episode that a result, or an event that begins one, is of."""
+    """The key of the episode of a result, or of an event that begins an episode."""
     try:
         key = Key(str(result["task"]), str(result["variant"]), int(result["seed"]), int(result["repeat"]))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise EpisodeError(f"a result does not tell its episode: {error!r}") from error
-    # It names folders.
+        raise EpisodeError(f"a result does not name its episode: {error!r}") from error
+    # The key is used in names of folders.
     if (
         not _PART_OF_KEY.fullmatch(key.task)
         or (key.variant and not _PART_OF_KEY.fullmatch(key.variant))
         or min(key.seed, key.repeat) < 0
         or len(str(key).encode(errors="replace")) > _LONGEST_KEY
     ):
-        raise EpisodeError(f"a result is of an episode that cannot be: {shown(tuple(key))}")
+        raise EpisodeError(f"a result has an invalid episode: {shown(tuple(key))}")
     return key
 
 
 def read_part(path: Path, limit: int) -> bytes:
-    """A file of a run, whose folder may be anybody's.
+    """Read a file of a run, whose folder is untrusted.
 
     Args:
         path: Its path.
-        limit: Bytes; of a longer one nothing is returned.
+        limit: The largest size in bytes; a longer file is an error.
 
     Raises:
-        EpisodeError: It cannot be read, is a link or no file, or is too long.
+        EpisodeError: It cannot be read, is not a regular file, or is too long.
     """
     try:
-        # A named pipe would be waited for.
+        # Without O_NONBLOCK, opening a named pipe would wait for a writer.
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise EpisodeError(f"{path} is a symbolic link: a run's files are in its own folder") from error
+            raise EpisodeError(f"{path} is a symbolic link: a run's files must be in its own folder") from error
         raise EpisodeError(f"{path} cannot be read: {error.strerror}") from error
     with open(number, "rb") as file:  # noqa: PTH123 # a descriptor
         if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise EpisodeError(f"{path} is no file")
+            raise EpisodeError(f"{path} is not a file")
         try:
             data = file.read(limit + 1)
         except OSError as error:
             raise EpisodeError(f"{path} cannot be read: {error.strerror}") from error
     if len(data) > limit:
-        raise EpisodeError(f"{path} has more than {limit} bytes, and no run's has as many")
+        raise EpisodeError(f"{path} has more than {limit} bytes, which is too large for a file of a run")
     return data
 
 
@@ -389,7 +391,7 @@ def _mapping(path: Path) -> Mapping[str, Any]:
     try:
         data = json.loads(read_part(path, LONGEST_PART))
     except (ValueError, RecursionError) as error:
-        raise EpisodeError(f"{path} is no JSON: {error}") from error
+        raise EpisodeError(f"{path} is not JSON: {error}") from error
     if not isinstance(data, dict):
-        raise EpisodeError(f"{path} has no JSON object")
+        raise EpisodeError(f"{path} is not a JSON object")
     return data

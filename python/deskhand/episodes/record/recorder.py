@@ -1,10 +1,10 @@
-"""What happened in one attempt, written down while it happens: `Recorder`.
+"""Records one attempt while it happens: `Recorder`.
 
-This module owns the files of an attempt: `events.jsonl`, one JSON object a line in the order of things, and `result.json`,
-which is there only when the attempt has ended. What must never appear here: a judgement, a secret.
+This module owns the files of an attempt: `events.jsonl`, one JSON object a line in order, and `result.json`, which exists only
+once the attempt has ended. It judges nothing and writes no secrets.
 
-Each event is in the file when the call that made it returns, and on the disk within a second: whoever is killed loses at most
-the one that he was writing.
+Each event is in the file when the call that made it returns, and on disk within a second: a recorder that is killed loses at
+most the event that it was writing.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ __all__ = ["EVENTS", "RESULT", "Recorder"]
 EVENTS = "events.jsonl"
 RESULT = "result.json"
 
-# How events are called that are not called as their operation.
+# The kinds of events whose operation has another name.
 _KINDS = {"screenshot": "look", "host_shell": "shell"}
 _FILES = frozenset({"read_file", "write_file"})
 _SYNC_PERIOD = 0.5
 _IDLE = 2.0
 _DIGITS = 6
-# Actions have been checked, and are wanted whole: they are what is done again.
+# Actions have been checked, and are needed completely for a replay.
 _MOST_PARTS = 1 << 20
 _LONGEST_STATE = 1 << 20
-# What must be told also of an attempt that has told too much.
+# Events that are written even if the record is already full.
 _LAST_WORDS = frozenset({"refused", "evaluate", "frame", "answer", "end"})
 _ROOM_FOR_LAST_WORDS = 1 << 20
 
@@ -65,10 +65,10 @@ class _Call:
 
 
 class Recorder:
-    """Writes one attempt down. An `Interceptor`; several threads may share it.
+    """Records one attempt. An `Interceptor`; several threads may share it.
 
-    After a `Secret` was typed, frames have their ids and no pixels, since the screen may show it: as an audit log has the
-    hash of a picture and not the picture. Its text is replaced by `***` in all that is written.
+    After a `Secret` was typed, frames have ids but no pixels, since the screen may show the secret: an audit log too has only
+    the hash of a picture. The secret's text is replaced by `***` in everything that is written.
 
     Example:
         >>> recorder = Recorder("run/ep/count.s0.r0/attempt-1", store)
@@ -76,10 +76,10 @@ class Recorder:
         >>> first = recorder.frame(desktop, "first")
 
     Attributes:
-        directory: Where the files are.
-        totals: What was heard so far.
-        error: Why no more could be written, an `OSError` of the disk or a `RecordFull`; None while all is well. Whoever lets an
-            agent act looks here afterwards: an agent may swallow what its calls raise.
+        directory: The folder of the files.
+        totals: The totals so far.
+        error: Why nothing more could be written, an `OSError` of the disk or a `RecordFull`; None if all is well. Check this
+            after an agent's part: an agent may swallow the exceptions of its calls.
     """
 
     def __init__(
@@ -93,19 +93,19 @@ class Recorder:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Begin the files of an attempt. What is there of an attempt of this name is kept: its folder is renamed to `NAME~1`.
+        """Begin the files of an attempt. If the folder exists, it is kept under a new name, `NAME~1`.
 
         Args:
-            directory: Where to; it is made.
-            frames: Where pixels go.
-            secrets: Replaced by `***` wherever they appear, besides those that are typed.
-            pixels_after_secrets: Keep the pixels of frames also after a secret was typed: the screen is known not to show it.
-            bounds: How much is written down.
+            directory: The folder; it is created.
+            frames: The store for pixels.
+            secrets: Replaced by `***` wherever they appear, in addition to those that are typed.
+            pixels_after_secrets: Keep the pixels of frames even after a secret was typed: the screen is known not to show it.
+            bounds: The limits of the record.
             clock: Monotonic seconds.
             wall: Seconds since 1970.
 
         Raises:
-            OSError: They cannot be written.
+            OSError: The files cannot be written.
         """
         self.directory: Path = Path(directory)
         self.totals: Totals = Totals()
@@ -121,7 +121,7 @@ class Recorder:
         self._generation: int | None = None
         self._frame: str | None = None
         self._home: str | None = None
-        # A look takes the desktop's lock: who writes an event must not wait for that of another thread.
+        # A look takes the desktop's lock, and another thread must be able to write events meanwhile.
         self._looking = threading.RLock()
         self._writing = threading.RLock()
         self._sequence = 0
@@ -139,13 +139,13 @@ class Recorder:
     # --- a desktop ---
 
     def attach(self, desktop: Desktop, *others: Interceptor) -> Desktop:
-        """Record what is done through the view that is returned. What `others` refuse is written down as refused."""
+        """Record the operations of the returned view. Operations that `others` deny are recorded as refused."""
         self._desktop = bare(desktop)
         self._generation = None
         return desktop.also(self, *others)
 
     def detach(self) -> None:
-        """Record nothing any more, until the next `attach`."""
+        """Record nothing until the next `attach`."""
         self._desktop = None
 
     def before(self, operation: Operation) -> _Call | None:
@@ -171,25 +171,25 @@ class Recorder:
         try:
             self._write_down(token, outcome, ended - token.started)
         except (OSError, EpisodeError):
-            # What the call itself raises says more.
+            # The call's own exception says more.
             if not isinstance(outcome, BaseException):
                 raise
         finally:
             self.totals.overhead += self._clock() - ended
 
     def frame(self, desktop: Desktop, cause: str = "") -> str:
-        """Store what the screen shows now.
+        """Store the screen's present pixels.
 
         Args:
-            desktop: Whose screen.
-            cause: `first` or `final`: makes an event of it.
+            desktop: The desktop of the screen.
+            cause: `first` or `final`; writes an event.
 
         Returns:
             The frame's id.
 
         Raises:
-            DesktopLost: The other side is gone.
-            OSError: It cannot be written.
+            DesktopLost: The desktop is gone.
+            OSError: The frame cannot be written.
         """
         begun = self._clock()
         self._home = commands_of(desktop).home
@@ -208,33 +208,33 @@ class Recorder:
         """Append an event: `seq`, `t` (seconds since the beginning), `wall` and `kind` are added.
 
         Args:
-            kind: What it is.
-            fields: What is in it. Texts are masked and cut, and what JSON cannot say is shown as text.
+            kind: The kind of event.
+            fields: Its content. Texts are masked and cut, and values that JSON cannot express are written as text.
 
         Raises:
-            OSError: It could not be written: the disk is full, or the recorder was closed.
-            RecordFull: The attempt has written down too much.
+            OSError: It could not be written: the disk is full, or the recorder is closed.
+            RecordFull: The record has reached its limits.
         """
         if kind == "frame" and self._home is not None:
-            # Whoever does it again does it in another one.
+            # A replay has another home directory.
             fields = {**fields, "home": self._home}
         self._append(kind, self.harmless(fields))
 
     def harmless(self, value: Any) -> Any:
-        """A value as this attempt's files have it: plain JSON data, bounded, without the secrets that are known by now."""
+        """A value in the form of this attempt's files: plain JSON data, bounded, without the secrets known so far."""
         return harmless(value, text=self._bounds.text, parts=self._bounds.parts, secrets=self._secrets)
 
     def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Write the result down, whole or not at all, when everything else is on the disk.
+        """Write the result, completely or not at all, once everything else is on disk.
 
         Returns:
-            What was written: without secrets, for a ledger to keep the same.
+            The result as written: without secrets, so that a ledger can keep the same.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The result cannot be written.
         """
         begun = self._clock()
-        # What an evaluation found is bounded there, and told whole here.
+        # The evaluation has limited its state already, so it is written completely here.
         told: Mapping[str, Any] = harmless(result, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)
         self._frames.sync()
         self.sync()
@@ -256,15 +256,15 @@ class Recorder:
         return told
 
     def sync(self) -> None:
-        """Wait until the disk has all events.
+        """Wait until all events are on disk.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: They cannot be written.
         """
         with self._writing:
             if self._file < 0:
                 return
-            # Who writes meanwhile need not wait for the disk.
+            # On a descriptor of its own, so that other threads can write meanwhile.
             file = os.dup(self._file)
         try:
             os.fdatasync(file)
@@ -275,7 +275,7 @@ class Recorder:
             os.close(file)
 
     def close(self) -> None:
-        """Listen no more, and close the files. Again is harmless."""
+        """Stop recording, and close the files. Further calls do nothing."""
         self.detach()
         with contextlib.suppress(OSError):
             self.sync()
@@ -284,7 +284,7 @@ class Recorder:
                 os.close(self._file)
                 self._file = -1
 
-    # --- inside ---
+    # --- internals ---
 
     def _append(self, kind: str, fields: Mapping[str, Any]) -> None:
         with self._writing:
@@ -294,7 +294,7 @@ class Recorder:
             if self._file < 0:
                 raise OSError(f"the record in {self.directory} is closed")
             t = self._seconds()
-            # Times that are shown follow one another, also when the wall clock is set meanwhile.
+            # Times in the record are monotonic, even if the wall clock is set meanwhile.
             head = {"seq": self._sequence, "t": t, "wall": round(self._began_wall + t, _DIGITS), "kind": kind}
             line = json.dumps({**head, **fields}, separators=(",", ":")).encode() + b"\n"
             room = self._bounds.bytes + (_ROOM_FOR_LAST_WORDS if last_word else 0)
@@ -306,7 +306,7 @@ class Recorder:
                 while left:
                     left = left[os.write(self._file, left) :]
             except OSError as error:
-                # Take back what was written of it; where that fails too, readers pass over a torn line.
+                # Truncate the partial line; if that fails too, readers skip a torn line.
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._file, self._size)
                 raise self._failed(_named(error, self.directory / EVENTS)) from None
@@ -333,14 +333,14 @@ class Recorder:
                     self._secrets = (*self._secrets, action.text)
 
     def _look(self, generation: int | None = None) -> str | None:
-        """The id of what the screen shows, where it can be told; `generation` is what it is known to be by now."""
+        """The id of the screen's present frame, if it can be read; `generation` is the generation known so far."""
         with self._looking:
             if self._desktop is None or (generation is not None and generation == self._generation):
                 return self._frame
             try:
                 return self._picture(self._desktop)
             except DeskhandError as error:
-                # Of a desktop that is lost the call itself tells.
+                # If the desktop is lost, the call itself reports it.
                 if isinstance(error, EpisodeError):
                     raise
                 return self._frame
@@ -349,7 +349,7 @@ class Recorder:
         desktop = bare(desktop)
         recorded = self._desktop is not None and core_of(desktop) is core_of(self._desktop)
         if recorded and self._frame is not None:
-            # One pixel tells whether there is anything new.
+            # The generation of a single pixel shows whether anything is new.
             pixel = desktop.screenshot(region=(0, 0, 1, 1), format="raw", cursor=False)
             if pixel.generation == self._generation:
                 return self._frame
@@ -370,7 +370,7 @@ class Recorder:
             fields = self._performed(call, answer)
         elif call.operation.type == "screenshot":
             self.totals.looks += 1
-            shot: Screenshot | None = None if isinstance(answer, BaseException) else answer  # type: ignore[assignment] # it is
+            shot: Screenshot | None = None if isinstance(answer, BaseException) else answer  # type: ignore[assignment] # it is one here
             fields = {"frame": self._look(None if shot is None else shot.generation)}
         elif call.operation.type in _FILES:
             fields = {"path": call.operation.target}
@@ -395,9 +395,9 @@ class Recorder:
     def _performed(self, call: _Call, answer: object) -> dict[str, Any]:
         fields: dict[str, Any] = {"id": f"a{next(self._calls)}", "before": call.frame}
         if not isinstance(answer, Observation):
-            # Of some errors it is known that nothing was sent.
+            # Some errors prove that nothing was sent.
             known = isinstance(answer, ActionError | PolicyDenied | EpisodeError)
-            # Who is stopped must not wait for one more look, and a desktop that is lost has none.
+            # A stopped call must not wait for another look, and a lost desktop has no screen.
             blind = known or isinstance(answer, DesktopLost) or not isinstance(answer, Exception)
             return {**fields, "after": call.frame if blind else self._look(), "unknown": not known}
         totals, elapsed = self.totals, answer.elapsed
@@ -410,7 +410,7 @@ class Recorder:
         return {
             **fields,
             "after": after,
-            # The screen may have gone on since what the agent got was taken.
+            # The screen may have changed since the agent's picture was taken.
             **({} if self._generation == answer.generation else {"later": True}),
             "rects": [list(rect) for rect in answer.rects],
             "busy": [list(rect) for rect in answer.busy],
@@ -438,7 +438,7 @@ class Recorder:
         return fields
 
     def _written(self, data: bytes) -> dict[str, Any]:
-        """What was written to a file, whole as far as there is room: it is what is done again."""
+        """The content that was written to a file, complete if there is room, because a replay needs it."""
         try:
             name, text = "text", data.decode()
         except UnicodeDecodeError:
@@ -451,7 +451,7 @@ class Recorder:
 
 
 class _Syncing:
-    """One thread of this process, while there is something to do: brings to the disk what recorders have written."""
+    """A thread that brings the recorders' files to disk, while there is something to do."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -474,12 +474,12 @@ class _Syncing:
                 if not self._changed.wait_for(lambda: bool(self._waiting), _IDLE):
                     self._running = False
                     return
-            # More that comes meanwhile goes with it.
+            # Writes in the meantime are included.
             time.sleep(_SYNC_PERIOD)
             with self._changed:
                 recorders, self._waiting = self._waiting, set()
             for recorder in recorders:
-                # The recorder keeps what went wrong, for who looks.
+                # The recorder keeps the error for its callers.
                 with contextlib.suppress(OSError):
                     recorder.sync()
 

@@ -1,6 +1,6 @@
-"""Anything as plain JSON data that may be kept: bounded, without secrets, whatever an agent or a task hands over.
+"""Converts any value of an agent or a task into plain JSON data that may be kept: bounded, and without secrets.
 
-This module owns the bounds and the masks. What must never appear here: a file.
+This module owns the limits and the masking. It has no files.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _LARGEST_INTEGER = 1 << 64
 
 
 def harmless(value: Any, *, text: int, parts: int, secrets: Iterable[Secret] = ()) -> Any:
-    """A value as JSON can say it; what it cannot say is shown as text.
+    """A value as plain JSON data; values that JSON cannot express become text.
 
     Args:
-        value: Anything, also what refers to itself.
-        text: Characters of one text; of a longer one the beginning is kept, and told how much is missing.
-        parts: Items of all its lists and dictionaries together; told likewise.
+        value: Anything, even an object that contains itself.
+        text: Characters of one text; a longer one is cut at its end, with a note about the cut.
+        parts: Items of all its lists and dictionaries together; more are cut likewise.
         secrets: Replaced by `***` wherever they appear.
     """
     return _Plain(text, parts, tuple(secrets)).of(value, 0)
@@ -51,7 +51,7 @@ class _Plain:
             return self._masked(value)
         if value is None or isinstance(value, bool | Secret):
             return MASK if isinstance(value, Secret) else value
-        # Values of classes of their own, such as numpy's or an enumeration's, become what they are.
+        # Subclasses, such as numpy's numbers or an enumeration's members, become plain values.
         if isinstance(value, int) and abs(value) < _LARGEST_INTEGER:
             return int(value)
         if isinstance(value, float) and math.isfinite(value):

@@ -1,4 +1,4 @@
-"""Tiles: the parts that a frame is cut in, and which of them differ."""
+"""Tiles: the parts of a frame, and which of them differ."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _WIDTH, _HEIGHT = 128, 32
 CHANNELS = 3
 _WORD = 8
 DIGEST = 16
-# A tile at most, in pixels' bytes, and a number of one.
+# The largest tile in bytes of pixels, and the size of a tile's number.
 TILE, NUMBER = _WIDTH * _HEIGHT * CHANNELS, 4
 
 
 def hash_of(data: bytes) -> bytes:
-    """Of a tile or a frame: what it is stored under."""
+    """The hash under which a tile or a frame is stored."""
     return hashlib.blake2b(data, digest_size=DIGEST).digest()
 
 
 def tiles_of(width: int, height: int) -> list[tuple[slice, slice]]:
-    """Where the tiles are: rows and columns, from the left and then down."""
+    """The rows and columns of the tiles, from left to right and then down."""
     return [
         (slice(top, min(top + _HEIGHT, height)), slice(left, min(left + _WIDTH, width)))
         for top in range(0, height, _HEIGHT)
@@ -39,10 +39,10 @@ def tiles_of(width: int, height: int) -> list[tuple[slice, slice]]:
 
 
 def changed_tiles(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> list[int]:
-    """The indices of the tiles that differ, in their order."""
+    """The indices of the tiles that differ, in order."""
     height, width, _ = after.shape
     old, new = before.reshape(height, -1), after.reshape(height, -1)
-    # Words where rows are whole words: a tile's row is too, so that no word is of two tiles.
+    # Compare whole words if rows consist of whole words: then tiles' rows do too, and no word belongs to two tiles.
     unit = _WIDTH * CHANNELS
     if old.shape[1] % _WORD == 0:
         old, new, unit = old.view(np.uint64), new.view(np.uint64), unit // _WORD

@@ -1,6 +1,6 @@
-"""What was recorded of an attempt, as turns of an agent: what it said, what that cost, what it did, what came of it.
+"""The events of an attempt as turns of an agent: its text, the usage, its call and the result.
 
-This module owns which events belong together. What must never appear here: a file, another project's format.
+This module owns which events belong together. It has no files and no other project's format.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _DEEDS = ("perform", "shell", "start", "look", "read_file", "write_file")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One call of an agent, with what it said before it; or its last words, with none.
+    """One call of an agent, with its text before it; or its last text, without a call.
 
     Attributes:
-        number: 1, 2, 3...
-        wall: When it was over, in seconds since 1970.
-        notes: What the agent said since the turn before.
-        spent: What it used since then, one entry a request: `input`, `output`, `cost`.
+        number: The number of the turn, from 1.
+        wall: When it ended, in seconds since 1970.
+        notes: The agent's texts since the turn before.
+        spent: The usage since then, one entry a request: `input`, `output`, `cost`.
         event: The recorded call: a `perform`, `shell`, `start`, `look`, `read_file` or `write_file`; the `answer` at the end;
-            None where nothing came of what was said.
-        frame: What the screen showed afterwards; None where that is not kept.
+            None if the text was not followed by a call.
+        frame: The screen after the call; None if it was not kept.
     """
 
     number: int
@@ -44,12 +44,12 @@ class Turn:
 
     @property
     def kind(self) -> str:
-        """The event's; empty where there is none."""
+        """The event's kind; empty without an event."""
         return "" if self.event is None else str(self.event["kind"])
 
     @property
     def failure(self) -> str:
-        """Why the call failed; empty where it did not."""
+        """Why the call failed; empty if it did not."""
         error = (self.event or {}).get("error")
         return f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else ""
 
@@ -86,7 +86,7 @@ def turns(events: Iterable[Mapping[str, Any]]) -> list[Turn]:
 
 
 def first_frame(events: Iterable[Mapping[str, Any]]) -> str | None:
-    """What the screen showed when the agent began; None where that is not kept."""
+    """The screen when the agent began; None if it was not kept."""
     return next(
         (event.get("id") for event in events if event["kind"] == "frame" and event.get("cause") == "first"), None
     )

@@ -1,6 +1,6 @@
-"""An attempt as a video, from its frames, made by ffmpeg.
+"""Makes a video of an attempt from its frames, with ffmpeg.
 
-This module owns how long each frame is shown. What must never appear here: pixels that were not recorded.
+This module owns how long each frame is shown. It only shows recorded pixels.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _ENCODER = ("-c:v", "libx264", "-preset", "veryfast", "-crf", "18", "-pix_fmt", 
 
 
 def shots(recording: Recording, *, longest: float = _LONGEST) -> list[tuple[str, float]]:
-    """The frames of an attempt in their order, each with the seconds for which it was on the screen.
+    """The frames of an attempt in order, each with the seconds for which it was on the screen.
 
     Args:
         recording: The attempt.
-        longest: No frame is shown for longer: models think for long, and nothing moves meanwhile.
+        longest: The longest time for a frame, in seconds: models think for long while nothing changes.
     """
     seen: list[tuple[str, float]] = []
     for event in recording.events:
         t = float(event.get("t", 0.0))
         kind = event["kind"]
         if kind == "perform":
-            # What it found was there when it began.
+            # The frame before the call was on the screen when the call began.
             moments = [(event.get("before"), t - float(event.get("seconds", 0.0))), (event.get("after"), t)]
         elif kind in {"frame", "look"}:
             moments = [(event.get("id" if kind == "frame" else "frame"), t)]
@@ -54,24 +54,24 @@ def shots(recording: Recording, *, longest: float = _LONGEST) -> list[tuple[str,
 
 
 def write_video(recording: Recording, target: Path, *, longest: float = _LONGEST) -> Path:
-    """Write an attempt as MP4 (H.264), ten frames a second. It is there whole or not at all.
+    """Write an attempt as MP4 (H.264), ten frames a second. The file appears completely or not at all.
 
     Args:
         recording: The attempt.
         target: The file.
-        longest: Seconds for which one frame is shown at most.
+        longest: The longest time for one frame, in seconds.
 
     Raises:
-        EpisodeError: The file is there already, no frame was kept, ffmpeg is missing or failed.
+        EpisodeError: The file exists already, no frame was kept, or ffmpeg is missing or failed.
     """
     if target.exists():
         raise EpisodeError(f"{target} is there already: export to another folder, or remove it")
     program = shutil.which("ffmpeg")
     if program is None:
-        raise EpisodeError("a video is made by ffmpeg, which is not installed: apt-get install ffmpeg")
+        raise EpisodeError("a video needs ffmpeg, which is not installed: apt-get install ffmpeg")
     shown = shots(recording, longest=longest)
     if not shown:
-        raise EpisodeError(f"{recording.directory} has no frame of which the pixels were kept")
+        raise EpisodeError(f"{recording.directory} has no frame with pixels")
     height, width, _ = recording.frame(shown[0][0]).shape
     # The encoder needs even sizes: the last row and column are repeated.
     size = (width + width % 2, height + height % 2)
@@ -91,7 +91,7 @@ def _repeated(rgb: NDArray[np.uint8], size: tuple[int, int], seconds: float) -> 
 
     height, width, _ = rgb.shape
     wide, high = size
-    # A screen that was resized meanwhile is shown as far as it fits.
+    # A screen that was resized meanwhile is cropped or padded.
     fitted = np.pad(rgb[:high, :wide], ((0, max(0, high - height)), (0, max(0, wide - width)), (0, 0)), mode="edge")
     data = fitted.tobytes()
     for _ in range(max(1, round(seconds * _RATE))):
@@ -99,22 +99,22 @@ def _repeated(rgb: NDArray[np.uint8], size: tuple[int, int], seconds: float) -> 
 
 
 def _encode(command: list[str], frames: Iterator[bytes]) -> None:
-    # What it says goes to a file: a pipe that nobody reads would stop it.
+    # ffmpeg's messages go to a file, because a pipe that is not read would block it.
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
         try:
-            # It ends when its input does, or before, and then says why.
+            # ffmpeg ends when its input does, or earlier with an error.
             with contextlib.suppress(BrokenPipeError), process.stdin as into:  # type: ignore[union-attr] # it is a pipe
                 for data in frames:
                     into.write(data)
             code = process.wait(_ENDED)
         except subprocess.TimeoutExpired as error:
-            raise EpisodeError(f"ffmpeg had all frames, and did not end in {_ENDED:g} s") from error
+            raise EpisodeError(f"ffmpeg got all frames, but did not end within {_ENDED:g} s") from error
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
         said.seek(0)
         if code != 0:
-            last = said.read().decode("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
+            last = said.read().decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
             raise EpisodeError(f"ffmpeg failed ({code}): {last[0]}")

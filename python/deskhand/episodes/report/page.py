@@ -1,7 +1,7 @@
 """The page of a report: one HTML file that works offline.
 
-This module owns reading a run, shrinking its pictures, and filling the template. What must never appear here: a score that is
-computed (see `summary`), or how an event reads (see `timeline`).
+This module reads a run, shrinks its pictures, and fills the template. Scores are computed in `summary`, and events are
+described in `timeline`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Frames", "write_report"]
 
 Frames: TypeAlias = Literal["all", "failed", "none"]
-"""Which episodes are shown with pictures."""
+"""The episodes that are shown with pictures."""
 
 _TEMPLATES = Path(__file__).parent
 _WIDTH = 800
@@ -73,26 +73,26 @@ def write_report(
     """Write the page of a run.
 
     Args:
-        directory: The run's.
-        target: Where the page goes; by default `report.html` in the run's directory.
-        other: The directory of another run, to be compared with: the page says by how much this one is better.
-        frames: Which episodes are shown with their pictures: `all`, the `failed` (and invalid) ones, or `none`.
-        progress: Called with how many episodes are read, and of how many.
+        directory: The directory of the run.
+        target: The path of the page; by default `report.html` in the run's directory.
+        other: The directory of another run for comparison: the page says by how much this run is better.
+        frames: The episodes that are shown with pictures: `all`, the `failed` (and invalid) ones, or `none`.
+        progress: Called with the number of episodes read so far, and the total.
 
     Returns:
-        The page's path. It is there as a whole or not at all.
+        The page's path. The page appears completely or not at all.
 
     Raises:
-        EpisodeError: There is no run, or no folder for the page.
+        EpisodeError: There is no run, or the page's folder does not exist.
         FileError: The page cannot be written.
         MissingExtra: Jinja or matplotlib is not installed.
     """
     environment = _environment()
     directory = expect_path("write_report: directory", directory)
     path = Path(directory) / "report.html" if target is None else Path(expect_path("write_report: target", target))
-    # Said before thousands of pictures are read.
+    # Checked before thousands of pictures are read.
     if not os.path.isdir(path.parent):  # noqa: PTH112 # False for a name that is too long, too
-        raise EpisodeError(f"{path.parent} is no directory: there is no place for {path.name}")
+        raise EpisodeError(f"{path.parent} is not a directory: {path.name} cannot be written there")
     before = None
     if other is not None:
         with open_run(other) as earlier_run:
@@ -168,7 +168,7 @@ def _episode(
     try:
         recording: Recording | None = run.recording(result)
     except EpisodeError:
-        # No attempt of it came far enough to have one.
+        # No attempt of this episode has a recording.
         recording = None
     happened, trouble = _moments(recording)
     if recording is not None and (frames == "all" or (frames == "failed" and not result["success"])):
@@ -177,7 +177,7 @@ def _episode(
                 try:
                     pictures[frame] = _picture(recording, frame)
                 except (EpisodeError, OSError) as error:
-                    # The page is all the same about what can be read.
+                    # The page shows everything that can be read.
                     trouble = trouble or str(error)
     screen = recording.begin.get("screen") if recording is not None and happened else None
     width, height = screen or (1280, 800)
@@ -185,7 +185,7 @@ def _episode(
 
 
 def _moments(recording: Recording | None) -> tuple[Sequence[Moment], str]:
-    """What happened, and why that is not all."""
+    """The moments, and why they are incomplete, if they are."""
     if recording is None:
         return [], ""
     try:
@@ -211,7 +211,7 @@ def _frames_of(happened: Sequence[Moment]) -> Iterator[str]:
 
 
 def _picture(recording: Recording, frame: str) -> str:
-    """A frame as it is on the page: smaller, and not lossless; the run's directory has every pixel."""
+    """A frame for the page: smaller, and lossy; the run's directory has every pixel."""
     image = Image.fromarray(recording.frame(frame))
     if image.width > _WIDTH:
         image = image.resize((_WIDTH, round(image.height * _WIDTH / image.width)), Image.Resampling.LANCZOS)
@@ -243,7 +243,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _facts(moment: Moment) -> list[str]:
-    """What is said below a moment's picture."""
+    """The text below a moment's picture."""
     areas = len(moment.rects)
     changed = [f"{areas} area{'' if areas == 1 else 's'} changed"] if areas else []
     return [*moment.facts, *changed, *(f"{part} {_seconds(value)}" for part, value in moment.times)]

@@ -1,6 +1,6 @@
-"""The plots of a report, as SVG that is put into the page.
+"""The plots of a report, as SVG for the page.
 
-This module owns how a number is drawn. What must never appear here: a number that is not in the summary.
+This module owns how a number is drawn. All numbers come from the summary.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def chances(summary: Summary) -> str:
 
 
 def phases_of_tasks(results: Sequence[tuple[str, Mapping[str, float]]]) -> str:
-    """Where the time of each task goes: a bar a task, the mean of its episodes, longest first.
+    """The time of each task by phase: a bar a task, the mean of its episodes, longest first.
 
     Args:
-        results: Of each episode its task, and seconds by phase.
+        results: The task of each episode, and its seconds by phase.
     """
     tasks: dict[str, list[Mapping[str, float]]] = {}
     for task, phases in results:
@@ -88,7 +88,7 @@ def scatter(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _axes(width: float, height: float) -> tuple[Any, Any]:
-    # The canvas for files: no display is needed, and none that happens to be there is used.
+    # The canvas for files needs no display, and uses none.
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 # half a second, and an extra
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -104,7 +104,7 @@ def _svg(figure: Any) -> str:
     import matplotlib as mpl  # noqa: PLC0415 # as above
 
     target = io.StringIO()
-    # Text stays text, in the page's own font; with neither a date nor random names the same run gives the same page.
+    # Text stays text in the page's own font. Without dates and random names, the same run gives the same page.
     with mpl.rc_context({"svg.hashsalt": "deskhand", "svg.fonttype": "none"}):
         figure.savefig(target, format="svg", metadata={"Date": None})
     text = target.getvalue()

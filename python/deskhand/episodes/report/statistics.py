@@ -1,7 +1,7 @@
-"""What a number of episodes tells about an agent, and how sure that is.
+"""What some episodes say about an agent, and how certain that is.
 
-This module owns the arithmetic of scores: intervals, chances of success in k tries. What must never appear here: a file, a
-page, a rounding.
+This module owns the arithmetic of scores: intervals, chances of success in k tries. It has no files and no page, and rounds
+nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["Interval", "clustered", "paired", "pass_all", "pass_any", "wilson"]
 
 _NORMAL = NormalDist()
-# Less than this is what rounding leaves of none.
+# Smaller variances are only rounding errors of zero.
 _NO_VARIANCE = 1e-18
-# As many as a float has digits.
+# Enough for all bits of a float.
 _HALVINGS = 60
 
 
@@ -32,8 +32,8 @@ class Interval:
 
     Attributes:
         value: The estimate.
-        low: Where the interval begins.
-        high: Where it ends.
+        low: The lower end.
+        high: The upper end.
     """
 
     value: float
@@ -47,12 +47,12 @@ def _z(confidence: float) -> float:
 
 def _part(confidence: float) -> float:
     if not 0 < expect_number("confidence", confidence, 0, 1) < 1:
-        raise ActionError(f"confidence is more than 0 and less than 1, not {confidence}")
+        raise ActionError(f"confidence must be more than 0 and less than 1, not {confidence}")
     return confidence
 
 
 def _t(confidence: float, freedom: int) -> float:
-    """How many standard errors an interval reaches to either side, where these were estimated with so many degrees of freedom.
+    """How many standard errors an interval extends to each side, if these were estimated with `freedom` degrees of freedom.
 
     Source: Student's distribution as a finite sum, Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.3 and
     26.7.4; inverted by halving.
@@ -81,14 +81,14 @@ def wilson(successes: float, count: int, *, confidence: float = 0.95) -> Interva
     """A proportion with Wilson's score interval, which also holds near 0 and 1 and for few episodes.
 
     Args:
-        successes: How many; scores between 0 and 1 may be added up.
-        count: Of how many, at least 1.
-        confidence: 0...1, of the interval.
+        successes: The number of successes; scores between 0 and 1 may be added up.
+        count: The number of episodes, at least 1.
+        confidence: The confidence of the interval, 0...1.
 
     Source: Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
 
     Raises:
-        ActionError: There is nothing to tell from.
+        ActionError: `count` is 0.
     """
     expect_integer("wilson: count", count, 1)
     expect_number("wilson: successes", successes, 0, count)
@@ -96,28 +96,28 @@ def wilson(successes: float, count: int, *, confidence: float = 0.95) -> Interva
     share = successes / count
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    # At the ends the interval begins or ends there exactly, which rounding would hide.
+    # At 0 and 1 the interval ends there exactly, which rounding would hide.
     low = 0.0 if successes == 0 else middle - half
     high = 1.0 if successes == count else middle + half
     return Interval(share, max(0.0, low), min(1.0, high))
 
 
 def clustered(scores: Mapping[str, Sequence[float]], *, confidence: float = 0.95) -> Interval:
-    """The mean of all scores, whose interval knows that episodes of one task are alike.
+    """The mean of all scores, with an interval that takes into account that episodes of one task are alike.
 
-    Where all tasks have the same mean (all scores are 1, or each task succeeds every second time), their variance tells
-    nothing: the interval is Wilson's then, of as many as there are tasks.
+    If all tasks have the same mean (all scores are 1, or each task succeeds every second time), their variance says nothing.
+    Then the interval is Wilson's, for as many episodes as there are tasks.
 
     Args:
-        scores: Of each task, those of its episodes.
-        confidence: 0...1, of the interval.
+        scores: The scores of each task's episodes.
+        confidence: The confidence of the interval, 0...1.
 
     Source: cluster-robust variance of a mean, with the correction G/(G-1) for G clusters; Miller, "Adding error bars to evals",
     arXiv 2411.00640, section 2.2. Student's t with G-1 degrees of freedom, without which the intervals of few tasks are too
     narrow; Cameron and Miller, "A practitioner's guide to cluster-robust inference", JHR 50 (2015), section VI.
 
     Raises:
-        ActionError: There is no score.
+        ActionError: There are no scores.
     """
     scores = {
         task: expect_several("a task's scores", several) for task, several in expect_mapping("scores", scores).items()
@@ -138,7 +138,7 @@ def clustered(scores: Mapping[str, Sequence[float]], *, confidence: float = 0.95
 
 
 def _variance(clusters: Sequence[Sequence[float]], mean: float) -> float:
-    """Of the mean of all, when those of one cluster may be alike."""
+    """The variance of the mean of all, if those of one cluster may be alike."""
     count = sum(map(len, clusters))
     sums = (math.fsum(score - mean for score in several) for several in clusters)
     return math.fsum(total * total for total in sums) / count**2 * len(clusters) / (len(clusters) - 1)
@@ -175,16 +175,16 @@ def _check(successes: int, count: int, k: int) -> None:
 
 
 def paired(pairs: Mapping[str, Sequence[tuple[float, float]]], *, confidence: float = 0.95) -> Interval:
-    """By how much the second of two runs of the same episodes scores higher, on average; the interval is that of `clustered`.
+    """The mean difference in score between two runs of the same episodes, second minus first; see `clustered`.
 
-    Where all tasks differ by the same, the interval is as wide as Wilson's of as many tasks that all agree.
+    If all tasks differ by the same amount, the interval is as wide as Wilson's for as many tasks that all agree.
 
     Args:
-        pairs: Of each task, the scores of each episode that both runs have.
-        confidence: 0...1, of the interval.
+        pairs: The scores of each task's episodes that both runs have.
+        confidence: The confidence of the interval, 0...1.
 
     Raises:
-        ActionError: There are none.
+        ActionError: There are no pairs.
     """
     clusters = [
         [second - first for first, second in expect_several("a task's pairs", several)]

@@ -1,6 +1,6 @@
-"""The numbers of a run: scores with their intervals, what was invalid and why, and where the time went.
+"""The numbers of a run: scores with their intervals, invalid episodes by cause, and where the time went.
 
-This module owns what is counted as what. What must never appear here: a file, a page, a rounding.
+This module owns how episodes are counted. It has no files and no page, and rounds nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["PHASES", "FixedSleeps", "Summary", "TaskSummary", "compare", "summarize"]
 
 PHASES = ("reset", "setup", "think", "input", "settle", "observe", "evaluate", "overhead")
-"""Where the time of an episode goes, in the order in which it does: `think` is what is left of the agent's part."""
+"""The phases of an episode, in order: `think` is the rest of the agent's part."""
 
 _SLEEP_RESET, _SLEEP_EVALUATE, _SLEEP_STEP = 60.0, 20.0, 2.0
 _MOST_TRIES = 10
@@ -29,13 +29,13 @@ _MOST_TRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class FixedSleeps:
-    """What the same episodes would have slept in a harness that cannot tell when the screen has answered.
+    """How long the same episodes would have slept in a harness that does not know when the screen has settled.
 
     Source: OSWorld sleeps 60 s after a reset, 20 s before an evaluation, and 2 s in each step (`desktop_env` 1.0.2).
 
     Attributes:
-        seconds: That much, in sum.
-        waited: What was waited for the screen here instead, in sum: resets, setups and settling.
+        seconds: The sum of these sleeps.
+        waited: How long was really waited for the screen, in sum: resets, setups and settling.
     """
 
     seconds: float
@@ -49,10 +49,10 @@ class TaskSummary:
     Attributes:
         name: Its name.
         level: 1...3.
-        tags: What it is about.
+        tags: Its subjects.
         tries: How many of its episodes are done.
         valid: How many of them count.
-        scores: Of the valid ones, in the order of the episodes.
+        scores: The scores of the valid ones, in the order of the episodes.
         successes: How many succeeded.
         steps: The median of the valid ones' steps.
         seconds: The median of their whole time.
@@ -74,29 +74,29 @@ class Summary:
     """A run in numbers.
 
     Attributes:
-        agent: Who acted.
-        planned: How many episodes there were to be.
+        agent: The agent's name.
+        planned: How many episodes were planned.
         done: How many have a result.
         valid: How many of those count.
         successes: How many succeeded.
-        strict: The mean score where an invalid episode counts 0, with the interval of tasks as clusters.
-        valid_only: The mean score of the valid ones, likewise; None when there is none.
-        success_rate: Successes among the valid, with Wilson's interval; None when there is none.
-        invalid_rate: Invalid ones among those done, with Wilson's interval; None when nothing is done.
+        strict: The mean score if an invalid episode counts 0, with the interval of tasks as clusters.
+        valid_only: The mean score of the valid ones, likewise; None if there are none.
+        success_rate: Successes among the valid, with Wilson's interval; None if there are none.
+        invalid_rate: Invalid ones among those done, with Wilson's interval; None if nothing is done.
         invalid: How many were invalid, by cause.
-        noted: How many valid ones ended for a cause of the agent's, by cause.
-        retries: How many attempts were repeated, by the cause why.
+        noted: How many valid ones ended for a cause of the agent, by cause.
+        retries: How many attempts were repeated, by cause.
         any_of: k → the chance that one of k tries of a task succeeds (pass@k), mean of the tasks with k tries.
         all_of: k → the chance that all do (pass^k).
         tasks: Each task, by name.
-        phases: Seconds in each of `PHASES`, in sum; here and below of the attempts that count, one an episode.
+        phases: Seconds in each of `PHASES`, in sum; here and below for the attempts that count, one an episode.
         seconds: Their whole time, in sum.
         wall: From the beginning of the first to the end of the last, in seconds.
         steps: All steps.
         tokens: `input` and `output`, in sum.
-        cost: In sum, in what the agents told it in.
-        beside: `input`, `output` and `cost` of the attempts that do not count, in sum: they were repeated, lost or stopped.
-        sleeps: The same with fixed sleeps.
+        cost: The sum, in the agents' own unit.
+        beside: The sums of `input`, `output` and `cost` of the attempts that do not count: they were repeated, lost or stopped.
+        sleeps: The time with fixed sleeps.
     """
 
     agent: str
@@ -127,12 +127,13 @@ class Summary:
 def summarize(
     results: Sequence[Result], *, planned: int | None = None, beside: Mapping[str, float] | None = None
 ) -> Summary:
-    """A run in numbers.
+    """Compute the numbers of a run.
 
     Args:
-        results: Of each episode that is done its result, as the ledger has it. Cancelled ones are left out: they say nothing.
-        planned: How many episodes there were to be; by default those that are done.
-        beside: What other attempts used; see `Run.spent_beside`.
+        results: The result of each episode that is done, as in the ledger. Cancelled ones are left out, because they say
+            nothing.
+        planned: How many episodes were planned; by default those that are done.
+        beside: The usage of other attempts; see `Run.spent_beside`.
     """
     results = [each for each in results if each["cause"] != Cause.CANCELLED]
     valid = [each for each in results if each["valid"]]
@@ -164,7 +165,7 @@ def summarize(
         cost=sum(float(each["cost"]) for each in results),
         beside=beside or {"input": 0, "output": 0, "cost": 0.0},
         sleeps=FixedSleeps(
-            # What is invalid was not evaluated, or for nothing.
+            # Invalid episodes are not evaluated.
             seconds=len(results) * _SLEEP_RESET + len(valid) * _SLEEP_EVALUATE + steps * _SLEEP_STEP,
             waited=phases["reset"] + phases["setup"] + phases["settle"],
         ),
@@ -180,14 +181,14 @@ def split(result: Result) -> dict[str, float]:
 
 
 def compare(before: Sequence[Result], after: Sequence[Result]) -> tuple[Interval | None, list[tuple[Result, Result]]]:
-    """Two runs, episode by episode: by how much the second scores higher, and the episodes that both have.
+    """Compare two runs episode by episode: by how much the second scores higher, and the episodes that both have.
 
     Args:
         before: The results of the first run.
-        after: Those of the second.
+        after: The results of the second.
 
     Returns:
-        None for the interval when no episode is in both and valid in both.
+        The interval is None if no episode is in both and valid in both.
     """
     known = {_key(each): each for each in before}
     both = [(known[_key(each)], each) for each in after if _key(each) in known]
@@ -233,7 +234,7 @@ def _task(name: str, results: Sequence[Result]) -> TaskSummary:
 
 
 def _over_tasks(tasks: Sequence[TaskSummary], chance: Any) -> dict[int, float]:
-    """Invalid episodes are no tries; a task with fewer than k of them has no chance of k."""
+    """The mean over tasks. Invalid episodes do not count as tries; a task with fewer than k tries has no chance for k."""
     found = {}
     for k in range(1, _MOST_TRIES + 1):
         chances = [chance(task.successes, task.valid, k) for task in tasks if task.valid >= k]

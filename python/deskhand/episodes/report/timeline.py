@@ -1,6 +1,6 @@
-"""What is shown of one episode: its moments in order, each with its picture, what changed in it, and where it was acted.
+"""The moments of an episode in order, each with its picture, what changed in it, and where the agent acted.
 
-This module owns how a recorded event reads. What must never appear here: a file, pixels, HTML.
+This module owns how recorded events are described. It has no files, no pixels and no HTML.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ELAPSED = ("input", "reaction", "settle", "capture", "encode")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where on the screen something was done, in pixels of it.
+    """A place on the screen where something was done, in pixels.
 
     Attributes:
-        points: One point for a click, a move or a scroll; all of a drag's.
-        label: What was done there.
-        arrow: For a scroll: by how much, as (right, down); None else.
+        points: One point for a click, a move or a scroll; all points of a drag.
+        label: The action.
+        arrow: For a scroll: the distance, as (right, down); else None.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -39,21 +39,21 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One thing that happened.
+    """One event.
 
     Attributes:
-        number: Of the moments of its episode, from 1.
-        kind: The recorded event's.
+        number: The number of the moment in its episode, from 1.
+        kind: The kind of the recorded event.
         t: Seconds since the episode began.
-        lines: What it was, a line each.
-        text: What was said or written, as it is; empty for most.
-        error: What went wrong; empty when nothing did.
-        frame: The picture afterwards; None when there is none.
-        before: The picture before; None when there is none, or it is the same.
-        rects: What changed, as x, y, width, height.
-        busy: What was changing on its own.
-        marks: Where it was acted.
-        facts: How the screen came to rest, and the like.
+        lines: Its description, a line each.
+        text: The text that was said or written, unchanged; usually empty.
+        error: The error; empty if there is none.
+        frame: The picture afterwards; None if there is none.
+        before: The picture before; None if there is none, or it is the same.
+        rects: The areas that changed, as x, y, width, height.
+        busy: The areas that were changing by themselves.
+        marks: Where the agent acted.
+        facts: How the screen settled, and the like.
         times: Seconds, by part.
     """
 
@@ -73,7 +73,7 @@ class Moment:
 
 
 def moments(events: Iterable[Mapping[str, Any]]) -> list[Moment]:
-    """The moments of an episode, from its recorded events; kinds that are not known are shown as they are."""
+    """The moments of an episode, from its recorded events; events of unknown kinds are shown unchanged."""
     found: list[Moment] = []
     pointer: tuple[float, float] | None = None
     for event in events:
@@ -172,7 +172,7 @@ def _command(number: int, t: float, event: Mapping[str, Any]) -> Moment:
 
 
 def told(action: Mapping[str, Any]) -> str:
-    """A recorded action, as a person reads it."""
+    """A recorded action as a text for people."""
     kind = str(action.get("type", "?"))
     words = [kind.replace("_", " ")]
     rest = {name: value for name, value in action.items() if name != "type" and value not in (None, (), [])}

@@ -1,4 +1,4 @@
-"""The machine that a run or a measurement is made on."""
+"""Describes the machine of a run or a measurement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["describe"]
 
 
 def describe() -> dict[str, str]:
-    """The machine, by what its numbers depend on."""
+    """The properties of the machine that its numbers depend on."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     model = next(
         (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine()

@@ -1,7 +1,7 @@
-"""What a worker needs to know of a run, as any engine can send it to any machine: `Plan`.
+"""The information about a run that a worker needs, in a form that any engine can send to any machine: `Plan`.
 
-This module owns that, and what workers tell while they work. What must never appear here: a password (a ledger's is taken from
-the environment of each worker), anything that cannot be pickled.
+This module owns the plan, and the news that workers report. It contains no password (each worker takes the ledger's from its
+own environment), and nothing that cannot be pickled.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ __all__ = ["News", "Plan", "Tell"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run, as its workers see it.
+    """A run, for its workers.
 
     Attributes:
-        directory: Of the run, where records go; absolute.
-        ledger: Where the ledger is; see `deskhand.episodes.ledger.open_ledger`.
-        tasks: How its tasks are found; see `deskhand.episodes.tasks.catalogue.find_tasks`.
-        agent: How its agent is found; see `deskhand.episodes.play.agents.find_agent`.
-        run_seed: From which, with an episode's key, follow its parameters.
+        directory: The run's directory for records; absolute.
+        ledger: The ledger's address; see `deskhand.episodes.ledger.open_ledger`.
+        tasks: The names of its tasks; see `deskhand.episodes.tasks.catalogue.find_tasks`.
+        agent: The name of its agent; see `deskhand.episodes.play.agents.find_agent`.
+        run_seed: Together with an episode's key, this determines its parameters.
         desktops: How many episodes one worker plays at once.
-        shard: Which part of the episodes it plays: i of n.
-        backend: What makes its desktops: `local` or `docker`.
+        shard: The part of the episodes that it plays: i of n.
+        backend: The kind of its desktops: `local` or `docker`.
         image: The container image, instead of the tasks' own.
-        host: Whether calls that were recorded may be made on this machine.
-        lease: Seconds after which a worker that is not heard of has lost its episodes.
+        host: Whether recorded calls may be made on this machine.
+        lease: Seconds without a sign of life after which a worker loses its episodes.
         heartbeat: Seconds between two signs of life.
     """
 
@@ -54,15 +54,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a worker tells of an episode.
+    """News about an episode from a worker.
 
     Attributes:
         kind: `begun`, `done`, `retried` (another attempt will be made), `released` (the run was stopped), `lost` (another
-            worker has it by now: what was done here does not count), `trouble` (the ledger does not answer; it goes on trying).
-        key: Which one; None for trouble.
-        attempt: Which attempt.
-        result: What came of the attempt, where it has one.
-        text: For people.
+            worker has the episode by now, so this result does not count), `trouble` (the ledger does not answer; the worker
+            tries again).
+        key: The episode; None for trouble.
+        attempt: The number of the attempt.
+        result: The result of the attempt, if it has one.
+        text: A text for people.
     """
 
     kind: Literal["begun", "done", "retried", "released", "lost", "trouble"]
@@ -73,4 +74,4 @@ class News:
 
 
 Tell: TypeAlias = "Callable[[News], None]"
-"""Hears of everything, in the worker's event loop: it must return at once."""
+"""Called with all news, in the worker's event loop: it must return at once."""

@@ -1,7 +1,7 @@
-"""A run as a whole: what it is, begun or gone on with, and played by an engine.
+"""A run as a whole: begins or continues it, for an engine to play.
 
-This module owns the directory of a run and its manifest. What must never appear here: what an episode is (see
-`deskhand.episodes.play.attempt`), what is shown meanwhile (see `deskhand.cli.run_episodes`).
+This module owns the directory of a run and its manifest. How an episode is played is in `deskhand.episodes.play.attempt`, and
+how progress is shown in `deskhand.cli.run_episodes`.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ __all__ = ["MANIFEST", "Begun", "begin", "read_manifest"]
 
 MANIFEST = "manifest.json"
 VERSION = 1
-"""Of the manifest's form."""
+"""The version of the manifest's form."""
 
 _LEDGER = "episodes.sqlite"
 _SHOWN = 3
 _MOST = 1_000_000_000
-# What may not differ when a run is gone on with: another value is another run. None: the run's own, whatever it is.
+# Settings that cannot change when a run continues: another value is another run. None: keep the run's value.
 _SAME = ("agent", "run_seed", "backend", "image", "limit", "ledger")
-# What may only grow.
+# Settings that may only grow.
 _GROWING = ("seeds", "repeats")
-# What going on needs of a manifest, and what it must be.
+# The fields of a manifest that continuing needs, and their types.
 _NEEDED: Mapping[str, tuple[type, ...]] = {
     "agent": (str,),
     "run_seed": (int,),
@@ -81,14 +81,14 @@ _DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A run that was begun, or is gone on with.
+    """A run that was begun or continued.
 
     Attributes:
-        plan: For the engine.
-        manifest: What it is.
+        plan: The plan for the engine.
+        manifest: The manifest.
         keys: How many episodes it has, of the plan's shard.
-        new: How many of the run's episodes were not in its ledger before.
-        given_back: How many were under way in processes of this machine that have died since.
+        new: How many of the run's episodes are new in its ledger.
+        given_back: How many were held by processes of this machine that have died since.
     """
 
     plan: Plan
@@ -116,32 +116,32 @@ def begin(
     host: bool = False,
     wall: Callable[[], float] = time.time,
 ) -> Begun:
-    """Begin a run in a directory, or go on with the one that is there: what is not given is as it was, or has its default.
+    """Begin a run in a directory, or continue the one in it: settings that are not given keep their values or get defaults.
 
-    A run that is there may be anybody's. What of it is code, or leads elsewhere, has to be given again: tasks that do not ship,
-    an agent of a module or a record, a ledger that is not in the directory.
+    An existing run is untrusted. Its code, and addresses that lead elsewhere, must be given again: tasks that do not ship with
+    deskhand, an agent of a module or a record, a ledger outside of the directory.
 
     Args:
         out: The directory.
-        tasks: Which tasks; see `deskhand.episodes.tasks.catalogue.find_tasks`. None at all: those of the run, or all that ship.
-        agent: Who does them; see `deskhand.episodes.play.agents.find_agent`. By default `oracle`.
+        tasks: The tasks; see `deskhand.episodes.tasks.catalogue.find_tasks`. If empty: those of the run, or all that ship.
+        agent: The agent; see `deskhand.episodes.play.agents.find_agent`. By default `oracle`.
         desktops: How many episodes at once, 1 by default.
-        engine: What places workers, `local` (default) or `ray`; see `deskhand.episodes.run.engines.find_engine`.
-        seeds: Instances of each task, 1 by default.
+        engine: The engine, `local` (default) or `ray`; see `deskhand.episodes.run.engines.find_engine`.
+        seeds: How many instances of each task, 1 by default.
         repeats: How often each instance, 1 by default.
-        limit: No more episodes than these, first those of the first seed.
+        limit: The largest number of episodes, beginning with those of the first seed.
         backend: `local` (default) or `docker`.
         image: The container image instead of the tasks' own.
         shard: Play only part i of n.
         ledger: A PostgreSQL URL; by default a file in the directory.
-        run_seed: From which all instances follow, 0 by default.
+        run_seed: The seed that determines all instances, 0 by default.
         host: Whether the agent `replay:PATH` may make recorded calls on this machine.
         wall: Seconds since 1970.
 
     Raises:
-        EpisodeError: It is another run than the one that is there, or cannot be played here: it says what differs or lacks.
+        EpisodeError: The directory has a different run, or the run cannot be played here: the error says what differs or lacks.
         LedgerError: The ledger cannot be used.
-        LaunchFailed: No desktop comes up.
+        LaunchFailed: No desktop could be launched.
     """
     directory = Path(expect_path("begin: out", out)).absolute()
     tasks = expect_texts("begin: tasks", tasks)
@@ -193,7 +193,7 @@ def begin(
         "host": _host(),
         "started": wall(),
     }
-    # With a password, where the manifest has none.
+    # With a password, which the manifest does not have.
     where = ledger or settings["ledger"]
     plan = Plan(
         directory=str(directory),
@@ -224,7 +224,7 @@ def _queue(plan: Plan, manifest: dict[str, Any], kept: Mapping[str, Any] | None,
     try:
         first = ledger.begin(manifest)
         _refuse_other(directory, first, manifest, settings=True)
-        # When it began, it began.
+        # Keep the time of the first beginning.
         manifest["started"] = (kept or first)["started"]
         _write(directory, manifest)
         given_back = abandon_dead(ledger)
@@ -236,10 +236,10 @@ def _queue(plan: Plan, manifest: dict[str, Any], kept: Mapping[str, Any] | None,
 
 
 def read_manifest(directory: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """What the run in a directory is.
+    """Read the manifest of the run in a directory.
 
     Raises:
-        EpisodeError: There is none, or it is damaged or of another version.
+        EpisodeError: There is no run, or its manifest is damaged or has another version.
     """
     path = Path(expect_path("read_manifest: directory", directory)) / MANIFEST
     if not os.path.exists(path):  # noqa: PTH110 # False for a name that is too long, too
@@ -258,15 +258,17 @@ def read_manifest(directory: str | os.PathLike[str]) -> Mapping[str, Any]:
     wrong = [name for name, kinds in _NEEDED.items() if not isinstance(manifest.get(name), kinds)]
     if wrong:
         reason = f"it lacks {', '.join(lacking)}" if lacking else f"{wrong[0]} is {shown(manifest[wrong[0]])}"
-        raise EpisodeError(f"{path} is not a run's that can be gone on with: {reason}; begin one in another directory")
+        raise EpisodeError(
+            f"{path} is not the manifest of a run that can continue: {reason}; begin one in another directory"
+        )
     return manifest
 
 
-# --- inside ---
+# --- internals ---
 
 
 def _settled(directory: Path, asked: Mapping[str, Any], kept: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What the run is, of what is asked for, what it was before, and the defaults."""
+    """The run's settings: from the arguments, the existing run, and the defaults."""
     if kept is None:
         return {name: _DEFAULTS[name] if value is None else value for name, value in asked.items()}
     differing = [
@@ -285,7 +287,7 @@ def _settled(directory: Path, asked: Mapping[str, Any], kept: Mapping[str, Any] 
 
 
 def _refuse_unnamed(directory: Path, kept: Mapping[str, Any], asked: Mapping[str, Any], select: Sequence[str]) -> None:
-    """What a manifest names is not run, imported or connected to because it is named there."""
+    """Refuse to run, import or connect to anything only because a manifest names it."""
     lacking = []
     if asked["agent"] is None and is_code(kept["agent"]):
         lacking.append(f"--agent {shown(kept['agent'])}")
@@ -295,8 +297,8 @@ def _refuse_unnamed(directory: Path, kept: Mapping[str, Any], asked: Mapping[str
     if lacking:
         more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
         raise EpisodeError(
-            f"the run in {directory} has what is code, or leads elsewhere: {', '.join(lacking[:_SHOWN])}{more}. If you trust "
-            "it, give it again to go on with the run"
+            f"the run in {directory} has code, or addresses that lead elsewhere: {', '.join(lacking[:_SHOWN])}{more}. If you "
+            "trust it, give it again to go on with the run"
         )
 
 
@@ -314,7 +316,7 @@ def _refuse_other(
         if manifest["images"].get(name) not in {None, value}
     ]
     if settings:
-        # Of another machine's, whose directory has no manifest of it.
+        # The manifest of another machine, which this directory did not have.
         differing += [
             f"{_option(name)} was {kept.get(name)!r} and is {manifest[name]!r}"
             for name in ("agent", "run_seed", "backend", "image")
@@ -337,7 +339,7 @@ def _option(name: str) -> str:
 
 
 def _absolute(name: str) -> str:
-    """A folder of tasks is found from anywhere."""
+    """Make the path of a folder of tasks absolute."""
     return str(Path(name).absolute()) if "/" in name or name in {".", ".."} or Path(name).is_dir() else name
 
 
@@ -356,7 +358,7 @@ def _check(settings: Mapping[str, Any], tasks: Sequence[Task], shard: tuple[int,
         )
     if not tasks:
         raise EpisodeError("there are no tasks")
-    # Before anything is made: a name that is wrong is wrong in every episode.
+    # Checked before anything is created: a wrong name would fail every episode.
     find_agent(settings["agent"], host=True)
 
 
@@ -371,7 +373,7 @@ def _check_programs(tasks: Sequence[Task], plan: Plan) -> None:
 
 
 def _images(settings: Mapping[str, Any], tasks: Sequence[Task]) -> dict[str, str]:
-    """Which images these are, by the digest of each: its name may mean another one tomorrow."""
+    """The digests of the images, because a name may mean another image tomorrow."""
     if settings["backend"] != "docker":
         return {}
     with contextlib.closing(connect_engine()) as engine:
@@ -389,7 +391,7 @@ def _images(settings: Mapping[str, Any], tasks: Sequence[Task]) -> dict[str, str
 
 
 def _keys(tasks: Sequence[Task], seeds: int, repeats: int, limit: int | None) -> Iterator[Key]:
-    """First all tasks once: whoever looks at half a run sees all of them."""
+    """The keys, with all tasks of the first seed first, so that half a run already shows all of them."""
     each = product(range(repeats), range(seeds), tasks)
     return islice((Key(task.name, "", seed, repeat) for repeat, seed, task in each), limit)
 

@@ -1,8 +1,8 @@
-"""Whoever plays episodes: leases them from the ledger, tries them on desktops, and writes down what came of them.
+"""Plays episodes: leases them from the ledger, tries them on desktops, and stores their results.
 
-This module owns how many at once, the signs of life, and what follows from a result: done, another attempt, given back. What
-must never appear here: how an episode is played (see `deskhand.episodes.play.attempt`), which machine a worker is on (see
-`deskhand.episodes.run.engines`).
+This module owns how many run at once, the signs of life, and what follows from a result: done, another attempt, or given back.
+How an episode is played is in `deskhand.episodes.play.attempt`, and on which machines workers run in
+`deskhand.episodes.run.engines`.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ __all__ = ["Worker", "attempt_directory"]
 
 _POLL = 1.0
 _BACKOFF, _LONGEST_BACKOFF = 5.0, 120.0
-# A ledger that cannot be written is asked again for so long, while leases last.
+# How often a ledger that cannot be written is tried again, while leases last.
 _LEDGER_TRIES, _LEDGER_PAUSE = 20, 1.0
-# An episode that has ended so many workers is not tried once more: it may be what ends them.
+# An episode that was lost this often is not tried again: it may be what kills the workers.
 _MOST_LOSSES = 10
 
 
@@ -55,7 +55,7 @@ class _HasPlaces(Protocol):
 
 
 class Worker:
-    """Plays the episodes of a plan, until all are done or it is stopped.
+    """Plays the episodes of a plan until all are done or it is stopped.
 
     Example:
         >>> with Worker(plan) as worker:
@@ -76,13 +76,13 @@ class Worker:
         """Load what is needed; no desktop is started yet.
 
         Args:
-            plan: What is to be played.
-            name: This worker's, which no other has; by default it tells this process.
-            stop: Ends it: what is under way is given back.
-            tell: Hears of every episode.
-            ledger: Instead of the plan's, which is opened here.
-            pools: Instead of the plan's desktops.
-            record: Makes the record of an attempt, instead of files below the plan's directory.
+            plan: The plan.
+            name: The unique name of this worker; by default it identifies this process.
+            stop: Stops it: running episodes are given back.
+            tell: Called with the news of every episode.
+            ledger: Used in place of the plan's, which is opened here otherwise.
+            pools: Used in place of the plan's desktops.
+            record: Makes the record of an attempt, in place of files below the plan's directory.
 
         Raises:
             EpisodeError: A task, the agent or the ledger is wrong.
@@ -112,7 +112,7 @@ class Worker:
         self.close()
 
     def close(self) -> None:
-        """End its desktops and let go of its files. Again is harmless."""
+        """Close its desktops and files. Further calls do nothing."""
         with contextlib.ExitStack() as all_of_it:
             all_of_it.callback(self._ledger.close)
             if self._frames is not None:
@@ -120,15 +120,15 @@ class Worker:
             all_of_it.callback(self._pools.close)
 
     async def run(self) -> None:
-        """Play until all episodes of the shard are done, whoever does them, or until it is stopped.
+        """Play until all episodes of the shard are done, by this or other workers, or until it is stopped.
 
         Raises:
-            LedgerError: The ledger cannot be used. What is under way was stopped; it can be gone on with.
-            EpisodeError: The ledger has episodes of tasks that this run has not. All that was under way is given back.
+            LedgerError: The ledger cannot be used. Running episodes were stopped; the run can be continued.
+            EpisodeError: The ledger has episodes of tasks that this run does not have. All running episodes are given back.
         """
         loop = asyncio.get_running_loop()
         unsubscribe = self.stop.subscribe(lambda: _soon(loop, self._stop_all))
-        # Every episode has a thread, or its agent's thread nobody to end it.
+        # Every episode needs a thread, or its agent's thread could not be ended.
         threads = ThreadPoolExecutor(self.plan.desktops, thread_name_prefix="deskhand-episode")
         try:
             async with asyncio.TaskGroup() as group:
@@ -142,7 +142,7 @@ class Worker:
             self._stop_all()
             threads.shutdown(wait=False, cancel_futures=True)
 
-    # --- inside ---
+    # --- internals ---
 
     async def _play_all(self, group: asyncio.TaskGroup, threads: ThreadPoolExecutor) -> None:
         plan = self.plan
@@ -170,10 +170,10 @@ class Worker:
                     await self._changed.wait()
 
     async def _refuse_unknown(self, leases: Sequence[Lease], playing: set[asyncio.Task[None]]) -> None:
-        """See that this run has the task of each, or give back all that this worker holds: none of it counts as lost.
+        """Check that this run has the task of each lease; otherwise give back all that this worker holds, without a loss.
 
         Raises:
-            EpisodeError: It has not: the ledger has episodes of another run.
+            EpisodeError: A task is missing: the ledger has episodes of another run.
         """
         unknown = next((lease for lease in leases if lease.key.task not in self._tasks), None)
         if unknown is None:
@@ -184,7 +184,7 @@ class Worker:
         if playing:
             await asyncio.wait(playing)
         raise EpisodeError(
-            f"the ledger has {unknown.key}, and there is no task {unknown.key.task} in this run: "
+            f"the ledger has {unknown.key}, but this run has no task {unknown.key.task}: "
             "give every machine the same tasks, or each run a ledger of its own"
         )
 
@@ -200,7 +200,7 @@ class Worker:
             try:
                 result = await asyncio.shield(running)
             except asyncio.CancelledError:
-                # Another episode has met an error that ends the run. Its thread ends by itself, and gives its desktop back.
+                # Another episode has raised an error that ends the run. Its thread ends by itself, and gives its desktop back.
                 stop("the run ends")
                 await asyncio.wait([running])
                 raise
@@ -235,7 +235,7 @@ class Worker:
         )
 
     async def _conclude(self, lease: Lease, result: dict[str, Any]) -> None:
-        """Write down what came of an attempt."""
+        """Store the result of an attempt."""
         cause = None if result["cause"] is None else Cause(result["cause"])
         news = partial(News, key=lease.key, attempt=lease.attempt, result=result)
         failed = lease.failures.get(cause, 0) if cause is not None else 0
@@ -251,7 +251,7 @@ class Worker:
             self._tell(news("done") if kept else news("lost"))
 
     async def _beat(self) -> None:
-        """Renew what is under way; stop what is another's by now."""
+        """Renew the leases; stop episodes that another worker has by now."""
         while True:
             await asyncio.sleep(self.plan.heartbeat)
             for lease, stop in list(self._running.values()):
@@ -261,11 +261,11 @@ class Worker:
                     self._tell(News("trouble", text=str(error)))
                     continue
                 if not kept:
-                    # One that has just been finished does not hear it any more.
+                    # An episode that has just been finished ignores this.
                     stop("another worker has it by now")
 
     async def _asked(self, ask: Callable[[], Any]) -> Any:
-        """Ask the ledger; one that cannot be used now is asked again for a while."""
+        """Ask the ledger; if it cannot be used, try again for a while."""
         for tried in range(_LEDGER_TRIES):
             try:
                 return await asyncio.to_thread(ask)
@@ -296,7 +296,7 @@ class _Nowhere:
 
 
 class _Unwritable:
-    """The record of an attempt whose files could not be made: every word of it fails for the same reason."""
+    """The record of an attempt whose files could not be created: every call fails for that reason."""
 
     def __init__(self, error: OSError) -> None:
         self._error = error
@@ -307,7 +307,7 @@ class _Unwritable:
     attach = detach = before = after = event = frame = finish = _fail
 
     def harmless(self, value: Any) -> Any:
-        """No agent has acted: there is no secret."""
+        """No agent has acted, so there is no secret."""
         return value
 
     def close(self) -> None:
@@ -315,7 +315,7 @@ class _Unwritable:
 
 
 def attempt_directory(directory: Path, lease: Lease) -> Path:
-    """Where an attempt is recorded, in a run's directory."""
+    """The directory of an attempt's record, in a run's directory."""
     return directory / "ep" / str(lease.key) / f"attempt-{lease.attempt}"
 
 
@@ -323,7 +323,7 @@ def attempt_directory(directory: Path, lease: Lease) -> Path:
 
 
 def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    # A loop that is closed has nothing left to stop.
+    # A closed loop has nothing to stop.
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(call)
 

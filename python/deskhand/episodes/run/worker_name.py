@@ -1,4 +1,4 @@
-"""The name that a worker leases episodes under, and whether its process is still there."""
+"""The name under which a worker leases episodes, and whether its process still exists."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _NAME = re.compile(r"(?P<host>.+)/(?P<boot>[^/]*)/(?P<space>[^/]*)/(?P<pid>\d+)/
 
 
 def worker_name(suffix: str = "") -> str:
-    """A name for a worker of this process, which tells whether it still lives: machine, boot, process, its start.
+    """A name for a worker of this process that shows whether it is still alive: machine, boot, process, its start.
 
     Args:
-        suffix: Tells workers of one process apart.
+        suffix: Distinguishes workers of one process.
     """
     name = "/".join((*_machine(), str(os.getpid()), _start_of(os.getpid())))
     return f"{name}/{suffix}" if suffix else name
 
 
 def abandon_dead(ledger: Ledger) -> int:
-    """Give back what workers of this machine hold whose processes are dead. Returns how many episodes those were."""
+    """Give back what dead processes of this machine hold. Returns how many episodes that were."""
     holders = {row.worker for row in ledger.rows() if row.state is State.LEASED}
     return sum(ledger.abandon(worker) for worker in sorted(holders) if _is_dead(worker))
 
 
 def _is_dead(worker: str) -> bool:
-    """Whether it is known to be dead: of those on other machines and in other containers, nothing is known."""
+    """Whether it is known to be dead: nothing is known of processes on other machines and in other containers."""
     found = _NAME.fullmatch(worker)
     host, boot, space = _machine()
     if found is None or found["host"] != host:
@@ -52,10 +52,10 @@ def _machine() -> tuple[str, str, str]:
 
 
 def _start_of(pid: int) -> str:
-    """When a process was started, in the kernel's ticks; 0 for one that is not there or has ended."""
+    """When a process was started, in the kernel's ticks; 0 if it does not exist or has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return "0"
-    # A zombie has ended; only its parent has not looked yet.
+    # A zombie has ended; its parent has only not waited for it.
     return "0" if fields[0] == b"Z" else fields[19].decode()

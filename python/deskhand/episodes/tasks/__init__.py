@@ -1,1 +1,1 @@
-"""Tasks: what is set up, asked for and graded."""
+"""Tasks: their setup, instructions and grading."""

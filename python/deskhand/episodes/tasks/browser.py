@@ -1,11 +1,11 @@
-"""Chromium on a desktop, and what its pages hold, asked from outside through the browser's own protocol.
+"""Chromium on a desktop, and the content of its pages, read from outside through the browser's own protocol.
 
-This module owns how the browser is started for an episode, and how a page is asked. What must never appear here: a change of a
-page (an oracle clicks and types as everybody does), a task.
+This module owns how the browser is started for an episode, and how a page is queried. It never changes a page (an oracle
+clicks and types like any user), and has no task.
 
 The protocol is served on loopback of the desktop's machine, at a port that the system chose and the profile names. The loopback
-of a container is reached from inside it only: so the question is asked there, by Perl, which every Debian has. Pages come from
-a server there too, at an address that is the same on every desktop: a file's would show where its home directory is.
+of a container can only be reached from inside it, so Perl, which every Debian has, sends the queries there. Pages come from a
+server there too, at an address that is the same on every desktop: a file's address would show its home directory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ADDRESS", "PROFILE", "Page", "Tab", "received", "start_browser"]
 
 ADDRESS = "http://localhost/"
-"""Where the pages of an episode are; every other address leads there too, and finds nothing."""
+"""The address of an episode's pages; every other address leads there too, and finds nothing."""
 
 PROFILE = ".browser"
 """The browser's profile, below the home directory."""
@@ -39,13 +39,13 @@ _SITE = ".site"
 
 _LOADED = 60.0
 _PERIOD = 0.05
-# A page is drawn in several steps, and the browser's own furniture in some more.
+# A page is drawn in several steps, and the browser's own interface in some more.
 _STILL = Settle(quiet=0.1, reaction=0.2, timeout=20.0)
 _ANSWER_LIMIT = 30
 _LARGEST_ANSWER = 16 << 20
-# The exit code of `ask.pl` where nobody is to be asked.
+# The exit code of `ask.pl` if there is no browser to ask.
 _ABSENT = 99
-# Nothing but the page: no first run, no question, no key ring, nothing fetched behind our back, nothing that moves by itself.
+# Only the page: no first run, no question, no key ring, no background requests, no animation.
 _FLAGS = (
     "--no-first-run",
     "--no-default-browser-check",
@@ -75,10 +75,10 @@ _INSIDE = Path(__file__).parent / "machine_side"
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One page that the browser has open.
+    """One open page of the browser.
 
     Attributes:
-        id: What the browser calls it.
+        id: The browser's id for it.
         url: Its address.
         title: Its title.
     """
@@ -100,17 +100,17 @@ def start_browser(
     """Start Chromium, and return when the page is loaded, its window is up and the screen is still.
 
     Args:
-        context: Where. Its downloads go to `Downloads` below the home directory, without a question.
-        pages: Their names and what is in them; the empty name is the first page's. What a page posts to `received/NAME` is
-            kept, see `received`.
-        first: The name of the page that is shown, or an address.
-        position: Where its window is, in screen pixels.
-        size: How large its window is, in pixels.
-        preferences: Added to those of the profile, as Chromium's own file has them.
+        context: The task's context. Downloads go to `Downloads` below the home directory, without a question.
+        pages: The pages by name; the empty name is the first page. Data that a page posts to `received/NAME` is kept, see
+            `received`.
+        first: The name of the page to show, or an address.
+        position: The position of its window, in screen pixels.
+        size: The size of its window, in pixels.
+        preferences: Added to those of the profile, in the form of Chromium's own file.
 
     Raises:
-        LaunchFailed: It showed no window.
-        DeskhandTimeout: The page was not loaded in a minute.
+        LaunchFailed: The browser showed no window.
+        DeskhandTimeout: The page was not loaded within a minute.
     """
     downloads = {"default_directory": context.path("Downloads"), "prompt_for_download": False}
     chosen = {**_PREFERENCES, "download": downloads, **(preferences or {})}
@@ -121,7 +121,7 @@ def start_browser(
             f"{PROFILE}/Default/Preferences": json.dumps(chosen),
         }
     )
-    # Root's programs are not sandboxed by Chromium, and without saying so it does not start; the pages are ours.
+    # Chromium does not sandbox root's programs, and refuses to start as root without this option. The pages are ours.
     unconfined = not context.desktop.has_machine and context.run("id -u").stdout.strip() == "0"
     command = [
         "chromium",
@@ -131,7 +131,7 @@ def start_browser(
     ]
     command += [f"--window-position={position[0]},{position[1]}", f"--window-size={size[0]},{size[1]}"]
     command += [first if ":" in first else ADDRESS + first]
-    # The server is the browser's elder brother: it tells its port, and ends with the desktop.
+    # The server is started before the browser, prints its port, and ends with the desktop.
     script = f"exec 3< <(exec perl {_SITE}/serve.pl {_SITE}); read -r port <&3; "
     script += 'exec "$@" --host-resolver-rules="MAP * 127.0.0.1:$port"'
     context.desktop.start(["bash", "-c", script, "browser", *command], cwd=context.home, timeout=_LOADED)
@@ -141,7 +141,7 @@ def start_browser(
 
 
 def received(context: TaskContext, name: str) -> Any:
-    """What a page has posted to `received/NAME` last, as JSON; None when it has not, or that was none."""
+    """The data that a page posted last to `received/NAME`, as JSON; None if there is none, or it is not JSON."""
     try:
         return json.loads(context.text(f"{_SITE}/received/{name}") or "null")
     except json.JSONDecodeError:
@@ -149,20 +149,20 @@ def received(context: TaskContext, name: str) -> Any:
 
 
 class Page:
-    """The page that the browser shows, asked from outside. Leaving a `with` block lets go of it; the browser goes on.
+    """The page that the browser shows, read from outside. Leaving a `with` block only closes the connection.
 
-    It is found anew at each question: after a navigation it is the next page's answer that comes.
+    It is looked up for each query: after a navigation the next page answers.
     """
 
     def __init__(self, context: TaskContext) -> None:
-        """Nothing is asked yet.
+        """Prepare; nothing is asked yet.
 
         Args:
-            context: Where the browser was started by `start_browser`.
+            context: The context in which `start_browser` started the browser.
         """
         self._context = context
-        # One shell for all questions: starting one costs more than ten of them.
-        # What is asked of the browser from outside is nothing that is done to the desktop.
+        # One shell for all queries, because starting one costs more than ten of them.
+        # The core's shell, without the gate: queries from outside are not operations on the desktop.
         self._shell = commands_of(bare(context.desktop)).open_shell(timeout=2 * _ANSWER_LIMIT, limit=_LARGEST_ANSWER)
 
     def __enter__(self) -> Self:
@@ -174,11 +174,11 @@ class Page:
         self.close()
 
     def close(self) -> None:
-        """Ask no more. Again is harmless."""
+        """Close the connection. Further calls do nothing."""
         self._shell.close()
 
     def tabs(self) -> list[Tab]:
-        """The pages that are open, the one that was used last first; none when no browser runs.
+        """The open pages, the most recently used first; empty if no browser runs.
 
         Raises:
             BackendError: The browser does not answer.
@@ -189,7 +189,7 @@ class Page:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a page to ask."""
+        """Whether there is a page to query."""
         return bool(self.tabs())
 
     @property
@@ -203,10 +203,10 @@ class Page:
         return self._shown().title
 
     def evaluate(self, javascript: str) -> Any:
-        """What an expression gives in the page that is shown, as JSON can say it; a promise is waited for.
+        """The value of an expression in the page that is shown, as JSON; a promise is awaited.
 
         Raises:
-            BackendError: No page is open, the browser does not answer (a dialog of the page's may hold it up), or the
+            BackendError: No page is open, the browser does not answer (perhaps because of a dialog of the page), or the
                 expression raised.
         """
         return self._evaluate(self._shown(), javascript)
@@ -215,7 +215,7 @@ class Page:
         """Wait until an expression is true in the page that is shown; a page that is just changing is asked again.
 
         Raises:
-            DeskhandTimeout: It was not in time; has what was asked and what came last.
+            DeskhandTimeout: It was not true in time; the error has the expression and its last value.
         """
         deadline = time.monotonic() + timeout
         last: object = None
@@ -234,9 +234,9 @@ class Page:
             time.sleep(_PERIOD)
 
     def element(self, selector: str) -> str:
-        """JavaScript for the first element of a CSS selector, which is searched in shadow trees too; null where there is none.
+        """JavaScript for the first element of a CSS selector, which also searches shadow trees; null if there is none.
 
-        ` >>> ` goes on inside of what was found: `settings-dropdown-menu#size >>> select`.
+        ` >>> ` continues inside the element that was found: `settings-dropdown-menu#size >>> select`.
         """
         return f"({_FIND})({json.dumps(selector.split(' >>> '))})"
 
@@ -244,16 +244,16 @@ class Page:
         """The middle of an element, see `element`, in screen pixels.
 
         Raises:
-            BackendError: There is none, or it is not to be seen.
+            BackendError: There is no such element, or it is not visible.
         """
         left, top, width, height = self.box(selector)
         return round(left + width / 2), round(top + height / 2)
 
     def box(self, selector: str) -> tuple[float, float, float, float]:
-        """Where an element, see `element`, is on the screen: x, y, width, height in pixels.
+        """The place of an element, see `element`, on the screen: x, y, width, height in pixels.
 
         Raises:
-            BackendError: There is none, or its middle is outside of what the window shows.
+            BackendError: There is no such element, or its middle is outside of the window.
         """
         found = self.evaluate(f"({_BOX})({self.element(selector)})")
         if isinstance(found, str):
@@ -266,7 +266,7 @@ class Page:
         request = json.dumps({"id": 1, "method": "Runtime.evaluate", "params": parameters})
         said = self._ask(f"/devtools/page/{tab.id}", request)
         if said is None:
-            raise BackendError("the browser was closed while it was asked")
+            raise BackendError("the browser was closed during a query")
         answer = json.loads(said)
         if "error" in answer:
             raise BackendError(f"the browser refuses: {answer['error'].get('message')}")
@@ -290,7 +290,7 @@ class Page:
         return tabs[0]
 
     def _ask(self, *words: str) -> str | None:
-        """What the browser answers; None when there is none."""
+        """The browser's answer; None if there is no browser."""
         file = self._context.path(f"{PROFILE}/DevToolsActivePort")
         program = (_INSIDE / "ask.pl").read_text()
         said = self._shell.run(shlex.join(["perl", "-e", program, str(_ANSWER_LIMIT), file, *words]))
@@ -301,7 +301,7 @@ class Page:
         return said.stdout
 
 
-# All of the browser's own furniture is above the page: no borders, no side bar, no status bar.
+# All of the browser's own interface is above the page: no borders, no side bar, no status bar.
 _BOX = """element => {
   if (!element) return "not there";
   const box = element.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;

@@ -1,7 +1,7 @@
-"""Where tasks come from: the suite that ships, folders, and classes of yours; and whether each has all its parts.
+"""The sources of tasks: the suite that ships, folders, and your own classes; and the checks of a task's parts.
 
-This module owns how tasks are named and found, what is wrong with one, and the digest of its source. What must never appear
-here: a desktop, a run, how a folder describes its task (see `deskhand.episodes.tasks.folders`).
+This module owns how tasks are named and found, the checks, and the digest of a task's source. It has no desktop and no run;
+a folder's description of its task is read in `deskhand.episodes.tasks.folders`.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _GLOB = re.compile(r"[*?\[]")
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LEVELS = (1, 2, 3)
-# Enough to see a template that some instances cannot fill, and cheap.
+# Enough to find a template that some instances cannot fill, and cheap.
 _TRIED_SEEDS = 3
 _LEAST_SCREEN, _LARGEST_SCREEN = 64, 16384
 
 
 def find_tasks(names: Sequence[str] = ()) -> list[Task]:
-    """The tasks that are meant, each once, in the order in which they are named; a pattern's by level and name.
+    """Find tasks, each once, in the order of the names; those of a pattern by level and name.
 
     Args:
-        names: Of each: a task's name, a pattern of names (`text-*`), `tag:text`, `level:2`, a folder with a `task.toml` or with
-            such folders in it, or `module:Class`. None at all means every task that ships.
+        names: Each is a task's name, a pattern of names (`text-*`), `tag:text`, `level:2`, a folder with a `task.toml` or with
+            such folders in it, or `module:Class`. Without names, every task that ships.
 
     Raises:
-        TaskError: There is no such task, one of them is wrong, or two of them have the same name.
+        TaskError: There is no such task, a task is invalid, or two of them have the same name.
     """
     found: dict[str, Task] = {}
     for wanted in expect_texts("find_tasks: names", names or ()) or ("*",):
@@ -66,10 +66,10 @@ def find_tasks(names: Sequence[str] = ()) -> list[Task]:
 
 
 def ships(wanted: object) -> bool:
-    """Whether one of the names that `find_tasks` takes means tasks that ship, and no code of anybody else's."""
+    """Whether a name for `find_tasks` means tasks that ship, and no foreign code."""
     if not isinstance(wanted, str) or "/" in wanted:
         return False
-    # In the order in which `_select` looks.
+    # In the same order as in `_select`.
     if wanted.startswith(("tag:", "level:")) or wanted in built_in():
         return True
     return _CLASS.fullmatch(wanted) is None and _GLOB.search(wanted) is not None and not Path(wanted).is_dir()
@@ -80,7 +80,7 @@ def built_in() -> Mapping[str, Task]:
     """The tasks that ship, by name, in the order of their levels and names.
 
     Raises:
-        TaskError: One of them is wrong.
+        TaskError: One of them is invalid.
     """
     tasks: list[Task] = []
     for entry in pkgutil.iter_modules(suite.__path__, f"{suite.__name__}."):
@@ -98,16 +98,16 @@ def built_in() -> Mapping[str, Task]:
 def instance(task: Task, seed: int, *, run_seed: int = 0, variant: str = "") -> tuple[int, Mapping[str, Any]]:
     """The seed and the parameters of one instance of a task."""
     number = instance_seed(run_seed, task.name, variant, seed)
-    return number, task.parameters(random.Random(number))  # noqa: S311 # chance that can be repeated
+    return number, task.parameters(random.Random(number))  # noqa: S311 # for repeatability, not for secrecy
 
 
 def digest(task: Task) -> str:
-    """A digest of all that makes a task what it is: its folder's files, or its class's module and those beside it that it uses.
+    """A digest of a task's source: its folder's files, or its class's module and the modules beside it that it uses.
 
-    It is the same on every machine, and another one as soon as any of these files is.
+    It is the same on every machine, and changes with any of these files.
 
     Raises:
-        TaskError: One of the files cannot be read.
+        TaskError: A file cannot be read.
     """
     return _digest(type(task))
 
@@ -139,7 +139,7 @@ def _read(cls: type[Task], path: Path) -> bytes:
 
 
 def _collect(module: ModuleType, found: dict[Path, ModuleType]) -> None:
-    """The file of a module, and those of the modules in the same folder from which it has something."""
+    """Add the file of a module, and those of the modules in the same folder that it imports from."""
     file = getattr(module, "__file__", None)
     if file is None or Path(file) in found:
         return
@@ -151,7 +151,7 @@ def _collect(module: ModuleType, found: dict[Path, ModuleType]) -> None:
             _collect(other, found)
 
 
-# --- choosing ---
+# --- finding ---
 
 
 def _select(wanted: str) -> list[Task]:
@@ -215,12 +215,12 @@ def _of_class(wanted: str) -> Task:
         hint = f"it has {', '.join(here)}" if here else "it has no task at all"
         raise TaskError(wanted, f"module {name} has no {attribute}", hint)
     if not (isinstance(cls, type) and issubclass(cls, Task)):
-        raise TaskError(wanted, f"{attribute} is no class of tasks, but {shown(cls)}", "derive it from Task")
+        raise TaskError(wanted, f"{attribute} is not a class of tasks, but {shown(cls)}", "derive it from Task")
     return _made(cls, wanted)
 
 
 def _is_task_of(value: object, module: ModuleType) -> bool:
-    """Whether it is a task that this module defines; a base that tasks share has no name."""
+    """Whether it is a task that this module defines; a common base class of tasks has no name."""
     return (
         isinstance(value, type)
         and issubclass(value, Task)
@@ -251,14 +251,14 @@ def _origin(task: Task) -> str:
     return str(cls.folder) if issubclass(cls, FolderTask) else f"{cls.__module__}:{cls.__qualname__}"
 
 
-# --- what may be wrong with one ---
+# --- checks ---
 
 
 def check_parts(task: Task) -> None:
-    """See that each part of a task is what it must be, and that a few instances can be described.
+    """Check each part of a task, and that a few instances can be described.
 
     Raises:
-        TaskError: One is not; it names the task, the part and what to do.
+        TaskError: A part is invalid; the error names the task, the part and the fix.
     """
     name = task.name
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -289,7 +289,7 @@ def _check_instance(task: Task, seed: int) -> None:
         plain = json.loads(json.dumps(parameters))
     except (TypeError, ValueError) as error:
         hint = "give a mapping of strings, numbers, lists and mappings"
-        raise TaskError(task.name, f"parameters: JSON cannot say them ({error})", hint) from error
+        raise TaskError(task.name, f"parameters: JSON cannot express them ({error})", hint) from error
     if not isinstance(plain, dict):
         raise TaskError(task.name, f"parameters: they are {shown(parameters)}", "give a mapping")
     if again != parameters:

@@ -1,7 +1,7 @@
-"""The desktop and its machine, as setup, evaluation and the oracle see them: from outside, whatever the desktop runs in.
+"""The desktop and its machine from outside, for setup, evaluation and the oracle, with every kind of desktop.
 
-This module owns one way to files, processes and programs for a desktop here and one in a container. What must never appear
-here: a task, an agent, a grade.
+This module owns a common way to files, processes and programs for local desktops and containers. It has no task, no agent and
+no grade.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _NOT_THERE = 100
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """Where an episode plays.
+    """The surroundings of an episode.
 
     Attributes:
-        desktop: The desktop. What the oracle does on it counts as an agent's would; what is asked through this object does not.
-        parameters: Of this instance; see `Task.parameters`.
-        home: The home directory of the desktop's user, absolute, where the programs of the desktop see it.
-        answer: What the agent answered in words, for the evaluation; None before, or when it said nothing.
+        desktop: The desktop. The oracle's actions on it count like an agent's; queries through this object do not.
+        parameters: The parameters of this instance; see `Task.parameters`.
+        home: The home directory of the desktop's user, absolute, as the desktop's programs see it.
+        answer: The agent's answer as a text, for the evaluation; None before, or if it gave none.
     """
 
     desktop: Desktop
@@ -46,7 +46,7 @@ class TaskContext:
     answer: str | None = None
 
     def path(self, name: str) -> str:
-        """The absolute path of `name` below the home directory; an absolute `name` is left as it is."""
+        """The absolute path of `name` below the home directory; an absolute `name` is returned unchanged."""
         return os.path.join(self.home, name)  # noqa: PTH118 # a path of another machine
 
     def run(self, command: str, *, timeout: float = 60.0) -> CommandResult:
@@ -54,10 +54,10 @@ class TaskContext:
         return self._run(command, timeout, 1 << 20)
 
     def read(self, name: str) -> bytes | None:
-        """A file's content; None when there is none.
+        """A file's content; None if it does not exist.
 
         Raises:
-            BackendError: It cannot be read.
+            BackendError: The file cannot be read.
         """
         path = self.path(name)
         if not self.desktop.has_machine:
@@ -73,7 +73,7 @@ class TaskContext:
         return bare(self.desktop).machine.read_file(path)
 
     def text(self, name: str) -> str | None:
-        """A file's content as UTF-8; None when there is none or it is no UTF-8."""
+        """A file's content as UTF-8; None if it does not exist or is not UTF-8."""
         data = self.read(name)
         try:
             return None if data is None else data.decode()
@@ -81,7 +81,7 @@ class TaskContext:
             return None
 
     def write(self, name: str, data: bytes | str) -> str:
-        """Write a file, making its directories. Returns its absolute path."""
+        """Write a file, and create its directories. Returns its absolute path."""
         path = self.path(name)
         if self.desktop.has_machine:
             bare(self.desktop).machine.write_file(path, data)
@@ -91,7 +91,7 @@ class TaskContext:
         return path
 
     def write_all(self, files: Mapping[str, bytes | str]) -> None:
-        """Write files as `write` does: many below the home directory of a container take no longer than one."""
+        """Write files like `write`: many files below a container's home directory take no longer than one."""
         if not self.desktop.has_machine:
             for name, data in files.items():
                 self.write(name, data)
@@ -102,7 +102,7 @@ class TaskContext:
             for name, data in files.items():
                 below = Path(os.path.relpath(self.path(name), self.home))
                 if ".." in below.parts:
-                    # Here it would be a path of this machine.
+                    # On a local desktop it would be a path of this machine.
                     self.write(name, data)
                     continue
                 path = home / below
@@ -111,14 +111,14 @@ class TaskContext:
             bare(self.desktop).machine.copy_in(home, self.home)
 
     def files(self, name: str = ".") -> dict[str, str]:
-        """All that is below a directory: relative path → `file`, `directory`, `link` or `other`; empty if there is none.
+        """Everything below a directory: relative path → `file`, `directory`, `link` or `other`; empty if it does not exist.
 
         Raises:
-            BackendError: They cannot be listed: it takes too long, or there are too many.
+            BackendError: The files cannot be listed: it takes too long, or there are too many.
         """
         kinds = {"f": "file", "d": "directory", "l": "link"}
         path = self.path(name)
-        # What find may not enter is missing, and the rest is there.
+        # Directories that find may not enter are left out.
         look = f"cd {shlex.quote(path)} 2>/dev/null || exit {_NOT_THERE}; find . -mindepth 1 -printf '%y %P\\0'; exit 0"
         found = self._listed(f"the files below {path}", look)
         if found.exit_code == _NOT_THERE:
@@ -127,17 +127,17 @@ class TaskContext:
         return {path: kinds.get(kind, "other") for kind, path in sorted(items, key=lambda item: item[1])}
 
     def processes(self) -> list[str]:
-        """The command lines of the desktop's programs: of the container, or here of those that have its home directory.
+        """The command lines of the desktop's programs: those of the container, or local ones with its home directory.
 
         Raises:
-            BackendError: They cannot be listed.
+            BackendError: The processes cannot be listed.
         """
         if not self.desktop.has_machine:
             return _processes_of(self.home)
         return self._listed("the processes", "ps -ww -u $(id -u) -o args=").stdout.splitlines()
 
     def _listed(self, what: str, command: str) -> CommandResult:
-        """A list that is whole: of a part of it nothing can be told."""
+        """Run a command for a list. An incomplete list is an error, because it proves nothing."""
         found = self._run(command, _LIMIT, _MOST_LISTED)
         if found.exit_code not in {0, _NOT_THERE} or found.truncated:
             why = "there are too many" if found.truncated else found.stderr.strip() or found.outcome
@@ -145,7 +145,7 @@ class TaskContext:
         return found
 
     def _run(self, command: str, timeout: float, limit: int) -> CommandResult:
-        # The oracle looks from outside too, and that is no step of its.
+        # The oracle also reads from outside, which is not a step.
         commands = commands_of(bare(self.desktop))
         return commands.run(command, cwd=self.home, env={"HOME": self.home}, timeout=timeout, limit=limit)
 
@@ -159,6 +159,6 @@ def _processes_of(home: str) -> list[str]:
                 words = (process / "cmdline").read_bytes().split(b"\0")
                 lines.append(" ".join(os.fsdecode(word) for word in words).rstrip())
         except OSError:
-            # It has just ended, or is another user's.
+            # The process has just ended, or belongs to another user.
             continue
     return sorted(lines)

@@ -1,4 +1,4 @@
-"""A task as a folder: `task.toml` says what it is, `task.py` does what only code can.
+"""A task as a folder: `task.toml` describes it, `task.py` has its code.
 
     name = "rename-report"                     from deskhand.episodes.tasks.task import Grade
     level = 1
@@ -11,10 +11,10 @@
     new = ["final.txt", "sent.txt"]
     copies = { from = 2, to = 5 }              def oracle(context): ...
 
-This module owns the form of that file. Of a parameter, a list means one of it, and a table with `from` and `to` an integer
-between them, both included; everything else is what it is. The other parts are `Task`'s, by their names: `image`,
-`screen = [1280, 800]`, `masks = [[x, y, width, height], ...]`, `network = ["example.org"]`, `[limits]`, `[resources]`.
-What must never appear here: how tasks are chosen, a desktop.
+This module owns the form of that file. For a parameter, a list means one of its items, and a table with `from` and `to` means
+an integer between them, both included; any other value is used unchanged. The other parts are those of `Task`, by name:
+`image`, `screen = [1280, 800]`, `masks = [[x, y, width, height], ...]`, `network = ["example.org"]`, `[limits]`,
+`[resources]`. How tasks are chosen is elsewhere, and there is no desktop here.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class FolderTask(Task):
-    """A task that a folder describes; `load_folder` makes a class of each.
+    """A task that a folder describes; `load_folder` makes a class for each folder.
 
     Attributes:
-        folder: Where it is.
-        template: Its instruction, with the names of parameters in braces.
-        choices: Its parameters, as the file has them.
-        code: Its module.
+        folder: The folder.
+        template: The instruction, with the names of parameters in braces.
+        choices: The parameters from the file.
+        code: The module.
     """
 
     folder: ClassVar[Path]
@@ -68,7 +68,7 @@ class FolderTask(Task):
     code: ClassVar[ModuleType]
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """Those of the file, then those of the code."""
+        """The parameters of the file, updated with those of the code."""
         drawn = {name: _drawn(choice, random) for name, choice in self.choices.items()}
         further = getattr(self.code, "parameters", None)
         if further is None:
@@ -90,25 +90,25 @@ class FolderTask(Task):
             raise self._wrong(f"instruction: {shown(self.template)} cannot be filled in ({error})", hint) from error
 
     def setup(self, context: TaskContext) -> None:
-        """As the code has it."""
+        """Call the code's `setup`."""
         self._call("setup", self.code.setup, context)
 
     def evaluate(self, context: TaskContext) -> Grade | bool | float:
-        """As the code has it."""
+        """Call the code's `evaluate`."""
         found = self._call("evaluate", self.code.evaluate, context)
         if not isinstance(found, (Grade, bool, int, float)):
             raise self._wrong(f"evaluate() gives {shown(found)}", "return a Grade, a bool or a score from 0 to 1")
         return found
 
     def oracle(self, context: TaskContext) -> str | None:
-        """As the code has it."""
+        """Call the code's `oracle`."""
         answer = self._call("oracle", self.code.oracle, context)
         if answer is not None and not isinstance(answer, str):
-            raise self._wrong(f"oracle() gives {shown(answer)}", "return the answer in words, or nothing")
+            raise self._wrong(f"oracle() gives {shown(answer)}", "return the answer as a text, or None")
         return answer
 
     def _call(self, part: str, function: Callable[[Any], Any], argument: object) -> Any:
-        """Call a function of the folder; an error of its own gets its place, one of the desktop's stays what it is."""
+        """Call a function of the folder; an error of its own gets its place, and an error of the desktop is not changed."""
         try:
             return function(argument)
         except DeskhandError:
@@ -121,13 +121,13 @@ class FolderTask(Task):
 
 
 def own_error(task: str, doing: str, error: BaseException, folder: Path | None = None) -> TaskError:
-    """An error of a task's own code as one that names the task, and the file and line it came from.
+    """Turn an error of a task's own code into one that names the task, and the file and line of the error.
 
     Args:
-        task: Its name.
-        doing: What raised it.
-        error: It.
-        folder: Where the task's own code is: the place is the last one there, and that of what it called if there is none.
+        task: The task's name.
+        doing: The name of the code that raised it.
+        error: The error.
+        folder: The folder of the task's own code: the place is the last one in it, or else the last one of all.
     """
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, SyntaxError) and error.filename is not None:
@@ -144,7 +144,7 @@ def is_task_folder(folder: Path) -> bool:
 
 
 def load_folder(folder: Path) -> type[FolderTask]:
-    """The class of the task that a folder describes; the same one as long as neither file changes.
+    """Load the class of the task that a folder describes; the same class as long as neither file changes.
 
     Raises:
         TaskError: A part is missing or wrong, or the code cannot be imported.
@@ -204,11 +204,9 @@ def _check_choices(choices: object, wrong: Callable[[str, str], TaskError]) -> N
         raise wrong(f"parameters: they are {shown(choices)}", "write a table [parameters]")
     for name, choice in choices.items():
         if not name.isidentifier():
-            raise wrong(
-                f"parameters: {shown(name)} is no name that an instruction can have in braces", "use letters and _"
-            )
+            raise wrong(f"parameters: {shown(name)} cannot be a name in braces in an instruction", "use letters and _")
         if choice == []:
-            raise wrong(f"parameters: {name} is one of an empty list", "name at least one value")
+            raise wrong(f"parameters: {name} is an empty list", "name at least one value")
         if isinstance(choice, dict):
             ends = (choice.get("from"), choice.get("to"))
             whole = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
@@ -232,12 +230,12 @@ def _filled(kind: type, key: str, given: object, wrong: Callable[[str, str], Tas
 
 
 def _tuples(value: object) -> object:
-    """Lists in a list as tuples in a tuple; what is none is left for the check of the parts."""
+    """Convert lists in a list to tuples in a tuple; other values are left for the check of the parts."""
     return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
 
 
 def _bytes_of(value: object) -> object:
-    """A size such as "512M" in bytes; what is none is left for the check of the parts."""
+    """Convert a size such as "512M" to bytes; other values are left for the check of the parts."""
     if isinstance(value, str) and value[:-1].isdecimal() and value[-1] in _UNITS:
         return int(value[:-1]) * _UNITS[value[-1]]
     return value
@@ -252,7 +250,7 @@ def _code(task: str, folder: Path) -> ModuleType:
     if not path.is_file():
         wanted = ", ".join(f"{name}(context)" for name in _FUNCTIONS)
         raise TaskError(task, f"it has no {CODE_FILE}", f"write {path} with {wanted}")
-    # By its path: the code of two folders of the same name must not be taken for one another.
+    # Named by its path, so that the code of two folders with the same name is not confused.
     spec = importlib.util.spec_from_file_location(f"deskhand_task_{_identifier(str(folder))}", path)
     if spec is None or spec.loader is None:
         raise TaskError(task, f"{path} cannot be loaded as Python")
@@ -261,7 +259,7 @@ def _code(task: str, folder: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        # One that calls sys.exit() would end the command without a word.
+        # Without this, code that calls sys.exit() would end the command without a message.
         del sys.modules[module.__name__]
         raise own_error(task, CODE_FILE, error, folder) from error
     missing = [name for name in _FUNCTIONS if not callable(getattr(module, name, None))]

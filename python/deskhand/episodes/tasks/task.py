@@ -1,7 +1,7 @@
-"""What an agent is to do, and how it is seen whether it did: `Task`.
+"""A task for an agent, and the check whether it was done: `Task`.
 
-This module owns a task's parts and what follows from a seed. What must never appear here: a desktop that is launched, an agent,
-a file that is read (see `deskhand.episodes.tasks.catalogue`).
+This module owns a task's parts and the use of the seed. It launches no desktop and reads no files (see
+`deskhand.episodes.tasks.catalogue`), and has no agent.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Level: TypeAlias = Literal[1, 2, 3]
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """When an agent has had enough. They are part of the task: other limits are another task.
+    """The limits of an agent's part. They belong to the task: with other limits it is another task.
 
     Attributes:
-        steps: Calls that act: each `perform` with actions, and each command. Looking alone is free.
-        seconds: Wall time of the agent's part; setup and evaluation are not in it.
+        steps: Calls that act: each `perform` with actions, and each command. Looking costs nothing.
+        seconds: Wall time of the agent's part, without setup and evaluation.
     """
 
     steps: int = 30
@@ -38,11 +38,11 @@ class TaskLimits:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a desktop of this task is given: what is set aside for it, and where it is stopped.
+    """The resources of this task's desktop: the reserved amount, and the limit.
 
     Attributes:
         memory: Bytes of memory that it needs.
-        most_memory: Bytes above which it is killed; three times what it needs is enough not to change the result.
+        most_memory: Bytes above which it is killed; three times the need is enough not to change the result.
         cpus: Processors that it needs.
         most_cpus: Processors that it may use.
     """
@@ -55,12 +55,12 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What an evaluation found.
+    """The result of an evaluation.
 
     Attributes:
         score: 0...1; 1 is success.
         reason: One line: what was found, and what was wanted.
-        state: What was looked at, as JSON can say it; two evaluations of one state must give the same.
+        state: The state that was checked, as JSON data; two evaluations of one state must give the same.
     """
 
     score: float
@@ -69,23 +69,23 @@ class Grade:
 
     @property
     def success(self) -> bool:
-        """Whether all of it was done."""
+        """Whether the task was done completely."""
         return self.score >= 1.0
 
 
 class Task(ABC):
-    """One kind of work. Subclasses say what it is; a seed makes one instance of it.
+    """One kind of work. A subclass describes it; a seed makes one instance of it.
 
     Attributes:
         name: Its name: lower-case letters, digits and hyphens.
         level: How much there is to do; see `Level`.
-        tags: What it is about: `text`, `spreadsheet`, `files`, `terminal`, `browser`, `drawing`, `settings`, `multi`.
-        limits: When the agent has had enough.
-        resources: What its desktop is given.
+        tags: Its subjects: `text`, `spreadsheet`, `files`, `terminal`, `browser`, `drawing`, `settings`, `multi`.
+        limits: The limits of the agent's part.
+        resources: The resources of its desktop.
         network: `"none"`, or the hosts that may be reached.
-        image: The container image that has its applications.
+        image: The container image with its applications.
         screen: Width and height of its desktop in pixels.
-        programs: Those that must be installed where its desktop runs; a run names the missing ones before it begins.
+        programs: The programs that its desktop's machine needs; a run names missing ones before it begins.
         masks: Regions of its screen (x, y, width, height) that differ between two runs of one instance, such as a clock.
     """
 
@@ -101,28 +101,28 @@ class Task(ABC):
     masks: ClassVar[tuple[tuple[int, int, int, int], ...]] = ()
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """What differs between two instances, as JSON can say it; all chance comes from `random`."""
+        """The values that differ between two instances, as JSON data; all chance comes from `random`."""
         del random
         return {}
 
     @abstractmethod
     def instruction(self, parameters: Mapping[str, Any]) -> str:
-        """What the agent is told."""
+        """The agent's instruction."""
 
     @abstractmethod
     def setup(self, context: TaskContext) -> None:
-        """Make the desktop what the agent is to find. It returns when the first frame is still."""
+        """Prepare the desktop for the agent. Returns when the first frame is still."""
 
     @abstractmethod
     def evaluate(self, context: TaskContext) -> Grade | bool | float:
-        """Look from outside at what the agent left. It changes nothing: a second look finds the same."""
+        """Check the result from outside. It changes nothing: a second check finds the same."""
 
     @abstractmethod
     def oracle(self, context: TaskContext) -> str | None:
-        """Do it, by the desktop's own actions as an agent would; returns the answer, for tasks that ask for one."""
+        """Do the task with the desktop's own actions, like an agent; returns the answer if the task needs one."""
 
 
 def instance_seed(run_seed: int, task: str, variant: str, seed: int) -> int:
-    """The seed of one instance: 0...2**64 - 1, the same on every machine, unrelated for neighbours."""
+    """The seed of one instance: 0...2**64 - 1, the same on every machine, unrelated for neighbouring seeds."""
     digest = hashlib.sha256(f"{run_seed}|{task}|{variant}|{seed}".encode()).digest()
     return int.from_bytes(digest[:8], "big")

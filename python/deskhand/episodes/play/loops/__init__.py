@@ -1,9 +1,9 @@
-"""Ready loops, one for each SDK: a model works until it asks for nothing more, or a limit ends its part.
+"""Ready loops, one for each SDK: a model works until it makes no more calls, or a limit ends its part.
 
-Each module has `agent(model, client)`, which makes an agent for `deskhand run`; the model is the one named, that of
-`DESKHAND_MODEL` in the environment, or the module's own. What a request used is told to the episode, and what the model says is
-noted. An SDK's exceptions are let through: `deskhand.episodes.play.failures` knows the provider's from the agent's. What must
-never appear here: a limit, a retry of an action.
+Each module has `agent(model, client)`, which makes an agent for `deskhand run`. The model is the named one, that of
+`DESKHAND_MODEL` in the environment, or the module's default. The loops report usage to the episode and note the model's texts.
+They do not catch an SDK's exceptions: `deskhand.episodes.play.failures` separates the provider's from the agent's. They set no
+limits, and never repeat an action.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _MODEL = "DESKHAND_MODEL"
 
 
 def chosen(model: str | None, default: str) -> str:
-    """Which model is asked."""
+    """The name of the model to use."""
     return model or os.environ.get(_MODEL) or default
 
 
 def made(name: str, make: Callable[[], Any]) -> Any:
-    """A client of an SDK: where it cannot be made (there is no key, or no region) that is said before any episode begins.
+    """Make a client of an SDK. A failure (no key, no region) is reported before any episode begins.
 
     Raises:
-        EpisodeError: It cannot.
+        EpisodeError: The client cannot be made.
     """
     try:
         return make()
@@ -41,7 +41,7 @@ def made(name: str, make: Callable[[], Any]) -> Any:
 
 
 def tell(episode: Episode, text: str | None, used: tuple[int | None, int | None]) -> None:
-    """Note what a model said, and the tokens that it read and wrote, where its provider counts them."""
+    """Note a model's text, and report the tokens that it read and wrote, if its provider counts them."""
     if text:
         episode.note(text)
     read, written = used

@@ -25,7 +25,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
     def chat() -> Any:
         return client or load("agent_framework.openai", "agent-framework").OpenAIChatClient(model=name)
 
-    # Each episode has a loop of its own, and its client belongs to that; this one is only to see that there can be one.
+    # Each episode has an event loop and a client of its own; this one only checks that a client can be made.
     made("agent-framework", chat)
 
     async def act(episode: Episode) -> str:

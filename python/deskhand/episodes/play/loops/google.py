@@ -32,7 +32,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
         while True:
             turn = api.models.generate_content(model=name, contents=contents, config=config)
             used = turn.usage_metadata
-            # Its own `text` warns of every call that is beside it.
+            # The SDK's own `text` warns about every call beside it.
             parts = (turn.candidates[0].content.parts or []) if turn.candidates and turn.candidates[0].content else []
             said = "".join(part.text for part in parts if part.text and not part.thought)
             tell(episode, said, (0, 0) if used is None else _used(used))
@@ -46,7 +46,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
 
 
 def _used(usage: Any) -> tuple[int, int]:
-    """What was read and written: what it thought is beside the candidates, and is paid for as they are."""
+    """The tokens that were read and written. Thoughts are counted beside the candidates, and cost the same."""
     read, written = ("prompt", "tool_use_prompt"), ("candidates", "thoughts")
     return (
         sum(getattr(usage, f"{part}_token_count", None) or 0 for part in read),

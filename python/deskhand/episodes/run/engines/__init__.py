@@ -1,6 +1,6 @@
-"""Engines: what places workers on machines. The ledger is the truth, so an engine may die with all its workers.
+"""Engines place workers on machines. The ledger is the truth, so an engine may die with all its workers.
 
-This package owns which engine a name means. What must never appear here: what a worker does.
+This package owns the names of engines. What a worker does is elsewhere.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ class Engine(Protocol):
     """Places workers, and waits for them."""
 
     async def run(self, plan: Plan, *, stop: Stop, tell: Tell) -> None:
-        """Have the plan's episodes played; return when all of its shard are done, or when all workers have stopped.
+        """Have the plan's episodes played. Returns when all of its shard are done, or when all workers have stopped.
 
         Args:
-            plan: What is to be played; `desktops` are those of one worker.
-            stop: When it is asked for, workers give back what is under way, and end their desktops.
-            tell: Hears of every episode, as far as this engine knows.
+            plan: The plan; `desktops` is the number for one worker.
+            stop: On this request, workers give back what they hold, and close their desktops.
+            tell: Called with the news of every episode, as far as this engine gets it.
 
         Raises:
             LedgerError: The ledger cannot be used.
-            EpisodeError: A worker cannot do its work: a task, the agent or the engine itself is wrong.
+            EpisodeError: A worker cannot work: a task, the agent or the engine itself is wrong.
         """
         ...
 
 
 def find_engine(name: str) -> Engine:
-    """An engine by its name.
+    """Find an engine by its name.
 
     Raises:
-        EpisodeError: There is none of that name.
+        EpisodeError: There is no engine of that name.
         MissingExtra: It is not installed.
     """
-    # Only the one that is wanted is imported.
+    # Import only this one.
     if name == "local":
         from deskhand.episodes.run.engines.local import LocalEngine  # noqa: PLC0415
 

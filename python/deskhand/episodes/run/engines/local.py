@@ -1,4 +1,4 @@
-"""The engine that needs nothing: one worker in this process."""
+"""The engine without dependencies: one worker in this process."""
 
 from __future__ import annotations
 

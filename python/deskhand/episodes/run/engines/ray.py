@@ -1,16 +1,16 @@
-"""Workers on the nodes of a Ray cluster: one on each node that has desktops.
+"""Workers on the nodes of a Ray cluster: one on each node with desktops.
 
-This module owns what is Ray's: the connection, an actor for each node, and what is done when one of them dies. What must never
-appear here: how a worker works, a result that counts (those are the ledger's).
+This module owns Ray's part: the connection, an actor for each node, and what happens when one of them dies. How a worker works
+is elsewhere, and the results that count are those in the ledger.
 
-A node says by a resource how many desktops it can have (`ray start --resources '{"desktop": 8}'`), and one actor takes them all
-and keeps them warm. Ray starts an actor whose process died again, and does not repeat calls (`max_task_retries=0`): whether a
-call was carried out is unknown then, and the ledger knows. So the driver asks the actor who it is, and gives back what the one
-before held. A node that dies takes its actor along; what that held is given back when Ray knows that it is dead, or when its
-leases run out, whichever is first, and the other nodes play it.
+A node declares in a resource how many desktops it can have (`ray start --resources '{"desktop": 8}'`). One actor takes them
+all and keeps them warm. Ray restarts an actor whose process died, and does not repeat its calls (`max_task_retries=0`),
+because only the ledger knows whether they were carried out. So the driver asks the new actor for its name, and gives back
+what its predecessor held. If a node dies, its actor dies with it: what that held is given back when Ray reports the death or
+when the leases expire, whichever is first, and the other nodes play it.
 
-Whoever reaches a cluster's ports can run code on it: token authentication is switched on, and nothing is done where it was
-switched off. A cluster that is started here has a token of its own, and no dashboard.
+Any client that reaches a cluster's ports can run code on it: so token authentication is switched on, and this engine refuses
+to work if it was switched off. A cluster that is started here has a token of its own, and no dashboard.
 """
 
 from __future__ import annotations
@@ -48,32 +48,32 @@ _AUTHENTICATION = "RAY_AUTH_MODE"
 _HOW_TO_START = (
     "start nodes with `ray start --resources '{\"desktop\": 4}'`, where 4 is how many desktops that node can have"
 )
-# Seconds between two looks at which nodes there are, and between two tries to reach one.
+# Seconds between two checks of the nodes, and between two tries to reach one.
 _LOOK = 2.0
-# For so long a cluster may be without any node that has desktops, once it had one.
+# How long a cluster that had nodes with desktops may be without any.
 _PATIENCE = 120.0
-# A worker whose run is over, or is to end, has so long to end its desktops; then Ray ends it.
+# How long a worker may take to close its desktops; after that, Ray ends it.
 _GRACE = 30.0
-# One that does not answer in so long is not waited for: its node is gone, or as good as.
+# How long to wait for an answer; after that, the node counts as gone.
 _ANSWER = 10.0
 _OBJECT_STORE = 128 << 20
 _LONGEST_LINE = 300
 
 
 class _AnotherLife(Exception):
-    """The process was started again since it was asked who it is."""
+    """The process was restarted since it gave its name."""
 
 
 class DesktopHost:
-    """The actor: a worker, on a node."""
+    """The actor: a worker on a node."""
 
     def __init__(self, plan: Plan, make: Callable[..., Worker], version: str) -> None:
-        """Start nothing yet.
+        """Prepare; nothing is started yet.
 
         Args:
-            plan: What is to be played; `desktops` are this node's.
+            plan: The plan; `desktops` is the number for this node.
             make: Makes the worker.
-            version: Of the driver's deskhand.
+            version: The version of the driver's deskhand.
         """
         self._plan = plan
         self._make = make
@@ -84,7 +84,7 @@ class DesktopHost:
         self._news: asyncio.Queue[News | None] = asyncio.Queue()
 
     async def open(self) -> str:
-        """Who it is: another name is another process, whose predecessor is dead.
+        """The name of this process. A new name means a new process, whose predecessor is dead.
 
         Raises:
             EpisodeError: This node cannot play the plan.
@@ -97,19 +97,19 @@ class DesktopHost:
         node, plan = socket.gethostname(), self._plan
         if __version__ != self._version:
             raise EpisodeError(
-                f"node {node} has deskhand {__version__}, and here it is {self._version}: install the same"
+                f"node {node} has deskhand {__version__}, but the driver has {self._version}: install the same version"
             )
         if not Path(plan.directory).is_dir():
             raise EpisodeError(
-                f"node {node} does not see {plan.directory}: give an --out on a file system that all nodes share"
+                f"node {node} cannot access {plan.directory}: give an --out on a file system that all nodes share"
             )
         return self._make(plan, stop=self._stop, tell=self._tell)
 
     async def play(self, name: str) -> AsyncIterator[News]:
-        """Play, and tell of it until it is over. Again, after a connection was lost: go on telling.
+        """Play, and yield news until the end. Called again after a lost connection, it continues to yield news.
 
         Args:
-            name: What `open` said.
+            name: The result of `open`.
         """
         if self._worker is None or self._worker.name != name:
             raise _AnotherLife
@@ -124,7 +124,7 @@ class DesktopHost:
             await self._running
 
     async def stop(self, reason: str) -> None:
-        """Give back what is under way."""
+        """Give back the running episodes."""
         self._stop(reason)
 
     async def close(self) -> None:
@@ -139,7 +139,7 @@ class DesktopHost:
 class RayEngine:
     """See `deskhand.episodes.run.engines.Engine`.
 
-    `RAY_ADDRESS` says which cluster; without it, Ray is started on this machine.
+    `RAY_ADDRESS` names the cluster; without it, Ray is started on this machine.
     """
 
     def __init__(self, make: Callable[..., Worker] = Worker) -> None:
@@ -149,19 +149,19 @@ class RayEngine:
             make: Makes a worker from a plan, a `stop` and a `tell`; the nodes import it by its name.
 
         Raises:
-            EpisodeError: The cluster would be open to everybody.
+            EpisodeError: The cluster would be open to everyone.
             MissingExtra: Ray is not installed.
         """
-        # It is looked at when Ray is imported.
+        # Ray reads it when it is imported.
         mode = os.environ.setdefault(_AUTHENTICATION, "token")
         if mode.lower() != "token":
             raise EpisodeError(
-                f"{_AUTHENTICATION} is {mode!r}, and whoever reaches Ray's ports runs code there: set it to token, on all nodes"
+                f"{_AUTHENTICATION} is {mode!r}: any client of Ray's ports could run code there. Set it to token, on all nodes"
             )
         if "ray" not in sys.modules and not os.environ.get("RAY_ADDRESS") and "RAY_AUTH_TOKEN_PATH" not in os.environ:
-            # Ray would write one to a file in the home directory that every user of this machine may read.
+            # Otherwise Ray would write one to a file in the home directory that every user of this machine may read.
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-        # Else it puts a function of its own in the place of `print`, for good.
+        # Otherwise Ray replaces `print` with a function of its own, permanently.
         os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")
         self._ray = load("ray", "ray")
         self._actors = load("ray.exceptions", "ray")
@@ -208,7 +208,7 @@ class RayEngine:
 
     @contextlib.contextmanager
     def _saying(self, say: Callable[[str], None]) -> Iterator[None]:
-        """Ray prints what it has to say of its nodes to stdout, among the run's own lines, and has no option against that."""
+        """Redirect Ray's messages about its nodes: it prints them to stdout, among the run's own lines, without an option."""
         module = load("ray._private.worker", "ray")
 
         def said(data: Mapping[str, Any], **_: object) -> None:
@@ -222,35 +222,35 @@ class RayEngine:
             module.print_to_stdstream = before
 
     def nodes(self, plan: Plan) -> dict[str, int]:
-        """Those that live and have desktops, and how many of them are this run's.
+        """The living nodes with desktops, and how many of these are for this run.
 
         Raises:
-            EpisodeError: They are several machines, and the ledger is a file on one.
+            EpisodeError: There are several machines, but the ledger is a file on one.
         """
         alive = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get(_RESOURCE, 0) >= 1]
         if len({node["NodeManagerAddress"] for node in alive}) > 1 and not is_shared(plan.ledger):
             raise EpisodeError(
-                f"the ledger {plan.ledger} is for one machine, and these are more: add --ledger postgresql://..."
+                f"the ledger {plan.ledger} is for one machine, but there are several: add --ledger postgresql://..."
             )
         return {node["NodeID"]: min(plan.desktops, int(node["Resources"][_RESOURCE])) for node in alive}
 
     def host(self, plan: Plan, node: str, desktops: int) -> Any:
-        """An actor on a node, and on no other."""
+        """Make an actor on a node, and only there."""
         affinity = load("ray.util.scheduling_strategies", "ray").NodeAffinitySchedulingStrategy
         actor = self._ray.remote(max_restarts=-1, max_task_retries=0, num_cpus=0)(DesktopHost)
         here = actor.options(resources={_RESOURCE: desktops}, scheduling_strategy=affinity(node, soft=False))
-        # Each node has the ledger's password from its own environment: what is sent goes over the network.
+        # Each node takes the ledger's password from its own environment, because the plan is sent over the network.
         theirs = dataclasses.replace(plan, desktops=desktops, ledger=ledger_name(plan.ledger))
         return here.remote(theirs, self._make, __version__)
 
     async def serve(self, host: Any, abandon: Callable[[str], int], tell: Tell) -> bool:
-        """Have a host play, in as many lives as it takes.
+        """Have a host play, with as many restarts as it takes.
 
         Returns:
-            False when its node is dead, or will never be.
+            False if its node is dead, or will never be usable.
 
         Raises:
-            EpisodeError, LedgerError: What the worker raised.
+            EpisodeError, LedgerError: The worker's error.
         """
         name = ""
         while True:
@@ -265,7 +265,7 @@ class RayEngine:
                 if not isinstance(error.cause, _AnotherLife):
                     raise error.cause from None
             except self._actors.ActorUnavailableError:
-                # Its process has died, or its node, or the network is slow: whoever answers next says which.
+                # The process or the node has died, or the network is slow: the next answer shows which.
                 await asyncio.sleep(_LOOK)
             except (self._actors.RayActorError, self._actors.ActorUnschedulableError):
                 if name:
@@ -275,7 +275,7 @@ class RayEngine:
                 return True
 
     def kill(self, host: Any) -> None:
-        """End its process; it is not started again."""
+        """End its process for good."""
         self._ray.kill(host)
 
 
@@ -306,7 +306,7 @@ class _Cluster:
             await self._end(stop.reason or "the run is over")
 
     async def _end(self, reason: str) -> None:
-        """Have everything given back and ended; what does not answer is killed."""
+        """Have everything given back and closed; a host that does not answer is killed."""
         asked = {node: asyncio.ensure_future(host.stop.remote(reason)) for node, host in self._hosts.items()}
         if asked:
             await asyncio.wait(asked.values(), timeout=_ANSWER)
@@ -324,7 +324,7 @@ class _Cluster:
             self._engine.kill(host)
 
     async def _play(self, stopped: asyncio.Event) -> None:
-        """Until one worker says that all is done, or it is stopped."""
+        """Run until one worker reports that all is done, or until the stop."""
         loop = asyncio.get_running_loop()
         stopping = asyncio.create_task(stopped.wait())
         had_nodes, alone_since = False, loop.time()
@@ -346,14 +346,14 @@ class _Cluster:
                     if task in waited:
                         if task.result():
                             return
-                        # A node's identity is never used again.
+                        # Ray never uses a node's id again.
                         self._lost.add(node)
                         del self._serving[node], self._hosts[node]
         finally:
             stopping.cancel()
 
     async def _take_new_nodes(self, stopping: asyncio.Task[Any]) -> None:
-        # In a thread: Ray waits for the cluster's head, and news and a stop are to be heard meanwhile.
+        # In a thread: Ray waits for the cluster's head, and the loop must handle news and a stop meanwhile.
         looking = asyncio.create_task(asyncio.to_thread(self._engine.nodes, self._plan))
         try:
             await asyncio.wait([stopping, looking], return_when=asyncio.FIRST_COMPLETED)
@@ -368,7 +368,7 @@ class _Cluster:
 
 @contextlib.contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Ray's own handler of SIGTERM would end this process without giving anything back."""
+    """Keep the signal handlers: Ray's own handler of SIGTERM would end this process without giving anything back."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,7 +1,7 @@
-"""How an oracle, or a setup, acts: by keys and clicks, and by waiting until the desktop shows what must come next.
+"""How an oracle or a setup acts: with keys and clicks, and by waiting until the desktop shows the next state.
 
-This module owns the waits, each with a condition and a deadline, and the dialogs that every application has. What must never
-appear here: a wait for a fixed time, a task, a file that is read.
+This module owns the waits, each with a condition and a deadline, and the dialogs that all applications share. It never waits
+for a fixed time, and has no task.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 PATIENCE = 60.0
-"""Seconds after which what was waited for will not come, even on a machine that does much else."""
+"""Seconds after which a wait fails; long enough even for a busy machine."""
 
 _PERIOD = 0.01
 _SWALLOWED = 1.5
@@ -42,12 +42,12 @@ def wait_until(condition: Callable[[], bool], what: str, *, timeout: float = PAT
     """Wait until a condition holds.
 
     Args:
-        condition: It looks only, and is asked a hundred times a second.
-        what: What an error calls it.
+        condition: Must only look; it is called a hundred times a second.
+        what: The name of the condition in an error.
         timeout: Seconds.
 
     Raises:
-        EpisodeError: It did not hold in time.
+        EpisodeError: The condition did not hold in time.
     """
     deadline = time.monotonic() + timeout
     while not condition():
@@ -57,7 +57,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, timeout: float = PAT
 
 
 def find_window(desktop: Desktop, title: str = "", class_name: str = "") -> Window | None:
-    """The topmost window whose title and class have these words in them, whatever their case; None if there is none."""
+    """The topmost window whose title and class contain these words, ignoring case; None if there is none."""
     for window in reversed(desktop.windows.list()):
         if title.lower() in window.title.lower() and class_name.lower() in window.class_name.lower():
             return window
@@ -72,17 +72,17 @@ def wait_for_window(
     timeout: float = PATIENCE,
     check: Callable[[], None] = lambda: None,
 ) -> Window:
-    """Wait until such a window has the keyboard, and is drawn. Returns it.
+    """Wait until such a window has the keyboard and is drawn, and return it.
 
     Args:
-        desktop: Where.
-        title: Words of its title, whatever their case.
+        desktop: The desktop.
+        title: Words of its title, ignoring case.
         class_name: Words of its class.
         timeout: Seconds.
-        check: Raises when the window will not come any more.
+        check: Raises if the window will not appear any more.
 
     Raises:
-        EpisodeError: It did not come in time; the message has the windows that were there.
+        EpisodeError: The window did not appear in time; the message lists the windows that were there.
     """
 
     def active() -> bool:
@@ -100,7 +100,7 @@ def wait_for_window(
         raise EpisodeError(f"{error}; there were {there or 'no windows'}") from None
     settled(desktop)
     window = find_window(desktop, title, class_name)
-    # It may have got another title while it was drawn; then the caller's next wait is about that one.
+    # Its title may have changed while it was drawn; the caller's next wait then uses the new one.
     return window if window is not None else next(w for w in desktop.windows.list() if w.active)
 
 
@@ -108,7 +108,7 @@ def wait_until_gone(desktop: Desktop, window: Window, *, timeout: float = PATIEN
     """Wait until a window is no longer there.
 
     Raises:
-        EpisodeError: It is still there.
+        EpisodeError: The window is still there.
     """
     wait_until(
         lambda: all(other.id != window.id for other in desktop.windows.list()),
@@ -118,24 +118,24 @@ def wait_until_gone(desktop: Desktop, window: Window, *, timeout: float = PATIEN
 
 
 def settled(desktop: Desktop) -> None:
-    """Wait until nothing moves any more."""
+    """Wait until nothing moves."""
     desktop.perform(settle=_STILL)
 
 
 def press(desktop: Desktop, *chords: str) -> None:
-    """Press key combinations in order, each when the one before has been answered: `press(desktop, "ctrl+a", "Delete")`."""
+    """Press key combinations in order, waiting for the screen after each: `press(desktop, "ctrl+a", "Delete")`."""
     desktop.perform(*(KeyPress((chord,)) for chord in chords))
 
 
 def type_text(desktop: Desktop, text: str) -> None:
-    """Type a text where the keyboard is."""
+    """Type a text at the keyboard focus."""
     desktop.perform(Type(text))
 
 
 def choose_file(desktop: Desktop, path: str, *, title: str) -> None:
-    """Give a path to the file dialog of this title, to open or to save, and wait until it has closed.
+    """Enter a path in the file dialog with this title, to open or to save, and wait until it has closed.
 
-    GTK's and Qt's take a whole path in the field that has the keyboard, and Return.
+    The dialogs of GTK and Qt accept a whole path in the focused field, and Return.
     """
     dialog = wait_for_window(desktop, title)
     desktop.perform(KeyPress(("ctrl+a",)), Type(path))
@@ -143,8 +143,8 @@ def choose_file(desktop: Desktop, path: str, *, title: str) -> None:
     try:
         wait_until_gone(desktop, dialog, timeout=_SWALLOWED)
     except EpisodeError:
-        # GTK's list of completions comes up when it has read the folder, and swallows a Return. The button has a key as well,
-        # which does nothing to a text should the dialog just have closed.
+        # GTK's list of completions appears when GTK has read the folder, and swallows a Return. The button also has a key,
+        # which does nothing to a text if the dialog has just closed.
         settled(desktop)
         if any(window.id == dialog.id and window.active for window in desktop.windows.list()):
             press(desktop, "alt+o" if "open" in dialog.title.lower() else "alt+s")

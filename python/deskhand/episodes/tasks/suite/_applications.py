@@ -1,7 +1,7 @@
-"""The applications of the image, each started as a task wants it: without a question, nothing blinking, the same every time.
+"""Starts the image's applications for tasks: without questions, without blinking, the same every time.
 
-This module owns what is written into a home directory for that, and how each application is told to start. What must never
-appear here: a task, an action.
+This module owns the settings in the home directory for that, and each application's command line. It has no task and no
+action.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _FILES = {
-    # A caret that blinks and a widget that glides would make two first frames differ. Qt knows only how fast: once in ten days.
+    # A blinking caret or an animated widget would change the first frame. For Qt only the period can be set: ten days.
     ".config/gtk-3.0/settings.ini": (
         "[Settings]\ngtk-cursor-blink = 0\ngtk-cursor-blink-time = 1000000000\ngtk-enable-animations = 0\n"
     ),
@@ -40,7 +40,7 @@ _FILES = {
     ".config/featherpad/fp.conf": (
         "[text]\nnoIndent=true\nappendEmptyLine=false\nautoBracket=false\nautoReplace=false\nremoveTrailingSpaces=false\n"
     ),
-    # The status bar would tell how much room is left on the disk.
+    # The status bar would show the free space on the disk.
     ".config/pcmanfm/default/pcmanfm.conf": (
         "[config]\nbm_open_method=0\n[ui]\nwin_width=900\nwin_height=600\nmaximized=0\nside_pane_mode=hidden;places\n"
         "view_mode=list\nshow_hidden=0\nsort=name;ascending;\ntoolbar=navigation;home;\nshow_statusbar=0\n"
@@ -50,9 +50,9 @@ _FILES = {
 }
 _LAST_WORDS = 2000
 _OFFICE_SETTINGS = ".config/libreoffice/4/user/registrymodifications.xcu"
-# What underlines words some time after they were typed, and what completes them while they are.
+# Spell checking underlines words some time after typing, and AutoInput completes them while typing.
 _OFFICE_OFF = (("Office.Linguistic/SpellChecking", "IsSpellAuto"), ("Office.Calc/Input", "AutoInput"))
-# The desktop's own settings, whatever the driver's environment says: file dialogs are GTK's, and settings are files.
+# The desktop's own settings, independent of the driver's environment: file dialogs are GTK's, and settings are files.
 _ENVIRONMENT = {"GSETTINGS_BACKEND": "keyfile", "QT_QPA_PLATFORMTHEME": "gtk3"}
 
 
@@ -75,7 +75,7 @@ def _start(
     program = context.desktop.start(command, env={**_ENVIRONMENT, **(env or {})}, cwd=context.home, timeout=120)
 
     def check() -> None:
-        # What ends well may have given its work to one that runs already.
+        # A successful end may mean that the program passed its work to a running instance.
         if status := program.poll():
             said = (context.read(str(program.log)) or b"")[-_LAST_WORDS:].decode(errors="replace")
             raise EpisodeError(f"{command[0]} ended with {status} before its window was there: {said.strip()}")
@@ -91,7 +91,7 @@ def open_mousepad(context: TaskContext, name: str | None = None) -> Window:
 
 
 def open_featherpad(context: TaskContext) -> Window:
-    """Another text editor, empty: it shows the whole path of a file, which differs from one desktop to the next."""
+    """Another text editor, empty: it shows a file's whole path, which differs between desktops."""
     return _start(context, "featherpad", "--standalone", class_name="featherpad")
 
 
@@ -99,8 +99,8 @@ def open_pcmanfm(context: TaskContext, name: str) -> Window:
     """The file manager, with a folder."""
     if context.desktop.has_machine:
         return _start(context, "pcmanfm", context.path(name), class_name="pcmanfm")
-    # It shows the whole path, and each desktop of this machine has its home elsewhere: one that is the same for all of them is
-    # what its working directory is to the program itself.
+    # It shows the whole path, and local desktops have different home directories. The path of its own working directory is
+    # the same for all of them.
     return _start(context, "pcmanfm", name, class_name="pcmanfm", env={"PWD": "/proc/self/cwd"})
 
 

@@ -1,6 +1,6 @@
-"""What the tasks with a browser share: how a page looks, and how a person works with one.
+"""The common parts of tasks with a browser: the look of pages, and a person's way of using one.
 
-What must never appear here: a task, a page's own content.
+It has no task and no content of pages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ button { font-size: 15px; padding: 5px 16px; margin: 10px 8px 4px 0; }
 .note { color: #2b6a35; font-weight: bold; }
 """
 
-# In pixels; a notch of the wheel is about half of it.
+# In pixels; a notch of the wheel scrolls about half of it.
 _MIDDLE = 200
 
 SEND = """
@@ -43,18 +43,18 @@ async function send(name, what) {
   if (!answer.ok) throw new Error("not received: " + answer.status);
 }
 """
-"""JavaScript: `send(name, what)` posts to where `received` finds it; resolved when it is kept."""
+"""JavaScript: `send(name, what)` posts data for `received`; its promise is resolved once the data is kept."""
 
 
 def document(title: str, body: str, script: str = "", style: str = "") -> str:
-    """A page with the look of all pages here: no fonts but those of the image, nothing that moves."""
+    """A page with the common look: only fonts of the image, nothing that moves."""
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><link rel="icon" href="data:,">'
     page = f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}{style}</style></head>"
     return f"{page}<body>{body}<script>{script}</script></body>"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], name: str = "") -> str:
-    """A table; numbers are at the right. What is no text or number stands for itself, as HTML."""
+    """A table; numbers are aligned right. Cells that are neither text nor number are HTML."""
     cells = "".join(f"<th>{escape(word)}</th>" for word in head)
     lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f'<table id="{name}"><thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table>'
@@ -72,23 +72,23 @@ def click(context: TaskContext, page: Page, selector: str) -> None:
 
 
 def fill(context: TaskContext, page: Page, selector: str, text: str) -> None:
-    """Click on a field and type, in place of what it holds; returns when it holds that."""
-    # Not ctrl+a: in a field that is empty it would select nothing, and elsewhere the page.
+    """Click on a field and type, replacing its content; returns when the field has the text."""
+    # Not only ctrl+a: in an empty field it selects nothing, and elsewhere the whole page.
     context.desktop.perform(LeftClick(page.centre(selector)), KeyPress(["ctrl", "a"]), Type(text))
     page.until(f"{page.element(selector)}.value === {json.dumps(text)}")
 
 
 def choose(context: TaskContext, page: Page, selector: str, option: str) -> None:
-    """Choose from a list by the keyboard, beginning with its first entry."""
+    """Choose from a list with the keyboard, beginning at its first entry."""
     names = page.evaluate(f"[...{page.element(selector)}.options].map(o => o.text.trim())")
-    # A list that has the keyboard takes keys without being opened.
+    # A focused list takes keys without being opened.
     context.desktop.perform(LeftClick(page.centre(selector)))
     context.desktop.perform(KeyPress(["Home"]), *[KeyPress(["Down"])] * names.index(option), KeyPress(["Return"]))
     page.until(f"{page.element(selector)}.selectedOptions[0].text.trim() === {json.dumps(option)}")
 
 
 def scroll_to(context: TaskContext, page: Page, selector: str) -> None:
-    """Turn the wheel in the middle of the screen until an element is in the middle of the window, or nothing moves any more."""
+    """Turn the wheel in the middle of the screen until an element is in the middle of the window, or nothing moves."""
     script = f"(box => box.y + box.height / 2 - innerHeight / 2)({page.element(selector)}.getBoundingClientRect())"
     size = context.desktop.size
     before, off = 0.0, float(page.evaluate(script))
@@ -98,7 +98,7 @@ def scroll_to(context: TaskContext, page: Page, selector: str) -> None:
 
 
 def compared(found: Mapping[str, Any] | None, wanted: Mapping[str, Any], what: str) -> Grade:
-    """Success if all that was wanted was found; the reason names what differs."""
+    """Success if every wanted value was found; the reason names the differences."""
     if found is None:
         return Grade(0.0, f"{what}: nothing, wanted {dict(wanted)}", {"found": None})
     wrong = [

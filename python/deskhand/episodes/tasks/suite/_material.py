@@ -1,6 +1,6 @@
-"""What instances are made of: names, places, things and sentences, in several scripts.
+"""The material of instances: names, places, things and sentences, in several scripts.
 
-What must never appear here: a task, chance that is not from the random generator that is given.
+It has no task, and takes all chance from the given random generator.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIRST_NAMES = _words(
     "Ada Björn Chloé Dmitri Élodie Farah Günther Hanna İpek José Karin Łukasz Márta Noël Olga Paweł Quentin Renée Søren Tomás "
     "Ursula Víctor Wanda Xenia Yara Zoë"
 )
-# They begin with different letters, all of them in ASCII: their order is the same in every locale.
+# They begin with different ASCII letters, so their order is the same in every locale.
 SURNAMES = _words(
     "Almeida Bäcker Chen Dvořák Eriksson Fernández Gómez Hübner Ivanova Jönsson Kowalska Lévy Müller Novák Okonkwo Petrović "
     "Quiñones Rossi Sørensen Tanaka Ueda Vogel Weiß Xu Yılmaz Zhang"
@@ -54,14 +54,14 @@ _TIMES = ("on Monday", "before noon", "last week", "in the rain", "by mistake", 
 
 
 def sentence(random: random.Random) -> str:
-    """One plain sentence, some of them with a name or a place beyond ASCII."""
+    """One plain sentence, sometimes with a name or a place beyond ASCII."""
     number, item = random.randint(2, 60), random.choice(ITEMS)
     where = f" in {random.choice(CITIES)}" if random.random() < 0.5 else ""
     return f"{random.choice(_SUBJECTS)} {random.choice(_VERBS)} {number} {item}{where} {random.choice(_TIMES)}."
 
 
 def sentences(random: random.Random, count: int) -> list[str]:
-    """So many sentences, each another one."""
+    """Some sentences, all different."""
     found: dict[str, None] = {}
     while len(found) < count:
         found[sentence(random)] = None
@@ -69,5 +69,5 @@ def sentences(random: random.Random, count: int) -> list[str]:
 
 
 def people(random: random.Random, count: int) -> list[str]:
-    """So many first names with surnames, no surname twice."""
+    """Some first names with surnames, no surname twice."""
     return [f"{random.choice(FIRST_NAMES)} {surname}" for surname in random.sample(SURNAMES, count)]

@@ -1,7 +1,7 @@
-"""OpenDocument spreadsheets as far as tasks need them: written to begin with, read when it is over.
+"""OpenDocument spreadsheets as far as tasks need them: written for the setup, and read for the evaluation.
 
-This module owns that form. Formulas are read as the values that the application has computed and saved with them. What must
-never appear here: a task, a desktop.
+This module owns that format. Formulas are read as the values that the application has computed and saved with them. It has no
+task and no desktop.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
 _TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
 _STYLE = "urn:oasis:names:tc:opendocument:xmlns:style:1.0"
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
-# A file says "repeated a million times" of what is empty; what is not may be no larger than any task's table.
+# A file may say "repeated a million times" of empty cells; other cells are limited to more than any task's table.
 _MOST_ROWS, _MOST_COLUMNS = 2000, 200
 _LARGEST = 32 << 20
 
 
 def cell_name(row: int, column: int) -> str:
-    """The name of a cell, of which both numbers are counted from 0: (1, 2) is `C2`."""
+    """The name of a cell, with both numbers counted from 0: (1, 2) is `C2`."""
     letters = ""
     column += 1
     while column:
@@ -43,7 +43,7 @@ def cell_name(row: int, column: int) -> str:
 
 
 def write_sheets(sheets: Mapping[str, Sequence[Sequence[Value]]]) -> bytes:
-    """A file with these sheets, each of rows of values."""
+    """A file with these sheets, each a list of rows of values."""
     tables = "".join(
         f'<table:table table:name="{escape(name)}">'
         f'<table:table-column table:style-name="wide" table:number-columns-repeated="{_width(rows)}"/>'
@@ -65,13 +65,13 @@ def write_sheets(sheets: Mapping[str, Sequence[Sequence[Value]]]) -> bytes:
     )
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        # The format wants it first, and not compressed.
+        # The format requires it as the first entry, uncompressed.
         for name, text, how in (
             ("mimetype", _MIME, zipfile.ZIP_STORED),
             ("content.xml", content, zipfile.ZIP_DEFLATED),
             ("META-INF/manifest.xml", manifest, zipfile.ZIP_DEFLATED),
         ):
-            # Without the time: the same sheets are the same bytes.
+            # Without the time, so that the same sheets give the same bytes.
             archive.writestr(zipfile.ZipInfo(name), text, how)
     return buffer.getvalue()
 
@@ -93,16 +93,16 @@ def _cell(value: Value) -> str:
 
 
 def read_sheets(data: bytes | None) -> dict[str, Cells] | None:
-    """The cells that are not empty, of each sheet; None if it is no such file, or is not written to its end yet."""
+    """The cells of each sheet that are not empty; None if it is not such a file, or is still being written."""
     if data is None:
         return None
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if archive.getinfo("content.xml").file_size > _LARGEST:
                 return None
-            root = ET.fromstring(archive.read("content.xml"))  # noqa: S314 # expat bounds what entities can become
+            root = ET.fromstring(archive.read("content.xml"))  # noqa: S314 # expat limits the expansion of entities
     except (zipfile.BadZipFile, zlib.error, KeyError, ET.ParseError, OSError, EOFError, RuntimeError, ValueError):
-        # RuntimeError: what is encrypted, or packed in a way that is not known here.
+        # RuntimeError: an encrypted entry, or an unknown compression.
         return None
     tables = root.iter(f"{{{_TABLE}}}table")
     return {table.get(f"{{{_TABLE}}}name", ""): _cells(table) for table in tables}

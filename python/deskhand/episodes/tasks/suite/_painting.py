@@ -1,6 +1,6 @@
-"""A painting program: a page with tools, colours and a canvas, and what is on the canvas, read from outside.
+"""A painting program: a page with tools, colours and a canvas, and the canvas's pixels, read from outside.
 
-What must never appear here: a task.
+It has no task.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COLOURS = {
     "blue": (30, 80, 200),
     "purple": (130, 50, 160),
 }
-"""What the colours are called, and what they are."""
+"""The colours, by name."""
 
 WIDTH, HEIGHT = 1000, 540
 _PNG_URL = "data:image/png;base64,"
@@ -116,8 +116,8 @@ def open_painting(context: TaskContext, template: str) -> None:
     """Show the program, with a template under the canvas that is not part of the painting.
 
     Args:
-        context: Where.
-        template: What an SVG of the canvas's size has in it.
+        context: The task's context.
+        template: The content of an SVG of the canvas's size.
     """
     prepare(context)
     tools = "".join(f'<button id="{name}" data-kind=tool>{name.capitalize()}</button>' for name in _TOOLS)
@@ -136,12 +136,12 @@ def open_painting(context: TaskContext, template: str) -> None:
 
 
 def canvas(context: TaskContext) -> NDArray[np.uint8] | None:
-    """The painting without its template: rows of red, green, blue and opacity; None when the page is gone, or tells of none."""
+    """The painting without its template: rows of red, green, blue and opacity; None if the page is gone or has no painting."""
     with Page(context) as page:
         if not page.is_open:
             return None
         url = page.evaluate("window.paint instanceof HTMLCanvasElement ? paint.toDataURL() : null")
-    # What the page says may be anything that the agent made it say.
+    # The agent may have made the page say anything.
     if not isinstance(url, str) or not url.startswith(_PNG_URL):
         return None
     try:
@@ -152,7 +152,7 @@ def canvas(context: TaskContext) -> NDArray[np.uint8] | None:
 
 
 def is_colour(pixels: NDArray[np.uint8], colour: str) -> NDArray[np.bool_]:
-    """Where a painting has a colour, as good as opaque."""
+    """Where a painting has a colour, almost opaque."""
     near = np.abs(pixels[..., :3].astype(int) - COLOURS[colour]).max(axis=-1) <= 40
     return np.asarray(near & (pixels[..., 3] > 128))
 
@@ -165,6 +165,6 @@ def pick(context: TaskContext, page: Page, *names: str) -> None:
 
 
 def drag(context: TaskContext, page: Page, points: Sequence[tuple[int, int]]) -> None:
-    """Drag over the canvas, through points of it."""
+    """Drag over the canvas, through points on it."""
     left, top, _, _ = page.box("#paint")
     context.desktop.perform(Drag([(round(left) + x, round(top) + y) for x, y in points]))

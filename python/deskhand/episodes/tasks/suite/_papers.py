@@ -1,6 +1,6 @@
-"""Documents that tasks begin with: a PDF of plain lines, a spreadsheet of plain cells.
+"""Documents for the beginning of tasks: a PDF of plain lines, a spreadsheet of plain cells.
 
-What must never appear here: a task, an application.
+It has no task and no application.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SIZE = 13
 
 
 def pdf(pages: Sequence[Sequence[str]]) -> bytes:
-    """A document: of each page its lines, in characters of Latin 1. ISO 32000-1, 7.5."""
+    """A document: the lines of each page, in characters of Latin 1. ISO 32000-1, 7.5."""
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
     font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
     kids = []

@@ -1,6 +1,6 @@
 """One page in the browser: a form, a table to read, a file to fetch.
 
-What must never appear here: a page that looks different from one moment to the next, a result that only the page knows.
+Every page looks the same at every moment, and every result can be read outside of the page.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class BrowserForm(Task):
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """Who signs up, and for what."""
+        """The participant's details, and the workshop."""
         first, last = random.choice(_FIRST_NAMES), random.choice(_LAST_NAMES)
         return {
             "name": f"{first} {last}",
@@ -160,7 +160,7 @@ _RANGES = {"wind": (4, 95), "rain": (0, 60), "temperature": (-12, 34)}
 
 
 class BrowserTable(Task):
-    """Find a row of a table, and say which."""
+    """Find a row of a table, and enter its name."""
 
     name: ClassVar[str] = "browser-table"
     level: ClassVar[Literal[1, 2, 3]] = 1
@@ -169,7 +169,7 @@ class BrowserTable(Task):
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """The table, and what is asked of it; no value is in a column twice."""
+        """The table, and the question; no value occurs twice in a column."""
         stations = random.sample(_STATIONS, 12)
         values = {name: random.sample(range(*_RANGES[name]), len(stations)) for name in _COLUMNS}
         column, extreme = random.choice(tuple(_COLUMNS)), random.choice(("highest", "lowest"))
@@ -229,7 +229,7 @@ class BrowserDownload(Task):
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """The reports, and which of them is wanted."""
+        """The reports, and the one to download."""
         years = sorted(random.sample(range(2005, 2025), 3))
         reports = [
             {"year": year, "region": region, "visitors": random.randrange(1000, 99999)}

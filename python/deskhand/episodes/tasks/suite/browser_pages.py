@@ -1,6 +1,6 @@
 """Several pages, or a page longer than the window: a code to find, a trail of links, a list with pages of its own.
 
-What must never appear here: a page that looks different from one moment to the next, a result that only the page knows.
+Every page looks the same at every moment, and every result can be read outside of the page.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FATES = ("was cleaned", "was photographed", "was measured", "was repaired", "wa
 
 
 class BrowserFind(Task):
-    """Find a line on a page of forty paragraphs, and hand in its number."""
+    """Find a line on a page of forty paragraphs, and enter its number."""
 
     name: ClassVar[str] = "browser-find"
     level: ClassVar[Literal[1, 2, 3]] = 2
@@ -45,7 +45,7 @@ class BrowserFind(Task):
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """The objects in the order of the page, and which of them is asked for: none of the first dozen."""
+        """The objects in the order of the page, and the one to find: none of the first dozen."""
         names = random.sample(_OBJECTS, len(_OBJECTS))
         numbers = random.sample(range(10000, 99999), len(names))
         years = [random.randrange(1871, 1999) for _ in names]
@@ -107,7 +107,7 @@ _DEPARTMENTS = ("Archive", "Gardens", "Harbour", "Kitchens", "Surveying", "Works
 
 
 class BrowserTrail(Task):
-    """Follow links from a department to its head to whoever stands in for them, and hand in that one's room."""
+    """Follow links from a department to its head to the head's deputy, and enter the deputy's room."""
 
     name: ClassVar[str] = "browser-trail"
     level: ClassVar[Literal[1, 2, 3]] = 2
@@ -116,11 +116,11 @@ class BrowserTrail(Task):
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """Who is in which department and which room, and who stands in for whom."""
+        """Each person's department, room and deputy."""
         people = random.sample(_PEOPLE, len(_PEOPLE))
         rooms = random.sample(range(101, 499), len(people))
         departments = random.sample(_DEPARTMENTS, len(_DEPARTMENTS))
-        # A circle through all of them: nobody stands in for themselves.
+        # A circle through all of them, so that no one is their own deputy.
         circle = random.sample(people, len(people))
         deputies = {name: circle[(index + 1) % len(circle)] for index, name in enumerate(circle)}
         staff = {

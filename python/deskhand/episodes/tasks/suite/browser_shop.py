@@ -1,6 +1,6 @@
 """A small shop: a search, a cart, a checkout.
 
-What must never appear here: a page that looks different from one moment to the next, a result that only the page knows.
+Every page looks the same at every moment, and every result can be read outside of the page.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class BrowserShop(Task):
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """The shop's goods, and the order: of two kinds the size that costs less a piece, or a size by name."""
+        """The shop's goods, and the order: the cheaper size of one kind, and a named size of another."""
         goods: list[dict[str, Any]] = []
-        # No two alike: one of two sizes is the cheaper.
+        # All prices differ, so that one of two sizes is always cheaper.
         prices = iter(random.sample(range(150, 1500), len(_SIZES) * sum(map(len, _KINDS.values()))))
         for kind, sorts in _KINDS.items():
             for sort in sorts:
@@ -170,7 +170,7 @@ class BrowserShop(Task):
 
 
 def _cart(parameters: Mapping[str, Any]) -> dict[str, int]:
-    """What is to be ordered: article to pieces."""
+    """The order: the number of pieces of each article."""
     cheaper, exact = parameters["cheaper"], parameters["exact"]
     sizes = [one for one in parameters["goods"] if one["name"].startswith(f"{cheaper['name']},")]
     chosen = min(sizes, key=lambda one: float(one["price"]))

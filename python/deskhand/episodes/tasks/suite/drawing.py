@@ -1,6 +1,6 @@
 """Drawing on a canvas: a line, two shapes, a figure through numbered dots.
 
-What must never appear here: how the painting program works (see `_painting`).
+The painting program itself is in `_painting`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["DrawingDots", "DrawingLine", "DrawingShapes"]
 
 _PROGRAMS = ("chromium", "perl")
-# How far a person's line may be from where it should be, in pixels.
+# How far a person's line may be from its place, in pixels.
 _NEAR = 10
-# Of the pixels that should be painted, and of those that should not.
+# The least share of the pixels that should be painted, and the largest share of those that should not.
 _MOST, _STRAY = 0.95, 0.01
 
 
@@ -50,7 +50,7 @@ def _cross(x: int, y: int, label: str) -> str:
 
 
 def _apart(random: random.Random, count: int, least: float, margin: int = 60) -> list[tuple[int, int]]:
-    """Points of the canvas, none of them near to another."""
+    """Points of the canvas, with a distance between them."""
     points: list[tuple[int, int]] = []
     while len(points) < count:
         point = (random.randrange(margin, WIDTH - margin), random.randrange(margin, HEIGHT - margin))
@@ -60,7 +60,7 @@ def _apart(random: random.Random, count: int, least: float, margin: int = 60) ->
 
 
 def _distance(start: Sequence[int], end: Sequence[int]) -> NDArray[np.float64]:
-    """How far each pixel of the canvas is from a line."""
+    """The distance of each pixel of the canvas from a line."""
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(float)
     dx, dy = end[0] - start[0], end[1] - start[1]
     along = np.clip(((x - start[0]) * dx + (y - start[1]) * dy) / (dx * dx + dy * dy), 0, 1)
@@ -68,7 +68,7 @@ def _distance(start: Sequence[int], end: Sequence[int]) -> NDArray[np.float64]:
 
 
 def _covered(ink: NDArray[np.bool_], start: Sequence[int], end: Sequence[int]) -> float:
-    """Which part of a line has ink near it."""
+    """The share of a line with ink near it."""
     count = round(math.dist(start, end)) + 1
     found = 0
     for index in range(count):
@@ -95,7 +95,7 @@ class DrawingLine(Task):
     programs: ClassVar[tuple[str, ...]] = _PROGRAMS
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """Where the marks are, which two are meant, and the colour."""
+        """The marks, the two to connect, and the colour."""
         marks = {label: list(point) for label, point in zip("ABCDE", _apart(random, 5, 160), strict=True)}
         start, end = random.sample(sorted(marks), 2)
         return {"marks": marks, "from": start, "to": end, "colour": random.choice(sorted(COLOURS))}
@@ -134,7 +134,7 @@ class DrawingLine(Task):
 
 
 def _way(start: Sequence[int], end: Sequence[int]) -> list[tuple[int, int]]:
-    """A hand's way between two points."""
+    """The path of a hand between two points."""
     return [
         (round(start[0] + (end[0] - start[0]) * i / 8), round(start[1] + (end[1] - start[1]) * i / 8)) for i in range(9)
     ]
@@ -153,7 +153,7 @@ class DrawingShapes(Task):
     programs: ClassVar[tuple[str, ...]] = _PROGRAMS
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """Where the frames are, and what is to be in two of them."""
+        """The frames, and the shapes for two of them."""
         frames = []
         for column in range(2):
             for row in range(2):
@@ -222,7 +222,7 @@ class DrawingShapes(Task):
 
 
 def _misfits(ink: NDArray[np.bool_], shape: Mapping[str, Any], frame: tuple[int, int, int, int]) -> list[str]:
-    """In what a shape is not the one that was wanted."""
+    """The differences between a shape and the wanted one."""
     x, y, width, height = frame
     if not ink.any():
         return [f"nothing {shape['colour']}, wanted a {shape['form']}"]
@@ -233,7 +233,7 @@ def _misfits(ink: NDArray[np.bool_], shape: Mapping[str, Any], frame: tuple[int,
     part = ink[box[1] : box[3] + 1, box[0] : box[2] + 1]
     half_width, half_height = (box[2] - box[0]) / 2, (box[3] - box[1]) / 2
     across, down = np.meshgrid(np.arange(part.shape[1]) - half_width, np.arange(part.shape[0]) - half_height)
-    # How many pixels each one is inside of the shape's outer edge; for an ellipse, on the way to its centre.
+    # How many pixels each pixel is inside the shape's outer edge; for an ellipse, on the way to its centre.
     if shape["form"] == "rectangle":
         depth, slant = np.minimum(half_width - np.abs(across), half_height - np.abs(down)), 1.0
     else:
@@ -328,7 +328,7 @@ def _sides(dots: Sequence[Sequence[int]]) -> list[tuple[Sequence[int], Sequence[
 
 
 def _inside(sides: Sequence[tuple[Sequence[int], Sequence[int]]]) -> NDArray[np.bool_]:
-    """Which pixels of the canvas are in a figure: those from which a ray crosses an odd number of its sides."""
+    """The pixels of the canvas inside a figure: a ray from them crosses an odd number of its sides."""
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
     found = np.zeros((HEIGHT, WIDTH), dtype=bool)
     for (x1, y1), (x2, y2) in sides:

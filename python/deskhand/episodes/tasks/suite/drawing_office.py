@@ -1,13 +1,13 @@
-"""A drawing of LibreOffice's: shapes to label and to delete.
+"""A drawing in LibreOffice: shapes to label and to delete.
 
-What must never appear here: a drawing that is read from the screen where its file tells it.
+The drawing is read from its file, never from the screen.
 """
 
 from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
-from xml.etree import ElementTree as ET  # what is read here is what LibreOffice wrote
+from xml.etree import ElementTree as ET  # parses only files that LibreOffice wrote
 
 from deskhand._core.settle import Settle
 from deskhand.episodes.tasks.suite._acting import press, type_text, wait_until
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["DrawingLabels"]
 
 _FILE = "plan.fodg"
-# It lays out its window once more half a second after it was drawn, by a timer.
+# LibreOffice lays out its window once more half a second after drawing it, by a timer.
 _LAID_OUT = Settle(quiet=1.5, reaction=1.5, timeout=20.0)
 _COLOURS = {
     "red": "#d62728",
@@ -62,7 +62,7 @@ class DrawingLabels(Task):
     programs: ClassVar[tuple[str, ...]] = ("lodraw",)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """Four shapes, each of another colour, and which of them are meant."""
+        """Four shapes of different colours, and the two to change."""
         colours = random.sample(sorted(_COLOURS), 4)
         shapes = []
         for index, colour in enumerate(colours):
@@ -100,7 +100,7 @@ class DrawingLabels(Task):
         """See `Task`."""
         desktop = context.desktop
         for wanted in (context.parameters["labelled"], context.parameters["deleted"]):
-            # Tab goes from shape to shape, in the order in which they were drawn, and begins anew when nothing is selected.
+            # Tab goes from shape to shape, in the order of drawing, and begins at the first if nothing is selected.
             number = [shape["colour"] for shape in context.parameters["shapes"]].index(wanted)
             press(desktop, "Escape", "Escape", *["Tab"] * (number + 1))
             if wanted == context.parameters["deleted"]:
@@ -118,7 +118,7 @@ def _spoken(shape: Mapping[str, Any]) -> str:
 
 
 def _drawing(shapes: Sequence[Mapping[str, Any]]) -> str:
-    """A flat ODF drawing; each shape's name is its colour's."""
+    """A flat ODF drawing; each shape is named after its colour."""
     spaces = " ".join(f'xmlns:{name}="{address}"' for name, address in _SPACES.items())
     styles = "".join(
         f'<style:style style:name="{name}" style:family="graphic"><style:graphic-properties draw:fill="solid" '
@@ -143,9 +143,9 @@ def _drawing(shapes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _shapes(text: str) -> dict[str, str]:
-    """What is on the page: name to what is written in it; of what has no name, its kind."""
+    """The shapes on the page: the text of each, by name; a shape without a name is listed by its kind."""
     try:
-        document = ET.fromstring(text)  # noqa: S314 # it is ours, or was saved by LibreOffice
+        document = ET.fromstring(text)  # noqa: S314 # written here, or saved by LibreOffice
     except ET.ParseError:
         return {}
     name = f"{{{_SPACES['draw']}}}name"

@@ -27,17 +27,16 @@ _KINDS = {"pictures": "png", "papers": "pdf", "tables": "csv", "sounds": "wav", 
 
 
 def _go(context: TaskContext, folder: str) -> None:
-    """Show another folder, by the field for its path."""
+    """Show another folder, using the field for its path."""
     context.desktop.perform(KeyPress(("ctrl+l",)), Type(context.path(folder)), KeyPress(("Return",)))
     wait_for_window(context.desktop, folder.rpartition("/")[2], _PCMANFM)
 
 
 def _select(context: TaskContext, folder: str, name: str) -> None:
-    """Select one file of the folder that is shown, by typing its name into the list, and see that it is that one.
+    """Select one file of the folder that is shown, by typing its name into the list, and check the selection.
 
-    The list acts on the selection that it had a fifth of a second ago, and it forgets what was typed when it learns of a file
-    that has come or gone. Which file it would act on is told by "Copy Path(s)" in the menu "Edit", which puts its path on the
-    clipboard.
+    The list acts on the selection of a fifth of a second ago, and forgets typed letters when it learns of a new or deleted
+    file. "Copy Path(s)" in the menu "Edit" puts the path of the selected file on the clipboard, which shows the selection.
     """
     desktop, path = context.desktop, f"/{folder}/{name}"
     for attempt in range(_TRIES):
@@ -61,7 +60,7 @@ def _await_end(context: TaskContext, name: str) -> None:
 
 
 def _answer(context: TaskContext, title: str, text: str = "") -> None:
-    """Answer a dialog: type into its field, if there is something to type, and Return."""
+    """Answer a dialog: type into its field if there is a text, and press Return."""
     dialog = wait_for_window(context.desktop, title, _PCMANFM)
     fill = (KeyPress(("ctrl+a",)), Type(text)) if text else ()
     context.desktop.perform(*fill, KeyPress(("Return",)))
@@ -75,7 +74,7 @@ def _make_folder(context: TaskContext, name: str) -> None:
 
 
 def _carry(context: TaskContext, source: str, name: str, target: str, *, copy: bool = False) -> None:
-    """Copy or move a file of the folder that is shown into another, and come back."""
+    """Copy or move a file of the folder that is shown into another folder, and come back."""
     _select(context, source, name)
     press(context.desktop, "ctrl+c" if copy else "ctrl+x")
     _go(context, target)
@@ -103,13 +102,13 @@ def _grade_tree(context: TaskContext, folder: str, wanted: Mapping[str, str | No
 
 
 def _write_files(context: TaskContext, folder: str, files: Mapping[str, str]) -> None:
-    """Files with fixed times: the list shows them, and would else differ from one run to the next."""
+    """Write files with fixed times: the list shows them, and they would otherwise differ between runs."""
     context.write_all({f"{folder}/{name}": text for name, text in files.items()})
     context.run(f"find {shlex.quote(folder)} -depth -exec touch -d '2024-05-06 07:08' {{}} +")
 
 
 def _names(random: random.Random, count: int, extensions: tuple[str, ...]) -> list[str]:
-    """File names of which none begins as another one does."""
+    """File names of which none is the beginning of another."""
     stems = random.sample([*ITEMS, *TOPICS], count)
     return [f"{stem} {random.choice(CITIES)} {random.randint(1, 99)}.{random.choice(extensions)}" for stem in stems]
 
@@ -120,7 +119,7 @@ class _InFiles(Task):
 
 
 class MakeFolders(_InFiles):
-    """A folder, and one in it."""
+    """Make a folder, and another one in it."""
 
     name = "files-make-folders"
 
@@ -151,7 +150,7 @@ class MakeFolders(_InFiles):
 
 
 class Rename(_InFiles):
-    """Two files get other names."""
+    """Rename two files."""
 
     name = "files-rename"
 
@@ -187,7 +186,7 @@ class Rename(_InFiles):
 
 
 class CopyLargest(_InFiles):
-    """The largest file of a folder, into another one."""
+    """Copy the largest file of a folder into another one."""
 
     name = "files-copy-largest"
     level: ClassVar[Level] = 2
@@ -230,7 +229,7 @@ class CopyLargest(_InFiles):
 
 
 class DeleteOld(_InFiles):
-    """The files that were last changed before a year go."""
+    """Delete the files that were last changed before a year."""
 
     name = "files-delete-old"
     level: ClassVar[Level] = 2
@@ -279,7 +278,7 @@ class DeleteOld(_InFiles):
 
 
 class SortByKind(_InFiles):
-    """Files of two kinds into folders of their own."""
+    """Move files of two kinds into folders of their own."""
 
     name = "files-sort-by-kind"
     level: ClassVar[Level] = 2
@@ -333,7 +332,7 @@ class SortByKind(_InFiles):
 
 
 class TidyProject(_InFiles):
-    """New folders by year, bills moved into them, a file renamed, and what is left over deleted."""
+    """Make folders by year, move bills into them, rename a file, and delete a leftover."""
 
     name = "files-tidy-project"
     level: ClassVar[Level] = 3

@@ -1,6 +1,6 @@
-"""Work that needs two applications: what one shows goes into the other.
+"""Tasks with two applications: content of one goes into the other.
 
-What must never appear here: an application that is started twice, a window that an oracle raises by another way than its keys.
+No application is started twice, and an oracle switches windows only with keys.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LIST = "shopping.txt"
 
 
 class MultiWebNote(Task):
-    """Write what a page lists into a text file that is open beside it."""
+    """Copy the list on a page into a text file that is open beside it."""
 
     name: ClassVar[str] = "multi-web-note"
     level: ClassVar[Literal[1, 2, 3]] = 2
@@ -45,7 +45,7 @@ class MultiWebNote(Task):
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl", "mousepad")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """Four dishes with what they need, one of which is meant; and what is on the list already."""
+        """Four dishes with their ingredients, the wanted one, and the items that are already on the list."""
         dishes = {dish: random.sample(_INGREDIENTS, random.randrange(4, 7)) for dish in random.sample(_DISHES, 4)}
         return {"dishes": dishes, "dish": random.choice(list(dishes)), "before": random.sample(ITEMS, 2)}
 
@@ -113,7 +113,7 @@ class MultiConfigRun(Task):
     programs: ClassVar[tuple[str, ...]] = ("mousepad", "xterm")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """The data, and how the configuration is to be."""
+        """The data, and the wanted configuration."""
         towns = random.sample(CITIES, 8)
         amounts = [random.randrange(10, 999) for _ in towns]
         return {
@@ -173,7 +173,7 @@ class MultiConfigRun(Task):
 
 
 def _switch(desktop: Desktop) -> None:
-    """To the other window, with Alt held as a hand holds it."""
+    """Switch to the other window, holding Alt as a hand would."""
     desktop.perform(PressKeys(["alt"]), KeyPress(["Tab"]), ReleaseKeys(["alt"]))
 
 
@@ -182,7 +182,7 @@ def _configuration(title: str, least: int, report: str) -> str:
 
 
 def _values(text: str) -> dict[str, str] | None:
-    """What a configuration sets, however it quotes it; None where a shell could not read it."""
+    """The values that a configuration sets, with any quoting; None if a shell could not read it."""
     try:
         words = shlex.split(text, comments=True)
     except ValueError:
@@ -203,7 +203,7 @@ class MultiSheetNote(Task):
     programs: ClassVar[tuple[str, ...]] = ("libreoffice", "localc", "mousepad")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """The sales, and which articles are meant."""
+        """The sales, and the articles to add up."""
         articles = random.sample(ITEMS, 4)
         towns = random.sample(CITIES, 4)
         rows = [[random.choice(towns), random.choice(articles), random.randrange(1, 99)] for _ in range(22)]
@@ -267,7 +267,7 @@ class MultiPdfForm(Task):
     programs: ClassVar[tuple[str, ...]] = ("mupdf", "chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """Three invoices, one a page, and which of them is meant."""
+        """Three invoices, one a page, and the one to enter."""
         suppliers = [
             f"{name} & {random.choice(('Sons', 'Partners', 'Daughters'))}" for name in random.sample(_FIRMS, 3)
         ]
@@ -321,7 +321,7 @@ class MultiPdfForm(Task):
     def oracle(self, context: TaskContext) -> None:
         """See `Task`."""
         wait_for_window(context.desktop, class_name="mupdf")
-        # To the page, as a reader would.
+        # Go to the page as a reader would.
         context.desktop.perform(*[KeyPress(["Next"])] * context.parameters["wanted"])
         _switch(context.desktop)
         wait_for_window(context.desktop, class_name="chromium")

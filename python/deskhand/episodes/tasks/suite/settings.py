@@ -1,6 +1,6 @@
 """Settings of the desktop and its programs: the keyboard, the file manager, the editor, the browser.
 
-What must never appear here: a setting that is read from the screen where a file or a program tells it.
+A setting is read from its file or program, never from the screen.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _MANAGER = ".config/pcmanfm/default/pcmanfm.conf"
 
 
 class SettingsFiles(Task):
-    """Set what the file manager shows, and in which order."""
+    """Set which files the file manager shows, and in which order."""
 
     name: ClassVar[str] = "settings-files"
     level: ClassVar[Literal[1, 2, 3]] = 1
@@ -93,7 +93,7 @@ class SettingsFiles(Task):
     programs: ClassVar[tuple[str, ...]] = ("pcmanfm",)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """An order, and the files that are seen in it."""
+        """The order, and the files to show."""
         names = random.sample(["bills", "drafts", "letters", "maps", "notes", "photos", "recipes", "songs"], 6)
         files = {
             f"{'.' if index < 2 else ''}{name}.txt": [random.randrange(1, 4000), random.randrange(1, 28)]
@@ -113,7 +113,7 @@ class SettingsFiles(Task):
     def setup(self, context: TaskContext) -> None:
         """See `Task`."""
         prepare(context)
-        # The bar above the files would tell where the home directory is.
+        # The bar above the files would show the path of the home directory.
         manager = context.text(_MANAGER) or ""
         context.write(_MANAGER, manager.replace("toolbar=navigation", "toolbar=hidden;navigation"))
         files = context.parameters["files"]
@@ -135,7 +135,7 @@ class SettingsFiles(Task):
         press(desktop, "ctrl+h")
         # By name, by modification time, by size.
         press(desktop, f"ctrl+alt+{['name', 'mtime', 'size'].index(wanted['sort']) + 1}")
-        # The menu's third entry, and of that one's menu the first or the second.
+        # The menu's third entry, and in its submenu the first or the second.
         press(desktop, "alt+v", "Down", "Down", "Right", *["Down"] * (wanted["direction"] == "descending"), "Return")
         wait_until(lambda: self.evaluate(context).success, "the file manager's settings to be written")
 
@@ -154,7 +154,7 @@ class SettingsEditor(Task):
     programs: ClassVar[tuple[str, ...]] = ("mousepad",)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """How wide a tab is to be, and the text that is seen."""
+        """The width of a tab, and the text that is shown."""
         return {"tab": random.choice(_TABS), "text": "\n".join(f"\t{line}" for line in sentences(random, 12)) + "\n"}
 
     def instruction(self, parameters: Mapping[str, Any]) -> str:
@@ -174,7 +174,7 @@ class SettingsEditor(Task):
         """See `Task`."""
         view = _section(context, _EDITOR, "org/xfce/mousepad/preferences/view")
         wanted = {"show-line-numbers": "true", "word-wrap": "true", "tab-width": str(context.parameters["tab"])}
-        # As GVariant writes it, a number may have its type before it.
+        # GVariant may write a number with its type before it.
         found = {name: view.get(name, "").removeprefix("uint32 ").strip() for name in wanted}
         text = context.text("text.txt") == context.parameters["text"]
         return compared({**found, "text": text}, {**wanted, "text": True}, "the editor")
@@ -190,7 +190,7 @@ class SettingsEditor(Task):
 
 
 def _section(context: TaskContext, file: str, name: str) -> Mapping[str, str]:
-    """A section of a file of settings; empty where there is none."""
+    """A section of a file of settings; empty if there is none."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(context.text(file) or "")
@@ -201,12 +201,12 @@ def _section(context: TaskContext, file: str, name: str) -> Mapping[str, str]:
 
 _FONTS = {"Very small": 9, "Small": 12, "Large": 20, "Very large": 24}
 _STARTUPS = {"Open the New Tab page": 5, "Continue where you left off": 1}
-# How long the browser may keep a changed setting in memory before it writes it.
+# How long the browser may keep a changed setting in memory before writing it.
 _WRITTEN = 15.0
 
 
 class SettingsBrowser(Task):
-    """Set three of the browser's settings, on two pages of them."""
+    """Set three of the browser's settings, on two of its pages."""
 
     name: ClassVar[str] = "settings-browser"
     level: ClassVar[Literal[1, 2, 3]] = 3
@@ -215,7 +215,7 @@ class SettingsBrowser(Task):
     programs: ClassVar[tuple[str, ...]] = ("chromium", "perl")
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        """A size of font, and what is shown when it starts: another one than before."""
+        """A font size and a start page that differ from the present ones."""
         return {"font": random.choice(sorted(_FONTS)), "startup": random.choice(sorted(_STARTUPS))}
 
     def instruction(self, parameters: Mapping[str, Any]) -> str:
@@ -240,7 +240,7 @@ class SettingsBrowser(Task):
         try:
             wait_until(lambda: self._graded(context).success, "the browser's settings", timeout=_WRITTEN)
         except EpisodeError:
-            # It was long enough: they are not set.
+            # The settings are still not there after the longest delay.
             return self._graded(context)
         return self._graded(context)
 
@@ -277,7 +277,7 @@ class SettingsBrowser(Task):
 
     @staticmethod
     def _visit(context: TaskContext, page: Page, address: str, selector: str) -> None:
-        """Go to an address, and wait until something is to be seen there and stays where it is."""
+        """Go to an address, and wait until an element is visible and stays in its place."""
         context.desktop.perform(KeyPress(["ctrl", "l"]), Type(address), KeyPress(["Return"]))
         page.until(
             f"location.href === {json.dumps(address)} && {page.element(selector)}?.getBoundingClientRect().width > 0"

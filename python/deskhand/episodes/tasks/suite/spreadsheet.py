@@ -1,4 +1,4 @@
-"""Tasks in a spreadsheet (LibreOffice Calc). What was saved is read from the file, formulas as their values."""
+"""Tasks in a spreadsheet (LibreOffice Calc). The saved file is read, with formulas as their values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["EnterValues", "ExportCsv", "OrderTotals", "SortRows", "TotalByKind"]
 
 _CALC = "libreoffice-calc"
-# Sums of amounts in cents, however they were rounded on the way.
+# For sums of amounts in cents, however they were rounded.
 _CLOSE = 0.005
 
 
@@ -48,7 +48,7 @@ def _same(found: Value | None, wanted: Value | None) -> bool:
 
 
 def _grade_sheets(context: TaskContext, wanted: Mapping[str, Cells], free: Sequence[str] = ()) -> Grade:
-    """Whether each sheet has exactly these cells, apart from those that are free to have anything."""
+    """Whether each sheet has exactly these cells, except for those that may have any value."""
     found = read_sheets(context.read(context.parameters["file"]))
     if found is None:
         return Grade(0.0, f"{context.parameters['file']} is no spreadsheet", {"found": None})
@@ -66,7 +66,7 @@ def _grade_sheets(context: TaskContext, wanted: Mapping[str, Cells], free: Seque
 
 
 def _to(desktop: Desktop, cell: str) -> None:
-    """The cursor to a cell, by the field for its name."""
+    """Move the cursor to a cell, using the field for its name."""
     press(desktop, "ctrl+shift+t")
     type_text(desktop, f"{cell}\n")
 
@@ -77,7 +77,7 @@ def _fill(desktop: Desktop, cell: str, text: str) -> None:
 
 
 def _save(context: TaskContext) -> None:
-    """Save, and wait until all of the file is written."""
+    """Save, and wait until the whole file is written."""
     before = context.read(context.parameters["file"])
 
     def saved() -> bool:
@@ -104,7 +104,7 @@ class _InCalc(Task):
 
 
 class EnterValues(_InCalc):
-    """A small table is typed in below its header."""
+    """Type a small table in below its header."""
 
     name = "sheet-enter-values"
 
@@ -127,14 +127,14 @@ class EnterValues(_InCalc):
 
     def oracle(self, context: TaskContext) -> None:
         _to(context.desktop, "A2")
-        # Return after cells that were left by Tab goes to the beginning of the next row.
+        # Return, after cells that were left with Tab, goes to the beginning of the next row.
         for name, city, amount in context.parameters["new"]:
             type_text(context.desktop, f"{name}\t{city}\t{amount:g}\n")
         _save(context)
 
 
 class TotalByKind(_InCalc):
-    """The sum of those rows of a table that are of one kind, and their number."""
+    """Add up the rows of a table that are of one kind, and count them."""
 
     name = "sheet-total-by-kind"
     level: ClassVar[Level] = 2
@@ -166,7 +166,7 @@ class TotalByKind(_InCalc):
 
 
 class SortRows(_InCalc):
-    """The rows of a table in the order of one of its columns."""
+    """Sort the rows of a table by one of its columns."""
 
     name = "sheet-sort-rows"
     level: ClassVar[Level] = 2
@@ -199,7 +199,7 @@ class SortRows(_InCalc):
 
     def oracle(self, context: TaskContext) -> None:
         _to(context.desktop, cell_name(1, context.parameters["column"]))
-        # The menu "Data", whose second and third entries they are.
+        # The second and third entries of the menu "Data".
         press(context.desktop, "alt+d")
         context.desktop.perform(
             KeyPress(("Down",), repeat=2 if context.parameters["falling"] else 1), KeyPress(("Return",))
@@ -209,7 +209,7 @@ class SortRows(_InCalc):
 
 
 class ExportCsv(_InCalc):
-    """A change of one value, and the table as a file of another format."""
+    """Change one value, and save the table in another format."""
 
     name = "sheet-export-csv"
     level: ClassVar[Level] = 2
@@ -266,7 +266,7 @@ class ExportCsv(_InCalc):
 
 
 class OrderTotals(_InCalc):
-    """Prices from another sheet, an amount for each row, and the total of those of one customer."""
+    """Look up prices in another sheet, compute an amount for each row, and the total of one customer."""
 
     name = "sheet-order-totals"
     level: ClassVar[Level] = 3
@@ -306,7 +306,7 @@ class OrderTotals(_InCalc):
             "Orders": _cells([header, *rows]) | {"H1": total},
             "Prices": _cells(self._sheets(parameters)["Prices"]),
         }
-        # A word beside the total is nobody's mistake.
+        # A label beside the total is allowed.
         return _grade_sheets(context, wanted, free=("G1",))
 
     def oracle(self, context: TaskContext) -> None:

@@ -1,4 +1,4 @@
-"""Tasks in a terminal: xterm with bash. Their oracles type; what they do with files is done by the shell on the screen."""
+"""Tasks in a terminal: xterm with bash. Their oracles type, and only the shell on the screen changes files."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = ["BusiestAddress", "CountLines", "FixConfig", "LogReport", "MakeTree", "StopWorker"]
 
-# More is no archive of these logs, and nobody's memory should be filled by one.
+# Limits for reading an archive: those of this task are smaller, and a larger one must not fill the memory.
 _MOST_MEMBERS, _LARGEST_MEMBER = 50, 1 << 20
 _LARGEST_ARCHIVE = 16 << 20
 _ADDRESS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\.?\d)")
 
 
 def _command(context: TaskContext, line: str, done: Callable[[], bool]) -> None:
-    """Type a command line, and wait for what it does."""
+    """Type a command line, and wait for its effect."""
     type_text(context.desktop, f"{line}\n")
     wait_until(done, f"what `{line}` does")
 
@@ -45,7 +45,7 @@ def _addresses(random: random.Random, count: int) -> list[str]:
 
 
 def _log(random: random.Random, addresses: list[str], counts: list[int]) -> str:
-    """The log of a web server in which each address has so many lines."""
+    """The log of a web server, with a given number of lines for each address."""
     lines = []
     for address, count in zip(addresses, counts, strict=True):
         for _ in range(count):
@@ -63,7 +63,7 @@ class _InTerminal(Task):
 
 
 class CountLines(_InTerminal):
-    """How many lines of a log have a word, into a file."""
+    """Count the lines of a log with a word, and write the number into a file."""
 
     name = "terminal-count-lines"
 
@@ -100,7 +100,7 @@ class CountLines(_InTerminal):
 
 
 class MakeTree(_InTerminal):
-    """Folders in folders, and a file with a line at the end of them."""
+    """Make nested folders, and a file with one line in the innermost."""
 
     name = "terminal-make-tree"
 
@@ -145,7 +145,7 @@ class MakeTree(_InTerminal):
 
 
 class BusiestAddress(_InTerminal):
-    """A question about a log, answered in words."""
+    """Answer a question about a log, as a text."""
 
     name = "terminal-busiest-address"
     level: ClassVar[Level] = 2
@@ -176,13 +176,13 @@ class BusiestAddress(_InTerminal):
 
     def oracle(self, context: TaskContext) -> str:
         line = "awk '{print $NF}' logs/access.log | sort | uniq -c | sort -rn | head -1"
-        # What a person reads on the screen, the oracle has the terminal keep as well.
+        # The oracle cannot read the screen as a person does, so the terminal also writes the output to a file.
         _command(context, f"{line} | tee seen.txt", lambda: (context.text("seen.txt") or "").endswith("\n"))
         return f"It is {(context.text('seen.txt') or '').split()[-1]}."
 
 
 class StopWorker(_InTerminal):
-    """One process of several that look alike, by what its record says."""
+    """End one of several similar processes, found by its status file."""
 
     name = "terminal-stop-worker"
     level: ClassVar[Level] = 2
@@ -234,7 +234,7 @@ class StopWorker(_InTerminal):
 
 
 class FixConfig(_InTerminal):
-    """A program that fails for two reasons, one after the other, both in its configuration."""
+    """Fix a program that fails for two reasons, one after the other, both in its configuration."""
 
     name = "terminal-fix-config"
     level: ClassVar[Level] = 3
@@ -328,7 +328,7 @@ echo "build: report.sum is written"
 
 
 class LogReport(_InTerminal):
-    """A table of what several logs say, and an archive of them."""
+    """Make a table from several logs, and an archive of them."""
 
     name = "terminal-log-report"
     level: ClassVar[Level] = 3
@@ -337,7 +337,7 @@ class LogReport(_InTerminal):
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         addresses = _addresses(random, random.randint(5, 8))
         days = sorted(random.sample(range(10, 29), 3))
-        # No two addresses have as many lines: their order is never in question.
+        # No two addresses have the same number of lines, so their order is unique.
         totals = random.sample(range(12, 60), len(addresses))
         logs = {}
         for index, day in enumerate(days):
@@ -392,11 +392,11 @@ class LogReport(_InTerminal):
         _command(context, f"tar czf {archive} logs && rm -r logs", lambda: "logs" not in context.files())
 
     def _packed(self, context: TaskContext) -> dict[str, str]:
-        """The files of the archive by their names without folders; nothing if it is none."""
+        """The files of the archive, by their names without folders; empty if it is not an archive."""
         data = context.read(context.parameters["archive"])
         found: dict[str, str] = {}
         try:
-            # Whoever made it may have packed any number of bytes in few, headers included.
+            # A hostile archive may unpack to any size, headers included.
             unpacked = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(data or b"", _LARGEST_ARCHIVE)
             with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as archive:
                 for member in itertools.islice(archive, _MOST_MEMBERS):

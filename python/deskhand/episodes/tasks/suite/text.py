@@ -40,7 +40,7 @@ _MOUSEPAD, _FEATHERPAD = "mousepad", "featherpad"
 
 
 def _grade_texts(context: TaskContext, wanted: Mapping[str, str]) -> Grade:
-    """Whether each file has its text; whether a file ends with a line break is nobody's business."""
+    """Whether each file has its text; a line break at the end of a file does not matter."""
     found = {name: context.text(name) for name in wanted}
     wrong = []
     for name, text in found.items():
@@ -61,7 +61,7 @@ def _difference(found: str, wanted: str) -> str:
 
 
 def _save(desktop: Desktop, program: str) -> None:
-    """Save what is open; both editors mark what is not saved with an asterisk in the title."""
+    """Save the open file; both editors mark unsaved changes with an asterisk in the title."""
     press(desktop, "ctrl+s")
     _until_saved(desktop, program)
 
@@ -88,7 +88,7 @@ def _open(context: TaskContext, program: str, name: str) -> None:
 
 
 def _down(desktop: Desktop, lines: int) -> None:
-    """The caret to the beginning of a line, counted from 0."""
+    """Move the caret to the beginning of a line, counted from 0."""
     press(desktop, "ctrl+Home")
     if lines:
         desktop.perform(KeyPress(("Down",), repeat=lines))
@@ -99,7 +99,7 @@ def _listed(lines: Sequence[str]) -> str:
 
 
 class WriteNote(Task):
-    """A few lines into an empty editor, and the file dialog."""
+    """Write a few lines into an empty editor, and use the file dialog."""
 
     name = "text-write-note"
     tags: ClassVar[tuple[str, ...]] = ("text",)
@@ -133,7 +133,7 @@ class WriteNote(Task):
 
 
 class ReplaceWord(Task):
-    """One word by another, wherever it is in an open file."""
+    """Replace a word everywhere in an open file."""
 
     name = "text-replace-word"
     tags: ClassVar[tuple[str, ...]] = ("text",)
@@ -167,7 +167,7 @@ class ReplaceWord(Task):
         press(desktop, "alt+w")
         type_text(desktop, context.parameters["new"])
         press(desktop, "alt+a", "alt+r")
-        # A button that a key presses acts a quarter of a second later.
+        # A button that is pressed by a key acts a quarter of a second later.
         wait_until(lambda: find_window(desktop, "*", _MOUSEPAD) is not None, "the replaced words")
         press(desktop, "Escape")
         wait_for_window(desktop, "- Mousepad")
@@ -175,7 +175,7 @@ class ReplaceWord(Task):
 
 
 class DeleteLine(Task):
-    """One line out of a list, by what it says."""
+    """Delete one line of a list, found by its content."""
 
     name = "text-delete-line"
     tags: ClassVar[tuple[str, ...]] = ("text",)
@@ -212,7 +212,7 @@ class DeleteLine(Task):
 
 
 class InsertSorted(Task):
-    """Several new entries, each at its place in a sorted list."""
+    """Add several entries, each at its place in a sorted list."""
 
     name = "text-insert-sorted"
     level: ClassVar[Level] = 2
@@ -245,7 +245,7 @@ class InsertSorted(Task):
 
     def oracle(self, context: TaskContext) -> None:
         _open(context, _FEATHERPAD, context.parameters["file"])
-        # From the top: what is below a new line does not move the place of the next one.
+        # From the top, because a new line does not move the places above it.
         for index, line in enumerate(context.parameters["lines"]):
             if line in context.parameters["new"]:
                 _down(context.desktop, index)
@@ -254,7 +254,7 @@ class InsertSorted(Task):
 
 
 class MergeFiles(Task):
-    """Three files into a new one, in an order that is not that of their names."""
+    """Merge three files into a new one, in an order that differs from that of their names."""
 
     name = "text-merge-files"
     level: ClassVar[Level] = 2
@@ -284,7 +284,7 @@ class MergeFiles(Task):
         parts = context.parameters["parts"]
         whole = "\n".join(line for lines in parts.values() for line in lines)
         same = {f"Documents/parts/{name}": "\n".join(lines) for name, lines in parts.items()}
-        # The parts count only against it: they are right before anything was done.
+        # The parts count only if they were changed, because they are right before the agent does anything.
         grade = _grade_texts(context, {context.parameters["file"]: whole, **same})
         return Grade(float(grade.success), grade.reason, grade.state)
 
@@ -304,7 +304,7 @@ class MergeFiles(Task):
 
 
 class Letters(Task):
-    """Letters from a template to those of a list whom a condition is about."""
+    """Write letters from a template to those of a list that meet a condition."""
 
     name = "text-letters"
     level: ClassVar[Level] = 3
