@@ -66,8 +66,8 @@ def bench(
 ) -> None:
     """Measure deskhand beside its peers on this machine.
 
-    Everything happens on desktops of its own, which go at the end. Peers and programs that are not installed are named in the
-    tables, with what would install them; tools/peers brings most of the peers.
+    Everything happens on desktops of its own, which are closed at the end. Missing peers and programs are named in the tables,
+    with the command that installs them; tools/peers installs most of the peers.
     """
     report = _read(source) if source is not None else _measure(only, rounds, quick=quick)
     if json_path == "-":
@@ -86,7 +86,7 @@ def _read(source: str) -> Report:
     try:
         return Report.from_dict(json.loads(Path(source).read_text()))
     except (ValueError, TypeError, KeyError) as error:
-        raise ActionError(f"{source} is no report: {error}") from error
+        raise ActionError(f"{source} is not a report: {error}") from error
 
 
 def _measure(only: str | None, rounds: int | None, *, quick: bool) -> Report:
@@ -100,15 +100,15 @@ def _measure(only: str | None, rounds: int | None, *, quick: bool) -> Report:
 
 @contextlib.contextmanager
 def _progress(count: int) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
-    """What to call when a section begins, and when there is anything to tell.
+    """The functions to call when a section begins, and when there is progress to report.
 
-    On a terminal that is a bar with what is going on; elsewhere the name of each section.
+    On a terminal they draw a bar with the present step; elsewhere they print the name of each section.
     """
     if not sys.stderr.isatty():
         yield lambda name: click.echo(name, err=True), lambda _text: None
         return
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    # The bar turns seldom: it must not be what is measured.
+    # The bar is drawn seldom, so that it does not disturb the measurements.
     with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=1) as bar:
         task = bar.add_task("", total=count, completed=-1)
 

@@ -1,6 +1,6 @@
-"""Acting: from the action to the settled frame, and whether that frame was final.
+"""Acting: the time from the action to the settled frame, and whether that frame was final.
 
-A frame is wrong when the screen looks otherwise a second later, a caret aside. Beside it stands what the field does:
+A frame is wrong if the screen differs a second later, except for a caret. For comparison, the usual way is measured too:
 `xdotool`, a fixed sleep of two seconds, `scrot`.
 """
 
@@ -34,9 +34,9 @@ _FIELD_PEER = Peer(FIELD, "", programs=(("xdotool", "xdotool"), ("scrot", "scrot
 _SIZE = (1920, 1080)
 _LATER = 1.0
 _SLEEP = 2.0
-# After so many keys the line ends, so that it never reaches the edge of its window.
+# After this many keys the line ends, so that it never reaches the edge of its window.
 _LINE = 50
-# A caret's size at most.
+# The largest size of a caret.
 _CARET = (3, 40)
 _FORM = """<!doctype html><meta charset="utf-8"><title>bench</title><body style="margin:0;font:16px sans-serif">
 <input autofocus style="position:fixed;top:0;left:0;width:600px;font:20px monospace">"""
@@ -63,14 +63,14 @@ def _measure(
     action: Callable[[int], tuple[Sequence[str], Action]],
     rounds: int,
 ) -> Iterator[Row]:
-    """One action again and again, and now and then as the field does it.
+    """Measure one action repeatedly, and sometimes in the usual way for comparison.
 
     Args:
         context: The run.
-        desktop: Where; the action's window has the focus.
-        where: The section's name and the row's.
-        action: Gives the n-th action, as words for xdotool and as ours.
-        rounds: How often.
+        desktop: The desktop; the action's window has the focus.
+        where: The names of the section and the row.
+        action: Returns the n-th action, as words for xdotool and as ours.
+        rounds: How many times.
     """
     section, case = where
     ours, field = Samples(section, case), Samples(section, case, FIELD)
@@ -87,7 +87,7 @@ def _measure(
         unsettled += not seen.settled
         if number < (1 if context.quick else 3) and not field.missing:
             field.add(_as_the_field(desktop, action(2 * number + 1)[0]))
-            # Its key is drawn; ours must not be taken for the cause.
+            # Wait until its key is drawn, so that it does not count as an effect of ours.
             desktop.perform(settle=Settle())
     yield ours.row(wrong_frames=wrongs, compared=rounds, unsettled=unsettled)
     yield field.row()
@@ -117,7 +117,7 @@ def _environment(context: Context, name: str) -> dict[str, str]:
 
 
 def xterm(context: Context) -> Iterator[Row]:
-    """A key into a terminal, and one without effect."""
+    """A key press in a terminal, and one without effect."""
     scenes.need("xterm", "xterm")
     rounds = context.times(12, 4)
     with deskhand.launch(size=_SIZE, env=_environment(context, "xterm")) as desktop:
@@ -130,7 +130,7 @@ def xterm(context: Context) -> Iterator[Row]:
 
 
 def mousepad(context: Context) -> Iterator[Row]:
-    """A key into a GTK editor."""
+    """A key press in a GTK editor."""
     scenes.need("mousepad", "mousepad")
     with deskhand.launch(size=_SIZE, env=_environment(context, "mousepad")) as desktop:
         desktop.start("mousepad")
@@ -138,14 +138,14 @@ def mousepad(context: Context) -> Iterator[Row]:
 
 
 def chromium(context: Context) -> Iterator[Row]:
-    """A key into a text field of a page, and a notch of the wheel, which Chromium scrolls smoothly."""
+    """A key press in a text field of a page, and a notch of the wheel, which Chromium scrolls smoothly."""
     page = context.scratch / "form.html"
     page.write_text(_FORM + scenes.PAGE.partition("<body")[2].partition(">")[2])
     x, y, width, height = place = (400, 40, 1000, 900)
     command = scenes.chromium(page, context.scratch / "chromium-act", place)
     with deskhand.launch(size=_SIZE, env=_environment(context, "chromium")) as desktop:
         window = desktop.start(command, timeout=60).window
-        # The caret of its text field never rests; it is known as such after a few blinks.
+        # The caret of its text field blinks all the time; the driver recognizes that after a few blinks.
         desktop.perform(settle=Settle(quiet=0.7, reaction=0.7, timeout=4))
         if window is not None:
             x, y, width, height = window.rect

@@ -1,7 +1,7 @@
-"""Processes that answer one line of JSON for each they are sent: the stage, and the peers.
+"""Processes that answer each line of JSON with one line: the stage, and the peers.
 
-Each contender has a process of its own, so that none pays for another's threads, and a broken one takes nobody along. They take
-the time themselves: what the pipe costs is in no number. What must never appear here: what is asked.
+Each contender has a process of its own, so that it does not pay for another's threads, and a crash affects only itself. The
+processes measure the time themselves, so the cost of the pipe is in no number. The content of the messages is elsewhere.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOG_TAIL = 400
 
 
 class ChildError(Exception):
-    """It failed, ended, or did not answer in time; the message says what it wrote."""
+    """The process failed, ended, or did not answer in time; the message contains its last output."""
 
 
 class Child:
@@ -40,10 +40,10 @@ class Child:
         """Start `python -m module arguments`.
 
         Args:
-            module: One that calls `Replies`.
+            module: A module that uses `Replies`.
             arguments: Its arguments.
             env: Its whole environment.
-            log: A file for what it writes to standard error.
+            log: The file for its standard error.
             python: The interpreter.
         """
         self._log = log
@@ -54,7 +54,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                # Ctrl-C is for the benchmark to handle; it closes the pipe, and they end.
+                # The benchmark handles Ctrl-C: it closes the pipe, and the process ends.
                 start_new_session=True,
                 bufsize=0,
             )
@@ -82,19 +82,19 @@ class Child:
 
     def tell(self, **message: object) -> None:
         """Send one message; `answer` must be called for it."""
-        assert self._process.stdin is not None  # noqa: S101 # it was asked for
+        assert self._process.stdin is not None  # noqa: S101 # requested above
         try:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
         except OSError:
             raise ChildError(self._last_words("it ended")) from None
 
     def answer(self, timeout: float = 60.0) -> dict[str, Any]:
-        """Wait for the answer to what was told.
+        """Wait for the answer to the last `tell`.
 
         Raises:
             ChildError: As for `ask`.
         """
-        assert self._process.stdout is not None  # noqa: S101 # it was asked for
+        assert self._process.stdout is not None  # noqa: S101 # requested above
         deadline = time.monotonic() + timeout
         while b"\n" not in self._buffer:
             if not ready([self._process.stdout], timeout=deadline - time.monotonic()):
@@ -114,29 +114,29 @@ class Child:
         return f"{what}: {words}" if words else what
 
     def close(self, *, limit: float = _END_LIMIT) -> None:
-        """End it, and what it has started; again is harmless.
+        """End the process and those that it has started. Further calls do nothing.
 
         Args:
-            limit: Seconds that it gets to end by itself.
+            limit: Seconds for the process to end by itself.
         """
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(limit)
-        # It is the leader of its session, and so of its group. A halted program dies of this signal too.
+        # It leads its session, and so its process group. A stopped process dies of this signal too.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
 
 class Replies:
-    """The answering side: call `once` for each line that arrived, until it says that there will be no more."""
+    """The answering side: call `once` for each line that arrives, until it returns False."""
 
     def __init__(self, handle: Callable[[dict[str, Any]], Mapping[str, object] | None]) -> None:
-        """Answer what `handle` returns to each message; what it raises becomes an error there."""
+        """Answer each message with the result of `handle`; its exceptions become errors on the asking side."""
         self._handle = handle
-        # Libraries print; that must not look like an answer.
+        # Libraries may print, which must not be mixed with the answers.
         self._out = os.dup(1)
         os.dup2(2, 1)
         self._buffer = b""
@@ -145,7 +145,7 @@ class Replies:
         """Wait for a message and answer it; False when the asking side has closed.
 
         Args:
-            timeout: Seconds to wait for it, by default for ever; nothing is done when none comes.
+            timeout: Seconds to wait for it, by default forever; if none arrives, nothing is done.
         """
         if not ready([0], timeout=timeout):
             return True
@@ -157,7 +157,7 @@ class Replies:
             line, _, self._buffer = self._buffer.partition(b"\n")
             try:
                 answer = self._handle(json.loads(line)) or {}
-            except Exception as error:  # noqa: BLE001 # whatever it is, the asking side decides what to do about it
+            except Exception as error:  # noqa: BLE001 # the asking side decides what to do about it
                 answer = {"error": f"{type(error).__name__}: {error}"}
             os.write(self._out, json.dumps(answer).encode() + b"\n")
         return True

@@ -1,6 +1,6 @@
-"""What all measurements of one run share: how often, where, and who is told how it goes.
+"""The settings that all measurements of one run share: the number of rounds, directories, and the report of progress.
 
-This module owns waiting for quiet between two measurements. What must never appear here: a measurement.
+This module owns waiting for quiet between two measurements. It measures nothing itself.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Context:
     """One run.
 
     Attributes:
-        scratch: A directory of its own; it goes at the end.
+        scratch: A temporary directory, removed at the end.
         quick: Fewer rounds, less of everything.
-        rounds: The caller's number of rounds; None leaves it to each section.
-        say: Told what is going on.
+        rounds: The caller's number of rounds; None means each section's own.
+        say: Called with a description of the present step.
     """
 
     scratch: Path
@@ -40,14 +40,14 @@ class Context:
     _scenes: dict[tuple[str, tuple[int, int]], scenes.Scene] = field(default_factory=dict)
 
     def times(self, whole: int, quick: int) -> int:
-        """How often something is measured."""
+        """The number of repetitions of a measurement."""
         return self.rounds or (quick if self.quick else whole)
 
     def scene(self, name: str, size: tuple[int, int]) -> scenes.Scene:
-        """A scene, made once a run.
+        """A scene, which is made once a run.
 
         Raises:
-            Missing: A program that is in it is not installed.
+            Missing: A program in it is not installed.
         """
         if (name, size) not in self._scenes:
             self.say(f"making the scene {name} at {size[0]}x{size[1]}")
@@ -56,7 +56,7 @@ class Context:
 
 
 def quiet() -> None:
-    """Wait until this process has nothing left to do, such as tightening in the background: it must not slow down others."""
+    """Wait until this process has no background work, such as tightening pictures, which would slow down others."""
     deadline = time.monotonic() + _QUIET_LIMIT
     while time.monotonic() < deadline:
         used, begun = time.process_time(), time.monotonic()
@@ -66,7 +66,7 @@ def quiet() -> None:
 
 
 def timed(call: Callable[[], object]) -> float:
-    """How many milliseconds it takes."""
+    """The time of a call in milliseconds."""
     begun = time.perf_counter()
     call()
     return (time.perf_counter() - begun) * 1000

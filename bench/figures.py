@@ -1,4 +1,4 @@
-"""Rows, what is promised about them, and the document they are kept in. Pure: nothing is measured here.
+"""Rows, the targets for them, and the document that stores them. Pure: nothing is measured here.
 
 Units: milliseconds unless a row says otherwise; sizes of files in bytes; a kB has 1,000 of them.
 """
@@ -31,13 +31,13 @@ __all__ = [
 OURS = "deskhand"
 ROUND_TRIP = "a round trip to the X server, and nothing else"
 AHEAD = ", captured before the clock started"
-"""Ends the name of a case in which a part of the work was done ahead."""
+"""The end of a case's name if a part of the work was done before the clock started."""
 _FORMAT = 2
-"""Of the JSON document; higher when its readers must change."""
+"""The version of the JSON document, raised when its readers must change."""
 
 
 def rested(case: str) -> str:
-    """The name of a case when a second's rest comes first."""
+    """The name of a case with a second's rest before it."""
     return f"{case}, after a second's rest"
 
 
@@ -48,20 +48,20 @@ def p95(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing, done by one contender.
+    """One measurement of one contender.
 
     Attributes:
-        section: Where it was measured: `look/1920x1080/page`.
-        case: What was done there.
-        who: Who did it: `deskhand` or the name of a peer.
-        unit: That of `median` and `p95`.
-        n: How many times.
-        median: None when it could not be measured; then `missing` says why.
-        p95: As above.
-        size: Median size of the picture in bytes, where there is one.
-        counts: What does not depend on the machine, per look or in all, as `note` and the name say.
+        section: The section: `look/1920x1080/page`.
+        case: The case.
+        who: The contender: `deskhand` or the name of a peer.
+        unit: The unit of `median` and `p95`.
+        n: The number of samples.
+        median: None if it could not be measured; then `missing` has the reason.
+        p95: Likewise.
+        size: The median size of the picture in bytes, if there is one.
+        counts: Numbers that do not depend on the machine, per look or in total, as `note` and the name say.
         note: For people.
-        missing: Why there is no number, and what to do about it.
+        missing: Why there is no number, and how to get it.
     """
 
     section: str
@@ -78,7 +78,7 @@ class Row:
 
 
 class Samples:
-    """What is gathered for one row while it is measured."""
+    """The samples of one row while it is measured."""
 
     def __init__(self, section: str, case: str, who: str = OURS, unit: str = "ms", note: str = "") -> None:
         """An empty row of that name."""
@@ -99,11 +99,11 @@ class Samples:
 
     @property
     def fastest(self) -> float:
-        """The smallest of them; 0 when there is none."""
+        """The smallest sample; 0 without samples."""
         return round(min(self._values, default=0.0), 4)
 
     def row(self, **totals: float) -> Row:
-        """The row. Counts that were added with each measurement are their medians; `totals` go in as they are."""
+        """Make the row. Counts that were added with each sample become medians; `totals` are used unchanged."""
         section, case, who, unit = self._names
         if not self._values:
             return Row(section, case, who, unit, note=self.note, missing=self.missing or "not measured")
@@ -118,7 +118,7 @@ class Samples:
             p95=round(p95(self._values), 4),
             size=round(statistics.median(self._sizes)) if self._sizes else None,
             counts={**counts, **totals},
-            # Who failed in the middle has numbers all the same.
+            # A contender that failed in the middle still has numbers.
             note="; ".join(part for part in (self.note, self.missing) if part),
         )
 
@@ -128,10 +128,10 @@ class Report:
     """One run.
 
     Attributes:
-        machine: What it ran on, by name.
-        versions: Of everything that took part, by name.
-        conditions: How it was run: when, how long, whether quickly.
-        rows: What was measured, in order.
+        machine: The properties of the machine, by name.
+        versions: The versions of everything that took part, by name.
+        conditions: The conditions of the run: when, how long, whether quick.
+        rows: The rows, in order.
     """
 
     machine: Mapping[str, str]
@@ -140,7 +140,7 @@ class Report:
     rows: Sequence[Row]
 
     def find(self, section: str, case: str, who: str = OURS) -> Row | None:
-        """The row of that name, if it has a number."""
+        """The row with that name, if it has a number."""
         for row in self.rows:
             if (row.section, row.case, row.who) == (section, case, who):
                 return row if row.median is not None else None
@@ -151,7 +151,7 @@ class Report:
         return [row for row in self.rows if row.section == section and who in {None, row.who}]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; the verdicts on the targets are in it for readers, and made anew when it is read."""
+        """Convert for JSON; the verdicts on the targets are included for readers, and computed again by `from_dict`."""
         return {
             "format": _FORMAT,
             "machine": dict(self.machine),
@@ -163,13 +163,13 @@ class Report:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
-        """From what `to_dict` made.
+        """Convert back from the result of `to_dict`.
 
         Raises:
-            ValueError: It is of another format.
+            ValueError: It has another format.
         """
         if data.get("format") != _FORMAT:
-            raise ValueError(f"this is no report of format {_FORMAT}: measure again with `python -m bench --json`")
+            raise ValueError(f"this is not a report of format {_FORMAT}: measure again with `python -m bench --json`")
         return cls(data["machine"], data["versions"], data["conditions"], [Row(**row) for row in data["rows"]])
 
 
@@ -182,15 +182,15 @@ def ratio(peer: Row | None, ours: Row | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is promised of one number.
+    """The target for one number.
 
     Attributes:
-        name: What it is about.
-        section: Where it is measured.
-        case: Which row of ours.
-        attribute: Which number of it: `median`, `p95` or `size`.
-        limit: It must not be more than this.
-        unit: Of the limit.
+        name: The name of the target.
+        section: The section of the row.
+        case: The case of our row.
+        attribute: The number: `median`, `p95` or `size`.
+        limit: The largest allowed value.
+        unit: The unit of the limit.
     """
 
     name: str
@@ -203,7 +203,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A target beside what was measured. `met` is None when it was not."""
+    """A target and the measured value. `met` is None without a measurement."""
 
     name: str
     must: str
@@ -253,7 +253,7 @@ TARGETS = (
 
 
 def judge(report: Report) -> list[Verdict]:
-    """What was promised, beside what was measured."""
+    """Compare the targets with the measurements."""
     verdicts = [_judge(target, report) for target in TARGETS]
     photo = _judge_photo(report)
     return [*verdicts[:6], photo, *verdicts[6:]]

@@ -1,7 +1,7 @@
-"""What desktops cost that nobody uses: memory and processor time of everything that they consist of.
+"""The cost of idle desktops: memory and processor time of all their processes.
 
 `python -m bench.idle COUNT WIDTH HEIGHT SECONDS` launches them in a process of its own, looks once at each, and prints
-one JSON object: megabytes and percent of one core, those of the X servers apart.
+one JSON object: megabytes and percent of one core, with the X servers separately.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CALM = 2.0
 
 
 def below(pid: int) -> dict[int, str]:
-    """The processes that a process has started, and theirs: their names by id."""
+    """The descendants of a process: their names by id."""
     found: dict[int, str] = {}
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, task.read_text().split()):
@@ -33,7 +33,7 @@ def below(pid: int) -> dict[int, str]:
 
 
 def memory(pid: int) -> tuple[float, float]:
-    """Of one process in MB: what it has to itself plus its share of what is shared (PSS), and what is resident (RSS)."""
+    """The memory of one process in MB: its own part plus its share of shared pages (PSS), and the resident size (RSS)."""
     sizes = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         name, _, rest = line.partition(":")
@@ -43,7 +43,7 @@ def memory(pid: int) -> tuple[float, float]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of one process, all threads that live; to the nanosecond."""
+    """The processor time of one process in seconds, of all its live threads, with nanosecond resolution."""
     used = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         used += int((task / "schedstat").read_text().split()[0])
@@ -59,7 +59,7 @@ def main() -> None:
         desktops = [stack.enter_context(deskhand.launch(size=(width, height))) for _ in range(count)]
         for desktop in desktops:
             desktop.screenshot()
-        # What is done after a look must not be taken for idleness.
+        # Work after a look must not count as idleness.
         desktops[0].perform(Wait(_CALM), settle=False)
         processes = below(own)
         servers = [pid for pid, name in processes.items() if name == _SERVER]

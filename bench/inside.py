@@ -1,4 +1,4 @@
-"""What is measured and has no public way in `Desktop`."""
+"""Access to internals that are measured and not public in `Desktop`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["counters", "generation", "round_trip", "unwatched"]
 
 
 def counters(desktop: Desktop) -> Mapping[str, float]:
-    """What looking has cost so far, in numbers that are the same on every machine."""
+    """The cost of all looks so far, in numbers that are the same on every machine."""
     return core_of(desktop).backend.screen.stats
 
 
 def generation(desktop: Desktop) -> int:
-    """Of the screen as the driver has it; it grows with each change that was captured."""
+    """The generation of the driver's screen; it grows with each captured change."""
     return core_of(desktop).backend.screen.generation
 
 
 @contextlib.contextmanager
 def unwatched(desktop: Desktop) -> Iterator[None]:
-    """Nothing is captured inside but by a look: the thread that watches the screen between two calls is held off."""
+    """Prevent captures except by a look: the thread that watches the screen between two calls is paused."""
     core_of(desktop).backend.begin()
     try:
         yield
@@ -36,5 +36,5 @@ def unwatched(desktop: Desktop) -> Iterator[None]:
 
 
 def round_trip(desktop: Desktop) -> None:
-    """Ask the X server something that costs it nothing, and wait for the answer."""
+    """Make a cheap request to the X server, and wait for the answer."""
     core_of(desktop).backend.round_trip()

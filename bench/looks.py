@@ -1,9 +1,9 @@
-"""Looking at the screen: what it costs when nothing, a line, a quarter or everything has changed since the last look.
+"""Looking at the screen: its cost when nothing, a line, a quarter or everything has changed since the last look.
 
-The clock starts when a change is on the screen, and stops when the bytes are in hand. The thread that watches the screen
-between two calls is held off meanwhile: what it would have done ahead of the clock is done within it. Looks for which it is
-not held off, and looks after a second's rest, are rows of their own. The peers look at the same screen, once a round; what
-changed makes no difference to them, as they take the whole of it. While one contender is measured, the others rest.
+The clock starts when a change is on the screen, and stops when the bytes are available. The thread that watches the screen
+between two calls is paused, so that none of its work is done before the clock starts. Looks without that pause, and looks after
+a second's rest, have rows of their own. The peers look at the same screen, once a round; the size of the change does not matter
+to them, because they take the whole screen. While one contender is measured, the others are stopped.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ __all__ = ["CASES", "look"]
 SCALED = (1366, 768)
 _OURS_A_ROUND = 3
 _TIGHTENING = 1.0
-# As long as an agent thinks at least: caches are cold then, and processes asleep.
+# The least time that an agent thinks: then caches are cold, and processes asleep.
 _REST = 1.0
 _UNSEEN_TRIES = 10
 _NOTICED_LIMIT, _NOTICED_SLICE = 5.0, 0.005
-# Changes that follow one another faster than anybody's actions are a video's, and coded as one; that is another row.
+# Faster changes count as a video, which is coded differently and has a row of its own.
 _BETWEEN = 0.12
 _COUNTED = 5
-# What an x11vnc or a program draws of the pointer, and what we do, differs from none at all by so many pixels at most.
+# The largest number of pixels by which two images of the pointer, such as x11vnc's and ours, may differ.
 _CURSOR_PIXELS = 64 * 64
-# How often a peer is asked for a right picture, and for how much longer each time it may take to notice.
+# How often a peer is asked for a correct picture, and how much longer it may take each time.
 _ATTEMPTS, _SETTLING = 4, 1.0
-# Where all peers look, and how often in a whole and in a quick run; elsewhere those do that are marked so.
+# The scene and size at which all peers look, and the numbers of rounds; elsewhere only marked peers look.
 _MAIN = ("page", (1920, 1080))
 _ROUNDS = {_MAIN: (12, 3), ("photo", (1920, 1080)): (5, 1)}
 _OTHER_ROUNDS = (6, 2)
@@ -66,11 +66,11 @@ CASES: dict[str, tuple[str, ...]] = {
     "terminal": (NOTHING, LINE, SCROLLED),
     "photo": (QUARTER, EVERYTHING),
 }
-"""What changes in which scene."""
+"""The changes of each scene."""
 
 
 class _Screenplay:
-    """Changes a part of what the stage shows from one picture to the other, and back."""
+    """Changes a part of the stage from one picture to the other, and back."""
 
     def __init__(self, stage: Stage, scene: Scene) -> None:
         self._stage = stage
@@ -85,7 +85,7 @@ class _Screenplay:
         stage.show("first")
 
     def change(self, what: str) -> None:
-        """Make it so; it is on the screen when this returns."""
+        """Make a change; it is on the screen when this returns."""
         if what == NOTHING:
             return
         part = EVERYTHING if what == SCROLLED else what
@@ -97,12 +97,12 @@ class _Screenplay:
             self._shown[part] = picture
 
     def show(self, picture: str) -> None:
-        """Show one of the two, whole."""
+        """Show one of the two pictures, completely."""
         self._stage.show(picture)
         self._shown = dict.fromkeys(self._shown, picture)
 
     def expected(self) -> NDArray[np.uint8]:
-        """What the screen shows now."""
+        """The present content of the screen."""
         found = self._scene.pictures[self._shown[EVERYTHING]].copy()
         for part, rect in self._parts.items():
             if rect is not None:
@@ -113,7 +113,7 @@ class _Screenplay:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """One way of ours to look; it returns the size of the file and the screen's generation, where it has them."""
+    """One of our ways to look; it returns the size of the file and the screen's generation, if it has them."""
 
     group: str
     look: Callable[[deskhand.Desktop], tuple[int | None, int | None]]
@@ -141,11 +141,11 @@ def look(context: Context, size: tuple[int, int], name: str) -> Iterator[Row]:
 
     Args:
         context: The run.
-        size: Of the screen.
-        name: Of the scene.
+        size: The size of the screen.
+        name: The name of the scene.
 
     Raises:
-        Missing: A program that is in the scene is not installed.
+        Missing: A program in the scene is not installed.
     """
     scene = context.scene(name, size)
     place = f"{size[0]}x{size[1]}/{name}"
@@ -195,9 +195,9 @@ def _round(
     ours: dict[tuple[str, str], Samples],
     number: int,
 ) -> None:
-    """All of ours, in an order of their own each time; the first round of all only warms up."""
+    """Measure all of ours, in a new order each time; the very first round only warms up."""
     todo = [(view, case) for view in views for case in view.cases] * _OURS_A_ROUND
-    random.Random(number).shuffle(todo)  # noqa: S311 # an order, not a secret
+    random.Random(number).shuffle(todo)  # noqa: S311 # for an order, not for secrecy
     for view, case in todo:
         quiet()
         time.sleep(_BETWEEN)
@@ -216,12 +216,12 @@ def _round(
 def _change_unseen(
     desktop: deskhand.Desktop, play: _Screenplay, view: _View, case: str
 ) -> tuple[int | None, Mapping[str, float]]:
-    """Make a change of which nothing has been captured when this returns; the generation and the counters before it.
+    """Make a change that has not been captured when this returns; returns the generation and the counters before it.
 
-    The thread that watches the screen may be in the middle of a capture when it is held off, and see the change in that one.
+    The thread that watches the screen may be in the middle of a capture when it is paused, and capture the change in that one.
     """
     for _ in range(_UNSEEN_TRIES):
-        # What changes from here on is all that the next look finds, and everybody's measured look follows one of its kind.
+        # The next look finds only changes after this one, and every measured look follows one of the same kind.
         _, before = view.look(desktop)
         known, counted = generation(desktop), counters(desktop)
         play.change(case)
@@ -231,7 +231,7 @@ def _change_unseen(
 
 
 def _clock(context: Context, desktop: deskhand.Desktop, play: _Screenplay, place: str) -> list[Row]:
-    """What a rest before a look costs, and what a look costs whose change was captured before the clock started."""
+    """Measure the cost of a rest before a look, and of a look whose change was captured before the clock started."""
     section = f"clock/{place}"
     cases = (NOTHING, LINE, EVERYTHING)
     bare, bare_rested = Samples(section, ROUND_TRIP), Samples(section, rested(ROUND_TRIP))
@@ -249,7 +249,7 @@ def _clock(context: Context, desktop: deskhand.Desktop, play: _Screenplay, place
             with unwatched(desktop):
                 known = generation(desktop)
                 play.change(case)
-                # As in `_change_unseen`.
+                # For the same reason as in `_change_unseen`.
                 if generation(desktop) == known:
                     samples.add(*_looked(desktop))
         for case, samples in ahead.items():
@@ -261,7 +261,7 @@ def _clock(context: Context, desktop: deskhand.Desktop, play: _Screenplay, place
 
 
 def _looked(desktop: deskhand.Desktop) -> tuple[float, int]:
-    """Milliseconds and bytes of a look."""
+    """The milliseconds and bytes of a look."""
     begun = time.perf_counter()
     png = desktop.screenshot().png
     return (time.perf_counter() - begun) * 1000, len(png)
@@ -293,12 +293,12 @@ def _peers_round(play: _Screenplay, crew: Crew, theirs: dict[str, Samples], numb
 
 
 def _tightened(desktop: deskhand.Desktop, play: _Screenplay, section: str, rounds: int) -> Row:
-    """What the file weighs when there was time to make it smaller."""
+    """Measure the size of the file after there was time to make it smaller."""
     samples = Samples(section, LATER, note="the look after a second in which nothing changed")
     for _ in range(rounds):
         play.change(EVERYTHING)
         desktop.screenshot()
-        # Not a `Wait`: what is done in the background is done while nobody calls.
+        # Not a `Wait`: background work is only done while there is no call.
         time.sleep(_TIGHTENING)
         begun = time.perf_counter()
         shot = desktop.screenshot()
@@ -309,7 +309,7 @@ def _tightened(desktop: deskhand.Desktop, play: _Screenplay, section: str, round
 def _requests(
     desktop: deskhand.Desktop, play: _Screenplay, views: Sequence[_View], scratch: Path
 ) -> dict[tuple[str, str], float]:
-    """How many requests each look sends to the X server, told by the server."""
+    """The number of requests of each look to the X server, as counted by the server."""
     found = {}
     with Traffic(desktop, scratch) as traffic:
         for view in views:
@@ -327,7 +327,7 @@ def _requests(
 
 
 def _verify(desktop: deskhand.Desktop, play: _Screenplay, crew: Crew, scratch: Path) -> dict[str, str]:
-    """See that everybody sees what is shown; returns a note for each peer that does not."""
+    """Check that every contender sees the stage; returns a note for each peer that does not."""
     notes = {}
     for step in (NOTHING, EVERYTHING):
         play.change(step)
@@ -344,10 +344,10 @@ def _verify(desktop: deskhand.Desktop, play: _Screenplay, crew: Crew, scratch: P
 
 
 def _wrong_pixels(desktop: deskhand.Desktop, play: _Screenplay, crew: Crew, name: str, path: Path) -> int:
-    """How many pixels a peer shows otherwise than the screen; 0 when it gives no picture of it.
+    """The number of pixels in which a peer's picture differs from the screen; 0 if it makes no such picture.
 
-    One that watches the screen by itself, and is halted while others are measured, may have an old picture because of that. It
-    gets more changes to notice, and time, before its picture is called wrong.
+    A peer that watches the screen by itself, and is stopped while others are measured, may have an old picture for that reason.
+    It gets more changes to notice, and time, before its picture counts as wrong.
     """
     wrong = 0
     sleeps = crew.wake(name)
@@ -359,7 +359,7 @@ def _wrong_pixels(desktop: deskhand.Desktop, play: _Screenplay, crew: Crew, name
         expected = play.expected()
         if name not in crew.names or not crew.save(name, path):
             return 0
-        # The reference is taken after the peer's picture, and again the one that was expected: nothing changed between the two.
+        # The reference is taken after the peer's picture, and must be the expected one: so nothing changed in between.
         if not np.array_equal(desktop.screenshot(cursor=False).array(), expected):
             raise RuntimeError(f"the screen changed by itself while {name} looked at it")
         seen = np.load(path)

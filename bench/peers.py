@@ -1,7 +1,6 @@
-"""Who is measured beside us, whether they are here, and how to get those that are not.
+"""The peers in the benchmark, whether they are installed, and how to install them.
 
-This module owns their names and the processes they run in; how each of them looks at a screen is in `worker`. What must never
-appear here: a judgement.
+This module owns their names and their processes; how each of them looks at a screen is in `worker`. It does not judge them.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ _FAILURES = 3
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One way in which others look at a screen.
+    """Another tool's way to look at a screen.
 
     Attributes:
-        name: As the tables call it.
-        look: The function of `worker` that does it.
+        name: Its name in the tables.
+        look: The function of `worker` that uses it.
         gives: `png` (a file's bytes), `array` (pixels only) or `scaled` (a PNG of 1366x768).
-        modules: Python modules that it needs, each with the distribution it comes from.
-        programs: Programs that it needs, each with the Debian package it comes from.
-        sleeps: Whether a part of it works all the time, and is halted while others are measured.
-        everywhere: Whether it looks at every scene in every size; the others only where most is at stake.
-        hint: How to get it, where that is more than pip or apt and those names.
+        modules: The Python modules that it needs, each with its distribution.
+        programs: The programs that it needs, each with its Debian package.
+        sleeps: Whether it has a process that works all the time, and is stopped while others are measured.
+        everywhere: Whether it looks at every scene in every size; the others only look at the main one.
+        hint: How to install it, if pip or apt with these names is not enough.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Peer:
     hint: str = ""
 
     def missing(self) -> str:
-        """What is not installed, and how to get it; empty when it is all here."""
+        """What is not installed, and how to install it; empty if nothing is missing."""
         packages = [package for program, package in self.programs if shutil.which(program) is None]
         if packages:
             return f"not installed: apt-get install {' '.join(packages)}"
@@ -69,7 +68,7 @@ class Peer:
         return ""
 
     def versions(self) -> Iterator[tuple[str, str]]:
-        """Of what it needs, by name."""
+        """The versions of what it needs, by name."""
         for _, distribution in self.modules:
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 yield distribution, importlib.metadata.version(distribution)
@@ -129,14 +128,14 @@ VNC_PEERS = (
     Peer("vncdotool captureScreen over Xvnc", "vncdotool_xvnc", modules=(VNCDOTOOL,)),
     Peer("asyncvnc screenshot over Xvnc, array only", "asyncvnc_xvnc", "array", modules=(_ASYNCVNC,)),
 )
-"""Those that look through a VNC server of the desktop's own."""
+"""The peers that look through a VNC server of the desktop's own."""
 
 VNC_LOOKERS = (Peer(OURS, "deskhand_xvnc"), *VNC_PEERS)
-"""The same and we, each in a process of its own."""
+"""The same and deskhand, each in a process of its own."""
 
 
 def package_version(package: str) -> str:
-    """Of a Debian package; `unknown` where dpkg does not know it."""
+    """The version of a Debian package; `unknown` if dpkg does not know it."""
     try:
         asked = subprocess.run(
             ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False
@@ -147,15 +146,15 @@ def package_version(package: str) -> str:
 
 
 class Crew:
-    """The peers that are here, each at work in a process of its own on one desktop.
+    """The installed peers, each in a process of its own on one desktop.
 
     Attributes:
-        missing: Why the others are not, by name.
-        failures: How those that were started anew had failed, by name.
+        missing: Why the others are missing, by name.
+        failures: The failures of restarted peers, by name.
     """
 
     def __init__(self, desktop: Desktop, scratch: Path, peers: Iterable[Peer]) -> None:
-        """Start them; those that cannot are in `missing`."""
+        """Start them; those that cannot start are in `missing`."""
         self.missing: dict[str, str] = {}
         self.failures: dict[str, list[str]] = {}
         self._desktop = desktop
@@ -177,7 +176,7 @@ class Crew:
     def _start(self, name: str) -> None:
         peer = self._peers[name]
         log = self._scratch / f"peer-{str(self._desktop.display).strip(':')}-{peer.look}.log"
-        # Whatever it leaves behind, if it must be killed, goes with the rest.
+        # If it must be killed, its files are removed with this directory.
         environment = {**environment_of(self._desktop), "TMPDIR": str(self._scratch), "PYTHONWARNINGS": "ignore"}
         child = Child("bench.worker", peer.look, *self._desktop.size, env=environment, log=log)
         self._children[name] = child
@@ -191,13 +190,13 @@ class Crew:
 
     @property
     def names(self) -> list[str]:
-        """Of those at work, in the order of `PEERS`."""
+        """The names of the running peers, in the order of `PEERS`."""
         return list(self._children)
 
     def wake(self, name: str) -> bool:
-        """Wake one that sleeps while others look; False when it never does.
+        """Wake one that is stopped while others look; False if it never is.
 
-        The screen should change once before it looks: what changed while it slept, it may have missed.
+        The screen should change once before it looks, because it may have missed earlier changes.
         """
         if not self._peers[name].sleeps:
             return False
@@ -205,30 +204,30 @@ class Crew:
         return name in self._children
 
     def look(self, name: str, *, warm: bool = True) -> tuple[float, int] | None:
-        """Let one look; milliseconds and bytes. None when it failed.
+        """Let one look; returns milliseconds and bytes, or None if it failed.
 
         Args:
-            name: Who.
-            warm: Look once before, without the clock.
+            name: The peer's name.
+            warm: Look once before, without measuring.
         """
         answer = self._ask(name, self._children[name].ask, op="look", warm=warm, timeout=_LOOK_LIMIT)
         return (answer["ms"], answer["bytes"]) if answer is not None else None
 
     def save(self, name: str, path: Path) -> bool:
-        """Let one look, and keep the picture as a NumPy array in a file; False when it failed."""
+        """Let one look, and save the picture as a NumPy array in a file; False if it failed."""
         return self._ask(name, self._children[name].ask, op="save", path=str(path), timeout=_LOOK_LIMIT) is not None
 
     def until(
         self, name: str, since: float, path: Path, old: Path, rect: tuple[int, int, int, int]
     ) -> tuple[float, int] | None:
-        """Let one look again and again until its picture shows a change; milliseconds and bytes. None when it failed.
+        """Let one look until its picture shows a change; returns milliseconds and bytes, or None if it failed.
 
         Args:
-            name: Who.
-            since: When the change was on the screen, by `time.perf_counter`, which all processes share.
+            name: The peer's name.
+            since: When the change was on the screen, in `time.perf_counter`, which all processes share.
             path: The screen after the change, as a NumPy array in a file.
-            old: Before it, likewise.
-            rect: Where it changed.
+            old: The screen before the change, likewise.
+            rect: The place of the change.
         """
         ask = self._children[name].ask
         answer = self._ask(
@@ -237,18 +236,18 @@ class Crew:
         return (answer["ms"], answer["bytes"]) if answer is not None else None
 
     def watch(self, name: str, seconds: float, rate: float) -> tuple[float, float] | None:
-        """Let one look `rate` times a second; the share of one core that its process used in percent, and the real rate."""
+        """Let one look `rate` times a second; returns the use of one core by its process in percent, and the real rate."""
         ask = self._children[name].ask
         answer = self._ask(name, ask, op="watch", seconds=seconds, rate=rate, timeout=_LOOK_LIMIT)
         return (answer["cpu_percent"], answer["rate"]) if answer is not None else None
 
     def _ask(self, name: str, ask: Callable[..., dict[str, Any]], *arguments: object, **message: object) -> Any:
-        """Ask one; when it fails it gets another try, from the start, until it has failed too often."""
+        """Ask one; if it fails it is restarted and asked again, until it has failed too often."""
         try:
             return ask(*arguments, **message)
         except ChildError as error:
             failures = self.failures.setdefault(name, [])
-            # One line of a table; where a peer is installed says nothing to who reads it.
+            # One line of a table; a reader does not need the path of a peer's installation.
             failures.append(textwrap.shorten(re.sub(r"\S*/site-packages/", "", str(error)), 160))
             self._children.pop(name).close(limit=0)
         if len(failures) < _FAILURES:
@@ -259,7 +258,7 @@ class Crew:
         return None
 
     def close(self) -> None:
-        """End them all; again is harmless."""
+        """End them all. Further calls do nothing."""
         for child in self._children.values():
             child.close()
         self._children.clear()

@@ -1,7 +1,6 @@
-"""One picture of a report: how fast, and how large the file, for everybody who makes one.
+"""A plot of a report: the speed, and the size of the file, for each contender that makes files.
 
-Both axes are logarithmic. What must never appear here: a number that is not in
-the report.
+Both axes are logarithmic. All numbers come from the report.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["draw"]
 _PANELS = (("look/1920x1080/page", "A terminal and a browser, 1920×1080"), (PHOTO, "A photo, 1920×1080"))
 _LABEL_LEFT_FROM = 40
 _MOVES, _MOVE = 40, 4
-# Half the size of a point's mark; a label keeps clear of its own.
+# Half the size of a point's mark; a label keeps this distance from its own point.
 _POINT = 6
 _OURS_COLOUR, _PEER_COLOUR = "#d1495b", "#30638e"
 
@@ -28,9 +27,9 @@ def draw(report: Report, path: Path) -> None:
 
     Raises:
         ModuleNotFoundError: matplotlib is not installed.
-        ValueError: The report has nothing to draw, or the name is that of no picture.
+        ValueError: The report has nothing to draw, or the name's ending is not that of a picture.
     """
-    # The canvas for files: no display is needed, and none that happens to be there is used.
+    # The canvas for files needs no display, and uses none.
     import matplotlib as mpl  # noqa: PLC0415 # half a second, and an extra
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -53,7 +52,7 @@ def draw(report: Report, path: Path) -> None:
     canvas.draw()
     for texts in labels:
         _spread(texts, canvas.get_renderer())
-    # With neither a date nor random names in it, the same report gives the same file.
+    # Without a date and random names, the same report gives the same file.
     with mpl.rc_context({"svg.hashsalt": OURS}):
         figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
 
@@ -63,7 +62,7 @@ def _points(report: Report, section: str) -> list[Row]:
 
 
 def _panel(axes: Any, title: str, rows: list[Row]) -> list[Any]:
-    """One scene; returns the labels."""
+    """Draw one scene; returns the labels."""
     from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415 # as in draw
 
     axes.set_title(title, fontsize=10)

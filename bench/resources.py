@@ -1,4 +1,4 @@
-"""What desktops cost: to launch, to keep, to watch, and many of them at once."""
+"""The cost of desktops: to launch, to keep, to watch, and many of them at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FILM_PEERS = {"modal", "mss_1"}
 
 
 def launch(context: Context) -> Iterator[Row]:
-    """A desktop of ours, from nothing to ready and back."""
+    """Launch a desktop of ours until it is ready, and close it."""
     up, down = Samples("launch", "desktop ready"), Samples("launch", "desktop closed")
     for _ in range(context.times(10, 3)):
         context.say("launch")
@@ -42,7 +42,7 @@ def launch(context: Context) -> Iterator[Row]:
 
 
 def idle(context: Context) -> Iterator[Row]:
-    """Memory and processor time of desktops that nobody uses, beyond their X servers."""
+    """Memory and processor time of idle desktops, without their X servers."""
     for count in (1,) if context.quick else (1, 16):
         context.say(f"idle: {count}")
         seconds = "3" if context.quick else "20"
@@ -60,7 +60,7 @@ def idle(context: Context) -> Iterator[Row]:
 
 
 def video(context: Context) -> Iterator[Row]:
-    """A film in a quarter of the screen, 30 pictures a second, and everybody looks at each of them, or as many as he can."""
+    """Play a film in a quarter of the screen, 30 pictures a second; each contender looks at all of them, if it can."""
     width, height = _SIZE
     seconds, rounds = (1.5, 1) if context.quick else (3.0, 3)
     context.say("making the film")
@@ -98,7 +98,7 @@ def video(context: Context) -> Iterator[Row]:
 
 
 def _watch(desktop: deskhand.Desktop, seconds: float) -> tuple[float, float]:
-    """As `worker` does it for the peers."""
+    """Like `worker` for the peers."""
     quiet()
     used, begun, looks = time.process_time(), time.perf_counter(), 0
     while time.perf_counter() - begun < seconds:
@@ -110,7 +110,7 @@ def _watch(desktop: deskhand.Desktop, seconds: float) -> tuple[float, float]:
 
 
 def rate(context: Context) -> Iterator[Row]:
-    """Frames a second of 1, 4 and 16 desktops in one process, a thread for each; each frame follows a change."""
+    """Frames a second of 1, 4 and 16 desktops in one process, with a thread for each; each frame follows a change."""
     seconds = 1.0 if context.quick else 3.0
     scene = context.scene("page", _SIZE)
     with ExitStack() as stack:
@@ -135,7 +135,7 @@ def rate(context: Context) -> Iterator[Row]:
 def _frames(
     desktops: list[tuple[deskhand.Desktop, Stage]], rect: tuple[int, int, int, int] | None, seconds: float
 ) -> list[int]:
-    """How many looks each desktop took, after as many changes."""
+    """The number of looks at each desktop, after as many changes."""
     frames = [0] * len(desktops)
     errors: list[BaseException] = []
     start = threading.Barrier(len(desktops))
@@ -149,7 +149,7 @@ def _frames(
                 stage.show("second" if frames[index] % 2 == 0 else "first", rect)
                 desktop.screenshot()
                 frames[index] += 1
-        except Exception as error:  # noqa: BLE001 # it is raised where the threads are joined
+        except Exception as error:  # noqa: BLE001 # raised after the threads are joined
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(len(desktops))]

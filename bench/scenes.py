@@ -1,11 +1,11 @@
-"""What is looked at. Each scene is two pictures of one size, made the same way each time, and the places that change in them.
+"""Scenes to look at. Each is a pair of pictures of one size, made the same way each time, and the places that change.
 
 - `page`: a terminal full of coloured text beside Chromium with gradients and a long table: real programs, taken off the screen.
   Its second picture is the first in opposite colours.
 - `terminal`: a terminal over the whole screen; its second picture is the same text, scrolled by a line.
 - `photo`: light, surfaces, edges and grain, drawn with a fixed seed.
 
-What must never appear here: a measurement.
+Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["PAGE", "Missing", "Scene", "chromium", "film", "home_environment", "make", "need", "photo"]
 
 _Rect = tuple[int, int, int, int]
-# Each is as high as Chromium's window at 1920x1080, so that a gradient is always in sight.
+# Each is as high as Chromium's window at 1920x1080, so that a gradient is always visible.
 _PARTS, _ROWS = 40, 20
 _PART = '<div style="height:220px;background:linear-gradient(45deg,{colours})"></div><table>{rows}</table>'
 _TABLES = "".join(
@@ -49,17 +49,17 @@ PAGE = f"""<!doctype html><meta charset="utf-8"><title>bench</title><body style=
 """The page that Chromium shows."""
 
 _QUIET = Settle(quiet=0.7, reaction=0.7, timeout=20)
-# The font of an xterm that nobody has configured.
+# The font of an xterm without configuration.
 _CELL = (6, 13)
 _LINES = 400
 
 
 class Missing(Exception):
-    """Something that a measurement drives is not installed; the message says how to get it."""
+    """A program for a measurement is not installed; the message says how to install it."""
 
 
 def need(program: str, package: str) -> None:
-    """Raise `Missing` unless a program is there."""
+    """Raise `Missing` unless a program is installed."""
     if shutil.which(program) is None:
         raise Missing(f"{program}: apt-get install {package}")
 
@@ -71,8 +71,8 @@ class Scene:
     Attributes:
         name: `page`, `terminal` or `photo`.
         first: Shape (height, width, 3), RGB.
-        second: As above; of a page and a photo every pixel differs from `first`.
-        line: A line of text: x, y, width, height; None where there is no text.
+        second: Likewise; for a page and a photo every pixel differs from `first`.
+        line: A line of text: x, y, width, height; None without text.
         quarter: A quarter of the screen.
     """
 
@@ -84,7 +84,7 @@ class Scene:
 
     @property
     def pictures(self) -> dict[str, NDArray[np.uint8]]:
-        """Both by name, for the stage."""
+        """Both pictures by name, for the stage."""
         return {"first": self.first, "second": self.second}
 
     def pixels_changed(self, part: _Rect | None = None) -> float:
@@ -95,13 +95,13 @@ class Scene:
 
 
 def home_environment(home: Path) -> dict[str, str]:
-    """A home directory of its own for programs, so that no first-run window and no setting of the user's is in the picture."""
+    """A home directory of their own for programs, so that no first-run window and no setting of the user is in the picture."""
     home.mkdir(exist_ok=True)
     return {"HOME": str(home), **{f"XDG_{n}_HOME": str(home / n.lower()) for n in ("CONFIG", "CACHE", "DATA", "STATE")}}
 
 
 def chromium(page: Path, profile: Path, place: _Rect) -> list[str]:
-    """The command that shows a page in a window at a place."""
+    """The command that shows a page in a window at a given place."""
     need("chromium", "chromium")
     x, y, width, height = place
     flags = ["--no-first-run", "--no-default-browser-check", "--disable-sync", "--password-store=basic"]
@@ -115,20 +115,20 @@ def make(name: str, size: tuple[int, int], scratch: Path) -> Scene:
     """Make a scene.
 
     Raises:
-        Missing: A program that is in the picture is not installed.
+        Missing: A program in the picture is not installed.
     """
     width, height = size
     quarter = (width // 2, height // 2, width - width // 2, height - height // 2)
     if name == "photo":
         first, second = photo(size, 1), photo(size, 2)
-        # By chance some pixels have the same colour in both: they get the next darker or lighter one.
+        # Some pixels have the same colour in both by chance: they are made slightly darker or lighter.
         second[(first == second).all(axis=2)] ^= 1
         return Scene(name, first, second, None, quarter)
     need("xterm", "xterm")
     with deskhand.launch(size=size, env=home_environment(scratch / f"home-{name}-{width}")) as desktop:
         if name == "page":
             first, line = _page(desktop, scratch)
-            # The same in opposite colours, as when a dark theme is chosen: no pixel stays.
+            # The same in inverted colours, as with a dark theme, so that every pixel changes.
             return Scene(name, first, 255 - first, line, quarter)
         first, second, line = _terminal(desktop, scratch)
     return Scene(name, first, second, line, quarter)
@@ -141,7 +141,7 @@ def _coloured(path: Path, start: int, count: int) -> None:
 
 
 def _xterm(desktop: deskhand.Desktop, texts: Sequence[Path], geometry: str) -> deskhand.Window:
-    """A terminal that shows one text after the other, the next at each Return."""
+    """A terminal that shows one text after the other, the next one after each Return."""
     script = "; ".join(f"cat {path}; read -r _" for path in texts)
     started = desktop.start(["xterm", "-geometry", geometry, "-fn", "fixed", "-e", "sh", "-c", script])
     if started.window is None:
@@ -166,7 +166,7 @@ def _page(desktop: deskhand.Desktop, scratch: Path) -> tuple[NDArray[np.uint8], 
     page = scratch / "page.html"
     page.write_text(PAGE)
     columns, rows = 100 * width // 1920, 60 * height // 1080
-    # Before the terminal: its window is then the last one to have come up, and is asked where it is.
+    # Before the terminal, so that the terminal's window is the last new one, which is looked up below.
     place = (800 * width // 1920, 40 * height // 1080, 1000 * width // 1920, 900 * height // 1080)
     desktop.start(chromium(page, scratch / f"chromium-{width}", place), timeout=60)
     terminal = _xterm(desktop, [text], f"{columns}x{rows}+0+0")
@@ -179,7 +179,7 @@ def _terminal(desktop: deskhand.Desktop, scratch: Path) -> tuple[NDArray[np.uint
     width, height = desktop.size
     texts = [scratch / "whole.txt", scratch / "next.txt"]
     _coloured(texts[0], 1, _LINES)
-    # Return moves on by a line already.
+    # Return itself already scrolls by a line.
     texts[1].write_text("")
     terminal = _xterm(desktop, texts, f"{width // _CELL[0]}x{height // _CELL[1]}+0+0")
     first = _picture(desktop)
@@ -192,7 +192,7 @@ def photo(size: tuple[int, int], seed: int, *, grain: float = 2.2) -> NDArray[np
 
     Args:
         size: Width and height in pixels.
-        seed: The same gives the same picture.
+        seed: The same seed gives the same picture.
         grain: Standard deviation of the sensor's noise, of 255.
 
     Returns:
@@ -202,10 +202,10 @@ def photo(size: tuple[int, int], seed: int, *, grain: float = 2.2) -> NDArray[np
     random = np.random.default_rng(seed)
     picture = np.full((height, width, 3), 118.0)
     cells, strength = 3, 52.0
-    # Detail halves its strength as it halves its size: the 1/f spectrum of natural pictures.
+    # The strength of detail is halved with its size: the 1/f spectrum of natural pictures.
     while cells < max(size):
         coarse = random.normal(0.0, strength, (cells * height // width + 3, cells + 3, 3))
-        # Surfaces are mostly grey: colour varies less than light does.
+        # Surfaces are mostly grey: colour varies less than light.
         coarse = 0.75 * coarse.mean(axis=2, keepdims=True) * np.sqrt(3) + 0.25 * coarse
         picture += _stretched(coarse, (width, height))
         cells *= 2
@@ -222,7 +222,7 @@ def photo(size: tuple[int, int], seed: int, *, grain: float = 2.2) -> NDArray[np
 
 
 def _stretched(coarse: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.float64]:
-    """Bilinear; the coarse grid's cells are square, whatever part of it the picture is."""
+    """Enlarge bilinearly; the coarse grid's cells are square in any part of the picture."""
     width, height = size
     scale = width / (coarse.shape[1] - 3)
     x, y = np.arange(width) / scale, np.arange(height) / scale
@@ -233,11 +233,11 @@ def _stretched(coarse: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np
 
 
 def film(size: tuple[int, int], frames: int) -> Mapping[str, NDArray[np.uint8]]:
-    """A camera that pans over a photograph: each picture differs from the one before everywhere. A decoder leaves no grain.
+    """A camera that pans over a photograph: each picture differs everywhere from the one before. There is no grain.
 
     Args:
-        size: Of each picture, in pixels.
-        frames: How many.
+        size: The size of each picture, in pixels.
+        frames: The number of pictures.
     """
     width, height = size
     wide = photo((width + 6 * frames, height), 3, grain=0.0)

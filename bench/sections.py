@@ -1,6 +1,6 @@
-"""What is measured, in which order, and how a whole run goes.
+"""The sections of the benchmark, their order, and how a whole run goes.
 
-This module owns the names of the sections. What must never appear here: a measurement.
+This module owns the names of the sections. It measures nothing itself.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Section:
     """A part of the benchmark that can be run by itself.
 
     Attributes:
-        name: As `--only` knows it, and the rows' own where it has one group of them.
+        name: The name for `--only`, and the prefix of its rows if it has one group of them.
         measure: Yields the rows.
-        quick: Whether it is in a quick run.
+        quick: Whether it is part of a quick run.
     """
 
     name: str
@@ -79,21 +79,21 @@ SECTIONS = (
 
 
 def choose(pattern: str | None, *, quick: bool) -> list[Section]:
-    """The sections that are meant.
+    """Select sections.
 
     Args:
-        pattern: A part of their names, or one with `*`; None for all. A section that is named in full is in, quick or not.
+        pattern: A part of their names, or one with `*`; None for all. A section that is named in full is always selected.
         quick: Only those of a quick run.
 
     Raises:
-        ValueError: There is none.
+        ValueError: No section matches.
     """
     chosen = [s for s in SECTIONS if pattern is None or fnmatch.fnmatchcase(s.name, f"*{pattern}*")]
     if quick:
         chosen = [s for s in chosen if s.quick or s.name == pattern]
     if not chosen:
         names = ", ".join(s.name for s in SECTIONS)
-        raise ValueError(f"no section is called {pattern!r}; there are: {names}")
+        raise ValueError(f"no section matches {pattern!r}; there are: {names}")
     return chosen
 
 
@@ -109,12 +109,12 @@ def run(
     """Measure.
 
     Args:
-        sections: What.
+        sections: The sections.
         quick: Fewer rounds of everything.
-        rounds: So many rounds instead of each section's own number.
-        begin: Told the name of each section when it begins.
-        say: Told what is going on.
-        scratch: Where to put a directory that goes at the end.
+        rounds: The number of rounds, in place of each section's own.
+        begin: Called with the name of each section when it begins.
+        say: Called with a description of the present step.
+        scratch: Where to create a temporary directory, which is removed at the end.
     """
     begun, now = time.monotonic(), datetime.now(UTC)
     rows: list[Row] = []
@@ -128,7 +128,7 @@ def run(
             except Missing as missing:
                 rows.append(Row(section.name, "all", missing=f"not installed: {missing}"))
             except (ChildError, BackendError, TimeoutError) as error:
-                # Half an hour of other sections is not lost with it.
+                # The other sections took half an hour, and are kept.
                 failed.append(section.name)
                 rows.append(Row(section.name, "all", missing=f"failed: {textwrap.shorten(str(error), _REASON)}"))
     conditions = {

@@ -1,8 +1,8 @@
-"""A window over the whole screen that shows what it is told to, at once: pictures wait in the X server, one request shows one.
+"""A window over the whole screen that shows pictures at once: they wait in the X server, and one request shows one.
 
-`python -m bench.stage` is the window, and speaks through pipes (see `child`); `Stage` is the side that measures hold.
-A call returns when the server has drawn, so what is timed after it finds the change on the screen. What must never appear here:
-what the pictures show.
+`python -m bench.stage` is the window, and is controlled through pipes (see `child`); `Stage` is the controlling side. A call
+returns when the server has drawn, so a measurement after it finds the change on the screen. The content of the pictures is
+elsewhere.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _Rect = tuple[int, int, int, int]
 
 
 def environment_of(desktop: Desktop) -> dict[str, str]:
-    """What lets any X client join a desktop."""
+    """The environment in which an X client connects to a desktop."""
     where = {"DISPLAY": str(desktop.display), "XAUTHORITY": str(desktop.xauthority)}
-    # As in any X session; PyAutoGUI looks for it.
+    # Like in any X session; PyAutoGUI reads it.
     return {**os.environ, **where, "XDG_SESSION_TYPE": "x11"}
 
 
@@ -42,8 +42,8 @@ class Stage:
         """Cover the whole screen, black at first.
 
         Args:
-            desktop: Where.
-            scratch: A directory for pictures on their way.
+            desktop: The desktop.
+            scratch: A directory for passing pictures.
         """
         self._scratch = scratch
         name = str(desktop.display).strip(":")
@@ -63,7 +63,7 @@ class Stage:
         return self._child.pid
 
     def load(self, pictures: Mapping[str, NDArray[np.uint8]]) -> None:
-        """Give the server pictures: arrays of shape (height, width, 3), RGB."""
+        """Send pictures to the server: arrays of shape (height, width, 3), RGB."""
         for name, picture in pictures.items():
             path = self._scratch / f"{self._prefix}.npy"
             np.save(path, picture)
@@ -75,11 +75,11 @@ class Stage:
         self._child.ask(op="show", name=name, rect=rect)
 
     def play(self, names: Sequence[str], at: tuple[int, int], rate: float) -> None:
-        """Show one of the pictures after the other, `rate` of them a second, until `stop`.
+        """Show the pictures one after the other, `rate` of them a second, until `stop`.
 
         Args:
-            names: Pictures of one size, shown in a circle.
-            at: Where their left upper corner goes.
+            names: Pictures of one size, shown in a loop.
+            at: The place of their left upper corner.
             rate: Pictures a second.
         """
         self._child.ask(op="play", names=list(names), at=at, rate=rate)
@@ -97,7 +97,7 @@ class _Window:
     """The window."""
 
     def __init__(self) -> None:
-        from Xlib import X, display  # noqa: PLC0415 # only the program needs them, and the other side is timed
+        from Xlib import X, display  # noqa: PLC0415 # only the window's process needs them
 
         self._x = X
         self._display = display.Display()
@@ -146,7 +146,7 @@ class _Window:
         self._pictures[name] = (picture, width, height)
 
     def wait(self) -> float | None:
-        """Show the next picture of the film when it is due, and tell how long there is until the one after."""
+        """Show the next picture of the film when it is due; returns how long it is until the one after."""
         if self._due == float("inf"):
             return None
         now = time.monotonic()
@@ -155,7 +155,7 @@ class _Window:
             self._window.copy_area(self._gc, picture, 0, 0, width, height, *self._at)
             self._display.flush()
             self._frame += 1
-            # One that is late is left out.
+            # Skip pictures that are late.
             self._due = max(self._due + self._period, now)
         return max(0.0, self._due - now)
 

@@ -1,6 +1,6 @@
-"""From a report to what people read. Pure: text in, text out.
+"""Converts a report into text for people. Pure: text in, text out.
 
-A ratio is rounded down, so that "12×" is at least that. What must never appear here: a number that is not in the report.
+A ratio is rounded down, so that "12×" is at least that. All numbers come from the report.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SLOW_SCENES = ("look/1024x768/page", "look/3840x2160/page", "look/1920x1080/ter
 
 
 def times(value: float | None) -> str:
-    """A ratio, rounded down to what is surely true; empty when there is none."""
+    """A ratio, rounded down to digits that are certain; empty without one."""
     if value is None:
         return ""
     if value < 10:
@@ -32,7 +32,7 @@ def times(value: float | None) -> str:
 
 
 def amount(value: float | None, unit: str = "ms") -> str:
-    """A number with as many digits as it deserves."""
+    """A number with a sensible number of digits."""
     if value is None:
         return ""
     if unit == "bytes":
@@ -42,12 +42,12 @@ def amount(value: float | None, unit: str = "ms") -> str:
 
 
 def table(header: Sequence[str], alignment: str, rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown.
+    """A Markdown table.
 
     Args:
         header: The names of its columns.
         alignment: A letter for each column: l, r or c.
-        rows: As many cells each.
+        rows: The cells of each row.
     """
     marks = {"l": "---", "r": "---:", "c": ":-:"}
     lines = [header, [marks[letter] for letter in alignment], *rows]
@@ -55,11 +55,11 @@ def table(header: Sequence[str], alignment: str, rows: Iterable[Sequence[str]]) 
 
 
 def block(report: Report, *, plot: str | None = None) -> str:
-    """What docs/benchmarks.md says between its markers.
+    """The text between the markers of docs/benchmarks.md.
 
     Args:
         report: A run.
-        plot: The picture's address, from that page.
+        plot: The address of the plot, relative to that page.
     """
     machine, conditions = report.machine, report.conditions
     deskhand = report.versions.get("deskhand", "").partition(" ")[0]
@@ -67,19 +67,20 @@ def block(report: Report, *, plot: str | None = None) -> str:
     how = (
         f"Written by {command} on {conditions['date']}: {machine['processor']}, {machine['cores']} cores,"
         f" {machine['system']}, Python {machine['python']}, deskhand {deskhand}. Peers and deskhand took turns in one run."
-        " The screen, where nothing else is said: 1920×1080, a terminal of coloured text beside Chromium with gradients and a"
-        " long table; medians. The clock starts when a change is on the screen and stops when a picture's PNG bytes are in"
-        " hand; deskhand's thread that watches the screen between two calls is held off, so that its work is within that time."
+        " Unless a row says otherwise, the screen is 1920×1080, with a terminal of coloured text beside Chromium with gradients"
+        " and a long table, and numbers are medians. The clock starts when a change is on the screen and stops when a picture's"
+        " PNG bytes are available. deskhand's thread that watches the screen between two calls is paused, so that its work is"
+        " included in that time."
     )
     others = (
-        "**Others, looking at the same screen.** They take the whole of it, whatever changed; deskhand is so many times"
-        " faster where nothing, a line, or everything changed:"
+        "**Peers, looking at the same screen.** They always take the whole screen. The last columns say how many times faster"
+        " deskhand is when nothing, a line or everything has changed:"
     )
     picture = (
         f"![Speed against size of the files, each peer and deskhand, of a page and of a photo]({plot})" if plot else ""
     )
     parts = [
-        ("**What was promised**", _targets(report)),
+        ("**Targets**", _targets(report)),
         (others, _peers(report)),
         ("", picture),
         (
@@ -99,7 +100,7 @@ def into(text: str, content: str, markers: tuple[str, str] = MARKERS) -> str:
     """A document with `content` between its markers.
 
     Raises:
-        ValueError: It does not have both, once each and in order.
+        ValueError: It does not have both markers, once each and in order.
     """
     head, first, rest = text.partition(markers[0])
     _, second, tail = rest.partition(markers[1])
@@ -156,7 +157,7 @@ def _clock(report: Report) -> str:
 
 
 def _named(row: Row) -> str:
-    """The case, with the share of the screen that changed where only a part of it did."""
+    """The case, with the share of the screen that changed if it was only a part."""
     share = row.counts.get("pixels_changed", 0.0)
     return f"{row.case} ({100 * share:.3g} % of the pixels)" if 0 < share < 1 else row.case
 

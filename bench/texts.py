@@ -1,7 +1,7 @@
-"""Typing: how long a text takes, and whether it arrives exactly. Beside it: `xdotool type`.
+"""Typing: how long a text takes, and whether it arrives exactly, in comparison with `xdotool type`.
 
-A text is sent when the call returns, or the process ends, and has arrived when the application
-has it: the same yardstick for all.
+A text is sent when the call returns, or the process ends. It has arrived when the application has it. Both are measured in the
+same way for all.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _ways(desktop: deskhand.Desktop) -> dict[str, Callable[[str], object]]:
 
 
 def _arrival(path: Path, expected: str) -> float:
-    """Wait until a file has the text, or nothing more comes; the time of the last change."""
+    """Wait until a file has the text, or nothing more arrives; returns the time of the last change."""
     size, last = -1, time.perf_counter()
     while time.perf_counter() - last < _SILENCE:
         now = path.stat().st_size
@@ -62,17 +62,17 @@ def _arrival(path: Path, expected: str) -> float:
 
 
 def xterm(context: Context) -> Iterator[Row]:
-    """1,000 characters into a terminal whose program writes them to a file."""
+    """Type 1,000 characters into a terminal whose program writes them to a file."""
     scenes.need("xterm", "xterm")
     path = context.scratch / "typed"
     path.touch()
     rounds = context.times(12, 3)
     with deskhand.launch(size=(1920, 1080), env=scenes.home_environment(context.scratch / "home-type")) as desktop:
-        # Without line editing each character arrives by itself, and none is echoed.
+        # Without line editing each character arrives separately, and none is echoed.
         script = f"stty raw -echo; exec cat >>{path}"
         desktop.start(["xterm", "-geometry", "100x60", "-e", "sh", "-c", script])
         ways = _ways(desktop)
-        # At its own pace, a text takes it twelve seconds.
+        # At its default speed, xdotool needs twelve seconds for a text.
         often = {OURS: rounds, _XDOTOOL_FAST: min(rounds, 5), _XDOTOOL: 1}
         if context.quick:
             del ways[_XDOTOOL]
@@ -98,7 +98,7 @@ def xterm(context: Context) -> Iterator[Row]:
 
 
 def mousepad(context: Context) -> Iterator[Row]:
-    """200 characters that are on no keyboard into a GTK editor; its clipboard tells what arrived."""
+    """Type 200 characters that are on no keyboard into a GTK editor; its clipboard shows what arrived."""
     scenes.need("mousepad", "mousepad")
     rounds = context.times(6, 2)
     with deskhand.launch(size=(1920, 1080), env=scenes.home_environment(context.scratch / "home-cjk")) as desktop:

@@ -1,7 +1,7 @@
-"""How many requests reach an X server, told by the server itself (RECORD). It says nothing about time: recording costs some.
+"""Counts the requests that reach an X server, with the server's own extension RECORD. Recording slows the server down.
 
-`python -m bench.traffic` records on the display of its environment; `Traffic` is the side that measures hold. What
-must never appear here: a connection of the driver's.
+`python -m bench.traffic` records on the display of its environment; `Traffic` is the controlling side. It never uses a
+connection of the driver.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Traffic:
     """A count of the requests of all clients of a desktop."""
 
     def __init__(self, desktop: Desktop, scratch: Path) -> None:
-        """Start to record; what the program writes goes to a file in `scratch`."""
+        """Start recording; the program's output goes to a file in `scratch`."""
         log = scratch / f"traffic-{str(desktop.display).strip(':')}.log"
         self._child = Child("bench.traffic", env=environment_of(desktop), log=log)
         self._child.ask(op="count")
@@ -40,16 +40,16 @@ class Traffic:
         self._child.close()
 
     def count(self) -> int:
-        """The requests since the last call, those of this count aside."""
+        """The requests since the last call, except those of this count."""
         return int(self._child.ask(op="count")["requests"])
 
 
 def requests_in(data: bytes) -> int:
-    """How many requests follow one another in these bytes of one client."""
+    """The number of requests in these bytes of one client."""
     count = at = 0
     while at + _UNIT <= len(data):
         units = int.from_bytes(data[at + 2 : at + 4], "little")
-        # A large request says so with a length of zero, and has its length in the next four bytes.
+        # A large request has a length of zero, and its real length in the next four bytes.
         units = units or int.from_bytes(data[at + 4 : at + 8], "little")
         if units == 0:
             break
@@ -59,10 +59,10 @@ def requests_in(data: bytes) -> int:
 
 
 class _Recorder:
-    """Two connections, as RECORD wants it: one says what is wanted, the other gets it and can do nothing else."""
+    """Two connections, as RECORD requires: one controls the recording, and the other only receives it."""
 
     def __init__(self) -> None:
-        from Xlib.display import Display  # noqa: PLC0415 # only the program needs them
+        from Xlib.display import Display  # noqa: PLC0415 # only the recording process needs them
         from Xlib.ext import record  # noqa: PLC0415
 
         self._control, self._data = Display(), Display()
@@ -96,11 +96,11 @@ class _Recorder:
                 self._requests += requests_in(reply.data)
 
     def handle(self, _message: dict[str, Any]) -> dict[str, object]:
-        """Everything that came before a request of our own has been counted when that is told of."""
+        """Wait until a request of our own is recorded: everything before it has been counted then."""
         with self._counted:
             marks = self._marks
         for _ in range(round(_LIMIT / 0.05)):
-            # The first ones may come before the recording begins.
+            # The first requests may be made before the recording begins.
             self._control.sync()
             with self._counted:
                 if self._counted.wait_for(lambda: self._marks > marks, 0.05):

@@ -14,7 +14,7 @@ _PACKAGES = ("xvfb", "openbox", "xterm", "mousepad", "chromium", "xdotool")
 
 
 def versions() -> dict[str, str]:
-    """Of deskhand, the peers and the programs; deskhand's has a digest of its files, which tells two builds apart."""
+    """The versions of deskhand, the peers and the programs; deskhand's includes a digest of its files."""
     found = {"deskhand": f"{deskhand.__version__} ({_digest()})"}
     for peer in PEERS:
         if not peer.missing():

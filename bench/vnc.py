@@ -1,7 +1,7 @@
-"""VNC: what it costs until what a server sent is pixels, and a file, beside the two VNC drivers of Python.
+"""VNC: the time from a server's bytes to pixels, and to a file, in comparison with Python's two VNC drivers.
 
-Decoding needs no server: one whole screen, as TigerVNC sent it in each encoding, is decoded again and again. Looking and acting
-are done on TigerVNC's own X server, through a Unix socket. What must never appear here: how a peer looks (see `worker`).
+Decoding needs no server: one whole screen, as TigerVNC sent it in each encoding, is decoded repeatedly. Looking and acting are
+measured with TigerVNC's own X server, through a Unix socket. How a peer looks is in `worker`.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ LIBVNCCLIENT = "libvncclient"
 _LIBVNCCLIENT = Path(sys.prefix, "bin", "libvncclient_decode")
 _PIXELS = ("raw", "hextile", "zrle", "tight")
 _START_LIMIT = 20.0
-# From a change until it is surely here: three of the server's frames, and what decoding takes.
+# The longest time from a change until it has arrived: three of the server's frames, and the decoding.
 _ARRIVAL = 0.15
 _LATER = 1.0
-# How often it is looked whether a picture has come while it is recorded; what still lacks of it then is the cursor's place.
+# How often to check for a picture while recording; after that, only the pointer's place may still differ.
 _LOOK_PERIOD = 0.25
 _WHOLE = 0.99
 _RECORDING_LIMIT = 60.0
-# How often it is everybody's turn at a server of the screen.
+# How many turns each contender has at a server of the screen.
 _PASSES = 3
-# As the supervisor of our image starts it.
+# The options with which our image starts it.
 TUNED = ("-FrameRate", "250")
 XTERM, XTERM_TUNED = "key press, xterm over Xvnc", "key press, xterm over Xvnc at 250 frames a second"
 
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """A running Xvnc: its URL, and the desktop as X sees it."""
+    """A running Xvnc: its URL, and the desktop over X11."""
 
     url: str
     x11: deskhand.Desktop
@@ -78,11 +78,11 @@ class _Server:
 
 @contextlib.contextmanager
 def _xvnc(context: Context, *options: str) -> Iterator[_Server]:
-    """TigerVNC's X server with its defaults, but that only we may enter: by a socket in our own directory, and a cookie.
+    """TigerVNC's X server with its defaults, accessible only by a socket in our own directory and a cookie.
 
     Args:
-        context: What is measured with.
-        options: Others than its defaults.
+        context: The run.
+        options: Options that differ from its defaults.
     """
     scenes.need("Xvnc", "tigervnc-standalone-server")
     scenes.need("xauth", "xauth")
@@ -100,7 +100,7 @@ def _xvnc(context: Context, *options: str) -> Iterator[_Server]:
         "tcp",
     ]
     argv += ["-rfbunixpath", str(socket), "-rfbport", "-1", "-SecurityTypes", "None", "-noreset", *options]
-    # It reads the cookies when the first client comes, which is after they are written.
+    # The server reads the cookies when the first client connects, which is after they are written.
     cookies.touch(mode=0o600)
     with (context.scratch / "xvnc.log").open("wb") as log:
         process = subprocess.Popen(argv, pass_fds=[tell], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -122,7 +122,7 @@ def _xvnc(context: Context, *options: str) -> Iterator[_Server]:
 
 
 def decode(context: Context) -> Iterator[Row]:
-    """A whole screen that changes everywhere, in each encoding, from bytes in memory to pixels."""
+    """Decode a whole screen that changes everywhere, in each encoding, from bytes in memory to pixels."""
     first = context.scene("page", SIZE).first
     files: dict[str, Path] = {name: context.scratch / f"{name}.rfb" for name in _PIXELS}
     changes: dict[str, float] = {}
@@ -145,7 +145,7 @@ def decode(context: Context) -> Iterator[Row]:
             ours.add(*decoding(data, since))
         quiet()
         if missing or name == "tight":
-            theirs.missing = missing or "it knows no Tight"
+            theirs.missing = missing or "it does not support Tight"
         else:
             theirs.missing = _let_decode(context, file, since, theirs, max(3, rounds // 4))
         yield ours.row()
@@ -154,10 +154,10 @@ def decode(context: Context) -> Iterator[Row]:
 
 
 def _record(url: str, file: Path, name: str, stage: Stage, pictures: Mapping[str, NDArray[np.uint8]]) -> float:
-    """The screen as it is, and then as it is when all of it has changed.
+    """Record the screen, and then the screen after everything has changed.
 
     Returns:
-        From which second of the recording on it changes.
+        The time in the recording, in seconds, at which it changes.
     """
     begun = since = looked = 0.0
 
@@ -186,7 +186,7 @@ def _record(url: str, file: Path, name: str, stage: Stage, pictures: Mapping[str
 
 
 def _shown(file: Path) -> NDArray[np.uint8]:
-    """The picture at the end of a recording."""
+    """The last picture of a recording."""
     parser, pieces = _native.VncParser.replay(file.read_bytes())
     for at, piece in pieces:
         parser.feed(piece, at)
@@ -195,7 +195,7 @@ def _shown(file: Path) -> NDArray[np.uint8]:
 
 
 def decoding(data: bytes, since: float) -> tuple[float, int]:
-    """What the second picture of a recording takes, in milliseconds, and its bytes. Memory has been touched by the first."""
+    """The time for decoding the second picture of a recording, in milliseconds, and its bytes. The first one warms up."""
     parser, pieces = _native.VncParser.replay(data)
     took, size = 0.0, 0
     for at, piece in pieces:
@@ -207,7 +207,7 @@ def decoding(data: bytes, since: float) -> tuple[float, int]:
 
 
 def _halves(data: bytes, since: float) -> tuple[bytes, bytes]:
-    """A recording as a server would send it, handshake and all: up to the first picture, and the second; each with a bell."""
+    """A recording in two parts, as a server would send it: handshake and first picture, and the second; each with a bell."""
     parser, pieces = _native.VncParser.replay(data)
     pixels = bytes([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 16, 8, 0, 0, 0, 0])
     init = struct.pack(">HH", *parser.screen.size) + pixels + struct.pack(">I", 1) + b"x"
@@ -217,7 +217,7 @@ def _halves(data: bytes, since: float) -> tuple[bytes, bytes]:
 
 
 def _decoding_from_a_socket(data: bytes, since: float) -> float:
-    """What the second picture takes a connection of ours until it says that it has come to its end, in milliseconds."""
+    """The time until our connection reports the end of the second picture, in milliseconds."""
     parser, pieces = _native.VncParser.replay(data)
     first = b"".join(piece for at, piece in pieces if at < since)
     second = b"".join(piece for at, piece in pieces if at >= since)
@@ -227,7 +227,7 @@ def _decoding_from_a_socket(data: bytes, since: float) -> float:
         vnc = _native.Vnc(here.detach(), parser.screen.size, b"", local=False)
         there.sendall(first)
         vnc.wait_first(_START_LIMIT)
-        # A fence, which it sends back when all before it is on its screen.
+        # A fence, which the client returns when everything before it is on its screen.
         sender = threading.Thread(target=there.sendall, args=(second + b"\xf8\0\0\0\x80\0\0\0\x08finished",))
         begun, answer = time.perf_counter(), b""
         sender.start()
@@ -240,7 +240,7 @@ def _decoding_from_a_socket(data: bytes, since: float) -> float:
 
 
 def _from_a_socket(context: Context, name: str, data: bytes, since: float, rounds: int) -> Iterator[Row]:
-    """Beside libvncclient, in turns: both are sent the same bytes through a socket by another thread."""
+    """Compare with libvncclient, in turns: another thread sends both the same bytes through a socket."""
     case = f"whole screen, {name}, from a socket"
     ours, theirs = Samples("vnc/decode", case), Samples("vnc/decode", case, LIBVNCCLIENT)
     first, second = _halves(data, since)
@@ -254,7 +254,7 @@ def _from_a_socket(context: Context, name: str, data: bytes, since: float, round
         if not theirs.missing:
             decoded = subprocess.run([_LIBVNCCLIENT, *files, "1"], capture_output=True, check=False, timeout=60)
             if decoded.returncode:
-                theirs.missing = f"cannot: it ended with {decoded.returncode}"
+                theirs.missing = f"failed: it ended with {decoded.returncode}"
             else:
                 theirs.add(float(decoded.stdout))
     yield ours.row()
@@ -273,9 +273,9 @@ def _let_decode(context: Context, file: Path, since: float, samples: Samples, ro
 
 
 def look(context: Context) -> Iterator[Row]:
-    """From a change on the server's screen to a picture in hand that shows it; and looks at what had arrived before.
+    """Measure from a change on the server's screen until a picture shows it, and looks at changes that had arrived before.
 
-    One contender after the other is the server's only client: for two it would encode each change twice.
+    Only one contender at a time is connected to the server, because for two it would encode each change twice.
     """
     scene = context.scene("page", SIZE)
     section = "vnc/screen"
@@ -287,7 +287,7 @@ def look(context: Context) -> Iterator[Row]:
     with (
         _xvnc(context) as server,
         Stage(server.x11, context.scratch) as stage,
-        # It would capture each change too, beside whoever is measured.
+        # The X11 desktop would capture each change too, beside the contender.
         unwatched(server.x11),
     ):
         stage.load(scene.pictures)
@@ -308,7 +308,7 @@ def look(context: Context) -> Iterator[Row]:
 
 
 class _Screen:
-    """What the server shows: one of two pictures in each part of the screen."""
+    """The server's screen: one of two pictures in each part."""
 
     def __init__(self, stage: Stage, scene: Scene, scratch: Path) -> None:
         self._stage = stage
@@ -318,7 +318,7 @@ class _Screen:
         self._shown: dict[_Rect, str] = {}
 
     def change(self, rect: _Rect) -> tuple[float, Path, Path]:
-        """Change a part: when that was on the screen, the picture that has it since, and the one that had it before."""
+        """Change a part; returns the time at which it was on the screen, and the pictures after and before."""
         old = self._shown.get(rect, "first")
         new = "second" if old == "first" else "first"
         self._stage.show(new, rect)
@@ -327,13 +327,13 @@ class _Screen:
         return now, self._files[new], self._files[old]
 
     def reset(self) -> None:
-        """Show the first picture, whole."""
+        """Show the first picture, completely."""
         self._stage.show("first")
         self._shown.clear()
 
 
 def _look_for_change(crew: Crew, name: str, screen: _Screen, rect: _Rect, samples: Samples) -> None:
-    """How long it takes one from a change to a picture that shows it."""
+    """The time from a change until a contender's picture shows it."""
     if name not in crew.names:
         return
     screen.reset()
@@ -347,26 +347,26 @@ def _look_for_change(crew: Crew, name: str, screen: _Screen, rect: _Rect, sample
 
 
 def _look_again(crew: Crew, screen: _Screen, parts: Mapping[str, _Rect], ours: Mapping[str, Samples]) -> None:
-    """How long we take to look at what has arrived and was decoded before."""
+    """The time for our look at changes that have arrived and were decoded before."""
     for case, rect in ((NOTHING, None), *parts.items()):
         if rect is not None:
             screen.change(rect)
         time.sleep(_ARRIVAL)
-        # An unchanged screen is looked at again, as over X11; a changed one for the first time.
+        # An unchanged screen is looked at a second time, as over X11; a changed one for the first time.
         got = crew.look(OURS, warm=rect is None) if OURS in crew.names else None
         if got is not None:
             ours[case if rect is None else case + AHEAD].add(*got)
 
 
 def act(context: Context) -> Iterator[Row]:
-    """A key into a terminal, until the frame is settled: over a server with its defaults, and over one as we start them."""
+    """A key press in a terminal, until the frame is settled: with a server's defaults, and with the options of our image."""
     scenes.need("xterm", "xterm")
     yield _press_keys(context, XTERM)
     yield _press_keys(context, XTERM_TUNED, *TUNED)
 
 
 def _press_keys(context: Context, case: str, *options: str) -> Row:
-    # A tuned server is known by its first eight reactions, which are measured too.
+    # The driver adapts to a tuned server within its first eight reactions, which are measured too.
     rounds = context.times(30, 4)
     samples = Samples("vnc/key", case)
     times = []
@@ -374,7 +374,7 @@ def _press_keys(context: Context, case: str, *options: str) -> Row:
     with _xvnc(context, *options) as server, deskhand.connect(server.url) as desktop:
         terminal = subprocess.Popen(["xterm", "-geometry", "100x60+0+0", "-e", "cat"], env=server.environment)
         try:
-            # Without a window manager the keyboard goes where the pointer is.
+            # Without a window manager the keyboard focus follows the pointer.
             desktop.perform(Move((200, 200)), Wait(_LATER))
             for number in range(rounds):
                 context.say(f"{case}: {number + 1} of {rounds}")
@@ -388,5 +388,5 @@ def _press_keys(context: Context, case: str, *options: str) -> Row:
         finally:
             terminal.kill()
             terminal.wait()
-    samples.note = f"of that {statistics.median(times) * 1000:.0f} ms were waited for quiet"
+    samples.note = f"{statistics.median(times) * 1000:.0f} ms of that are the wait for quiet"
     return samples.row(wrong_frames=wrongs, compared=rounds, unsettled=unsettled)

@@ -1,6 +1,6 @@
-"""vncdotool's own decoders, fed with a recording: `python -m bench.vnc_decoder` answers with the time they took.
+"""vncdotool's own decoders, on a recording: `python -m bench.vnc_decoder` answers with the time that they take.
 
-They are driven as its reactor drives them, without the reactor. What must never appear here: our decoders.
+They are called as its reactor calls them, without the reactor. Our decoders are not used here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FORMAT = bytes([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 16, 8, 0, 0, 0, 0])
 
 
 def _handle(message: dict[str, Any]) -> Mapping[str, object]:
-    from twisted.internet.testing import StringTransport  # noqa: PLC0415 # only this process loads them
+    from twisted.internet.testing import StringTransport  # noqa: PLC0415 # loaded only in this process
     from vncdotool import client  # noqa: PLC0415
 
     parser, pieces = _native.VncParser.replay(Path(message["path"]).read_bytes())
@@ -38,7 +38,7 @@ def _handle(message: dict[str, Any]) -> Mapping[str, object]:
         if at >= message["since"]:
             took += time.perf_counter() - begun
     if protocol.screen is None or protocol.screen.size != parser.screen.size:
-        raise RuntimeError("it did not come to the end of the picture")
+        raise RuntimeError("it did not reach the end of the picture")
     return {"ms": took * 1000}
 
 

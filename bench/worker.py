@@ -1,7 +1,7 @@
-"""How each peer looks at a screen: as its documentation says, with everything kept open that it lets one keep open.
+"""How each peer looks at a screen: as its documentation says, keeping open everything that it allows.
 
 `python -m bench.worker LOOK WIDTH HEIGHT` is one peer on the display of its environment; it answers `look`, `save`,
-`until` and `watch`, and takes the time itself. What must never appear here: a comparison.
+`until` and `watch`, and measures the time itself. It compares nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SCALED = (1366, 768)
 _FIRST_PORT = 15900
 _END_LIMIT = 3.0
 _WARM_LOOKS = 8
-# For so many seconds after a change, and so many times at least, its picture is waited for.
+# The shortest time and the least number of looks that a peer gets for showing a change.
 _UNTIL, _UNTIL_LOOKS = 0.3, 2
 _SHOWN = 0.9
 _CALM_SLICE, _CALM_SLICES, _CALM_SHARE = 0.1, 30, 0.1
@@ -49,11 +49,11 @@ class Eye:
     """A way to look.
 
     Attributes:
-        look: A PNG file's bytes, or pixels.
-        before: What is done before each look and not timed.
-        after: As above, after it.
-        wake: What must be done some time before a look.
-        warms: Whether a look makes the next one faster, because it is made in the same process.
+        look: Returns a PNG file's bytes, or pixels.
+        before: Called before each look, not timed.
+        after: Called after each look, not timed.
+        wake: Called some time before a look.
+        warms: Whether a look makes the next one faster, because it runs in the same process.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Eye:
 
 @contextlib.contextmanager
 def _by_program(*commands: list[str]) -> Iterator[Eye]:
-    """Programs that write files; `PATH` stands for the last of them."""
+    """A look by programs that write files; `PATH` stands for the last file."""
     with tempfile.TemporaryDirectory() as scratch:
         path, middle = Path(scratch) / "shot.png", Path(scratch) / "middle.png"
         argvs = [[word.replace("PATH", str(path)).replace("MIDDLE", str(middle)) for word in c] for c in commands]
@@ -192,7 +192,7 @@ def pyautogui(_size: _Size) -> Iterator[Eye]:
 
 
 class _Server:
-    """An x11vnc. It watches the screen for as long as somebody is connected, so it is halted while others are measured."""
+    """An x11vnc. It watches the screen while a client is connected, so it is stopped while others are measured."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, password: str) -> None:
         self.port = port
@@ -206,7 +206,7 @@ class _Server:
         self._process.send_signal(signal.SIGSTOP)
 
     def calm(self) -> None:
-        """Wait until it has caught up with the screen: what it missed is not in anybody's time."""
+        """Wait until it has caught up with the screen, so that the changes that it missed do not count in any measurement."""
         for _ in range(_CALM_SLICES):
             used = cpu_seconds(self._process.pid)
             time.sleep(_CALM_SLICE)
@@ -216,7 +216,7 @@ class _Server:
 
 @contextlib.contextmanager
 def _x11vnc() -> Iterator[_Server]:
-    """A server with its defaults, at work from the start."""
+    """A server with its defaults, running from the start."""
     password = secrets.token_hex(4)
     with tempfile.NamedTemporaryFile("w") as file:
         file.write(password + "\n")
@@ -225,13 +225,13 @@ def _x11vnc() -> Iterator[_Server]:
         argv += ["-passwdfile", file.name, "-forever", "-shared", "-quiet"]
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=sys.stderr, text=True)
         try:
-            assert process.stdout is not None  # noqa: S101 # it was asked for
+            assert process.stdout is not None  # noqa: S101 # requested above
             port = next((int(line[5:]) for line in process.stdout if line.startswith("PORT=")), None)
             if port is None:
                 raise RuntimeError("x11vnc did not come up")
             yield _Server(process, port, password)
         finally:
-            # Killed, it would leave some sixty segments of shared memory behind.
+            # If it were killed, some sixty segments of shared memory would be left.
             process.send_signal(signal.SIGCONT)
             process.terminate()
             try:
@@ -242,7 +242,7 @@ def _x11vnc() -> Iterator[_Server]:
 
 
 def _warm_up(look: Callable[[], object]) -> None:
-    """In its first seconds with a client x11vnc takes several times as long as later."""
+    """Warm up: in its first seconds with a client, x11vnc takes several times as long as later."""
     for _ in range(_WARM_LOOKS):
         look()
 
@@ -348,7 +348,7 @@ _RAW_ORDER = {"mss_raw", "xlib_raw"}
 
 
 def _cpu() -> float:
-    """Seconds of this process and the ended ones that it started."""
+    """The processor time of this process and its ended children, in seconds."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
@@ -385,7 +385,7 @@ class _Worker:
     def _save(self, path: Path) -> dict[str, object]:
         self._eye.before()
         if self._eye.warms:
-            # An older picture is not what it is asked for.
+            # Otherwise the next look could return an older picture.
             self._eye.look()
         got = self._eye.look()
         self._eye.after()
@@ -399,7 +399,7 @@ class _Worker:
         return found
 
     def _until(self, since: float, path: Path, old: Path, rect: _Rect) -> dict[str, object]:
-        """Which picture is the first to show a change is found out afterwards: to compare takes longer than to look."""
+        """Collect pictures, and find the first with the change afterwards, because comparing takes longer than looking."""
         seen: list[tuple[float, Any]] = []
         looks = 0
         while looks < _UNTIL_LOOKS or time.perf_counter() - since < _UNTIL:
@@ -415,7 +415,7 @@ class _Worker:
         changed = (after != before).any(axis=2)
         for at, got in seen:
             new = (self._pixels(got)[y : y + h, x : x + w] == after).all(axis=2)
-            # All but what the pointer's image may cover.
+            # All pixels except those that the pointer's image may cover.
             if new[changed].mean() > _SHOWN:
                 return {"ms": (at - since) * 1000, "bytes": len(got) if isinstance(got, bytes) else got.nbytes}
         raise RuntimeError(f"none of {looks} pictures in {time.perf_counter() - since:.1f} s shows the change")
@@ -426,7 +426,7 @@ class _Worker:
         while time.perf_counter() - begun < seconds:
             self._eye.look()
             looks += 1
-            # One that is too slow looks as often as it can.
+            # A peer that is too slow looks as often as it can.
             time.sleep(max(0.0, begun + looks / rate - time.perf_counter()))
         took = time.perf_counter() - begun
         self._eye.after()

@@ -18,7 +18,7 @@ TURNS = 50
 async def main(task: str, client: Any = None) -> str:
     """Have a task done, and return what the model says at its end."""
     if client is None:
-        from agent_framework.openai import OpenAIChatClient  # noqa: PLC0415 # it wants its key at once: OPENAI_API_KEY
+        from agent_framework.openai import OpenAIChatClient  # noqa: PLC0415 # needs its key on creation: OPENAI_API_KEY
 
         client = OpenAIChatClient(model="gpt-5.4")
     with deskhand.launch() as desktop:

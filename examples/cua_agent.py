@@ -15,12 +15,12 @@ from deskhand.providers import cua
 
 async def main(task: str, model: str = "anthropic/claude-sonnet-4-5") -> list[dict[str, Any]]:
     """Let an agent work on a task; returns what it said and did."""
-    from cua_agent import ComputerAgent  # noqa: PLC0415 # only here, so that the file can be read without it
+    from cua_agent import ComputerAgent  # noqa: PLC0415 # imported here, so that this file can be imported without it
 
     said = []
     async with await deskhand.AsyncDesktop.launch() as desktop:
         await desktop.start("mousepad")
-        # The frame is settled when an action returns: nothing is left to sleep for.
+        # The frame is settled when an action returns, so no sleep is needed.
         agent = ComputerAgent(
             model=model,
             tools=[cua.tool(desktop, scroll_unit="notches" if "claude" in model else "pixels")],

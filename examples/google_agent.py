@@ -1,7 +1,7 @@
 """Gemini works on a desktop: python examples/google_agent.py "Open the editor and write a haiku".
 
-Needs `pip install 'deskhand[google]'` and GEMINI_API_KEY. The desktop is one of its own on this machine; give
-`deskhand.launch("docker")` instead of `deskhand.launch()` to keep what happens on it in a container.
+Needs `pip install 'deskhand[google]'` and GEMINI_API_KEY. The desktop runs on this machine; use `deskhand.launch("docker")`
+in place of `deskhand.launch()` to keep it in a container.
 """
 
 import sys
@@ -15,7 +15,7 @@ from deskhand.providers.session import ModelSession
 
 
 def main(task: str, client: genai.Client | None = None, model: str = "gemini-3.5-flash") -> str:
-    """Have Gemini do a task; returns what it says at the end."""
+    """Have Gemini do a task; returns its last text."""
     client = client or genai.Client()
     with deskhand.launch(size=(1440, 900)) as desktop:
         desktop.start("xterm")
@@ -29,7 +29,7 @@ def main(task: str, client: genai.Client | None = None, model: str = "gemini-3.5
             if answer is None:
                 return turn.text or ""
             if any("denied" in part.function_response.response for part in answer.parts):
-                return "Gemini wants something confirmed, and nobody is here who could."
+                return "Gemini wants a confirmation, and there is no one to ask."
             contents += [turn.candidates[0].content, answer]
             deskhand_google.thin(contents)
 

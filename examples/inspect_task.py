@@ -13,7 +13,7 @@ from deskhand.providers import inspect_ai as deskhand_inspect_ai
 
 @solver
 def at_a_desktop() -> Solver:
-    """Let the model work until it calls no tool any more; every sample has a desktop."""
+    """Let the model work until it makes no more calls; every sample has a desktop."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         async with await deskhand.AsyncDesktop.launch(size=deskhand_inspect_ai.SIZE) as desktop:

@@ -1,4 +1,4 @@
-"""A client of `deskhand mcp`, as an agent's runtime is one: `python examples/mcp_client.py`."""
+"""A client of `deskhand mcp`, like an agent's runtime: `python examples/mcp_client.py`."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ async def main() -> list[Any]:
 if __name__ == "__main__":
     *_, last = asyncio.run(main())
     Path("seen.png").write_bytes(base64.b64decode(last.content[0].data))
-    print("The desktop as it is in the end: seen.png")
+    print("The desktop at the end: seen.png")

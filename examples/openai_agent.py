@@ -16,7 +16,7 @@ TURNS = 50
 def main(task: str, client: Any = None) -> str:
     """Have a task done, and return what the model says at its end."""
     if client is None:
-        from openai import OpenAI  # noqa: PLC0415 # it wants its key at once: OPENAI_API_KEY
+        from openai import OpenAI  # noqa: PLC0415 # needs its key on creation: OPENAI_API_KEY
 
         client = OpenAI()
     with deskhand.launch() as desktop:

@@ -1,4 +1,4 @@
-"""Memory that the binding handles itself, for `tools/sanitize`: bytes that it fills, and a descriptor that it takes over."""
+"""Exercises memory that the binding handles itself, for `tools/sanitize`: filled bytes, and a descriptor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ W, H = SIZE = (64, 48)
 
 
 def refused(call: object, *arguments: object, **named: object) -> None:
-    """The call must fail, with one of our errors or Python's own for wrong values."""
+    """Check that the call fails, with one of our errors or with Python's own for wrong values."""
     try:
         call(*arguments, **named)  # type: ignore[operator]
     except (DeskhandError, ValueError):
@@ -21,7 +21,7 @@ def refused(call: object, *arguments: object, **named: object) -> None:
 
 
 def pictures() -> None:
-    """Every way to get bytes out of a screen, and those that fail after the memory was taken."""
+    """Call every function that returns bytes of a screen, and those that fail after the memory was allocated."""
     screen = _native.Screen(W, H)
     for shade in range(4):
         screen.update((0, 0, W, H), bytes([shade * 60, shade, 200, 0]) * (W * H), float(shade))
@@ -39,7 +39,7 @@ def pictures() -> None:
 
 
 def descriptors() -> None:
-    """A connection owns the descriptor that it was given, also where the server goes at once."""
+    """A connection owns the descriptor that it gets, even if the server closes at once."""
     refused(_native.Vnc, -1, SIZE, b"", local=True)
     for size in (SIZE, (0, 0)):
         ours, theirs = socket.socketpair()
@@ -53,7 +53,7 @@ def descriptors() -> None:
             refused(connection.look, 5.0)
             connection.close()
         theirs.close()
-    # The last one is closed by its reader, which ends after the call.
+    # The last one is closed by its reader thread, which ends after the call.
     assert len(list(Path("/proc/self/fd").iterdir())) < 20
 
 

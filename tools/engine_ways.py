@@ -1,8 +1,9 @@
-"""What the ways to a desktop in a container cost, one beside the other. Run as root (for an sshd), with `PYTHONPATH=tests`.
+"""Compares the ways to a desktop in a container. Run as root (for an sshd), with `PYTHONPATH=tests`.
 
-`tools/engine_ways.py --rounds 30` prints the table. The engine is this machine's, also where it is reached as if it were that
-of another: through an sshd of our own, through TLS, and through ssh over a line that takes 10 ms each way and 100 Mbit/s. The
-ways take turns, each with a container of its own, so that other work on the machine meets all of them.
+`tools/engine_ways.py --rounds 30` prints the table. The engine is always this machine's, even if it is used like that of
+another
+machine: through an sshd of our own, through TLS, and through ssh over a line with a delay of 10 ms each way and 100 Mbit/s. The
+ways take turns, each with a container of its own, so that other load on the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ X11, VNC, HERE, SSH, TLS, FAR = WAYS = (
     "VNC by exec, ssh over 20 ms and 100 Mbit/s",
 )
 SETTLE = Settle(timeout=30)
-# In a terminal over the whole screen: a line of text for `l`, every cell anew for `w`.
+# In a terminal over the whole screen, `l` draws a line of text, and `w` draws every cell anew.
 PAINTER = r"""
 $| = 1; system "stty raw -echo"; my ($rows, $columns) = split " ", `stty size`;
 sub cell { "\e[3" . int(rand 8) . ";4" . int(rand 8) . "m" . chr(33 + int rand 94) }
@@ -51,7 +52,7 @@ while (sysread STDIN, my $key, 1) { print $key eq "w" ? map { row($_) } 1 .. $ro
 
 @contextlib.contextmanager
 def surroundings(variables: Mapping[str, str]) -> Iterator[None]:
-    """The environment with these while something is launched."""
+    """Set these environment variables during a launch."""
     before = dict(os.environ)
     os.environ.update(variables)
     try:
@@ -62,11 +63,11 @@ def surroundings(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 class Ways:
-    """Every way, open, with the painter on its screen.
+    """All ways, open, with the painter on their screens.
 
     Attributes:
-        desktops: By way.
-        ready: How many seconds each took to its first picture.
+        desktops: The desktops by way.
+        ready: The seconds until the first picture of each.
     """
 
     def __init__(self, stack: contextlib.ExitStack, folder: Path, image: str) -> None:
@@ -91,7 +92,7 @@ class Ways:
         self.launch(FAR, {**ssh.environment(), "DOCKER_HOST": f"ssh://{ELSEWHERE}:{line.port}"})
 
     def launch(self, way: str, variables: Mapping[str, str], **options: bool) -> deskhand.Desktop:
-        """Start a desktop where the variables lead, and the painter in it."""
+        """Start a desktop with these variables, and the painter in it."""
         begun = time.perf_counter()
         with surroundings(variables):
             desktop = self._stack.enter_context(deskhand.launch("docker", image=self._image, timeout=60, **options))
@@ -103,7 +104,7 @@ class Ways:
 
 
 def measure(desktops: Mapping[str, deskhand.Desktop], rounds: int) -> dict[tuple[str, str], list[float]]:
-    """Milliseconds, by way and what was done."""
+    """Milliseconds, by way and action."""
     taken: dict[tuple[str, str], list[float]] = defaultdict(list)
     for number in range(rounds):
         for way, desktop in desktops.items():

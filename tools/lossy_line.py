@@ -1,8 +1,8 @@
-"""A VNC server behind a line that loses packets, and is late and narrow if wanted: is all right, and how long does it take?
+"""Tests a VNC server behind a line that loses packets, with an optional delay and rate: is everything right, and how fast?
 
-Run as root, with `PYTHONPATH=tests`: the line is `conformance.packets`'.
+Run as root, with `PYTHONPATH=tests`: the line is that of `conformance.packets`.
 
-`tools/lossy_line.py --loss 0.02` is fault F9's loss alone; `--delay 0.2 --jitter 0.1 --rate 125000` adds the rest of it.
+`tools/lossy_line.py --loss 0.02` is only the loss of fault F9; `--delay 0.2 --jitter 0.1 --rate 125000` adds the rest of it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CORNER = (600, 460)
 
 @contextlib.contextmanager
 def terminal(place: Place, file: Path) -> Iterator[None]:
-    """An xterm with the keyboard; the file gets what is typed into it."""
+    """An xterm with the keyboard focus; typed text goes to the file."""
     script = f"stty -icanon; cat >{file}"
     argv = [need("xterm", "xterm"), "-title", "line", "-geometry", "60x12+20+20", "-e", "sh", "-c", script]
     focus = [need("xdotool", "xdotool"), "search", "--onlyvisible", "--name", "^line$", "windowfocus"]
@@ -57,7 +57,7 @@ def terminal(place: Place, file: Path) -> Iterator[None]:
 
 
 class Run:
-    """What was done, and what came of it."""
+    """The actions of a run, and their results."""
 
     def __init__(self) -> None:
         self.took: dict[str, list[float]] = {"key": [], "text": []}
@@ -67,7 +67,7 @@ class Run:
         self.wrong: list[str] = []
 
     def act(self, desktop: deskhand.Desktop, place: Place, number: int, kind: str) -> None:
-        """One action; its frame is compared with what X shows by itself."""
+        """Do one action, and compare its frame with the screen over X11."""
         text = "abcdefghij"[number % 10] if kind == "key" else f"line {number}, quick brown fox\n"
         actions = [KeyPress([text])] if kind == "key" else [Type(text)]
         begun = time.monotonic()
@@ -88,25 +88,25 @@ class Run:
                 self.wrong.append(f"{kind} {number}: {other.any(axis=2).sum()} pixels of its frame are others")
 
     def all(self, url: str, place: Place, keys: int, texts: int) -> None:
-        """Connect, and do everything."""
+        """Connect, and do all actions."""
         kinds = ["key"] * keys
         for number in range(texts):
             kinds.insert((number + 1) * len(kinds) // (texts + 1), "text")
         with deskhand.connect(url, timeout=30) as desktop:
-            # TigerVNC paints the pointer into the screen for clients that have not said where it is.
+            # TigerVNC paints the pointer into the screen for clients that have not moved it.
             desktop.perform(Move(CORNER), settle=SETTLE)
             for number, kind in enumerate(kinds):
                 self.act(desktop, place, number, kind)
 
 
 def spread(seconds: list[float]) -> str:
-    """Least, median, nine tenths, 99 hundredths, most."""
+    """The minimum, the median, the 90th and 99th percentile, the maximum."""
     values = sorted(seconds)
     return " | ".join(f"{values[int(part * (len(values) - 1))]:.2f}" for part in (0, 0.5, 0.9, 0.99, 1))
 
 
 def main() -> int:
-    """Run it, and print what was found; 1 where anything was not as it should be."""
+    """Run it, and print the results; returns 1 if anything was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--loss", type=float, default=0.02, help="share of the packets that are lost, each way")
     parser.add_argument("--delay", type=float, default=0.0, help="seconds, each way")
@@ -116,7 +116,7 @@ def main() -> int:
     parser.add_argument("--keys", type=int, default=200)
     parser.add_argument("--texts", type=int, default=20)
     options = parser.parse_args()
-    # So that `timeout` leaves nothing behind.
+    # Exit cleanly on SIGTERM, so that `timeout` leaves nothing behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     run = Run()
     quality = Quality(options.loss, options.delay, options.jitter, options.rate, options.seed)

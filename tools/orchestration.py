@@ -1,9 +1,9 @@
-"""What playing episodes costs beside the desktops and the agents: python tools/orchestration.py [DESKTOPS [STEPS [THINKING]]].
+"""Measures the overhead of playing episodes: python tools/orchestration.py [DESKTOPS [STEPS [THINKING]]].
 
-So many desktops in memory, 1280x800, in one process, each with an agent that thinks for THINKING seconds before each of STEPS
-clicks, which change a part of the screen. All is recorded and written into a ledger. Printed are the share of wall time that
-the episodes' own results give as overhead, and this process's processor time for a step, with what a desktop in memory and
-the recording of its frames take in it.
+The desktops are in memory, 1280x800, in one process, each with an agent that thinks for THINKING seconds before each of STEPS
+clicks, which change a part of the screen. Everything is recorded and written to a ledger. The output is the share of wall time
+that the episodes' own results count as overhead, and this process's processor time for a step, with the parts of the desktop
+and of recording its frames.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SIZE = (1280, 800)
 
 
 class Click(Task):
-    """Click here and there."""
+    """Click at various places."""
 
     name = "click"
     limits = TaskLimits(steps=1000, seconds=3600.0)
@@ -58,7 +58,7 @@ class Click(Task):
 
 
 class DesktopPools:
-    """Desktops that paint a button where they are clicked."""
+    """Desktops that paint a button at each click."""
 
     def places(self, task: Task) -> DesktopPools:
         del task

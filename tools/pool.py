@@ -1,7 +1,7 @@
 """Many desktops from one pool, all driven at once: mix-ups, leaks, memory and frames. Writes evidence/pool.md.
 
-`tools/pool.py --desktops 32 --seconds 300` is the whole of it; `--seconds 20 --out -` shows that it works. `--backend docker`
-drives containers (evidence/pool_docker.md), with `--displays 8` eight desktops in each (evidence/pool_docker_dense.md).
+`tools/pool.py --desktops 32 --seconds 300` is the full run; `--seconds 20 --out -` is a quick check. `--backend docker` uses
+containers (evidence/pool_docker.md), and `--displays 8` puts eight desktops into each (evidence/pool_docker_dense.md).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PATCH = (160, 100)
 
 
 class Witness:
-    """An X connection of its own: what it paints does not come through deskhand's."""
+    """An X connection of its own, so that its painting does not pass through deskhand's."""
 
     def __init__(self, desktop: deskhand.Desktop) -> None:
         os.environ["XAUTHORITY"] = str(desktop.xauthority)
@@ -51,7 +51,7 @@ class Witness:
 
 
 def processes() -> list[int]:
-    """All that was started here, by their environment."""
+    """All processes that were started here, recognized by their environment."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -62,7 +62,7 @@ def processes() -> list[int]:
 
 
 def memory(pids: list[int]) -> float:
-    """Megabytes that these processes take together, what they share counted once (PSS)."""
+    """The memory of these processes together in megabytes, with shared pages counted once (PSS)."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -72,7 +72,7 @@ def memory(pids: list[int]) -> float:
 
 
 def containers() -> list[dict[str, Any]]:
-    """Containers and networks of this run, as the engine lists them."""
+    """The containers and networks of this run, as the engine lists them."""
     engine = connect_engine()
     try:
         wanted = {"label": LABEL_DIRECTORY}
@@ -84,7 +84,7 @@ def containers() -> list[dict[str, Any]]:
 
 
 def storage() -> str:
-    """How the engine keeps images: with some drivers, containers share no page of a library."""
+    """The engine's storage driver: with some drivers, containers do not share pages of libraries."""
     engine = connect_engine()
     try:
         return str(engine.info["Driver"])
@@ -106,7 +106,7 @@ def shims(found: list[dict[str, Any]]) -> list[int]:
 
 
 def own() -> tuple[int, int]:
-    """Descriptors and threads of this process."""
+    """The numbers of descriptors and threads of this process."""
     return len(list(Path("/proc/self/fd").iterdir())), len(list(Path("/proc/self/task").iterdir()))
 
 
@@ -134,20 +134,20 @@ class Run:
                     self.drive(desktop, number)
                 with self.lock:
                     self.leases += 1
-        except Exception as error:  # noqa: BLE001 # whatever it is, it is counted
+        except Exception as error:  # noqa: BLE001 # every error is counted
             self.errors.append(f"user {number}: {type(error).__name__}: {error}")
             self.together.abort()
 
     def drive(self, desktop: deskhand.Desktop, number: int) -> None:
         chance = random.Random()
         with self.lock:
-            # The cookie file is named through the environment, which all threads share.
+            # The environment, which all threads share, names the cookie file.
             witness = Witness(desktop)
         over = min(self.ends, time.monotonic() + LEASE * chance.uniform(0.5, 1.5))
         with contextlib.closing(witness.display):
             while time.monotonic() < over:
                 x, y = (chance.randrange(length - patch) for length, patch in zip(self.screen, PATCH, strict=True))
-                # The first byte says whose it is.
+                # The first byte identifies the painter.
                 colour = number << 16 | chance.randrange(1 << 16)
                 witness.paint(x, y, colour)
                 seen = desktop.perform(deskhand.Move((x, y)), settle=False)
@@ -202,7 +202,7 @@ class Run:
 
 @contextlib.contextmanager
 def apart() -> Iterator[None]:
-    """Files of this run go to a directory of its own, and its processes carry the mark."""
+    """Put the files of this run into a directory of its own, and mark its processes."""
     with tempfile.TemporaryDirectory(prefix="deskhand-pool-") as directory:
         os.environ["XDG_RUNTIME_DIR"] = directory
         name, _, value = MARK.partition("=")
@@ -232,7 +232,7 @@ def main() -> int:
         command += f" --reset {options.reset}"
     run = Run(options.desktops, options.seconds, pool)
     with apart():
-        # Threads that encode pictures, and libraries, come with the first frame and stay: they are not what a pool leaves.
+        # Encoder threads and libraries are loaded with the first frame and stay, so they do not count as leaks.
         Run(1, 0.5, pool).run()
         found = run.run()
     machine = describe()

@@ -1,9 +1,9 @@
-"""How often what was asked for arrived, or was told not to have.
+"""Counts how often an action arrived, or was reported not to have arrived.
 
     python tools/right_or_told.py [--times 20] [--only WORD] [--out FILE]
 
-Each row's tests run so many times beside one busy loop, and none is run again when it fails: a failure is an answer that was
-wrong without a word. Printed is a page for evidence/; the failures' names go to standard error as they come.
+Each row's tests run several times beside one busy loop, and none is run again when it fails: a failure is a wrong answer
+without an error. The output is a page for evidence/; the names of failed tests go to standard error at once.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _counted(row: Row, times: int) -> Count:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         options = ["-q", "--no-reruns", "--count", str(times), f"--junitxml={report}", "-n", "2", "--dist", "load"]
-        # The controlling terminal's interrupt reaches pytest too, which ends what it began.
+        # Ctrl-C reaches pytest too, which then ends the processes that it started.
         ended = subprocess.run(
             [sys.executable, "-m", "pytest", *options, *row.tests],
             cwd=ROOT,
@@ -150,6 +150,6 @@ def _page(rows: list[Row], counts: list[Count], times: int) -> str:
 
 
 if __name__ == "__main__":
-    # A busy machine is what is wanted here, and no other test run's names.
+    # A busy machine is intended here, and this run must not use another one's names.
     os.environ.pop("DESKHAND_EVIDENCE", None)
     raise SystemExit(main())

@@ -1,7 +1,7 @@
-"""Whether the same seed comes to the same end: python tools/same_seed.py DIR [--times 10] [--desktops 2] [TASK...].
+"""Checks whether the same seed gives the same result: python tools/same_seed.py DIR [--times 10] [--desktops 2] [TASK...].
 
-The oracle does one instance of each task so many times, into the run DIR (again on the same DIR: gone on with); each time is
-compared with the first: how it ended, and every frame on the way. Printed is a page for evidence/.
+The oracle plays one instance of each task several times, in the run DIR (an existing run is continued). Each time is compared
+with the first: the result, and every frame on the way. The output is a page for evidence/.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def test_a_report_can_be_shown_again(tmp_path: Path, environment: dict[str, str]
     assert (tmp_path / "first.json").read_text() == (tmp_path / "second.json").read_text()
     assert json.loads(run("--from", "first.json", "--json", "-").stdout)["rows"][0]["case"] == "desktop ready"
     for arguments, code, message in (
-        (["--only", "nothing"], 2, "no section is called 'nothing'; there are: launch"),
+        (["--only", "nothing"], 2, "no section matches 'nothing'; there are: launch"),
         (["--from", "first.json", "--plot", "plot.png"], 1, "nothing to draw"),
         (["--from", "first.json", "--readme", "first.json"], 1, "it needs the markers"),
     ):
@@ -203,7 +203,7 @@ def test_a_report_can_be_shown_again(tmp_path: Path, environment: dict[str, str]
         assert message in refused.stderr
         assert "Traceback" not in refused.stderr
     (tmp_path / "other.json").write_text("{}")
-    assert "other.json is no report" in run("--from", "other.json").stderr
+    assert "other.json is not a report" in run("--from", "other.json").stderr
 
 
 def test_ctrl_c_ends_it_and_all_that_it_started(tmp_path: Path, scratch: Path, environment: dict[str, str]) -> None:
