@@ -27,7 +27,7 @@ ROWS: Mapping[str, dict[str, Any]] = {
     "ended at its timeout": {"outputs": (CommandResult("out", "", None, "timeout"),)},
     "was cancelled": {"outputs": (CommandResult("out", "", None, "cancelled"),)},
     "was not run": {"error": "there is no shell"},
-    "failed, nobody says how": {"outputs": (CommandResult("out", "", None, "error"),)},
+    "failed with an unknown status": {"outputs": (CommandResult("out", "", None, "error"),)},
     "the first of two ended with 3": {
         "outputs": (CommandResult("out", "", 3, "error"), CommandResult("next", "", 0)),
     },

@@ -45,7 +45,7 @@ def test_one_rule_says_what_failed() -> None:
         "ended at its timeout": ("timeout", True),
         "was cancelled": ("cancelled", True),
         "was not run": ("error", True),
-        "failed, nobody says how": ("error", True),
+        "failed with an unknown status": ("error", True),
         "the first of two ended with 3": ("error", False),
         "the second of two timed out": ("timeout", True),
     }
