@@ -131,7 +131,7 @@ class Conversation:
             strategy: How the calls of a response are carried out.
             switchboard: Decides which agent is asked after calls.
             max_turns: How often models are asked at most. After that the conversation ends: the calls of the last response are
-            carried out, but no model is asked about their results.
+                carried out, but no model is asked about their results.
             messages: The conversation before, as messages of chat completions. With it, every turn has the whole conversation.
             compaction: Shortens those messages before a model is asked, if they exceed its limit.
 

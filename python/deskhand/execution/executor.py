@@ -86,7 +86,7 @@ class Executor:
         Args:
             functions: The functions that calls may name; a plain callable is not repeated, see `Function`.
             desktops: A desktop, or several by name, whose actions calls may name; see `desktop_functions`. While calls run,
-            use them only through executors.
+                use them only through executors.
             backoff: How long to wait before a call is made again.
             parallel: How many calls run together at most.
             remembered: How many results are kept, of the calls that ended last.

@@ -68,12 +68,12 @@ class Function:
 
         Args:
             call: A plain function or a coroutine. An exception is a failure. It may return an `ExecutionResult` to choose the
-            status itself.
+                status itself.
             name: The name that calls use; by default the function's own name.
             repeatable: Whether it may be called again after it failed or took too long, because a second call has no further
-            effect. By default only a function that `looks` may.
+                effect. By default only a function that `looks` may.
             desktop: The desktop that it acts on. The function must be plain then: it is called with the desktop before the
-            arguments, in the desktop's thread, while no other call of an executor has the desktop.
+                arguments, in the desktop's thread, while no other call of an executor has the desktop.
             looks: It only looks at that desktop.
 
         Raises:

@@ -155,7 +155,7 @@ class RequestFunctionCall:
         arguments: The arguments, by name.
         id: The unique id of this call; made if it is not given.
         call_id: The same under the name that providers use. It wins over `id` if both are given. Setting either changes both;
-        setting None changes neither.
+            setting None changes neither.
         agent_id: The agent that made the call.
         dependencies: Ids of the calls that must have succeeded before.
         timeout: Seconds for each try; None for no end.

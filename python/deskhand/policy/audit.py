@@ -85,7 +85,7 @@ class AuditLog:
             texts: How texts are written down; see `Texts`.
             secrets: Replaced by `***` wherever they appear in a record, such as in a command that a model writes.
             sync: Wait after each record until it is on disk. Otherwise a record survives the end of this process, but not a
-            crash of the machine.
+                crash of the machine.
             clock: Seconds since 1970.
 
         Raises:

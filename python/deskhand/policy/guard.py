@@ -112,7 +112,7 @@ class Guard:
         Args:
             policy: Judges every action; by default `ClassPolicy()`.
             ask: Called where the policy says `ask`, and for every safety check of a provider. Without it, all of these are
-            denied.
+                denied.
             audit: Where every decision is written before it takes effect. If the log cannot be written, operations are denied.
             limits: How much is allowed; None for no limits.
             timeout: Seconds for the policy's decision; a later one is ignored.

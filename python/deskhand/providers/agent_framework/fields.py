@@ -300,7 +300,7 @@ def tool_to(
     Args:
         provider: One of `PROVIDERS`.
         tool: The computer. Without a size, `DEFAULT_SIZE` is declared to providers that need one: show pictures of that size.
-        Each provider is given those additional properties that its SDK's types know.
+            Each provider is given those additional properties that its SDK's types know.
         version: The version of Anthropic's tool; by default the newest single tool, which has sizes.
         preview: Declare OpenAI's `computer_use_preview`, which has sizes, instead of `computer`.
 

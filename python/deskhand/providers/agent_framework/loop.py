@@ -93,7 +93,7 @@ def run(
 
     Args:
         desktop: The desktop, or a model session on it. A session remembers which picture the model has seen: use one
-        session for a whole conversation if the screen may change its size.
+            session for a whole conversation if the screen may change its size.
         payload: The content, its plain form, or a list with all contents of one call.
         scroll_unit: The unit of a scroll's amount, if the content does not name one.
         options: For a `ModelSession`, if none is given: `size` (by default `SIZE`), `settle`, `policy`, `ask`.

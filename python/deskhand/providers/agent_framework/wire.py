@@ -130,7 +130,7 @@ def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pi
 
     Raises:
         ActionError: It is malformed, has an unknown action or a field that its action does not take, or points outside of
-        the picture; or the contents are of different calls.
+            the picture; or the contents are of different calls.
     """
     contents = [
         ComputerUseCallContent.of(item) for item in (payload if isinstance(payload, list | tuple) else [payload])
