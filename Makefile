@@ -49,7 +49,7 @@ demo-docker: setup ## The same in a hardened container, whose image it builds; f
 	@$(BIN)/python demo/run.py --docker deskhand/desktop demo-docker-out
 	@$(BIN)/python demo/container.py
 
-demo-episodes: setup ## Every task by its oracle and by nobody, on a pool of desktops; a report in demo-episodes-out/
+demo-episodes: setup ## Every task with its oracle and without acting, on a pool of desktops; a report in demo-episodes-out/
 	@$(BIN)/python demo/episodes.py
 
 # Tests wait for programs half of the time: five processes keep two processors busy. No more on a larger machine, so that they are

@@ -7,7 +7,7 @@ SOCKETS = "/tmp/.X11-unix"
 
 
 def main() -> None:
-    # X11 tells of windows, and pictures come through memory that both containers share.
+    # X11 lists windows, and pictures pass through memory that both containers share.
     with deskhand.connect(f"x11:unix:{SOCKETS}/X0") as desktop:
         while not (windows := desktop.windows.list()):
             desktop.perform(Wait(0.1))
@@ -16,7 +16,7 @@ def main() -> None:
         seen = desktop.perform(LeftClick(middle), Type("echo over X11\n"))
         print(f"over X11: {window.class_name} is there, what was typed is to be seen: {seen.changed}", flush=True)
         print("not as it should be:", *(desktop.status or ["nothing"]), flush=True)
-    # VNC needs no cookie: whoever may enter the directory may use it.
+    # VNC needs no cookie: any client with access to the directory may connect.
     with deskhand.connect(f"vnc+unix://{SOCKETS}/vnc") as desktop:
         seen = desktop.perform(LeftClick(middle), Type("echo over VNC\n"))
         print(f"over VNC: {desktop.size.width}x{desktop.size.height}, the same: {seen.changed}", flush=True)

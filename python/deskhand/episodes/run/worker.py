@@ -319,7 +319,7 @@ def attempt_directory(directory: Path, lease: Lease) -> Path:
     return directory / "ep" / str(lease.key) / f"attempt-{lease.attempt}"
 
 
-# --- who is who ---
+# --- helpers ---
 
 
 def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

@@ -337,7 +337,7 @@ def tool_to(
     declared = converse.declaration(size, version or (inputs.LATEST if provider == "anthropic" else None))
     listed = declared["additionalModelRequestFields"]["tools"]
     listed[0] |= _of(more, _SINGLE | ({"enable_zoom"} & listed[0].keys()))
-    # The single tools have the same form in both of Anthropic's interfaces.
+    # Converse and Anthropic declare the single tools in the same form.
     return dict(listed[0]) if provider == "anthropic" else declared
 
 

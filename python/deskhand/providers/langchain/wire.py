@@ -206,8 +206,8 @@ def computer_calls(message: object, provider: str | None = None) -> tuple[str, l
 
     Args:
         message: The message, or its fields.
-        provider: The provider whose calls to look for. By default the message's `model_provider`, or OpenAI if a
-            `computer_call` is in it.
+        provider: The provider whose calls to look for. By default `openai` if the message has a `computer_call` or names OpenAI
+            as its `model_provider`, else `anthropic`.
 
     Returns:
         The provider, and the calls.
