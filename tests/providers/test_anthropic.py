@@ -288,7 +288,7 @@ def test_what_cannot_be_read_is_answered_by_its_id(desktop: deskhand.Desktop, bl
 
 
 def test_without_an_id_nothing_is_done(desktop: deskhand.Desktop, observer: Observer) -> None:
-    with pytest.raises(ActionError, match="has an id"):
+    with pytest.raises(ActionError, match="needs an id"):
         anthropic.respond(desktop, [member("type", text="x"), {**member("type", text="y"), "id": None}])
     assert told(observer) == []
 

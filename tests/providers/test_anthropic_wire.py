@@ -218,9 +218,9 @@ def test_damaged_results_are_results_or_errors() -> None:
         (member("__init__"), None, "has no action"),
         (member("computer", action="screenshot"), None, "has no action"),
         # The wrong tool.
-        (flat("screenshot"), TOOLSET, "no call of computer_toolset"),
+        (flat("screenshot"), TOOLSET, "not a call of computer_toolset"),
         ({**member("click"), "toolset_name": "browser"}, None, "not 'browser'"),
-        ({**flat("screenshot"), "name": "navigate"}, None, "'navigate' is no call"),
+        ({**flat("screenshot"), "name": "navigate"}, None, "'navigate' is not a call"),
         (flat("screenshot"), "computer_2030", "there is no version"),
     ],
 )

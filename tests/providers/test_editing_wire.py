@@ -76,7 +76,7 @@ def test_every_input_is_read_by_every_interface(given_: dict[str, Any], fields: 
         ({"command": "create", "path": "/a", "file_text": "x", "old_str": "y"}, "create takes no old_str"),
         ({"command": "str_replace", "path": "/a", "new_str": "y"}, "old_str missing"),
         ({"command": "insert", "path": "/a", "insert_line": 1}, "give insert_text"),
-        ({"command": "insert", "path": "/a", "insert_line": 1, "new_str": "a", "insert_text": "b"}, "nothing else"),
+        ({"command": "insert", "path": "/a", "insert_line": 1, "new_str": "a", "insert_text": "b"}, "no other text"),
         ({"command": "insert", "path": "/a", "insert_line": "1", "new_str": "a"}, "insert_line"),
         ({"command": "insert", "path": "/a", "insert_line": float("nan"), "new_str": "a"}, "insert_line"),
         ("view", "the editor's input is an object"),
@@ -93,7 +93,7 @@ def test_what_is_malformed_is_said_to_the_model(given_: Any, why: str) -> None:
 def test_what_nobody_knows_goes_along() -> None:
     call = anthropic.decode_editor({**block({"command": "view", "path": "/a", "mood": "good"}), "cache": 1})
     assert call.extra == {"cache": 1, "input": {"mood": "good"}}
-    with pytest.raises(ActionError, match="has an id"):
+    with pytest.raises(ActionError, match="needs an id"):
         anthropic.run_editor(None, {"type": "tool_use", "name": WITH_UNDO, "input": {}})
     for reads, payload in (
         (anthropic.decode_editor, block({}, "bash")),

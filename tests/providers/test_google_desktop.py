@@ -420,5 +420,5 @@ def test_the_example_runs(gemini: Gemini) -> None:
     assert gemini.requests[0]["contents"][0]["parts"][1]["inlineData"]["mime_type"] == "image/png"
     assert picture_of(gemini.answers()[0]).size == (1440, 900)
     gemini.plan([call("click", {"x": 1, "y": 1, "safety_decision": SAFETY})])
-    assert "confirmed" in main("click", gemini.client)
+    assert "confirmation" in main("click", gemini.client)
     assert len(gemini.requests) == 1
