@@ -17,7 +17,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress
-from deskhand.machine import guard
+from deskhand.machine.guard import guard
 from faults.helpers import display_files, driver, guard_pid, marked, need, pid_of, until, zombies
 from faults.scale import LAUNCHES
 
@@ -176,23 +176,23 @@ def test_killed_guard(launch: Callable[..., deskhand.Desktop], runtime: Path, ma
 _KILLED_BETWEEN = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-import guard
+from guard import guard, starting
 class Between:
     def prctl(self, option, value):
-        if option == guard.PR_SET_PDEATHSIG:
+        if option == starting.PR_SET_PDEATHSIG:
             parent = os.getppid()
             os.kill(parent, signal.SIGKILL)
             while os.getppid() == parent:
                 pass
         return real.prctl(option, value)
-real, guard.libc = guard.libc, Between()
+real, starting.libc = starting.libc, Between()
 guard.Guard().run()
 """
 
 
 def test_a_guard_that_is_killed_while_it_starts_a_program(tmp_path: Path, mark: str) -> None:
     """The kernel knows nothing yet of what the two have to do with each other."""
-    command = [sys.executable, "-c", _KILLED_BETWEEN, str(Path(guard.__file__).parent)]
+    command = [sys.executable, "-c", _KILLED_BETWEEN, str(Path(guard.__file__).parents[1])]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         spawn = {

@@ -10,8 +10,8 @@ import pytest
 
 import deskhand
 from deskhand import LaunchFailed, ShellError
-from deskhand.machine import guard as guarding
 from deskhand.machine import runtime_directory
+from deskhand.machine.guard import log as guarding
 from deskhand.machine.processes import Guard, tail
 from faults.helpers import until
 

@@ -17,7 +17,7 @@ import pytest
 from deskhand import ActionError, BackendError
 from deskhand.launchers import registry
 from deskhand.machine import runtime_directory
-from deskhand.machine.guard import remove_tree
+from deskhand.machine.guard.removal import remove_tree
 from deskhand.machine.processes import Guard
 from faults.helpers import until
 

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Guard", "Programs", "log_name", "tail"]
 
-_SCRIPT = Path(__file__).with_name("guard.py")
+# It knows nothing of the package around it, and is imported, not run as a script, which would be compiled each time.
+_GUARD = Path(__file__).parent / "guard" / "guard.py"
+_RUN = "import sys; sys.path.append(sys.argv[1].rpartition('/guard/')[0]); from guard.guard import main; main()"
 _NOT_FOUND = "check that it is installed and on PATH"
 _NO_ROOM = "there is no room for more processes, files or memory: end something first"
 _HINTS = {
@@ -137,7 +139,7 @@ class Guard:
             # It may outlive this process: it must hold neither its standard error nor its working directory.
             with (directory / "guard.log").open("wb") as log:
                 process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(_SCRIPT)],
+                    [sys.executable, *(["-B"] if sys.dont_write_bytecode else []), "-I", "-S", "-c", _RUN, str(_GUARD)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from deskhand.errors import BackendError, LaunchFailed
-from deskhand.machine.guard import remove_tree
+from deskhand.machine.guard.removal import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,7 +22,7 @@ from deskhand.launchers.docker.leftovers import SOCKETS
 from deskhand.launchers.docker.over_vnc import VNC_WANTED, open_remote, serves_vnc
 from deskhand.launchers.docker.programs import ContainerPrograms
 from deskhand.machine import runtime_directory
-from deskhand.machine.guard import remove_tree
+from deskhand.machine.guard.removal import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
