@@ -31,7 +31,7 @@ class Row(NamedTuple):
 FAULTS, INTEGRATION, CONFORMANCE = "tests/faults", "tests/integration", "tests/conformance"
 ROWS = (
     Row("A desktop starts clean, and the first example runs", (
-        f"{INTEGRATION}/test_home.py", f"{INTEGRATION}/test_readme.py::test_the_first_example_runs_as_it_stands")),
+        f"{INTEGRATION}/test_home.py", "tests/docs/test_examples.py::test_the_first_example_runs_twice_in_one_home")),
     Row("Keycodes of killed drivers come back", (f"{FAULTS}/test_bindings.py::test_keycodes_of_killed_drivers_come_back",)),
     Row("Forked processes", (f"{FAULTS}/test_fork.py",)),
     Row("Texts into starved applications", (

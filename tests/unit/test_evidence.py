@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+TOLD = ROOT / "tools/right_or_told.py"
 EVIDENCE = sorted((ROOT / "evidence").glob("*.md"))
 _REVISION = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,40}\b|(?<= at )[0-9]{7}\b")
 _COMMAND = re.compile(r"`([^`]+)`")
@@ -112,6 +113,18 @@ def test_numbers_have_a_command(path: Path) -> None:
         if measured and not any(runs_here(command) for command in commands):
             without.append(title or "the beginning")
     assert without == []
+
+
+def test_what_is_run_again_and_again_is_there() -> None:
+    """`tools/right_or_told.py` names tests, hours before some of them are run."""
+    named = re.findall(
+        r'"(tests/[^"]+\.py|{(?:FAULTS|INTEGRATION|CONFORMANCE)}/[^"]+\.py)(?:::(\w+))?"', TOLD.read_text()
+    )
+    assert len(named) > len(re.findall(r"^    Row\(", TOLD.read_text(), re.MULTILINE))
+    for name, test in named:
+        path = ROOT / re.sub(r"{(\w+)}", lambda room: f"tests/{room[1].lower()}", name)
+        assert path.is_file(), name
+        assert f"def {test}" in path.read_text(), (name, test)
 
 
 def test_there_is_evidence() -> None:
