@@ -27,6 +27,10 @@ pytest_plugins = ["integration.fixtures", "reruns", "costs"]
 gc.disable()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "alone: shows nothing beside other tests; `make test` runs it before them")
+
+
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()

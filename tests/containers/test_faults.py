@@ -301,6 +301,7 @@ def test_at_the_limit_of_processes_commands_are_told(
     assert desktop.perform().settled
 
 
+@pytest.mark.alone
 def test_with_a_tenth_of_a_processor_no_frame_is_early(contained: Callable[..., deskhand.Desktop]) -> None:
     """F23: it stands still for most of every tenth of a second, and is not taken to have ended its work."""
     desktop = contained(limits=Limits(cpus=THE_TENTH), timeout=60)
@@ -308,7 +309,7 @@ def test_with_a_tenth_of_a_processor_no_frame_is_early(contained: Callable[..., 
     # The shell's prompt comes a while after its window.
     until(lambda: desktop.perform(settle=Settle(quiet=0.5)).settled, 30, "a still screen")
     early = counted = 0
-    for _ in range(2 * THROTTLED):
+    for _ in range(10 * THROTTLED):
         with beside_control() as machine:
             seen = desktop.perform(Type("clear; for i in $(seq 40); do expr $i; done\n"), settle=Settle(timeout=20))
         assert seen.settled
@@ -320,6 +321,8 @@ def test_with_a_tenth_of_a_processor_no_frame_is_early(contained: Callable[..., 
             early += not (seen.array() == desktop.screenshot().array()).all()
         if counted == THROTTLED:
             break
+    if counted < THROTTLED:
+        pytest.fail(f"others kept the processors busy: {counted} of {THROTTLED} samples count; run it alone")
     assert early <= THROTTLED // 20
 
     def late() -> deskhand.Observation | None:
@@ -329,8 +332,6 @@ def test_with_a_tenth_of_a_processor_no_frame_is_early(contained: Callable[..., 
 
     # A time-out says what it was that did not come to rest.
     assert until(late, 30, "a time-out").reason in {Reason.WINDOW_BUSY, Reason.STILL_CHANGING}
-    if not counted:
-        pytest.skip(f"not shown here: others kept the processors busy during all {2 * THROTTLED} samples; run it alone")
 
 
 def test_a_full_disk_is_told(desktop: deskhand.Desktop) -> None:
