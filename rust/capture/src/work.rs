@@ -271,11 +271,15 @@ impl Work {
             return Activity::Unknown;
         }
         let now = self.take();
+        // Before and after: between two looks at one that sleeps each time it would have to sleep for the whole of its time.
+        let slept = self.jobs.sleep();
         let activity = if self.is_behind(&now) || self.computes(&now) {
             Activity::Computing
         } else if self.root.is_none() {
             Activity::Unknown
-        } else if self.jobs.sleep() {
+        } else if self.has_turned_since(now.at) {
+            Activity::Computing
+        } else if slept || self.jobs.sleep() {
             Activity::Sleeping
         } else if self.ticks(&now) {
             Activity::Ticking
@@ -284,6 +288,15 @@ impl Work {
         };
         self.push(now);
         activity
+    }
+
+    /// Whether a process of the family has begun or ended since it was listed for this sample. Who waits for one that is not listed
+    /// looks at rest, and on a busy machine we come late to look.
+    fn has_turned_since(&mut self, at: Instant) -> bool {
+        if !self.births.get_or_insert_with(Births::new).none_since_listed() {
+            self.list();
+        }
+        self.turned.is_some_and(|turned| turned >= at)
     }
 
     /// Whether the process of a window that answers no pings has yet to reach its input, or has just reached it.
