@@ -78,7 +78,9 @@ def test_without_a_window_manager(contained: Callable[..., deskhand.Desktop]) ->
     finally:
         desktop.machine.run("pkill -CONT Xvfb")
     until(lambda: desktop.health().ok, LIMIT, "the answer")
-    desktop.machine.run("pkill -KILL Xvfb")
+    # The container ends with its X server, perhaps before it has told how the command ended.
+    with contextlib.suppress(deskhand.DesktopLost):
+        desktop.machine.run("pkill -KILL Xvfb")
     until(lambda: "the X server ended" in desktop.health().live, LIMIT, "the loss")
     with pytest.raises(deskhand.DesktopLost):
         desktop.perform()
