@@ -110,7 +110,7 @@ class Elapsed:
             other side had processed it. Of several actions, also the waits between them.
         reaction: From there to the first change of the screen; 0 when nothing changed.
         settle: From there until the screen counted as settled.
-        capture: Bringing the frame up to date.
+        capture: Bringing the frame up to date, and reading the elements where they were asked for.
         encode: Making the picture.
     """
 
@@ -150,6 +150,8 @@ class Observation(Screenshot):
         may_change: Whether the command that a terminal runs still slept for a time (`sleep`, or a program's own) 0.3 s after
             the last change: it goes on by itself, and the screen may change later. Only where the terminal's processes can be
             seen, and not where that was so before the actions.
+        elements: What applications say that they show, where that was asked for (`perform(..., elements=True)`): of the screen
+            that the picture shows. What is missing is said in its `left_out`. Names and texts in it are untrusted.
     """
 
     settled: bool
@@ -162,6 +164,7 @@ class Observation(Screenshot):
     pointer_moved: bool = False
     unanswered: bool = False
     may_change: bool = False
+    elements: Elements | None = field(default=None, repr=False)
 
     @property
     def changed(self) -> bool:

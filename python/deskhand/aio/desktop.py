@@ -465,10 +465,13 @@ class AsyncDesktop(Calls):
         size: PictureSize | None = None,
         format: Format = "png",
         quality: int = 80,
+        elements: bool = False,
     ) -> Observation:
         """Carry out actions in order and return what the screen answered."""
         return await self._call(
-            lambda: self.desktop.perform(*actions, settle=settle, size=size, format=format, quality=quality)
+            lambda: self.desktop.perform(
+                *actions, settle=settle, size=size, format=format, quality=quality, elements=elements
+            )
         )
 
     async def screenshot(

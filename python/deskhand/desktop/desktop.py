@@ -30,7 +30,7 @@ from deskhand.desktop.connection import NO_MACHINE, Core
 from deskhand.desktop.locator import Locator, make_query
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.operations import CallContext, Operation, calling
-from deskhand.desktop.performing import Performance, plain_actions, settings_of
+from deskhand.desktop.performing import Performance, open_elements, plain_actions, settings_of
 from deskhand.desktop.programs import start_program
 from deskhand.desktop.view import View
 from deskhand.desktop.window_list import Windows
@@ -247,6 +247,7 @@ class Desktop:
         size: PictureSize | None = None,
         format: Format = "png",
         quality: int = 80,
+        elements: bool = False,
     ) -> Observation:
         """Carry out actions in order and return what the screen answered.
 
@@ -262,12 +263,15 @@ class Desktop:
                 published limits; by default as large as the screen (or the zoomed region).
             format: What its bytes are: `png`, `indexed`, `jpeg`, `webp` or `raw`; see `deskhand._core.formats.Format`.
             quality: 1...100, for `jpeg` and `webp`.
+            elements: Whether the observation has the elements too (`Desktop.elements`), read when the screen has settled. That
+                takes 2 s at most where applications do not answer. For a policy it is the operation `elements` before this one.
 
         Returns:
             One observation, taken when the screen had settled, or at the timeout (`settled=False`).
 
         Raises:
-            ActionError: An action is wrong (`OutOfBounds`, `Untypable`, `UnsupportedAction`...). Nothing was sent.
+            ActionError: An action is wrong (`OutOfBounds`, `Untypable`, `UnsupportedAction`...), or the desktop has no elements
+                and they are asked for. Nothing was sent.
             InputBlocked: An action was sent and did not reach its window: no window has the keyboard focus, or
                 another program has grabbed the keyboard or the pointer.
             OutOfBounds: Also when the screen became smaller during the call, so that a point is not on it any more: that
@@ -285,7 +289,12 @@ class Desktop:
         check_format(format, quality)
         picture_size(size, self.size)
         plain = plain_actions(actions)
-        performance = Performance(self._core, plain, settings, size=size, format=format, quality=quality)
+        # The hot path has no call more.
+        if elements is not False and expect_flag("perform: elements", elements):
+            self._view.operate(lambda: self._view.operation("elements"), partial(open_elements, self._core))
+        performance = Performance(
+            self._core, plain, settings, size=size, format=format, quality=quality, elements=elements
+        )
         return self._view.operate(lambda: self._view.operation("perform", actions=plain), performance.carry_out)
 
     def screenshot(

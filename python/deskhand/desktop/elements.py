@@ -85,6 +85,22 @@ class ElementReader:
         self._known = Elements()
         self._raw: dict[str, tuple[_Basis, Element]] = {}
 
+    @property
+    def generation(self) -> int:
+        """The screen's generation that the elements were last read at; -1 before the first time."""
+        return self._generation
+
+    def open(self, timeout: float) -> Session:
+        """Connect to the accessibility bus, where that is not done yet.
+
+        Raises:
+            UnsupportedAction: This desktop has no accessibility bus.
+            BackendError: The bus refuses.
+        """
+        if self._session is None:
+            self._session = self._connect(timeout)
+        return self._session
+
     def read(self, timeout: float) -> Elements:
         """The elements as they are now.
 
@@ -95,9 +111,7 @@ class ElementReader:
             UnsupportedAction: This desktop has no accessibility bus.
             BackendError: The bus has gone, or refuses.
         """
-        session = self._session
-        if session is None:
-            session = self._session = self._connect(timeout)
+        session = self.open(timeout)
         self._backend.look()
         screen = self._backend.screen
         generation = screen.generation

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deskhand._core.elements import Elements
 from deskhand._core.events import Answer, ButtonDown, ButtonUp, PointerMove, Step
 from deskhand._core.geometry import Point, Rect
 from deskhand._core.observation import Elapsed, Observation
-from deskhand._core.redaction import Secret, conceal
+from deskhand._core.redaction import Secret, conceal, one_line
 from deskhand._core.settle import Reason, Settle, SettleResult
 from deskhand._native import Interrupted
 from deskhand.actions import (
@@ -37,7 +38,17 @@ from deskhand.desktop.pasting import Paster
 from deskhand.desktop.sending import Sender
 from deskhand.desktop.translate import translate
 from deskhand.desktop.watcher import GRACE
-from deskhand.errors import ActionError, DeskhandError, PolicyDenied, ServerSilent, shown
+from deskhand.errors import (
+    ActionError,
+    BackendError,
+    Closed,
+    DeskhandError,
+    DesktopLost,
+    PolicyDenied,
+    Reconnected,
+    ServerSilent,
+    shown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +58,7 @@ if TYPE_CHECKING:
     from deskhand.actions import Action, CarriesAction
     from deskhand.desktop.connection import Core
 
-__all__ = ["Performance", "plain_actions", "settings_of"]
+__all__ = ["Performance", "open_elements", "plain_actions", "settings_of"]
 
 # Actions after which the next one of the same call need not wait for the screen: they are parts of a gesture, or do nothing.
 _NO_WAIT_AFTER = (
@@ -66,9 +77,14 @@ _NO_WAIT_AFTER = (
 # Actions whose input goes to the window with the focus; all other input goes to the one under the pointer.
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
 
-
 # Seconds for an element to become reachable, where the caller does not wait for the screen.
 _REACHED = 3.0
+# Seconds that applications have to tell their elements.
+_READING = 2.0
+_SHORTEST_READING = 0.1
+# Of a screen that goes on changing.
+_READINGS = 3
+_LONGEST_REASON = 200
 
 
 class Performance:
@@ -81,6 +97,7 @@ class Performance:
         "_clock",
         "_core",
         "_drops",
+        "_elements",
         "_format",
         "_paster",
         "_pointer_moved",
@@ -101,6 +118,7 @@ class Performance:
         size: PictureSize | None,
         format: Format,
         quality: int,
+        elements: bool,
     ) -> None:
         """See `Desktop.perform`; `settings` None does not wait."""
         self._core = core
@@ -113,6 +131,7 @@ class Performance:
         self._size = size
         self._format = format
         self._quality = quality
+        self._elements = elements
         self._sender = Sender(core, settings)
         self._paster = Paster(core, self._sender, settings)
         self._pointer_moved = False
@@ -190,6 +209,9 @@ class Performance:
             self._sender.note_answer(*planned[-1], result)
         result = self._paster.end(result)
         settled = self._clock()
+        elements = None
+        if self._elements:
+            elements, result = self._read_elements(result)
         try:
             left = None if self._sender.limit is None else max(0.0, sent + self._sender.limit - settled)
             self._backend.allow(None if left is None else max(left, GRACE))
@@ -205,9 +227,11 @@ class Performance:
         zoom = zooms[-1] if zooms else None
         shot = self._watch.picture(self._size, zoom, cursor=True, format=self._format, quality=self._quality)
         encoded = self._clock()
-        # A region is wider than what changed in it, and the screen may have become smaller since.
-        on_screen = Rect(0, 0, *shot.viewport.screen)
-        busy = tuple(part for region in result.busy if not (part := region.intersect(on_screen)).empty)
+        busy: tuple[Rect, ...] = ()
+        if result.busy:
+            # A region is wider than what changed in it, and the screen may have become smaller since.
+            on_screen = Rect(0, 0, *shot.viewport.screen)
+            busy = tuple(part for region in result.busy if not (part := region.intersect(on_screen)).empty)
         reaction = max(0.0, result.first_change - sent) if result.first_change is not None else 0.0
         return Observation(
             data=shot.data,
@@ -231,7 +255,26 @@ class Performance:
             pointer_moved=self._pointer_moved,
             unanswered=self._sender.unanswered,
             may_change=result.may_change,
+            elements=elements,
         )
+
+    def _read_elements(self, result: SettleResult) -> tuple[Elements, SettleResult]:
+        """The elements of the screen that the picture will show, and the verdict: it may have gone on changing meanwhile."""
+        reader, screen = self._core.elements, self._backend.screen
+        deadline = self._clock() + _READING
+        try:
+            for _ in range(_READINGS):
+                elements = reader.read(max(_SHORTEST_READING, deadline - self._clock()))
+                self._backend.look()
+                changes = [Rect(*rect) for rect in screen.changes(reader.generation)]
+                if all(any(rect.within(region) for region in result.busy) for rect in changes):
+                    return elements, result
+        except (Closed, DesktopLost, Reconnected):
+            raise
+        except BackendError as error:
+            # What was sent was sent, and its picture is there.
+            return Elements(left_out=(f"nothing was read: {one_line(str(error), _LONGEST_REASON)}",)), result
+        return elements, replace(result, settled=False, reason=Reason.STILL_CHANGING) if result.settled else result
 
     def _aim(self, index: int) -> tuple[Action, Sequence[Step]]:
         """An action at an element, at the element's place now."""
@@ -330,6 +373,17 @@ class Performance:
 
 def _at(action: Action, point: Point) -> Action:
     return replace(action, element=None, xy=point)  # type: ignore[call-arg] # an action that has an element has a place
+
+
+def open_elements(core: Core) -> None:
+    """Let a desktop pass whose elements can be read.
+
+    Raises:
+        UnsupportedAction: It has none.
+        BackendError: The accessibility bus refuses.
+    """
+    with core.turn():
+        core.elements.open(_READING)
 
 
 def plain_actions(given: Sequence[Action | CarriesAction]) -> tuple[Action, ...]:

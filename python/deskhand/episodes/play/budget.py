@@ -188,7 +188,7 @@ class StepBudget:
         if what not in COUNTED:
             self._refuse_if_ended()
             return None
-        acts = what not in {"screenshot", "read_file"} and not (
+        acts = what not in {"screenshot", "elements", "read_file"} and not (
             what == "perform" and all(isinstance(action, _ONLY_LOOKS) for action in request)
         )
         if what == "perform" and len(request) > _ACTIONS_PER_CALL:
@@ -221,8 +221,8 @@ class StepBudget:
                 self.seconds["input"] += elapsed.input
                 self.seconds["settle"] += elapsed.reaction + elapsed.settle
                 self.seconds["observe"] += elapsed.capture + elapsed.encode
-            elif what in {"screenshot", "perform"}:
-                self.seconds["observe" if what == "screenshot" else "input"] += took
+            elif what in {"screenshot", "elements", "perform"}:
+                self.seconds["input" if what == "perform" else "observe"] += took
             if isinstance(outcome, Program):
                 self.programs.append(outcome)
         self._recorded(lambda: self._record.after(operation, theirs, outcome))

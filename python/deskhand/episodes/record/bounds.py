@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 __all__ = ["COUNTED", "Bounds", "Totals"]
 
-COUNTED = frozenset({"perform", "screenshot", "start", "shell", "host_shell", "read_file", "write_file"})
+COUNTED = frozenset({"perform", "screenshot", "elements", "start", "shell", "host_shell", "read_file", "write_file"})
 """Operations that count as a step or a look of an agent, and are recorded."""
 
 

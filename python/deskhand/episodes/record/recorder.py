@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.elements import Elements
 from deskhand._core.observation import Observation, remarks
 from deskhand._core.redaction import Secret
 from deskhand.actions import Action, Type
@@ -120,6 +121,7 @@ class Recorder:
         self._desktop: Desktop | None = None
         self._generation: int | None = None
         self._frame: str | None = None
+        self._elements: Elements | None = None
         self._home: str | None = None
         # A look takes the desktop's lock, and another thread must be able to write events meanwhile.
         self._looking = threading.RLock()
@@ -142,6 +144,7 @@ class Recorder:
         """Record the operations of the returned view. Operations that `others` deny are recorded as refused."""
         self._desktop = bare(desktop)
         self._generation = None
+        self._elements = None
         return desktop.also(self, *others)
 
     def detach(self) -> None:
@@ -372,6 +375,11 @@ class Recorder:
             self.totals.looks += 1
             shot: Screenshot | None = None if isinstance(answer, BaseException) else answer  # type: ignore[assignment] # it is one here
             fields = {"frame": self._look(None if shot is None else shot.generation)}
+        elif call.operation.type == "elements":
+            self.totals.looks += 1
+            fields = {"query": call.operation.target} if call.operation.target else {}
+            if isinstance(answer, Elements):
+                fields |= self._outlined(answer)
         elif call.operation.type in _FILES:
             fields = {"path": call.operation.target}
             size = len(answer) if isinstance(answer, bytes) else call.operation.size
@@ -417,11 +425,22 @@ class Recorder:
             "settled": answer.settled,
             "reason": str(answer.reason),
             **remarks(answer),
+            **({} if answer.elements is None else self._outlined(answer.elements)),
             "cursor": list(answer.cursor),
             "elapsed": {name: round(getattr(elapsed, name), _DIGITS) for name in elapsed.__slots__},
             "error": None,
             "unknown": False,
         }
+
+    def _outlined(self, elements: Elements) -> dict[str, str]:
+        """What was read, in pixels of the screen: what has changed since it was written down last.
+
+        As the pixels, it is left out once a secret was typed: the text of an element is cut, and with it what would be masked.
+        """
+        before, self._elements = self._elements, elements
+        if self._withheld:
+            return {}
+        return {"elements": elements.text() if before is None else elements.changes(before)}
 
     def _ran(self, call: _Call, answer: object) -> dict[str, Any]:
         operation = call.operation

@@ -114,6 +114,7 @@ def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[f
         kind="perform",
         t=t,
         lines=tuple(told(action) for action in actions) or ("look again",),
+        text=_outlined(event),
         error=_failed(event),
         frame=after or before,
         before=before if before != after else None,
@@ -142,12 +143,20 @@ def _other(number: int, kind: str, t: float, event: Mapping[str, Any]) -> Moment
             line = _spent(event)
         case "look":
             line = "look"
+        case "elements":
+            line = f"elements {event.get('query', '')}".rstrip()
         case _:
             known = {"seq", "t", "wall", "kind", "seconds", "frame", "error"}
             line = ", ".join(
                 f"{name}: {value}" for name, value in event.items() if name not in known and value is not None
             )
-    return Moment(number, kind, t, (_cut(line),) if line else (), error=_failed(event), frame=frame, times=times)
+    lines = (_cut(line),) if line else ()
+    return Moment(number, kind, t, lines, _outlined(event), error=_failed(event), frame=frame, times=times)
+
+
+def _outlined(event: Mapping[str, Any]) -> str:
+    """The elements that were read."""
+    return _cut(str(event.get("elements", "")))
 
 
 def _failed(event: Mapping[str, Any]) -> str:
