@@ -24,6 +24,7 @@ from deskhand.execution.call_queue import Turns, turns_of
 from deskhand.execution.schedule import Lane
 from deskhand.execution.types import ExecutionResult, ExecutionStatus
 from deskhand.providers.action_tools import decode_tool, is_read_only, schema
+from deskhand.providers.element_tools import ELEMENTS, decode_elements, elements_schema
 from deskhand.providers.session import AsyncModelSession, ModelSession
 from deskhand.providers.values import ProviderCall, Result
 
@@ -169,10 +170,10 @@ Functions: TypeAlias = Mapping[str, Callable[..., Any]] | Iterable[Callable[...,
 
 
 class _Computer(Function):
-    """A desktop's actions as a function: all of them by `action`, or one of them by its name.
+    """A desktop's actions and `elements` as a function: all of them by `action`, or one of them by its name.
 
-    Its arguments are those of `deskhand.providers.action_tools`: points are in pixels of the last picture that the model was
-    shown.
+    Its arguments are those of `deskhand.providers.action_tools` and `element_tools`: points are in pixels of the picture that
+    the model was shown last.
     """
 
     def __init__(self, name: str, model_session: AsyncModelSession, action: str | None = None) -> None:
@@ -203,11 +204,14 @@ class _Computer(Function):
     def only_looks(self, arguments: Mapping[str, Any]) -> bool:
         name, _ = self._split(arguments)
         found = ACTIONS.get(name) if isinstance(name, str) else None
-        return found is not None and is_read_only(found)
+        return name == ELEMENTS or (found is not None and is_read_only(found))
 
     def parameters(self, arguments: Mapping[str, Any]) -> tuple[list[str], list[str], bool]:
-        found = ACTIONS.get(str(self._split(arguments)[0]))
-        plain = {"properties": {}, "required": []} if found is None else schema(found)
+        name = str(self._split(arguments)[0])
+        if name == ELEMENTS:
+            plain = elements_schema()
+        else:
+            plain = schema(ACTIONS[name]) if name in ACTIONS else {"properties": {}, "required": []}
         return list(plain["properties"]), list(plain["required"]), False
 
     async def run(self, arguments: Mapping[str, Any]) -> ExecutionResult:
@@ -216,8 +220,9 @@ class _Computer(Function):
 
     def _carry_out(self, model_session: ModelSession, arguments: Mapping[str, Any]) -> ExecutionResult:
         name, fields = self._split(arguments)
-        action = decode_tool(self.name, name, fields, model_session.viewport)
-        result = model_session.carry_out(ProviderCall(steps=(action,), viewport=model_session.viewport, name=self.name))
+        viewport = model_session.viewport
+        step = decode_elements(fields) if name == ELEMENTS else decode_tool(self.name, name, fields, viewport)
+        result = model_session.carry_out(ProviderCall(steps=(step,), viewport=viewport, name=self.name))
         status = ExecutionStatus.SUCCESS if result.error is None else ExecutionStatus.FAILURE
         return ExecutionResult(status, result, result.error)
 
@@ -227,12 +232,17 @@ def desktop_functions(desktops: AnyDesktop | Mapping[str, AnyDesktop]) -> list[F
 
     Each desktop is a function under its name, with the argument `action` and the arguments of that action
     (`deskhand.providers.action_tools`). A desktop that is given without a name is called `computer`, and each action is also a
-    function of its own name (`left_mouse_click`...).
+    (`left_mouse_click`...). The action `elements` reads what applications say that they show, in pixels of the model's picture
+    (`deskhand.providers.element_tools`); pointer actions take a name of it as `element`. With a `ModelSession` that has an
+    `elements_budget`, the result of every action has what it changed of that as its `text`.
     """
     if isinstance(desktops, Mapping):
         return [_Computer(name, AsyncModelSession.of(desktop)) for name, desktop in desktops.items()]
     model_session = AsyncModelSession.of(desktops)
-    return [_Computer("computer", model_session), *(_Computer(name, model_session, name) for name in ACTIONS)]
+    return [
+        _Computer("computer", model_session),
+        *(_Computer(name, model_session, name) for name in (*ACTIONS, ELEMENTS)),
+    ]
 
 
 def functions_of(functions: Functions) -> list[Function]:

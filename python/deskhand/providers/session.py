@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar, Unpack
 from deskhand._core.arguments import expect
 from deskhand._core.geometry import Viewport
 from deskhand._core.sizes import Fit, picture_size
-from deskhand.actions import Action, CursorPosition, Zoom
+from deskhand.actions import Action, CursorPosition, TakeScreenshot, Zoom
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
 from deskhand.desktop.desktop import Desktop, is_judged, review
 from deskhand.desktop.operations import Operation, calling
-from deskhand.errors import ActionError, Closed, DeskhandError, DesktopLost, PolicyDenied, Reconnected
+from deskhand.errors import (
+    ActionError,
+    Closed,
+    DeskhandError,
+    DesktopLost,
+    PolicyDenied,
+    Reconnected,
+    UnsupportedAction,
+)
 from deskhand.policy.guard import Guard
 from deskhand.policy.rules import NoPolicyWarning
 from deskhand.providers.browsing import browse, destination
@@ -45,6 +53,8 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
+# After these a model is told no elements: it did nothing, or asked for them.
+_ONLY_LOOKS = (CursorPosition, ReadElements, TakeScreenshot, Zoom)
 
 _NO_POLICY = (
     "no policy judges what the model does on this desktop: pass policy= or ask= here, to deskhand.launch or to "
@@ -59,6 +69,7 @@ class SessionOptions(TypedDict, total=False):
     settle: Settle | bool
     policy: Policy | None
     ask: Ask | None
+    elements_budget: int | None
 
 
 class NamedOptions(SessionOptions, total=False):
@@ -79,6 +90,7 @@ class ModelSession:
         desktop: The desktop for this conversation: with the policy, if there is one. The caller closes the desktop.
         provider: The provider of the calls, for the policy and its log.
         size: The size of the model's pictures; see `Desktop.perform`.
+        elements_budget: About how many tokens of elements go with the answer to each call that acts; None for none.
     """
 
     def __init__(
@@ -89,6 +101,7 @@ class ModelSession:
         settle: Settle | bool = True,
         policy: Policy | None = None,
         ask: Ask | None = None,
+        elements_budget: int | None = None,
         provider: str = "",
     ) -> None:
         """Begin a session.
@@ -100,7 +113,13 @@ class ModelSession:
             policy: Judges the calls, in addition to the policies that the desktop has. Without any policy and without `ask`,
                 everything is done except what a provider wants confirmed, with a `NoPolicyWarning`.
             ask: Called where the policy says so, and where a provider wants a confirmation; see `Guard`.
+            elements_budget: Tell the model after each call that acts what has changed of what applications say that they show
+                (at first all of it), in about so many tokens, 1...100,000. A provider whose answers have no place for words
+                refuses it. A call is refused where the elements cannot be read or a policy forbids that.
             provider: The provider of the calls.
+
+        Raises:
+            ActionError: The budget is no number of tokens.
         """
         expect("desktop", desktop, Desktop)
         if policy is not None or ask is not None:
@@ -110,6 +129,9 @@ class ModelSession:
         self.desktop = desktop
         self.size = size
         self.provider = provider
+        self.elements_budget = elements_budget
+        self._telling = None if elements_budget is None else ReadElements(changes=True, budget=elements_budget)
+        self._pointing: Callable[[Viewport], Viewport] = lambda viewport: viewport
         self._settle = settle
         self._seen: Viewport | None = None
         self._read: tuple[Viewport, Elements] | None = None
@@ -154,6 +176,7 @@ class ModelSession:
         seen: Observation | None = None
         cursor: Point | None = None
         text: str | None = None
+        telling = None if all(isinstance(step, _ONLY_LOOKS) for step in call.steps) else self._telling
         try:
             acknowledged = review(self.desktop, judged) if call.safety else ()
             for run in _runs(call):
@@ -164,12 +187,14 @@ class ModelSession:
                 if isinstance(run, ReadElements):
                     text = self._read_elements(run, judged)
                     continue
-                seen = self._perform(run, judged)
+                seen = self._perform(run, judged, elements=telling is not None)
                 picture = self._shown(seen)
                 if isinstance(run[-1], CursorPosition):
                     cursor = self.viewport.to_model(self.desktop.pointer)
             if not _only_reads(call):
                 picture = picture or self.look()
+            if telling is not None and text is None:
+                text = self._read_elements(telling, judged, None if seen is None else seen.elements)
             return Result(
                 call=call, picture=picture, cursor=cursor, text=text, acknowledged=acknowledged, observation=seen
             )
@@ -195,6 +220,23 @@ class ModelSession:
             call = ProviderCall(steps=(), viewport=self.viewport, id=id, name=ELEMENTS)
             return Result(call=call, error=str(error))
         return self.carry_out(ProviderCall(steps=steps, viewport=self.viewport, id=id, name=ELEMENTS))
+
+    def point_on(self, grid: Callable[[Viewport], Viewport]) -> None:
+        """Tell the places of elements as the model's points are.
+
+        Args:
+            grid: Makes the viewport that those are in of that of the picture.
+        """
+        self._pointing = grid
+
+    def refuse_words(self, where: str) -> None:
+        """Let only a session pass that tells no elements, for answers that have no place for them.
+
+        Raises:
+            UnsupportedAction: It does.
+        """
+        if self.elements_budget is not None:
+            raise UnsupportedAction(where, "elements_budget", "its answers have no place for words")
 
     def refused(
         self, call: ProviderCall, error: DeskhandError, *, acknowledged: tuple[SafetyCheck, ...] = ()
@@ -226,22 +268,25 @@ class ModelSession:
         with calling(judged):
             self.desktop.operate(Operation("navigate", destination(request)), lambda: browse(self.desktop, request))
 
-    def _read_elements(self, request: ReadElements, judged: operations.CallContext) -> str:
-        with calling(judged):
-            elements = self.desktop.elements()
-        viewport = self.viewport
+    def _read_elements(
+        self, request: ReadElements, judged: operations.CallContext, elements: Elements | None = None
+    ) -> str:
+        if elements is None:
+            with calling(judged):
+                elements = self.desktop.elements()
+        viewport = self._pointing(self.viewport)
         # In another picture, every point has changed.
         before = self._read[1] if self._read is not None and self._read[0] == viewport else None
         self._read = viewport, elements
         return told(request, elements, viewport, before)
 
-    def _perform(self, actions: tuple[Action, ...], judged: operations.CallContext) -> Observation:
+    def _perform(self, actions: tuple[Action, ...], judged: operations.CallContext, *, elements: bool) -> Observation:
         zoomed = any(isinstance(action, Zoom) for action in actions)
         # A zoomed picture may be as sharp as the screen. A model's limits hold for it too, but not a size that was chosen for
         # the whole screen.
         size = self.size if not zoomed or isinstance(self.size, Fit | str) else None
         with calling(judged):
-            return self.desktop.perform(*actions, settle=self._settle, size=size)
+            return self.desktop.perform(*actions, settle=self._settle, size=size, elements=elements)
 
     def _shown(self, seen: Screenshot) -> Picture:
         # A picture of a part of the screen is not pointed into.

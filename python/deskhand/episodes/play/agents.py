@@ -36,7 +36,9 @@ __all__ = ["LOOPS", "find_agent", "is_code"]
 
 
 LOOPS = ("agent-framework", "anthropic", "bedrock", "google", "langchain", "openai")
-"""The SDKs with a ready loop; `NAME:MODEL` names the model."""
+"""The SDKs of which there is a ready loop; `NAME:MODEL` says which model, and `NAME+elements` tells it elements too."""
+
+_WITH_ELEMENTS = "+elements"
 
 _BUILT_IN = ("oracle", "nothing", "random")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz 0123456789"
@@ -46,14 +48,14 @@ _KEYS = ("Return", "Tab", "Escape", "BackSpace", "Up", "Down", "Left", "Right", 
 def is_code(name: str) -> bool:
     """Whether an agent of this name runs code of a module or of a record."""
     kind, _, rest = name.partition(":")
-    return bool(rest) and kind not in LOOPS
+    return bool(rest) and kind.removesuffix(_WITH_ELEMENTS) not in LOOPS
 
 
 def find_agent(name: str, *, host: bool = False) -> Agent:
-    """Find an agent by its name: `oracle`, `nothing`, `random`, `replay:PATH`, `openai`, `openai:MODEL`..., `module:function`.
+    """An agent by its name: `oracle`, `nothing`, `random`, `replay:PATH`, `openai`, `openai:MODEL`..., `module:function`.
 
     Args:
-        name: Its name.
+        name: Its name; an SDK's with `+elements`, as in `openai+elements:MODEL`, tells the model elements too.
         host: Whether `replay:PATH` may make recorded calls on desktops of this machine.
 
     Raises:
@@ -67,9 +69,9 @@ def find_agent(name: str, *, host: bool = False) -> Agent:
         from deskhand.episodes.play.replay_agent import replay_agent  # noqa: PLC0415
 
         return replay_agent(rest, host=host)
-    if kind in LOOPS:
-        loop = importlib.import_module(f"deskhand.episodes.play.loops.{kind.replace('-', '_')}")
-        return loop.agent(rest or None)  # type: ignore[no-any-return] # each module has this function
+    if (sdk := kind.removesuffix(_WITH_ELEMENTS)) in LOOPS:
+        loop = importlib.import_module(f"deskhand.episodes.play.loops.{sdk.replace('-', '_')}")
+        return loop.agent(rest or None, elements=sdk != kind)  # type: ignore[no-any-return] # each has the same function
     if rest:
         return _function(kind, rest, name)
     known = ", ".join((*_BUILT_IN, "replay:PATH", *LOOPS, "module:function"))

@@ -283,7 +283,8 @@ def carry_out(model_session: ModelSession, call: ProviderCall, *, pictures: bool
     changed = model_session.viewport != before
     if result.error is not None:
         return replace(result, error=f"{result.error}\n{_RESIZED}") if changed else result
-    return replace(result, picture=None, text=_RESIZED if changed else result.text)
+    texts = [text for text in (_RESIZED if changed else None, result.text) if text is not None]
+    return replace(result, picture=None, text="\n".join(texts) if texts else None)
 
 
 def model_session(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> ModelSession:

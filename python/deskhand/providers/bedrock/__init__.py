@@ -74,6 +74,7 @@ def declare(
     version: str | None = None,
     shell: bool = False,
     editor: str | None = None,
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """The arguments of `converse` and `converse_stream` besides the messages.
@@ -83,18 +84,18 @@ def declare(
         version: The version of Anthropic's single tool; `VERSION` by default.
         shell: Declare the shell too.
         editor: The version of the text editor to declare too, one of `EDITORS`.
+        elements: Declare the tool `elements` too, by which the model reads what applications say that they show.
         options: As for `run`.
 
     Returns:
-        `additionalModelRequestFields`, and a `toolConfig` with a tool that does nothing: without it the service rejects
-        messages with tools' results.
+        `additionalModelRequestFields`, and a `toolConfig` with `elements` or a tool that does nothing, without which the
+        service refuses messages with tools' results.
 
     Raises:
         ActionError: There is no such version.
     """
-    return converse.declaration(
-        async_model_session(desktop, **options).viewport.model, version, shell=shell, editor=editor
-    )
+    size = async_model_session(desktop, **options).viewport.model
+    return converse.declaration(size, version, shell=shell, editor=editor, elements=elements)
 
 
 def declare_agent(

@@ -16,6 +16,7 @@ from deskhand.errors import ActionError, shown
 from deskhand.providers.anthropic.editing import EDITORS, declare_editor, edit_of
 from deskhand.providers.anthropic.inputs import VERSIONS, read, rules_of, write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, mime_of, outcome_of, said
+from deskhand.providers.element_tools import ELEMENTS, describe_elements, elements_schema
 from deskhand.providers.payload import expect_list, expect_object, expect_string, the_rest
 from deskhand.providers.values import (
     EditAnswer,
@@ -91,7 +92,12 @@ def flat_actions(
 
 
 def declaration(
-    size: Size, version: str | None = None, *, shell: bool = False, editor: str | None = None
+    size: Size,
+    version: str | None = None,
+    *,
+    shell: bool = False,
+    editor: str | None = None,
+    elements: bool = False,
 ) -> dict[str, Any]:
     """The arguments of `converse` besides the messages, for pictures of this size.
 
@@ -105,9 +111,12 @@ def declaration(
     tools = [tool, *([{"type": "bash_20250124", "name": SHELL}] if shell else [])]
     if editor is not None:
         tools.append(declare_editor(version=editor))
-    nothing = {"name": PLACEHOLDER, "description": "Does nothing.", "inputSchema": {"json": {"type": "object"}}}
+    own = {"name": PLACEHOLDER, "description": "Does nothing.", "inputSchema": {"json": {"type": "object"}}}
+    if elements:
+        description = describe_elements(by_reference=False)
+        own = {"name": ELEMENTS, "description": description, "inputSchema": {"json": elements_schema()}}
     return {
-        "toolConfig": {"tools": [{"toolSpec": nothing}]},
+        "toolConfig": {"tools": [{"toolSpec": own}]},
         "additionalModelRequestFields": {"tools": tools, "anthropic_beta": [rules.beta]},
     }
 
@@ -133,6 +142,11 @@ def is_computer(block: Mapping[str, Any]) -> bool:
 def is_shell(block: Mapping[str, Any]) -> bool:
     """Whether the content of a `toolUse` is a call of the shell."""
     return block.get("name") == SHELL
+
+
+def is_elements(block: Mapping[str, Any]) -> bool:
+    """Whether the inside of a `toolUse` is a call of the tool `elements`."""
+    return block.get("name") == ELEMENTS
 
 
 def is_edit(block: Mapping[str, Any]) -> bool:
@@ -218,6 +232,13 @@ def encode(result: Result) -> dict[str, Any]:
     if result.picture is not None:
         content.append({"image": image_of(result.picture)})
     return _tool_result(result.call.id, content, "success")
+
+
+def encode_elements(result: Result) -> dict[str, Any]:
+    """The `toolResult` of a call of `elements`."""
+    failed = result.error is not None
+    text = result.error if result.error is not None else result.text or ""
+    return _tool_result(result.call.id, [{"text": text}], "error" if failed else "success")
 
 
 def _tool_result(number: str | None, content: list[dict[str, Any]], status: str) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class _Tools:
     version: str | None
     shell: AnyShell | None
     editor: TextEditor | None
+    elements: bool = False
 
 
 def run(
@@ -113,6 +114,7 @@ def respond(
     version: str | None = None,
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Carry out the calls of a whole response, in order, and none of the computer after a failure.
@@ -132,6 +134,7 @@ def respond(
         version: As for `run`.
         shell: As for `run`.
         editor: As for `run`.
+        elements: Whether calls of the tool `elements` in a message are answered too (`declare(..., elements=True)`).
         options: As for `run`.
 
     Returns:
@@ -143,7 +146,7 @@ def respond(
     """
     model_session = _model_session(desktop, **options)
     given = expect_object("what comes from Bedrock", response)
-    tools = _Tools(version, shell, editor)
+    tools = _Tools(version, shell, editor, elements)
     if {"output", "content"} & given.keys():
         return _message(model_session, given, tools)
     if {"returnControl", "invocationInputs"} & given.keys():
@@ -158,6 +161,7 @@ async def respond_async(
     version: str | None = None,
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Like `respond`; cancelling stops it at its next safe point."""
@@ -165,7 +169,9 @@ async def respond_async(
     return await with_model_session(
         there,
         shell,
-        lambda model_session: respond(model_session, response, version=version, shell=shell, editor=editor),
+        lambda model_session: respond(
+            model_session, response, version=version, shell=shell, editor=editor, elements=elements
+        ),
     )
 
 
@@ -205,21 +211,21 @@ def _message(model_session: ModelSession, given: Mapping[str, Any], tools: _Tool
 
 
 def _is_other(tool: Mapping[str, Any], tools: _Tools) -> bool:
-    return (tools.shell is not None and converse.is_shell(tool)) or (
-        tools.editor is not None and converse.is_edit(tool)
+    return (
+        (tools.shell is not None and converse.is_shell(tool))
+        or (tools.editor is not None and converse.is_edit(tool))
+        or (tools.elements and converse.is_elements(tool))
     )
 
 
 def _tool(model_session: ModelSession, tool: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     number = converse.block_id(tool)
     if tools.shell is not None and converse.is_shell(tool):
-        try:
-            call = converse.decode_shell(tool)
-        except ActionError as error:
-            return converse.encode_shell(ShellAnswer(call=ShellCall(commands=(), id=number), error=str(error)))
-        return converse.encode_shell(carry_out_shell(tools.shell, call, provider=PROVIDER, timeout=SHELL_TIMEOUT))
+        return _shell(tools.shell, tool, number)
     if tools.editor is not None and converse.is_edit(tool):
         return _edit(tools.editor, tool, number)
+    if tools.elements and converse.is_elements(tool):
+        return converse.encode_elements(model_session.read_elements(tool.get("input"), id=number))
     if not converse.is_computer(tool):
         return converse.encode(_refused(model_session, _NOBODY, tools, number=number))
     try:
@@ -227,6 +233,14 @@ def _tool(model_session: ModelSession, tool: Mapping[str, Any], tools: _Tools) -
     except ActionError as error:
         return converse.encode(_refused(model_session, str(error), tools, number=number))
     return converse.encode(carry_out(model_session, asked, pictures=True))
+
+
+def _shell(shell: AnyShell, tool: Mapping[str, Any], number: str) -> dict[str, Any]:
+    try:
+        call = converse.decode_shell(tool)
+    except ActionError as error:
+        return converse.encode_shell(ShellAnswer(call=ShellCall(commands=(), id=number), error=str(error)))
+    return converse.encode_shell(carry_out_shell(shell, call, provider=PROVIDER, timeout=SHELL_TIMEOUT))
 
 
 def _edit(editor: TextEditor, tool: Mapping[str, Any], number: str) -> dict[str, Any]:
@@ -267,6 +281,7 @@ def _failed(answer: Mapping[str, Any]) -> bool:
 
 
 def _input(model_session: ModelSession, member: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
+    model_session.refuse_words("Bedrock's agents")
     if "functionInvocationInput" not in member:
         return agents.not_ours(member, _NOBODY)
     function = agents.function_of(member)
@@ -291,6 +306,7 @@ def _input(model_session: ModelSession, member: Mapping[str, Any], tools: _Tools
 
 
 def _browser(model_session: ModelSession, request: Mapping[str, Any]) -> dict[str, Any]:
+    model_session.refuse_words("AgentCore")
     try:
         call = agentcore.decode(request, model_session.viewport)
     except ActionError as error:

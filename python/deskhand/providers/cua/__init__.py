@@ -71,6 +71,7 @@ def run(
         DesktopLost: The desktop is gone.
     """
     model_session = ModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
+    model_session.refuse_words("Cua")
     try:
         call = decode(payload, model_session.viewport, scroll_unit=scroll_unit)
     except ActionError as error:

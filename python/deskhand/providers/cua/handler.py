@@ -47,6 +47,7 @@ class ComputerHandler:
             options: As for `ModelSession`: size, settle, policy.
         """
         self.session: AsyncModelSession = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
+        self.session.session.refuse_words("Cua")
         self.scroll_unit = scroll_unit
 
     async def get_environment(self) -> Literal["windows", "mac", "linux", "browser"]:

@@ -19,14 +19,17 @@ your loop should do the same.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.arguments import expect_callable, expect_integer, expect_several, expect_texts
 from deskhand._core.extras import load
 from deskhand.errors import ActionError
+from deskhand.providers.element_tools import ELEMENTS, describe_elements, elements_schema
 from deskhand.providers.google.wire import (
     FUNCTIONS,
     UNKNOWN_URL,
+    arguments_of,
     declaration,
     decode,
     decode_result,
@@ -56,6 +59,7 @@ __all__ = [
     "PROVIDER",
     "computer",
     "declare",
+    "declare_elements",
     "decode",
     "decode_result",
     "encode",
@@ -107,6 +111,19 @@ def declare(
     )
 
 
+def declare_elements(*, interactions: bool = False) -> dict[str, Any]:
+    """The function `elements` as a request lists it, beside the computer: the model reads what applications say that they show.
+
+    Args:
+        interactions: As of `declare`.
+    """
+    description = describe_elements(by_reference=False, units="on the grid that your points are on")
+    named = {"name": ELEMENTS, "description": description}
+    if interactions:
+        return {"type": "function", **named, "parameters": elements_schema()}
+    return {"function_declarations": [{**named, "parameters_json_schema": elements_schema()}]}
+
+
 def run(
     desktop: Desktop | ModelSession,
     payload: object,
@@ -141,6 +158,7 @@ def run_calls(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """Carry out the function calls of one turn in order, and answer each of them.
@@ -153,6 +171,7 @@ def run_calls(
         payloads: The calls, each as for `run`.
         excluded: As for `run`.
         url: As for `run`.
+        elements: Whether calls of the function `elements` are answered too (`declare_elements`).
         options: As for `run`.
 
     Returns:
@@ -162,13 +181,14 @@ def run_calls(
         DesktopLost: The desktop is gone.
     """
     model_session = ModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
+    model_session.point_on(on_grid)
     if url is not None:
         expect_callable("run_calls: url", url)
     excluded = expect_texts("run_calls: excluded", excluded)
     answers: list[dict[str, Any]] = []
     failed = False
     for payload in map(_plain, expect_several("run_calls: payloads", payloads)):
-        result = _result(model_session, payload, excluded, stopped=failed)
+        result = _result(model_session, payload, excluded, stopped=failed, elements=elements)
         failed = failed or result.error is not None
         answers.append(encode(result, url=UNKNOWN_URL if url is None else url()))
     return answers
@@ -193,16 +213,21 @@ async def run_calls_async(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """Like `run_calls`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     model_session = _async_model_session(desktop, **options)
     given = expect_several("run_calls: payloads", payloads)
-    return await model_session.run(lambda inner: run_calls(inner, given, excluded=excluded, url=url))
+    return await model_session.run(lambda inner: run_calls(inner, given, excluded=excluded, url=url, elements=elements))
 
 
-def _result(model_session: ModelSession, payload: Any, excluded: Collection[str], *, stopped: bool) -> Result:
+def _result(
+    model_session: ModelSession, payload: Any, excluded: Collection[str], *, stopped: bool, elements: bool
+) -> Result:
     call = unread(payload, model_session.viewport)
+    if elements and call.name == ELEMENTS:
+        return replace(model_session.read_elements(arguments_of(payload), id=call.id), call=call)
     if stopped:
         return model_session.refused(call, ActionError("not carried out: an earlier call of this turn failed"))
     if call.name in excluded:
@@ -236,6 +261,7 @@ def respond(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> Content | None:
     """Carry out all function calls of a model's turn.
@@ -247,6 +273,7 @@ def respond(
         response: The result of `generate_content`, or its `Content`; the SDK's object, or its JSON.
         excluded: As for `run`.
         url: As for `run`.
+        elements: Whether calls of the function `elements` are answered too (`declare_elements`).
         options: As for `run`.
 
     Returns:
@@ -260,7 +287,9 @@ def respond(
     sdk = _sdk()
     calls = sdk.calls_of(response)
     made: Content | None = (
-        sdk.content_of(run_calls(desktop, calls, excluded=excluded, url=url, **options)) if calls else None
+        sdk.content_of(run_calls(desktop, calls, excluded=excluded, url=url, elements=elements, **options))
+        if calls
+        else None
     )
     return made
 
@@ -271,13 +300,16 @@ async def respond_async(
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
+    elements: bool = False,
     **options: Unpack[SessionOptions],
 ) -> Content | None:
     """Like `respond`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     sdk = _sdk()
     calls = sdk.calls_of(response)
     made: Content | None = (
-        sdk.content_of(await run_calls_async(desktop, calls, excluded=excluded, url=url, **options)) if calls else None
+        sdk.content_of(await run_calls_async(desktop, calls, excluded=excluded, url=url, elements=elements, **options))
+        if calls
+        else None
     )
     return made
 

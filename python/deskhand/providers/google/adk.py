@@ -38,6 +38,7 @@ class DeskComputer(BaseComputer):
 
     def __init__(self, model_session: AsyncModelSession, url: Callable[[], str] | None = None) -> None:
         """Make a computer for a session; the caller closes the desktop."""
+        model_session.session.refuse_words("ADK")
         self._model_session = model_session
         self._url = url
         self._announced: Size | None = None

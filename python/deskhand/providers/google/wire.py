@@ -109,6 +109,14 @@ def unread(payload: object, viewport: Viewport) -> ProviderCall:
     )
 
 
+def arguments_of(payload: object) -> object:
+    """The arguments of a function call, as they are; None where it cannot be read."""
+    try:
+        return _opened(payload)[2]
+    except ActionError:
+        return None
+
+
 def _opened(payload: object) -> tuple[str | None, str, Mapping[str, Any], dict[str, Any]]:
     """The id, name and arguments of a payload, and the rest of it, including its form."""
     extra: dict[str, Any] = {}

@@ -24,6 +24,7 @@ from deskhand.providers.action_tools import decode_tool, encode_plain
 from deskhand.providers.element_tools import ELEMENTS, decode_elements, encode_elements
 from deskhand.providers.mcp.wire import TOOL
 from deskhand.providers.mcp.wire import tools as all_tools
+from deskhand.providers.openai.wire import tells_failure
 from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_base64, the_rest
 from deskhand.providers.values import ProviderCall, ReadElements, Result, Step, one_picture
 
@@ -244,8 +245,8 @@ def from_openai(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             fields = _tool_message(item["call_id"], [{"type": "non_standard", "value": dict(item)}], failed=False)
             outputs.append({**fields, "additional_kwargs": {"type": "computer_call_output"}})
         else:
-            # Only a failed call has a message after its output.
-            outputs[-1]["status"] = "error"
+            if tells_failure(item):
+                outputs[-1]["status"] = "error"
             notes.append({"type": "human", "content": "\n".join(block["text"] for block in item["content"])})
     return [*outputs, *notes]
 

@@ -193,6 +193,7 @@ class DesktopComputer(_Told, AsyncComputer):
         """Make a computer for a desktop; the options are `ModelSession`'s."""
         self._there = async_model_session(desktop, **options)
         self.session: ModelSession = self._there.session
+        self.session.refuse_words("openai-agents' computer")
         self.hands: _Hands = _Hands()
 
     async def _act(self, **action: Any) -> None:
@@ -243,6 +244,7 @@ class SyncDesktopComputer(_Told, Computer):
     def __init__(self, desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> None:
         """Make a computer for a desktop; the options are `ModelSession`'s."""
         self.session: ModelSession = model_session(desktop, **options)
+        self.session.refuse_words("openai-agents' computer")
         self.hands: _Hands = _Hands()
 
     def _act(self, **action: Any) -> None:

@@ -58,6 +58,7 @@ BLANK = Picture(
 """A black PNG file of one pixel, for results without a picture."""
 
 _WHERE = "OpenAI's computer tool"
+_CALL = "The computer call"
 # OpenAI's names of the buttons.
 _BUTTONS = {"left": "left", "wheel": "middle", "right": "right", "back": "back", "forward": "forward"}
 _NAMES = {button: name for name, button in _BUTTONS.items()}
@@ -194,16 +195,17 @@ def encode(result: Result, *, detail: str | None = "original") -> dict[str, Any]
 def note(result: Result) -> dict[str, Any] | None:
     """The message after the output, if there is anything to add to the picture; else None."""
     expect("note: result", result, Result)
-    said = (
-        []
-        if result.error is None
-        else [f"The computer call {result.call.id} was not carried out as asked: {result.error}"]
-    )
+    said = [] if result.error is None else [f"{_CALL} {result.call.id} was not carried out as asked: {result.error}"]
     if result.text is not None:
         said.append(result.text)
     if result.cursor is not None:
         said.append(f"The pointer is at {tuple(result.cursor)}.")
     return message("\n".join(said)) if said else None
+
+
+def tells_failure(item: Mapping[str, Any]) -> bool:
+    """Whether a message that `note` has made is of a call that was not carried out as asked."""
+    return bool(item["content"][0]["text"].startswith(_CALL))
 
 
 def message(text: str) -> dict[str, Any]:

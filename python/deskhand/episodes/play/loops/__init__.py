@@ -1,9 +1,10 @@
 """Ready loops, one for each SDK: a model works until it makes no more calls, or a limit ends its part.
 
 Each module has `agent(model, client)`, which makes an agent for `deskhand run`. The model is the named one, that of
-`DESKHAND_MODEL` in the environment, or the module's default. The loops report usage to the episode and note the model's texts.
-They do not catch an SDK's exceptions: `deskhand.episodes.play.failures` separates the provider's from the agent's. They set no
-limits, and never repeat an action.
+`DESKHAND_MODEL` in the environment, or the module's default. With `elements`, the result of each call has the elements that it
+changed, and the model can read all of them where its provider has functions beside the computer. The loops report usage to the
+episode and note the model's texts. They do not catch an SDK's exceptions: `deskhand.episodes.play.failures` separates the
+provider's from the agent's. They set no limits, and never repeat an action.
 """
 
 from __future__ import annotations
@@ -12,15 +13,25 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import EpisodeError
+from deskhand.providers.session import ModelSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from deskhand._core.sizes import PictureSize
     from deskhand.episodes.play.episode import Episode
 
-__all__ = ["chosen", "made", "tell"]
+__all__ = ["chosen", "made", "seat", "tell"]
 
 _MODEL = "DESKHAND_MODEL"
+# Tokens: a window with a hundred elements, or what a dialog changes.
+_ELEMENTS_BUDGET = 1500
+
+
+def seat(episode: Episode, provider: str, *, elements: bool, size: PictureSize | None = None) -> ModelSession:
+    """The session that an agent's model has for an episode."""
+    budget = _ELEMENTS_BUDGET if elements else None
+    return ModelSession(episode.desktop, size=size, provider=provider, elements_budget=budget)
 
 
 def chosen(model: str | None, default: str) -> str:

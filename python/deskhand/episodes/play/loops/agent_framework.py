@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.episodes.play.loops import chosen, made, tell
+from deskhand.episodes.play.loops import chosen, made, seat, tell
 from deskhand.providers import agent_framework as deskhand_agent_framework
-from deskhand.providers.session import ModelSession
 
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
@@ -17,7 +16,7 @@ __all__ = ["agent"]
 _MODEL = "gpt-5.4"
 
 
-def agent(model: str | None = None, client: Any = None) -> Agent:
+def agent(model: str | None = None, client: Any = None, *, elements: bool = False) -> Agent:
     """An agent; `OPENAI_API_KEY` is its key."""
     sdk = load("agent_framework", "agent-framework")
     name = chosen(model, _MODEL)
@@ -29,7 +28,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
     made("agent-framework", chat)
 
     async def act(episode: Episode) -> str:
-        model_session = ModelSession(episode.desktop, size="openai")
+        model_session = seat(episode, "agent_framework", elements=elements, size="openai")
         api = chat()
         worker = sdk.Agent(client=api, tools=[api.get_computer_tool()])
         session = worker.create_session()

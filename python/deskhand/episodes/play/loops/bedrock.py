@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.episodes.play.loops import chosen, made, tell
+from deskhand.episodes.play.loops import chosen, made, seat, tell
 from deskhand.providers import bedrock
+from deskhand.providers.anthropic.loop import SIZE
 
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
@@ -16,7 +17,7 @@ __all__ = ["agent"]
 _MODEL = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 
 
-def agent(model: str | None = None, client: Any = None) -> Agent:
+def agent(model: str | None = None, client: Any = None, *, elements: bool = False) -> Agent:
     """An agent; the credentials and the region are boto3's own."""
     sdk = load("boto3", "bedrock")
     api = client or made("bedrock", lambda: sdk.client("bedrock-runtime"))
@@ -24,7 +25,8 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
 
     def act(episode: Episode) -> str:
         messages: list[dict[str, Any]] = [{"role": "user", "content": [{"text": episode.instruction}]}]
-        tools = bedrock.declare(episode.desktop)
+        model_session = seat(episode, "bedrock", elements=elements, size=SIZE)
+        tools = bedrock.declare(model_session, elements=elements)
         while True:
             answer = api.converse(modelId=name, messages=messages, **tools)
             messages.append(answer["output"]["message"])
@@ -33,6 +35,6 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
             tell(episode, said, (used.get("inputTokens"), used.get("outputTokens")))
             if answer["stopReason"] != "tool_use":
                 return said
-            messages.append(bedrock.respond(episode.desktop, answer))
+            messages.append(bedrock.respond(model_session, answer, elements=elements))
 
     return act

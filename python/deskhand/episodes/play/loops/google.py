@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.episodes.play.loops import chosen, made, tell
+from deskhand.episodes.play.loops import chosen, made, seat, tell
 from deskhand.providers import google as deskhand_google
-from deskhand.providers.session import ModelSession
 
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
@@ -17,7 +16,7 @@ __all__ = ["agent"]
 _MODEL = "gemini-3.5-flash"
 
 
-def agent(model: str | None = None, client: Any = None) -> Agent:
+def agent(model: str | None = None, client: Any = None, *, elements: bool = False) -> Agent:
     """An agent; `GEMINI_API_KEY` is its key."""
     sdk = load("google.genai", "google")
     types = load("google.genai.types", "google")
@@ -25,10 +24,11 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
     name = chosen(model, _MODEL)
 
     def act(episode: Episode) -> str | None:
-        model_session = ModelSession(episode.desktop)
+        model_session = seat(episode, "google", elements=elements)
         picture = types.Part.from_bytes(data=model_session.look().data, mime_type="image/png")
         contents = [types.Content(role="user", parts=[types.Part(text=episode.instruction), picture])]
-        config = types.GenerateContentConfig(tools=[deskhand_google.declare(episode.desktop)])
+        functions = [deskhand_google.declare_elements()] if elements else []
+        config = types.GenerateContentConfig(tools=[deskhand_google.declare(model_session), *functions])
         while True:
             turn = api.models.generate_content(model=name, contents=contents, config=config)
             used = turn.usage_metadata
@@ -36,7 +36,7 @@ def agent(model: str | None = None, client: Any = None) -> Agent:
             parts = (turn.candidates[0].content.parts or []) if turn.candidates and turn.candidates[0].content else []
             said = "".join(part.text for part in parts if part.text and not part.thought)
             tell(episode, said, (0, 0) if used is None else _used(used))
-            answer = deskhand_google.respond(model_session, turn)
+            answer = deskhand_google.respond(model_session, turn, elements=elements)
             if answer is None:
                 return said or None
             contents += [turn.candidates[0].content, answer]

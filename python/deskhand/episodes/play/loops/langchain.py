@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.episodes.play.loops import chosen, made, tell
+from deskhand.episodes.play.loops import chosen, made, seat, tell
 from deskhand.providers import langchain as deskhand_langchain
 
 if TYPE_CHECKING:
@@ -16,14 +16,15 @@ __all__ = ["agent"]
 _MODEL = "gpt-5.4"
 
 
-def agent(model: str | None = None, client: Any = None) -> Agent:
+def agent(model: str | None = None, client: Any = None, *, elements: bool = False) -> Agent:
     """An agent; the key is `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`."""
     messages = load("langchain_core.messages", "langchain")
     name = chosen(model, _MODEL)
     chat = client or made("langchain", lambda: _chat(name))
 
     def act(episode: Episode) -> str:
-        tools = {tool.name: tool for tool in deskhand_langchain.tools(episode.desktop, size="openai")}
+        model_session = seat(episode, "langchain", elements=elements, size="openai")
+        tools = {tool.name: tool for tool in deskhand_langchain.tools(model_session)}
         bound = chat.bind_tools(list(tools.values()))
         said: list[Any] = [messages.HumanMessage(episode.instruction)]
         while True:
