@@ -98,6 +98,11 @@ class Samples:
             self._counts.setdefault(name, []).append(count)
 
     @property
+    def sum(self) -> float:
+        """All of them together."""
+        return round(math.fsum(self._values), 4)
+
+    @property
     def fastest(self) -> float:
         """The smallest sample; 0 without samples."""
         return round(min(self._values, default=0.0), 4)

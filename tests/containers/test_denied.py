@@ -55,6 +55,7 @@ CALLS: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
 MORE: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
     "a safety check": (False, lambda d, _: review(d, deskhand.CallContext(safety_checks=[deskhand.SafetyCheck("a")]))),
     "a secret": (True, lambda d, _: d.perform(Type(Secret("hunter2")))),
+    "an observation's elements": (False, lambda d, _: d.perform(LeftClick((33, 44)), elements=True)),
     "a paste": (False, lambda d, _: d.perform(Type("pasted", paste=True))),
     "a new file": (True, lambda d, _: d.machine.write_file("/tmp/new", "x", new=True)),
     "an editor's view": (False, lambda d, _: TextEditor(d).view("/etc/passwd")),
