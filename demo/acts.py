@@ -40,11 +40,6 @@ _FORM = {
     "pilot": "yes",
     "remarks": "Arriving at 21:40.\nCrew of 日本 and Україна ⚓",
 }
-# The height of the file dialog's row of buttons, at its lower edge.
-_BUTTONS = 48
-# The last of them is the one that saves; within so many pixels of the right edge there is no other.
-_SAVE = 90
-_DARK = 100
 # In pixels. A browser that is busy takes several motions for one: its line then cuts a corner.
 _NEAR = 6
 _INK = (0x12, 0x30, 0x7A)
@@ -64,19 +59,12 @@ def write(run: Recorder, home: Path) -> Path:
         return (note.exists() and dialog() is None) or None
 
     run.act("ask to save it", KeyPress(["ctrl+s"]))
-    asked = dialog() or run.until("wait for the file dialog", dialog, "the file dialog")
-    buttons = (asked.rect.right - _SAVE, asked.rect.bottom - _BUTTONS, _SAVE, _BUTTONS)
-
-    def available() -> bool | None:
-        """The words of a button that is not available are grey."""
-        pixels = run.desktop.screenshot(region=buttons, cursor=False).array()
-        return bool(pixels.max(axis=2).min() < _DARK) or None
-
+    if dialog() is None:
+        run.until("wait for the file dialog", dialog, "the file dialog")
     run.act("type its path", Type(str(note)))
-    if not available():
-        # GTK takes Return only once it has made the Save button available, by a timer, some 150 ms after the last key.
-        run.until("wait for the Save button", available, "the Save button to be available")
-    run.act("confirm", KeyPress(["Return"]))
+    # GTK makes the button available by a timer, some 150 ms after the last key; a click on an element waits for that.
+    save = run.desktop.find("button", "Save", exact=True).element()
+    run.act("click on the element Save", LeftClick(element=save.ref))
     if not saved():
         run.until("wait for the file", saved, f"{note.name} and the end of the dialog")
     run.check("the saved file has the text that was typed", _NOTE, note.read_text(encoding="utf-8"))
