@@ -28,7 +28,7 @@ from deskhand._core.settle import Reason
 from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.recorder import Recorder
 from deskhand.episodes.report.timeline import moments
-from deskhand.policy.rules import ClassPolicy
+from deskhand.policy.rules import ClassPolicy, Context
 from elements.puppet import Puppet
 from faults.helpers import within
 
@@ -220,6 +220,31 @@ def test_a_policy_that_lets_nobody_look_keeps_all_of_it(desktop: Desktop, puppet
         with pytest.raises(PolicyDenied, match="class observe"):
             reading()
     assert puppet.told == []
+
+
+def test_a_policy_is_told_the_window_of_an_element(desktop: Desktop, puppet: Puppet, tmp_path: Path) -> None:
+    """Not that of the window with the keyboard, nor of what covers it now."""
+    puppet.run("button('Go')")
+    go = desktop.find("button", "Go").element()
+    other = Puppet(desktop, tmp_path / "other")
+    asked: list[str | None] = []
+
+    class Policy:
+        def before(self, action: object, context: Context) -> str:
+            if isinstance(action, LeftClick):
+                asked.append(context.window)
+            return "deny"
+
+    try:
+        other.run("window.set_title('Above')")
+        desktop.find("window", "Above").element()
+        with pytest.raises(PolicyDenied):
+            desktop.also(deskhand.Guard(policy=Policy())).perform(LeftClick(element=go.ref))
+        assert asked == ["Puppet"]
+    finally:
+        os.kill(other.program.pid, signal.SIGKILL)
+        other.close()
+    desktop.find("window", "Above").wait_for("hidden")
 
 
 def test_a_record_has_it(desktop: Desktop, puppet: Puppet, tmp_path: Path) -> None:

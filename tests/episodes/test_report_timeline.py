@@ -47,6 +47,15 @@ def test_an_action_where_the_pointer_is_is_marked_there() -> None:
     assert second.marks == (Mark(((5.0, 6.0),), second.marks[0].label),)
 
 
+def test_an_action_at_an_element_is_marked_where_it_was_done() -> None:
+    before = performed(Move((5, 6)), cursor=[5, 6])
+    _, alone = moments([before, performed(LeftClick(element="e3"), cursor=[30, 40])])
+    assert [mark.points for mark in alone.marks] == [((30.0, 40.0),)]
+    # Of several, it is known of the last one alone.
+    _, several = moments([before, performed(LeftClick(element="e3"), LeftClick(element="e4"), cursor=[50, 60])])
+    assert [mark.points for mark in several.marks] == [((50.0, 60.0),)]
+
+
 def test_what_changed_and_how_it_came_to_rest() -> None:
     elapsed = {"input": 0.01, "reaction": 0.02, "settle": 0.05, "capture": 0.001, "encode": 0.0}
     (moment,) = moments(
@@ -103,6 +112,13 @@ def test_other_moments() -> None:
     assert start.lines == ("xterm -e top",)
     assert look.frame == "f3"
     assert (new.kind, new.lines) == ("something_new", ("what: 5",))
+
+
+def test_elements_that_were_read() -> None:
+    read = {"kind": "elements", "t": 1.0, "seconds": 0.1, "query": "find(role='button')", "elements": "- button [e3]"}
+    alone, acted = moments([read, performed(LeftClick((1, 1)), elements="~ button [e3]")])
+    assert (alone.lines, alone.text) == (("elements find(role='button')",), "- button [e3]")
+    assert acted.text == "~ button [e3]"
 
 
 def test_a_flood_of_text_is_cut() -> None:

@@ -38,7 +38,7 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "EditsFiles": ("anthropic", "bedrock"),
     "HasEditorTool": ("agent_framework", "anthropic"),
     "HasElementsTool": ("anthropic", "langchain", "openai"),
-    "ReadsElements": ("anthropic", "openai"),
+    "ReadsElements": ("anthropic", "google", "openai"),
 }  # fmt: skip
 """Who has which part that not everyone has."""
 
@@ -53,7 +53,7 @@ OWN: Mapping[str, frozenset[str]] = {
     ),
     "anthropic": frozenset({"betas", "declare_editor", "run_editor", "shell_tool", "tier", "toolset"}),
     "bedrock": frozenset({"declare_agent", "message_of", "tier"}),
-    "google": frozenset({"declare_elements", "on_grid", "run_calls", "run_calls_async", "thin"}),
+    "google": frozenset({"on_grid", "run_calls", "run_calls_async", "thin"}),
     "langchain": frozenset({"tools"}),
     "mcp": frozenset({"server"}),
     "openai": frozenset({"input_filter", "note", "safety_check", "sync_computer"}),

@@ -149,6 +149,9 @@ def test_on_googles_grid(session: ModelSession) -> None:
         session, [{"name": ELEMENTS, "args": {"depth": 1}}, {"name": ELEMENTS, "args": 5}], elements=True
     )
     assert "no 'depth'" in wrong[0]["response"]["error"]
+    one = {"name": ELEMENTS, "args": {}}
+    assert f"({x},{y})" in google.run_elements(session, one)["response"]["text"]
+    assert f"({x},{y})" in asyncio.run(google.run_elements_async(session.desktop, one))["response"]["text"]
     assert "error" in wrong[1]["response"]
     # Without being asked for it is no function of ours.
     assert "error" in google.run(session, {"name": ELEMENTS, "args": {}})["response"]

@@ -148,6 +148,16 @@ class ElementReader:
                 hint="references come from desktop.elements(), and hold for as long as the element shows",
             )
 
+    def place_of(self, ref: str) -> tuple[str, Point | None]:
+        """The title of the window that an element was read in last, and its middle; empty and None where that is not known."""
+        known = self._known
+        if ref not in known:
+            return "", None
+        root = element = known[ref]
+        while root.parent is not None:
+            root = known[root.parent]
+        return root.name, element.point
+
     def reach(self, ref: str, timeout: float) -> Point:
         """The middle of an element when a person could click it: it is on the screen, still, enabled and not covered.
 

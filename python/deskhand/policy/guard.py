@@ -358,6 +358,11 @@ def _with_window(operation: Operation, action: JudgedAction, context: Context) -
         # Not every backend knows windows. If something is wrong with the desktop, the action itself reports it.
         return context
     xy = getattr(action, "xy", None)
+    if (ref := getattr(action, "element", None)) is not None:
+        # Of where it was read last; what covers it now is waited for to go.
+        title, xy = core_of(operation.desktop).elements.place_of(ref)
+        if title:
+            return replace(context, window=one_line(title, _LONGEST_TEXT))
     under = [w for w in windows if (w.rect.contains(xy) if xy else w.active)]
     return replace(context, window=one_line(under[-1].title, _LONGEST_TEXT)) if under else context
 

@@ -84,8 +84,7 @@ def moments(events: Iterable[Mapping[str, Any]]) -> list[Moment]:
         t = float(event.get("t", 0.0))
         if kind == "perform":
             found.append(_performed(number, t, event, pointer))
-            cursor = event.get("cursor")
-            pointer = (cursor[0], cursor[1]) if cursor else pointer
+            pointer = _at(event.get("cursor")) or pointer
         elif kind == "frame":
             found.append(Moment(number, kind, t, (f"The {event.get('cause', '')} frame",), frame=str(event["id"])))
         else:
@@ -97,6 +96,9 @@ def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[f
     actions: Sequence[Mapping[str, Any]] = event.get("actions", ())
     marks = []
     for action in actions:
+        if action.get("element") is not None:
+            # Where the last one was done the pointer still is; of those before it is not known.
+            pointer = _at(event.get("cursor")) if action is actions[-1] else None
         mark = _mark(action, pointer)
         if mark is not None:
             marks.append(mark)
@@ -212,6 +214,10 @@ def _mark(action: Mapping[str, Any], pointer: tuple[float, float] | None) -> Mar
         x, y = action.get("distance_xy") or _DIRECTIONS.get(str(action.get("direction")), (0, 1))
         arrow = ((x > 0) - (x < 0), (y > 0) - (y < 0))
     return Mark(everything, kind.replace("_", " "), arrow)
+
+
+def _at(cursor: Any) -> tuple[float, float] | None:
+    return (cursor[0], cursor[1]) if cursor else None
 
 
 def _points(value: Any) -> tuple[tuple[float, float], ...]:

@@ -71,6 +71,8 @@ __all__ = [
     "run_async",
     "run_calls",
     "run_calls_async",
+    "run_elements",
+    "run_elements_async",
     "thin",
     "tool",
 ]
@@ -192,6 +194,30 @@ def run_calls(
         failed = failed or result.error is not None
         answers.append(encode(result, url=UNKNOWN_URL if url is None else url()))
     return answers
+
+
+def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+    """Carry out one call of the function `elements`.
+
+    Args:
+        desktop: The model session that the computer's calls have, or the desktop.
+        payload: As of `run`.
+        options: As of `run`.
+
+    Returns:
+        The answer in the shape of the call. What cannot be read, is not allowed or failed is told there.
+
+    Raises:
+        DesktopLost: There is no desktop any more.
+    """
+    (answered,) = run_calls(desktop, [payload], elements=True, **options)
+    return answered
+
+
+async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+    """As `run_elements`, as a coroutine; cancelling it stops the desktop at its next safe point."""
+    (answered,) = await run_calls_async(desktop, [payload], elements=True, **options)
+    return answered
 
 
 async def run_async(
