@@ -20,14 +20,14 @@ an element that `Desktop.elements` found, whose middle it is when the action's t
 
     LeftClick((5, 5), modifiers=["ctrl"])                                KeyPress(["Tab"], repeat=4)
     PressKeys(["shift"])               ReleaseKeys(["shift"])            MouseDown("right", (5, 5))
-    LeftClick(element="e12")           Scroll(element="e7", direction="down")
+    LeftClick(element="e12")           Scroll(element="e7", direction="down")        Drag(element="e12", to="e14")
     MouseUp("right")                   Zoom((0, 0, 200, 100))            CursorPosition()
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol
 
 from deskhand._core.fields import (
@@ -76,6 +76,8 @@ __all__ = [
     "Wait",
     "Zoom",
     "action_of",
+    "at_points",
+    "elements_of",
 ]
 
 
@@ -144,6 +146,8 @@ class Action:
                 raise ActionError(f"{self.type}: its place is a point or an element, not both")
         elif type(self) is Move and self.xy is None:
             raise ActionError("move: xy missing")
+        if type(self) is Drag and not self.path and self.to is None:
+            raise ActionError("drag: xy missing: give the points to visit, or the element to drag to")
 
     def to_dict(self) -> dict[str, Any]:
         """The action as plain JSON data: dict, list, str, int, float, bool and None.
@@ -214,6 +218,23 @@ _OTHER_PLACES = {"x", "y", "coordinate", "coordinates", "point", "pos", "positio
 def _element() -> Any:
     """The field for an element to act on instead of a point: its reference, as `Desktop.elements` gives it."""
     return field(default=None, kw_only=True, metadata=_as(check_element, extra=True))
+
+
+def elements_of(action: Action) -> tuple[str, ...]:
+    """The references of the elements that an action is done at: one, or where a drag begins and ends."""
+    refs = getattr(action, "element", None), getattr(action, "to", None)
+    return tuple(ref for ref in refs if ref is not None)
+
+
+def at_points(action: Action, points: Sequence[tuple[int, int]]) -> Action:
+    """An action at these points, one for each of `elements_of` it."""
+    if not points:
+        return action
+    if not isinstance(action, Drag):
+        return replace(action, element=None, xy=points[0])  # type: ignore[call-arg] # one that has an element has a place
+    begin = points[:1] if action.element is not None else ()
+    end = points[-1:] if action.to is not None else ()
+    return replace(action, path=(*begin, *action.path, *end), element=None, to=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,15 +344,18 @@ class MouseUp(_ButtonAtPointer):
 class Drag(Action):
     """Press a button at the first point, visit every point, release at the last.
 
-    A path of one point is dragged to from where the pointer is. In the dictionary form the path is ``xy``.
+    A path of one point is dragged to from where the pointer is. In the dictionary form the path is ``xy``. The middle of
+    ``element`` comes before the path, that of ``to`` after it; both are elements that show at once.
 
     The call waits for the application under the pointer after the press, at each point and before the release: 0.03 to 0.25 s
     each, longer while it is at work (`Observation.unanswered`).
     """
 
     type: ClassVar[str] = "drag"
-    path: Sequence[tuple[int, int]] = field(metadata=_as(check_path, key="xy"))
+    path: Sequence[tuple[int, int]] = field(default=(), metadata=_as(check_path, key="xy", extra=True))
     button: str = field(default="left", metadata=_as(check_one_of(BUTTONS), extra=True))
+    element: str | None = _element()
+    to: str | None = _element()
     modifiers: Sequence[str] = field(default=(), kw_only=True, metadata=_as(check_modifiers, extra=True))
 
 

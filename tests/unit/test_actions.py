@@ -38,6 +38,8 @@ FORMS: list[tuple[Action, dict[str, Any]]] = [
     (act.BackClick((1, 2)), {"type": "back_click", "xy": [1, 2]}),
     (act.ForwardClick((1, 2)), {"type": "forward_click", "xy": [1, 2]}),
     (act.Drag([(1, 2), (3, 4)]), {"type": "drag", "xy": [[1, 2], [3, 4]]}),
+    (act.Drag(element="e12", to="e14"), {"type": "drag", "element": "e12", "to": "e14"}),
+    (act.Drag([(1, 2)], to="e14"), {"type": "drag", "xy": [[1, 2]], "to": "e14"}),
     (
         act.Drag([(1, 2)], "middle", modifiers=["alt"]),
         {"type": "drag", "xy": [[1, 2]], "button": "middle", "modifiers": ["alt"]},
@@ -135,6 +137,24 @@ def test_values(action: Action, plain: dict[str, Any]) -> None:
             setattr(action, spec.name, None)
 
 
+@pytest.mark.parametrize(
+    ("action", "points", "there"),
+    [
+        (act.LeftClick(element="e1"), [(5, 6)], act.LeftClick((5, 6))),
+        (act.Scroll(element="e1", direction="up"), [(5, 6)], act.Scroll((5, 6), direction="up")),
+        (act.Drag(element="e1", to="e2"), [(5, 6), (7, 8)], act.Drag([(5, 6), (7, 8)])),
+        (act.Drag([(1, 2)], element="e1"), [(5, 6)], act.Drag([(5, 6), (1, 2)])),
+        (act.Drag([(1, 2)], "right", to="e2"), [(7, 8)], act.Drag([(1, 2), (7, 8)], "right")),
+        (act.Drag(to="e2"), [(7, 8)], act.Drag([(7, 8)])),
+        (act.Drag([(1, 2)]), [], act.Drag([(1, 2)])),
+        (act.Type("a"), [], act.Type("a")),
+    ],
+)
+def test_elements_become_points(action: Action, points: list[tuple[int, int]], there: Action) -> None:
+    assert len(act.elements_of(action)) == len(points)
+    assert act.at_points(action, points) == there
+
+
 def test_equality_is_by_kind() -> None:
     left: Action = act.LeftClick((1, 2))
     right: Action = act.RightClick((1, 2))
@@ -164,6 +184,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("left_mouse_click", {"modifiers": ["nokey"]}, "unknown key"),
     ("drag", {"xy": []}, "at least one"),
     ("drag", {"xy": [1, 2]}, "a pair"),
+    ("drag", {"element": "e1"}, "xy missing"),
+    ("drag", {"to": "14"}, "a reference such as 'e12'"),
     ("drag", {"xy": [[1, 2], [1, math.nan]]}, "integer"),
     ("drag", {"xy": [[1, 2]], "button": "wheel"}, "one of left, middle"),
     ("mouse_down", {"button": 1}, "one of left"),
@@ -232,7 +254,7 @@ def test_none_is_taken_for_an_absent_optional_field() -> None:
         act.Move(None)  # type: ignore[arg-type]
 
 
-FIELDS = "xy start_xy distance_xy keys duration magnitude direction text modifiers repeat button paste region"
+FIELDS = "xy start_xy distance_xy keys duration magnitude direction text modifiers repeat button paste region element to"
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["ctrl", "left"]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=2),

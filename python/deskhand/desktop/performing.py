@@ -33,6 +33,8 @@ from deskhand.actions import (
     Wait,
     Zoom,
     action_of,
+    at_points,
+    elements_of,
 )
 from deskhand.desktop.pasting import Paster
 from deskhand.desktop.sending import Sender
@@ -85,6 +87,8 @@ _SHORTEST_READING = 0.1
 # Of a screen that goes on changing.
 _READINGS = 3
 _LONGEST_REASON = 200
+# How often two elements are looked for until neither has moved.
+_REACHED_AT_ONCE = 4
 
 
 class Performance:
@@ -137,7 +141,7 @@ class Performance:
         self._pointer_moved = False
         # Which actions release a button that was moved while it was pressed.
         self._drops: set[int] = set()
-        # Which actions are done at an element, and whether a button is held meanwhile.
+        # Which actions are done where elements are by then, or from there, and whether a button is held then.
         self._aimed: dict[int, bool] = {}
 
     def carry_out(self) -> Observation:
@@ -277,13 +281,21 @@ class Performance:
         return elements, replace(result, settled=False, reason=Reason.STILL_CHANGING) if result.settled else result
 
     def _aim(self, index: int) -> tuple[Action, Sequence[Step]]:
-        """An action at an element, at the element's place now."""
+        """An action where its elements and the pointer are now."""
         action = self._actions[index]
-        limit = _REACHED if self._settings is None else self._settings.timeout
-        point = self._core.elements.reach(action.element, limit)  # type: ignore[attr-defined] # only those that have one are here
-        action = _at(action, point)
+        action = at_points(action, self._reach(elements_of(action)))
         pointer = Point(*self._backend.screen.pointer)
         return action, translate(action, size=self._core.size, pointer=pointer, dragging=self._aimed[index])
+
+    def _reach(self, refs: Sequence[str]) -> list[Point]:
+        """Where elements are, all at once: to reach one may have moved another."""
+        limit = _REACHED if self._settings is None else self._settings.timeout
+        points: list[Point] = []
+        for _ in range(_REACHED_AT_ONCE):
+            before, points = points, [self._core.elements.reach(ref, limit) for ref in refs]
+            if len(refs) < 2 or points == before:
+                return points
+        raise ActionError(f"the elements {' and '.join(refs)} are not on the screen at the same time")
 
     def _send_action(self, action: Action, events: Sequence[Step]) -> bool:
         """Send one action, by keys or otherwise; returns whether a text was pasted."""
@@ -319,6 +331,8 @@ class Performance:
         pointer: Point | None = None
         held = {press for press in self._pressed.pressed if isinstance(press, ButtonDown)}
         dragged = bool(held)
+        # Whether the pointer is at an element then, wherever that is.
+        elsewhere = False
         size = self._sender.planned_size = self._core.size
         for index, given in enumerate(self._actions):
             self._watch.check_stop()
@@ -327,7 +341,7 @@ class Performance:
                 if (held or isinstance(action, Drag)) and pointer is None:
                     self._backend.look(limit)
                     pointer = Point(*self._backend.screen.pointer)
-                action = self._placed(index, action, holding=bool(held))
+                action = self._placed(index, action, holding=bool(held), elsewhere=elsewhere)
                 events = translate(action, size=size, pointer=pointer or Point(0, 0), dragging=bool(held))
                 if isinstance(action, Type) and not action.paste and (missing := self._backend.untypable(events)):
                     action = self._paster.instead_of_keys(action, missing)
@@ -339,6 +353,7 @@ class Performance:
                 match event:
                     case PointerMove(x=x, y=y):
                         pointer = Point(x, y)
+                        elsewhere = bool(elements_of(given))
                         dragged |= bool(held)
                     case ButtonDown():
                         held.add(event)
@@ -354,14 +369,17 @@ class Performance:
             planned[last] = planned[last][0], planned[last][1][:-1]
         return planned
 
-    def _placed(self, index: int, action: Action, *, holding: bool) -> Action:
-        """An action with a place, for the check. An element's place is found at the action's turn, since elements move."""
-        if (ref := getattr(action, "element", None)) is None:
+    def _placed(self, index: int, action: Action, *, holding: bool, elsewhere: bool) -> Action:
+        """An action with places, to be checked; those of elements are found when its turn comes: they may move until then."""
+        refs = elements_of(action)
+        # What is dragged from an element's place waits for that, too.
+        if not refs and not (elsewhere and (holding or isinstance(action, Drag))):
             return action
-        self._core.elements.check(ref)
+        for ref in refs:
+            self._core.elements.check(ref)
         self._core.refuse_input(action.type)
         self._aimed[index] = holding
-        return _at(action, Point(0, 0))
+        return at_points(action, [Point(0, 0)] * len(refs))
 
     def _notice_pointer(self) -> None:
         """Note whether another program has moved the pointer since the last input, as far as the backend knows."""
@@ -369,10 +387,6 @@ class Performance:
         if self._core.left_pointer not in {None, pointer}:
             self._pointer_moved = True
             self._core.left_pointer = pointer
-
-
-def _at(action: Action, point: Point) -> Action:
-    return replace(action, element=None, xy=point)  # type: ignore[call-arg] # an action that has an element has a place
 
 
 def open_elements(core: Core) -> None:

@@ -24,6 +24,7 @@ __all__ = ["decode_plain", "decode_tool", "describe", "encode_plain", "is_read_o
 
 _POINT = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2}
 _KEYS = {"type": "array", "items": {"type": "string"}}
+_ELEMENT = {"type": "string", "pattern": "^e[0-9]+$"}
 _SECONDS = {"type": "number", "minimum": 0, "maximum": MAX_SECONDS}
 
 _FIELDS: Mapping[str, dict[str, Any]] = {
@@ -33,10 +34,10 @@ _FIELDS: Mapping[str, dict[str, Any]] = {
         "description": "Where, as [x, y] in pixels of the screenshot. Left out: where the pointer is.",
     },
     "element": {
-        "type": "string",
-        "pattern": "^e[0-9]+$",
-        "description": 'The element to do it at, such as "e12", in place of a point.',
+        **_ELEMENT,
+        "description": 'The element to do it at, or to drag from, such as "e12", in place of a point.',
     },
+    "to": {**_ELEMENT, "description": 'The element to drag to, such as "e14", in place of the last point.'},
     "distance_xy": {
         "type": "array",
         "items": {"type": "integer"},

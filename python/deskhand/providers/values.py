@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from deskhand import actions as act
 from deskhand._core.arguments import expect_flag
 from deskhand._core.formats import base64, data_url
-from deskhand.actions import Action
+from deskhand.actions import Action, elements_of
 from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import ActionError, UnsupportedAction, shown
 
@@ -184,10 +184,8 @@ class ProviderCall:
             UnsupportedAction: A step is done at an element.
         """
         for step in self.steps:
-            if getattr(step, "element", None) is not None:
-                raise UnsupportedAction(
-                    where, getattr(step, "type", ""), "only points are supported: give xy= and no element="
-                )
+            if isinstance(step, Action) and elements_of(step):
+                raise UnsupportedAction(where, step.type, "only points are supported: give xy= and no element=")
         return self
 
 
