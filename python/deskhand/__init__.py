@@ -51,6 +51,7 @@ from deskhand.actions import (
     Zoom,
 )
 from deskhand.desktop.desktop import Desktop
+from deskhand.desktop.expect import expect
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.operations import CallContext, Interceptor, Operation, SafetyCheck, calling
 from deskhand.errors import (
@@ -64,6 +65,7 @@ from deskhand.errors import (
     DeskhandTimeout,
     DesktopLost,
     EpisodeError,
+    ExpectationFailed,
     FileError,
     ImagingError,
     InputBlocked,
@@ -128,6 +130,7 @@ __all__ = [
     "Element",
     "Elements",
     "EpisodeError",
+    "ExpectationFailed",
     "FileError",
     "Fit",
     "ForwardClick",
@@ -197,6 +200,7 @@ __all__ = [
     "calling",
     "connect",
     "difference",
+    "expect",
     "launch",
 ]
 

@@ -22,6 +22,7 @@
     ├── PolicyDenied               the action is valid, and not allowed here
     ├── DeskhandTimeout            what was waited for did not come in time; a TimeoutError too
     │   └── PoolExhausted          no desktop of a pool was free
+    ├── ExpectationFailed          an element is not as a test expects; an AssertionError too
     ├── FileError                  a file could not be opened, read or written; an OSError too
     ├── MissingExtra               an optional package is not installed; an ImportError too
     ├── EpisodeError               a run of episodes cannot be begun, gone on with or read
@@ -62,6 +63,7 @@ __all__ = [
     "DeskhandTimeout",
     "DesktopLost",
     "EpisodeError",
+    "ExpectationFailed",
     "FileError",
     "ImagingError",
     "InputBlocked",
@@ -258,6 +260,10 @@ class InputBlocked(ActionError):
 
 class DeskhandTimeout(DeskhandError, TimeoutError):
     """What a call waited for did not come in time."""
+
+
+class ExpectationFailed(DeskhandError, AssertionError):
+    """What a test expects of an element did not come true in time."""
 
 
 class FileError(DeskhandError, OSError):

@@ -43,9 +43,17 @@ from deskhand import (
 )
 from deskhand._core.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
 from deskhand._native import Interrupted
-from deskhand.aio.desktop import AsyncClipboard, AsyncHost, AsyncLocator, AsyncMachine, AsyncWindows
+from deskhand.aio.desktop import (
+    AsyncClipboard,
+    AsyncExpectations,
+    AsyncHost,
+    AsyncLocator,
+    AsyncMachine,
+    AsyncWindows,
+)
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.clipboard import Clipboard
+from deskhand.desktop.expect import Expectations
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.window_list import Windows
@@ -337,6 +345,7 @@ def test_calls_from_several_threads_take_turns(desktop: Desktop, backend: Memory
         (Machine, AsyncMachine, set(), set()),
         (Windows, AsyncWindows, set(), set()),
         (Locator, AsyncLocator, set(), set()),
+        (Expectations, AsyncExpectations, set(), set()),
     ],
 )
 def test_the_async_surface_is_the_same(original: type, twin: type, by_nature: set[str], only_there: set[str]) -> None:
@@ -352,6 +361,11 @@ def test_the_async_surface_is_the_same(original: type, twin: type, by_nature: se
             mine = inspect.signature(function)
             if mine.return_annotation == "Shell":
                 mine = mine.replace(return_annotation="AsyncShell")
+            of_twins = [
+                each.replace(annotation="AsyncLocator") if each.annotation == "Locator" else each
+                for each in mine.parameters.values()
+            ]
+            mine = mine.replace(parameters=of_twins)
             assert mine == inspect.signature(theirs), name
 
 

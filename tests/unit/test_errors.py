@@ -21,6 +21,7 @@ from deskhand.errors import (
     DeskhandTimeout,
     DesktopLost,
     EpisodeError,
+    ExpectationFailed,
     FileError,
     ImagingError,
     InputBlocked,
@@ -63,6 +64,7 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
     (ProtocolViolation("m"), BackendError, {"message": "m"}),
     (ServerSilent("the X server has not answered for 3 s"), BackendError, {}),
     (DeskhandTimeout("waited 5 s for the window"), TimeoutError, {"message": "waited 5 s for the window"}),
+    (ExpectationFailed("expected it to be enabled"), AssertionError, {"message": "expected it to be enabled"}),
     (
         FileError("cannot write", "log", OSError(28, "No space left on device")),
         OSError,

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, overload
 
+from deskhand._core.labels import nearest_label
 from deskhand._core.redaction import clean
 from deskhand._core.roles import GENERIC, ROLES, aria_role
 from deskhand.errors import ActionError, shown
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Point, Rect, Viewport
 
-__all__ = ["STATES", "Element", "ElementState", "Elements", "Query", "clean_text", "role_names"]
+__all__ = ["STATES", "Element", "ElementState", "Elements", "Query", "clean_text", "one_spaced", "role_names"]
 
 ElementState: TypeAlias = Literal["visible", "hidden", "enabled", "disabled", "checked", "unchecked", "focused"]
 """What an element can be waited to be."""
@@ -31,6 +32,12 @@ _SIGNS_OF_A_TOKEN = 3.5
 # What is worth saying of an element's state, in this order.
 _SAID = ("disabled", "checked", "selected", "pressed", "expanded", "collapsed", "focused", "required", "busy")
 _UNCHANGED = "(unchanged)"
+_FIELDS = {"checkbox", "combobox", "listbox", "radio", "slider", "spinbutton", "switch", "textbox"}
+# How many elements around a field are looked through for its label, each in the next, and how much is in one.
+_LEVELS_OF_A_LABEL = 3
+_MOST_AROUND = 500
+# AT-SPI's roles of windows that wait while a modal dialog of their application shows.
+_BLOCKED = {"alert", "color-chooser", "dialog", "file-chooser", "font-chooser", "frame"}
 _WITH_VALUE = {"slider", "spinbutton", "progressbar", "scrollbar", "meter", "dial"}
 
 
@@ -86,6 +93,11 @@ class Element:
         """Whether a part of it is on the screen."""
         return self.point is not None
 
+    @property
+    def is_field(self) -> bool:
+        """Whether something is written, chosen or set in it."""
+        return self.role in _FIELDS or "editable" in self.states
+
     def line(self, viewport: Viewport | None = None) -> str:
         """One line that says what it is: `button "Save" [e12] (640,400)`.
 
@@ -117,7 +129,8 @@ class Query:
     Attributes:
         role: ARIA's word, or AT-SPI's name.
         name: The name: a text that it contains, whatever its case, or a pattern that is found in it.
-        exact: The name is this text, and no longer.
+        label: The same of what labels it: its name, or where no field has such a name, the text left of it or above it.
+        exact: `name`, `label` and `text` are the whole, with its case; how many spaces there are makes no difference.
         text: The same of what is written in it.
         states: All of these are set.
         nth: Which of those that match, from 0, or from the end below 0; None: there must be one only.
@@ -125,6 +138,7 @@ class Query:
 
     role: str | None = None
     name: str | re.Pattern[str] | None = None
+    label: str | re.Pattern[str] | None = None
     exact: bool = False
     text: str | re.Pattern[str] | None = None
     states: tuple[str, ...] = ()
@@ -134,7 +148,7 @@ class Query:
         said = []
         if self.role is not None:
             said.append(f"role={self.role!r}")
-        for what, wanted in (("name", self.name), ("text", self.text)):
+        for what, wanted in (("name", self.name), ("label", self.label), ("text", self.text)):
             if wanted is not None:
                 said.append(f"{what}={wanted.pattern if isinstance(wanted, re.Pattern) else wanted!r}")
         if self.exact:
@@ -146,21 +160,21 @@ class Query:
         return f"find({', '.join(said)})"
 
     def matches(self, element: Element) -> bool:
-        """Whether an element is one of these, apart from where it is."""
+        """Whether an element is one of these, apart from where it is and what labels it."""
         if self.role is not None and self.role not in {element.role, element.native_role}:
             return False
-        if self.name is not None and not self._found(self.name, element.name):
+        if self.name is not None and not self.found(self.name, element.name):
             return False
-        if self.text is not None and not self._found(self.text, element.text or ""):
+        if self.text is not None and not self.found(self.text, element.text or ""):
             return False
         return all(state in element.states for state in self.states)
 
-    def _found(self, wanted: str | re.Pattern[str], there: str) -> bool:
+    def found(self, wanted: str | re.Pattern[str], there: str) -> bool:
+        """Whether a text that was asked for is the one that is there, or in it."""
         if isinstance(wanted, re.Pattern):
             return wanted.search(there) is not None
-        if self.exact:
-            return wanted == there
-        return " ".join(wanted.split()).casefold() in " ".join(there.split()).casefold()
+        wanted, there = one_spaced(wanted), one_spaced(there)
+        return wanted == there if self.exact else wanted.casefold() in there.casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +231,55 @@ class Elements:
 
     def find_all(self, query: Query, within: Sequence[Element] | None = None) -> list[Element]:
         """The elements that `query` asks for, in the order of the tree; `nth` is left to the caller."""
-        return [element for element in (self.all if within is None else within) if query.matches(element)]
+        found = [element for element in (self.all if within is None else within) if query.matches(element)]
+        wanted = query.label
+        if wanted is None:
+            return found
+        fields = [element for element in found if element.is_field]
+        named = [element for element in fields if query.found(wanted, element.name)]
+        labelled = named or [element for element in fields if query.found(wanted, self.label(element))]
+        # A list to choose from, and not the field to write in that it has.
+        refs = {element.ref for element in labelled}
+        return [element for element in labelled if element.parent not in refs]
+
+    def label(self, field: Element) -> str:
+        """The text that labels a field by where it is, in the nearest elements around the field that have such a text."""
+        around = field.parent
+        for _ in range(_LEVELS_OF_A_LABEL):
+            if field.box is None or around is None:
+                break
+            # The first ones: nobody lays out more of them around one field.
+            inside = [element for element in self.within(around)[:_MOST_AROUND] if element.visible]
+            texts = [
+                (e.box, e.name or e.text or "") for e in inside if e.box and e.role == "text" and (e.name or e.text)
+            ]
+            others = [element.box for element in inside if element.box and element.is_field]
+            if (found := nearest_label(field.box, texts, others)) is not None:
+                return found
+            around = self[around].parent
+        return ""
+
+    def behind(self, element: Element) -> Element | None:
+        """The modal dialog, or the popover, that must be closed before an element can be used; None where there is none."""
+        modal = [each for each in self.all if "modal" in each.states and each.visible and each.pid == element.pid]
+        # One that opened another one is in the way of nothing that it has itself.
+        if not modal or any(element == each or element in self.within(each.ref) for each in modal):
+            return None
+        return next((each for each in reversed(modal) if self._blocks(each, element)), None)
+
+    def _blocks(self, modal: Element, element: Element) -> bool:
+        scope = self._above(modal, {"document"})
+        if modal is not scope:
+            # A part of a window, or of a page: in the way of the rest of that.
+            return element == scope or element in self.within(scope.ref)
+        # Menus, and lists that have opened, are windows of their own.
+        return self._above(element, set()).native_role in _BLOCKED
+
+    def _above(self, element: Element, roles: set[str]) -> Element:
+        """The element of one of these roles that one is in, or else its window."""
+        while element.parent is not None and element.role not in roles:
+            element = self[element.parent]
+        return element
 
     def text(self, viewport: Viewport | None = None, *, budget: int | None = None) -> str:
         """An outline for a model: a line an element, indented by what it is in. What only holds others is left out.
@@ -285,8 +347,13 @@ def _shows(viewport: Viewport, point: Point) -> bool:
     return shown.x <= point.x < shown.right and shown.y <= point.y < shown.bottom
 
 
+def one_spaced(text: str) -> str:
+    """A text with one space where there are several, or line ends, and none around it."""
+    return " ".join(text.split())
+
+
 def _quoted(text: str) -> str:
-    line = " ".join(text.split()).replace('"', "'")
+    line = one_spaced(text).replace('"', "'")
     return f'"{line[: _LONGEST_SHOWN - 1]}…"' if len(line) > _LONGEST_SHOWN else f'"{line}"'
 
 
@@ -316,4 +383,6 @@ def role_names(number: int, parent: str | None) -> tuple[str, str]:
     if native in {"color-chooser", "file-chooser", "font-chooser"} and parent:
         # A part of a dialog.
         return "group", native
-    return aria_role(native), native
+    role = aria_role(native)
+    # Qt calls a window that is no main window a filler.
+    return ("window" if role == "generic" and not parent else role), native

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["Calls", "Part"]
+__all__ = ["Calls", "Part", "of_part"]
 
 _P = TypeVar("_P")
 _T = TypeVar("_T")
@@ -102,6 +102,11 @@ class Part(Generic[_P]):
 
     async def _call(self, function: Callable[[], _T]) -> _T:
         return await self._calls._call(function)  # noqa: SLF001 # of the same module
+
+
+def of_part(part: Part[_P]) -> _P:
+    """What a part's calls are made of; anything else is given back, to be refused by whoever takes it."""
+    return part._part if isinstance(part, Part) else part  # noqa: SLF001 # of the same module
 
 
 def _is_judged(target: Desktop | Shell) -> bool:

@@ -10,8 +10,9 @@ import asyncio
 import functools
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
-from deskhand.aio.calls import Calls, Part
+from deskhand.aio.calls import Calls, Part, of_part
 from deskhand.desktop.clipboard import Clipboard
+from deskhand.desktop.expect import Expectations
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.window_list import Windows
@@ -45,7 +46,16 @@ if TYPE_CHECKING:
     from deskhand.policy.audit import AuditLog
     from deskhand.policy.rules import Ask, Policy
 
-__all__ = ["AsyncClipboard", "AsyncDesktop", "AsyncHost", "AsyncLocator", "AsyncMachine", "AsyncShell", "AsyncWindows"]
+__all__ = [
+    "AsyncClipboard",
+    "AsyncDesktop",
+    "AsyncExpectations",
+    "AsyncHost",
+    "AsyncLocator",
+    "AsyncMachine",
+    "AsyncShell",
+    "AsyncWindows",
+]
 
 _T = TypeVar("_T")
 
@@ -212,25 +222,86 @@ class AsyncHost(Part[Host]):
         return self._part.home
 
 
+class AsyncExpectations(Part[Expectations]):
+    """What can be expected of what a locator finds; made by `expect`."""
+
+    @property
+    def not_(self) -> Self:
+        """The opposite: `expect(locator).not_.to_be_checked()`."""
+        return type(self)(self._calls, self._part.not_)
+
+    async def to_be_visible(self, *, timeout: float = 5.0) -> None:
+        """One matches, and a part of it is on the screen."""
+        return await self._call(lambda: self._part.to_be_visible(timeout=timeout))
+
+    async def to_be_hidden(self, *, timeout: float = 5.0) -> None:
+        """None that matches is on the screen; raises as `to_be_visible` does."""
+        return await self._call(lambda: self._part.to_be_hidden(timeout=timeout))
+
+    async def to_be_enabled(self, *, timeout: float = 5.0) -> None:
+        """It does something when it is used; raises as `to_be_visible` does."""
+        return await self._call(lambda: self._part.to_be_enabled(timeout=timeout))
+
+    async def to_be_disabled(self, *, timeout: float = 5.0) -> None:
+        """It is greyed out; raises as `to_be_visible` does."""
+        return await self._call(lambda: self._part.to_be_disabled(timeout=timeout))
+
+    async def to_be_checked(self, *, timeout: float = 5.0) -> None:
+        """It is a check box, a radio button or the like that is on; raises as `to_be_visible` does."""
+        return await self._call(lambda: self._part.to_be_checked(timeout=timeout))
+
+    async def to_be_focused(self, *, timeout: float = 5.0) -> None:
+        """It gets what is typed; raises as `to_be_visible` does."""
+        return await self._call(lambda: self._part.to_be_focused(timeout=timeout))
+
+    async def to_have_text(
+        self, expected: str | re.Pattern[str], *, ignore_case: bool = False, timeout: float = 5.0
+    ) -> None:
+        """What is written in it is this text, apart from how many spaces there are, or has the pattern."""
+        return await self._call(lambda: self._part.to_have_text(expected, ignore_case=ignore_case, timeout=timeout))
+
+    async def to_contain_text(
+        self, expected: str | re.Pattern[str], *, ignore_case: bool = False, timeout: float = 5.0
+    ) -> None:
+        """As `to_have_text`, of a part of it."""
+        return await self._call(lambda: self._part.to_contain_text(expected, ignore_case=ignore_case, timeout=timeout))
+
+    async def to_have_name(
+        self, expected: str | re.Pattern[str], *, ignore_case: bool = False, timeout: float = 5.0
+    ) -> None:
+        """Its name is this one, apart from how many spaces there are, or has the pattern; raises as `to_be_visible` does."""
+        return await self._call(lambda: self._part.to_have_name(expected, ignore_case=ignore_case, timeout=timeout))
+
+    async def to_have_value(self, expected: str | float | re.Pattern[str], *, timeout: float = 5.0) -> None:
+        """A number: the value of a slider, a progress bar and the like. A text or a pattern: all that is written in it."""
+        return await self._call(lambda: self._part.to_have_value(expected, timeout=timeout))
+
+    async def to_have_count(self, expected: int, *, timeout: float = 5.0) -> None:
+        """So many match; raises as `to_be_visible` does."""
+        return await self._call(lambda: self._part.to_have_count(expected, timeout=timeout))
+
+
 class AsyncLocator(Part[Locator]):
-    """An element that is looked for by what it is; see `Locator` for what each of the methods does."""
+    """An element of a desktop, found anew for each call; make one with `Desktop.find`."""
 
     def find(
         self,
         role: str | None = None,
         name: str | re.Pattern[str] | None = None,
         *,
+        label: str | re.Pattern[str] | None = None,
         exact: bool = False,
         text: str | re.Pattern[str] | None = None,
         states: Sequence[str] = (),
         nth: int | None = None,
     ) -> AsyncLocator:
-        """As `Locator.find`: no coroutine, because nothing is looked for yet."""
-        found = self._part.find(role, name, exact=exact, text=text, states=states, nth=nth)
-        return AsyncLocator(self._calls, found)
+        """What is in this one; the arguments are those of `Desktop.find`."""
+        return AsyncLocator(
+            self._calls, self._part.find(role, name, label=label, exact=exact, text=text, states=states, nth=nth)
+        )
 
     def nth(self, number: int) -> AsyncLocator:
-        """As `Locator.nth`."""
+        """One of those that match, from 0; from the end below 0."""
         return AsyncLocator(self._calls, self._part.nth(number))
 
     async def all(self, *, timeout: float = 2.0) -> list[Element]:
@@ -257,6 +328,18 @@ class AsyncLocator(Part[Locator]):
         """Put the pointer on it; waits and raises as `click` does."""
         return await self._call(lambda: self._part.hover(timeout=timeout))
 
+    async def drag_to(self, target: AsyncLocator, *, timeout: float = 5.0) -> Observation:
+        """Drag it to the middle of another one with the left button; waits for both and raises as `click` does."""
+        return await self._call(lambda: self._part.drag_to(of_part(target), timeout=timeout))
+
+    async def check(self, *, timeout: float = 5.0) -> Observation | None:
+        """Click it unless it is checked; None when it was. Waits and raises as `click` does."""
+        return await self._call(lambda: self._part.check(timeout=timeout))
+
+    async def uncheck(self, *, timeout: float = 5.0) -> Observation | None:
+        """Click it if it is checked; None when it was not. Waits and raises as `check` does."""
+        return await self._call(lambda: self._part.uncheck(timeout=timeout))
+
     async def fill(self, text: str | Secret, *, timeout: float = 5.0) -> Observation:
         """Replace what is written in it, as a person would: click, select all, type."""
         return await self._call(lambda: self._part.fill(text, timeout=timeout))
@@ -264,6 +347,9 @@ class AsyncLocator(Part[Locator]):
     async def select(self, name: str, *, timeout: float = 5.0) -> Observation:
         """Open it, and click the option of that name."""
         return await self._call(lambda: self._part.select(name, timeout=timeout))
+
+    def _expectations(self) -> AsyncExpectations:
+        return AsyncExpectations(self._calls, self._part._expectations())
 
 
 class AsyncDesktop(Calls):
@@ -283,20 +369,6 @@ class AsyncDesktop(Calls):
     def also(self, *interceptors: Interceptor) -> Self:
         """As `Desktop.also`."""
         return type(self)(self.desktop.also(*interceptors), self._executor)
-
-    def find(
-        self,
-        role: str | None = None,
-        name: str | re.Pattern[str] | None = None,
-        *,
-        exact: bool = False,
-        text: str | re.Pattern[str] | None = None,
-        states: Sequence[str] = (),
-        nth: int | None = None,
-    ) -> AsyncLocator:
-        """As `Desktop.find`: no coroutine, because nothing is looked for yet."""
-        found = self.desktop.find(role, name, exact=exact, text=text, states=states, nth=nth)
-        return AsyncLocator(self, found)
 
     def stop(self, reason: str = "it was stopped", *, timeout: float = 5.0) -> bool:
         """As `Desktop.stop`: no coroutine, so that a signal handler may call it."""
@@ -491,6 +563,22 @@ class AsyncDesktop(Calls):
     async def elements(self, *, timeout: float = 2.0) -> Elements:
         """The elements that applications show: windows, buttons, texts... as a tree (AT-SPI)."""
         return await self._call(lambda: self.desktop.elements(timeout=timeout))
+
+    def find(
+        self,
+        role: str | None = None,
+        name: str | re.Pattern[str] | None = None,
+        *,
+        label: str | re.Pattern[str] | None = None,
+        exact: bool = False,
+        text: str | re.Pattern[str] | None = None,
+        states: Sequence[str] = (),
+        nth: int | None = None,
+    ) -> AsyncLocator:
+        """An element, by what it is: `desktop.find("button", "Save").click()`. The search begins when it is used."""
+        return AsyncLocator(
+            self, self.desktop.find(role, name, label=label, exact=exact, text=text, states=states, nth=nth)
+        )
 
     async def release(self) -> None:
         """Release every key and button that is held, and return when the other side has done so."""

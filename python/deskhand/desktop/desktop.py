@@ -27,11 +27,12 @@ from deskhand._core.sizes import picture_size
 from deskhand.desktop import lifecycle, stopping
 from deskhand.desktop.clipboard import Clipboard
 from deskhand.desktop.connection import NO_MACHINE, Core
-from deskhand.desktop.locator import Locator, make_query
+from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.operations import CallContext, Operation, calling
 from deskhand.desktop.performing import Performance, open_elements, plain_actions, settings_of
 from deskhand.desktop.programs import start_program
+from deskhand.desktop.search import Search, make_query
 from deskhand.desktop.view import View
 from deskhand.desktop.window_list import Windows
 from deskhand.errors import PolicyDenied, UnsupportedAction
@@ -359,6 +360,7 @@ class Desktop:
         role: str | None = None,
         name: str | re.Pattern[str] | None = None,
         *,
+        label: str | re.Pattern[str] | None = None,
         exact: bool = False,
         text: str | re.Pattern[str] | None = None,
         states: Sequence[str] = (),
@@ -369,7 +371,8 @@ class Desktop:
         Args:
             role: ARIA's word (`button`, `textbox`, `menuitem`, `dialog`...), or AT-SPI's name of the role.
             name: A part of its name, in any case, or a pattern that is found in the name.
-            exact: `name` and `text` are the whole, with its case.
+            label: The same for the label of a field: its name, or where no field has that name, the text left of it or above it.
+            exact: `name`, `label` and `text` are the whole, with its case; the number of spaces makes no difference.
             text: The same for the text in it.
             states: AT-SPI's names of states, all of which are set, such as `checked`.
             nth: Which of those that match, from 0, or from the end below 0. By default there must be only one.
@@ -377,8 +380,8 @@ class Desktop:
         Raises:
             ActionError: An argument is impossible.
         """
-        query = make_query("find", role, name, exact=exact, text=text, states=states, nth=nth)
-        return Locator(self._view, self.perform, (query,))
+        query = make_query(role, name, label=label, exact=exact, text=text, states=states, nth=nth)
+        return Locator(Search(self._view, (query,)), self.perform)
 
     def release(self) -> None:
         """Release every key and button that is held, and return when the other side has done so."""

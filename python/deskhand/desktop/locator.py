@@ -1,59 +1,32 @@
-"""`Locator`: an element that is looked for by what it is, each time that it is needed, and waited for.
+"""`Locator`: an element that is looked for by what it is, each time that it is needed, and acted on.
 
-This module owns how long is waited for what, and what is said when it does not come.
+This module owns what is asked of an element before something is done with it. How it is looked for and waited for is in
+`search`.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from deskhand._core.arguments import expect_flag, expect_integer, expect_seconds, expect_text, expect_texts
-from deskhand._core.elements import STATES, Element, Elements, ElementState, Query
+from deskhand._core.arguments import expect_integer, expect_text
+from deskhand._core.elements import STATES, Element, Elements, ElementState, one_spaced
 from deskhand._core.redaction import Secret
-from deskhand._core.roles import ROLES, aria_role
-from deskhand.actions import DoubleClick, KeyPress, LeftClick, MiddleClick, Move, RightClick, TripleClick, Type
+from deskhand.actions import DoubleClick, Drag, KeyPress, LeftClick, MiddleClick, Move, RightClick, TripleClick, Type
+from deskhand.desktop.expect import Expectations
+from deskhand.desktop.search import Search, listed, make_query
 from deskhand.errors import ActionError, DeskhandTimeout, shown
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Sequence
 
     from deskhand._core.observation import Observation
     from deskhand.actions import Action
-    from deskhand.desktop.view import View
 
-__all__ = ["Locator", "make_query"]
+__all__ = ["Locator"]
 
-_LOOK_AGAIN = 0.04
-_ONE_READ = 1.0
-_MOST_LISTED = 8
 _OPTIONS = ("option", "listitem", "menuitem", "menuitemradio", "menuitemcheckbox", "cell")
-_KNOWN_ROLES = {*ROLES, *map(aria_role, ROLES), "option"}
-
-
-def make_query(
-    what: str, role: object, name: object, *, exact: object, text: object, states: object, nth: object
-) -> Query:
-    """The query of `Desktop.find`'s arguments.
-
-    Raises:
-        ActionError: One of them is impossible.
-    """
-    if role is not None and expect_text(f"{what}: role", role) not in _KNOWN_ROLES:
-        known = "button, textbox, menuitem, checkbox, combobox, link, dialog, window"
-        raise ActionError(f"{what}: there is no role {shown(role)}", hint=f"roles are ARIA's words: {known}...")
-    for kind, wanted in (("name", name), ("text", text)):
-        if wanted is not None and not isinstance(wanted, re.Pattern):
-            expect_text(f"{what}: {kind}", wanted)
-    return Query(
-        role=role,  # type: ignore[arg-type] # checked above
-        name=name,  # type: ignore[arg-type]
-        exact=expect_flag(f"{what}: exact", exact),
-        text=text,  # type: ignore[arg-type]
-        states=expect_texts(f"{what}: states", states),
-        nth=None if nth is None else expect_integer(f"{what}: nth", nth, -(2**31), 2**31),
-    )
+_WRITTEN_IN = {"textbox", "combobox", "spinbutton"}
 
 
 class Locator:
@@ -68,50 +41,41 @@ class Locator:
         >>> dialog.find(role="button", name="Save").click()
     """
 
-    def __init__(self, view: View, perform: Callable[..., Observation], queries: tuple[Query, ...]) -> None:
-        """In a view of a desktop; each query looks within what the one before it found."""
-        self._view = view
+    def __init__(self, search: Search, perform: Callable[..., Observation]) -> None:
+        """Of what a search finds."""
+        self._search = search
         self._perform = perform
-        self._queries = queries
 
     def __repr__(self) -> str:
         return f"<Locator {self}>"
 
     def __str__(self) -> str:
-        return ".".join(map(str, self._queries))
+        return str(self._search)
 
     def find(
         self,
         role: str | None = None,
         name: str | re.Pattern[str] | None = None,
         *,
+        label: str | re.Pattern[str] | None = None,
         exact: bool = False,
         text: str | re.Pattern[str] | None = None,
         states: Sequence[str] = (),
         nth: int | None = None,
-    ) -> Self:
+    ) -> Locator:
         """What is in this one; the arguments are those of `Desktop.find`."""
-        query = make_query("find", role, name, exact=exact, text=text, states=states, nth=nth)
-        return type(self)(self._view, self._perform, (*self._queries, query))
+        query = make_query(role, name, label=label, exact=exact, text=text, states=states, nth=nth)
+        return Locator(self._search.within(query), self._perform)
 
-    def nth(self, number: int) -> Self:
+    def nth(self, number: int) -> Locator:
         """One of those that match, from 0; from the end below 0."""
-        *above, last = self._queries
-        number = expect_integer("nth", number, -(2**31), 2**31)
-        return type(self)(self._view, self._perform, (*above, replace(last, nth=number)))
+        return Locator(self._search.nth(number), self._perform)
 
     # --- looking ---
 
     def all(self, *, timeout: float = 2.0) -> list[Element]:
         """Those that match now, without waiting for one."""
-        found: list[Element] = []
-
-        def look(elements: Elements) -> bool:
-            found[:] = self._matching(elements)
-            return True
-
-        self._wait(look, timeout, lambda _: "")
-        return found
+        return self._search.matching(self._search.read(timeout))
 
     def element(self, *, timeout: float = 5.0) -> Element:
         """The element, as it is when there is one.
@@ -120,7 +84,7 @@ class Locator:
             DeskhandTimeout: There was none within `timeout` seconds; says what there was instead.
             ActionError: Several match.
         """
-        return self._one("element", timeout, lambda _: True)
+        return self._search.one("element", timeout, lambda *_: True)
 
     def wait_for(self, state: ElementState = "visible", *, timeout: float = 5.0) -> Element | None:
         """Wait until it is as `state` says; None when it is hidden, which is also when it is not there.
@@ -132,12 +96,12 @@ class Locator:
         if state not in STATES:
             raise ActionError(f"wait_for: the states are {', '.join(STATES)}, not {shown(state)}")
         if state != "hidden":
-            return self._one(f"{state}", timeout, lambda element: _is(element, state))
+            return self._search.one(f"{state}", timeout, lambda element, _: _is(element, state))
 
-        def hidden(elements: Elements) -> bool:
-            return not any(element.visible for element in self._matching(elements))
+        def showing(elements: Elements) -> list[Element]:
+            return [element for element in self._search.matching(elements) if element.visible]
 
-        self._wait(hidden, timeout, lambda elements: f"{self} still shows: {_listed(self._matching(elements))}")
+        self._wait(lambda e: not showing(e), timeout, lambda e: f"{self} still shows: {listed(showing(e))}")
         return None
 
     # --- acting ---
@@ -162,38 +126,62 @@ class Locator:
             DeskhandTimeout: It was not so within `timeout` seconds; says what it was instead.
             ActionError: Several match, or the click is impossible.
         """
-        ref = self._usable(timeout).ref
         count = expect_integer("click: count", count, 1, 3)
-        action: Action
-        if count > 1:
-            action = (DoubleClick, TripleClick)[count - 2](element=ref, button=button, modifiers=modifiers)
-        else:
-            kinds = {"left": LeftClick, "middle": MiddleClick, "right": RightClick}
-            kind = kinds.get(button) if isinstance(button, str) else None
-            if kind is None:
-                raise ActionError(f"click: the buttons are left, middle and right, not {shown(button)}")
-            action = kind(element=ref, modifiers=modifiers)
-        return self._perform(action)
+        kind = (
+            {"left": LeftClick, "middle": MiddleClick, "right": RightClick}.get(button)
+            if isinstance(button, str)
+            else None
+        )
+        if kind is None:
+            raise ActionError(f"click: the buttons are left, middle and right, not {shown(button)}")
+
+        def clicks(element: Element) -> list[Action]:
+            if count == 1:
+                return [kind(element=element.ref, modifiers=modifiers)]
+            return [(DoubleClick, TripleClick)[count - 2](element=element.ref, button=button, modifiers=modifiers)]
+
+        return self._act(clicks, timeout)[0]
 
     def hover(self, *, timeout: float = 5.0) -> Observation:
         """Put the pointer on it; waits and raises as `click` does."""
-        return self._perform(Move(element=self._usable(timeout).ref))
+        return self._act(lambda element: [Move(element=element.ref)], timeout)[0]
+
+    def drag_to(self, target: Locator, *, timeout: float = 5.0) -> Observation:
+        """Drag it to the middle of another one with the left button; waits for both and raises as `click` does."""
+
+        def drag(element: Element) -> list[Action]:
+            return [Drag(element=element.ref, to=target._usable(timeout).ref)]
+
+        if not isinstance(target, Locator):
+            raise ActionError(f"drag_to: a locator is needed, not {shown(target)}")
+        return self._act(drag, timeout)[0]
+
+    def check(self, *, timeout: float = 5.0) -> Observation | None:
+        """Click it unless it is checked; None when it was. Waits and raises as `click` does.
+
+        Raises:
+            DeskhandTimeout: It is not checked after the click, as well.
+        """
+        return self._turn("checked", timeout)
+
+    def uncheck(self, *, timeout: float = 5.0) -> Observation | None:
+        """Click it if it is checked; None when it was not. Waits and raises as `check` does."""
+        return self._turn("unchecked", timeout)
 
     def fill(self, text: str | Secret, *, timeout: float = 5.0) -> Observation:
         """Replace what is written in it, as a person would: click, select all, type.
 
         Raises:
-            DeskhandTimeout: It could not be reached within `timeout` seconds, or has another text afterwards.
-            ActionError: Several match, it cannot be written in, or the text cannot be typed.
+            DeskhandTimeout: It could not be reached or written in within `timeout` seconds, or has another text afterwards.
+            ActionError: Several match, it is nothing to write in, or the text cannot be typed.
         """
-        element = self._usable(timeout)
-        if "editable" not in element.states and element.role not in {"textbox", "combobox", "spinbutton"}:
-            raise ActionError(f"fill: {element.line()} is nothing to write in")
         wanted = text if isinstance(text, Secret) else expect_text("fill: text", text)
-        clear = KeyPress(["ctrl", "a"])
-        actions: list[Action] = [LeftClick(element=element.ref), clear]
-        actions.append(Type(wanted) if wanted else KeyPress(["Delete"]))
-        seen = self._perform(*actions)
+
+        def typing(element: Element) -> list[Action]:
+            last = Type(wanted) if wanted else KeyPress(["Delete"])
+            return [LeftClick(element=element.ref), KeyPress(["ctrl", "a"]), last]
+
+        seen, element = self._act(typing, timeout, _fillable)
         if element.text is None or isinstance(wanted, Secret):
             return seen
 
@@ -214,96 +202,82 @@ class Locator:
             ActionError: Several match.
         """
         expect_text("select: name", name)
-        before = {element.ref for element in self._read(timeout) if element.role in _OPTIONS and element.visible}
+        before = {element.ref for element in _options(self._search.read(timeout))}
         self.click(timeout=timeout)
         found: list[Element] = []
 
         def offered(elements: Elements) -> bool:
-            options = [e for e in elements if e.role in _OPTIONS and e.visible and e.name.strip() == name.strip()]
+            options = [option for option in _options(elements) if one_spaced(option.name) == one_spaced(name)]
             found[:] = [option for option in options if option.ref not in before] or options
             return bool(found)
 
         def told(elements: Elements) -> str:
-            options = [e for e in elements if e.role in _OPTIONS and e.visible and e.ref not in before]
-            return f"select: {self} offers no {name!r}, but {_listed(options)}"
+            options = [option for option in _options(elements) if option.ref not in before]
+            return f"select: {self} offers no {name!r}, but {listed(options)}"
 
         self._wait(offered, timeout, told)
         return self._perform(LeftClick(element=found[0].ref))
 
     # --- waiting ---
 
-    def _read(self, timeout: float) -> Elements:
-        core = self._view.core
+    def _expectations(self) -> Expectations:
+        return Expectations(self._search)
 
-        def read() -> Elements:
-            with core.turn():
-                return core.elements.read(timeout)
+    def _usable(self, timeout: float, what: str = "usable", also: Callable[[Element], bool] | None = None) -> Element:
+        def usable(element: Element, elements: Elements) -> bool:
+            reached = element.visible and element.enabled and element.covered_by is None
+            return reached and elements.behind(element) is None and (also is None or also(element))
 
-        return self._view.operate(lambda: self._view.operation("elements", str(self)), read)
+        return self._search.one(what, timeout, usable)
 
-    def _usable(self, timeout: float) -> Element:
-        return self._one("usable", timeout, lambda e: e.visible and e.enabled and e.covered_by is None)
+    def _act(
+        self,
+        actions: Callable[[Element], list[Action]],
+        timeout: float,
+        condition: Callable[[Element], bool] | None = None,
+    ) -> tuple[Observation, Element]:
+        """Do something with it as soon as it can be used; what it was done with, too."""
+        clock = self._search.clock
+        deadline = clock() + timeout
+        left = timeout
+        while True:
+            element = self._usable(left, "usable" if condition is None else "editable", condition)
+            try:
+                return self._perform(*actions(element)), element
+            except ActionError as error:
+                left = deadline - clock()
+                # It went between the look and its turn: another one may have come in its place.
+                if error.done != 0 or left <= 0 or element.ref in self._search.read(left):
+                    raise
 
-    def _one(self, what: str, timeout: float, condition: Callable[[Element], bool]) -> Element:
-        found: list[Element] = []
-
-        def there(elements: Elements) -> bool:
-            found[:] = self._matching(elements)
-            if len(found) > 1:
-                # One that can be used, where the others cannot be seen, is the one that is meant.
-                seen = [element for element in found if element.visible]
-                found[:] = seen if len(seen) == 1 else found
-            return len(found) == 1 and condition(found[0])
-
-        def told(elements: Elements) -> str:
-            if not found:
-                return f"{self} found nothing; there is {_nearest(elements, self._queries[-1])}"
-            return f"{self} is not {what}: {_listed(found)}" + (
-                f", covered by {found[0].covered_by!r}" if found[0].covered_by else ""
-            )
-
-        try:
-            self._wait(there, timeout, told)
-        except DeskhandTimeout:
-            if len(found) > 1:
-                raise ActionError(
-                    f"{self} matches {len(found)} elements, and one is needed: {_listed(found)}",
-                    hint="say more of it (role, name, exact=True, within another), or which with nth=",
-                ) from None
-            raise
-        return found[0]
+    def _turn(self, state: ElementState, timeout: float) -> Observation | None:
+        element = self._usable(timeout)
+        if _is(element, state):
+            return None
+        seen = self._act(lambda there: [LeftClick(element=there.ref)], timeout)[0]
+        self._search.one(state, timeout, lambda there, _: _is(there, state))
+        return seen
 
     def _wait(self, done: Callable[[Elements], bool], timeout: float, told: Callable[[Elements], str]) -> None:
-        expect_seconds("timeout", timeout)
-        core = self._view.core
+        self._search.wait(done, timeout, lambda elements: DeskhandTimeout(f"waited {timeout:g} s: {told(elements)}"))
 
-        def wait() -> None:
-            deadline = core.clock() + timeout
-            while True:
-                with core.turn():
-                    left = deadline - core.clock()
-                    elements = core.elements.read(max(0.1, min(left, _ONE_READ)))
-                    if done(elements):
-                        return
-                    if left <= 0:
-                        raise DeskhandTimeout(f"waited {timeout:g} s: {told(elements)}")
-                    core.watch.check_stop()
-                    core.backend.wait(min(left, _LOOK_AGAIN))
 
-        self._view.operate(lambda: self._view.operation("elements", str(self)), wait)
+def _fillable(element: Element) -> bool:
+    """Whether it can be written in now.
 
-    def _matching(self, elements: Elements) -> list[Element]:
-        found: list[Element] | None = None
-        for query in self._queries:
-            if found is None:
-                matching = elements.find_all(query)
-            else:
-                inside = {element.ref: element for each in found for element in elements.within(each.ref)}
-                matching = elements.find_all(query, list(inside.values()))
-            if query.nth is not None:
-                matching = matching[query.nth :][:1] if -len(matching) <= query.nth < len(matching) else []
-            found = matching
-        return found or []
+    Raises:
+        ActionError: It never can.
+    """
+    # Qt says of a field that cannot be written in that it is both; of numbers that can it says neither.
+    if element.states & {"editable", "read-only"} == {"editable"}:
+        return True
+    if element.role not in _WRITTEN_IN:
+        raise ActionError(f"fill: {element.line()} is nothing to write in")
+    return element.role == "spinbutton" and "read-only" not in element.states
+
+
+def _options(elements: Elements) -> list[Element]:
+    return [element for element in elements if element.role in _OPTIONS and element.visible]
 
 
 def _is(element: Element, state: ElementState) -> bool:
@@ -318,17 +292,3 @@ def _is(element: Element, state: ElementState) -> bool:
             return element.visible
         case _:
             return state in element.states
-
-
-def _listed(elements: Sequence[Element]) -> str:
-    said = ", ".join(element.line() for element in elements[:_MOST_LISTED]) or "nothing"
-    return said + (f" and {len(elements) - _MOST_LISTED} more" if len(elements) > _MOST_LISTED else "")
-
-
-def _nearest(elements: Elements, query: Query) -> str:
-    """What there is that is like what was looked for."""
-    shown_ones = [element for element in elements if element.visible and (element.name or element.text)]
-    of_role = [element for element in shown_ones if query.role in {element.role, element.native_role}]
-    of_name = [element for element in shown_ones if replace(query, role=None).matches(element)] if query.name else []
-    said = _listed(of_name or of_role or shown_ones)
-    return said + "".join(f"; {sentence}" for sentence in elements.left_out)
