@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
+import subprocess
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from integration.apps import until
 
@@ -13,15 +19,31 @@ if TYPE_CHECKING:
     import deskhand
 
 _SYSTEM_PYTHON = "/usr/bin/python3"
+# What imports a toolkit, and the package that has it.
+_TOOLKITS = {
+    "GTK 3": ("import gi; gi.require_version('Gtk', '3.0')", "gir1.2-gtk-3.0"),
+    "GTK 4": ("import gi; gi.require_version('Gtk', '4.0')", "gir1.2-gtk-4.0"),
+    "Qt 5": ("import PyQt5.QtWidgets", "python3-pyqt5"),
+    "Qt 6": ("import PyQt6.QtWidgets", "python3-pyqt6"),
+}
+
+
+@cache
+def _need(toolkit: str) -> None:
+    statement, package = _TOOLKITS[toolkit]
+    if subprocess.run([_SYSTEM_PYTHON, "-c", statement], check=False, capture_output=True).returncode:
+        pytest.fail(f"{toolkit} is not installed: apt-get install {package}")
 
 
 class Puppet:
     """A program whose widgets the test makes, and which tells what happened to them."""
 
-    def __init__(self, desktop: deskhand.Desktop, path: Path, name: str = "puppet_gtk.py") -> None:
-        self._path = path
-        source = Path(__file__).with_name(name)
-        self.program = desktop.start([_SYSTEM_PYTHON, str(source), str(path)], timeout=30)
+    def __init__(self, desktop: deskhand.Desktop, path: Path, toolkit: str = "GTK 3") -> None:
+        self.toolkit = toolkit
+        kind, version = toolkit.split()
+        _need(toolkit)
+        source = Path(__file__).with_name(f"puppet_{kind.lower()}.py")
+        self.program = desktop.start([_SYSTEM_PYTHON, str(source), str(path), version], timeout=30)
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(30)
         self._socket.connect(str(path))
@@ -41,6 +63,11 @@ class Puppet:
     def tells(self, what: list[Any]) -> bool:
         """Whether that has happened, soon."""
         return until(lambda: what in self.told, 10)
+
+    def end(self) -> None:
+        """End it."""
+        os.kill(self.program.pid, signal.SIGKILL)
+        self.close()
 
     def close(self) -> None:
         """Let go of it; it ends with its desktop."""

@@ -1,31 +1,52 @@
-"""A window of GTK 3 whose widgets a test makes and changes. It runs each line that it is sent, and answers with the value.
+"""A window of GTK whose widgets a test makes and changes, and which tells what happened to them.
 
-Run by the system's Python, which has GTK: `python3 puppet_gtk.py SOCKET`.
+Run by the system's Python, which has GTK: `python3 puppet_gtk.py SOCKET 3`, or 4.
 """
 
-import json
-import socket
 import sys
 
 import gi
 
-gi.require_version("Gtk", "3.0")
-from gi.repository import GLib, Gtk  # noqa: E402 # the version is chosen first
+FOUR = sys.argv[2] == "4"
+for name in ("Gdk", "Gtk"):
+    gi.require_version(name, "4.0" if FOUR else "3.0")
+from gi.repository import Gdk, GLib, GObject, Gtk  # noqa: E402 # the version is chosen first
+from puppet_lines import Lines  # noqa: E402 # the same
 
 told = []
 widgets = {}
-window = Gtk.Window(title="Puppet")
-window.set_default_size(600, 400)
-place = Gtk.Fixed()
-window.add(place)
-window.connect("destroy", Gtk.main_quit)
+loop = GLib.MainLoop()
+
+
+def begin(title="Puppet"):
+    """Show a window with nothing in it."""
+    global window, place  # noqa: PLW0603 # they are the test's
+    window = Gtk.Window(title=title)
+    window.set_default_size(600, 400)
+    place = Gtk.Fixed()
+    if FOUR:
+        window.set_child(place)
+        window.present()
+    else:
+        window.add(place)
+        window.show_all()
 
 
 def put(name, widget, x, y):
     """Add a widget at a place of the window."""
     widgets[name] = widget
     place.put(widget, x, y)
-    widget.show_all()
+    if not FOUR:
+        widget.show_all()
+
+
+def call(widget, name):
+    """Give a widget the name that it tells."""
+    if FOUR:
+        label = GObject.Value(str, name)
+        widget.update_property([Gtk.AccessibleProperty.LABEL], [label])
+    else:
+        widget.get_accessible().set_name(name)
 
 
 def button(name, x=20, y=20):
@@ -35,17 +56,31 @@ def button(name, x=20, y=20):
     put(name, made, x, y)
 
 
-def check(name, x=20, y=20):
+def check(name, x=20, y=20, *, on=False):
     """Add a check box that tells of its changes."""
     made = Gtk.CheckButton(label=name)
+    made.set_active(on)
     made.connect("toggled", lambda each: told.append(["toggled", name, each.get_active()]))
     put(name, made, x, y)
 
 
-def entry(name, x=20, y=20, text="", *, secret=False):
-    """Add a line to write in."""
-    made = Gtk.Entry(text=text, visibility=not secret)
-    made.get_accessible().set_name(name)
+def label(text, x=20, y=20):
+    """Add a text."""
+    put(text, Gtk.Label(label=text), x, y)
+
+
+def entry(name, x=20, y=20, text="", *, secret=False, editable=True):
+    """Add a line to write in; without a name it tells none."""
+    made = Gtk.Entry(text=text, visibility=not secret, editable=editable)
+    if name:
+        call(made, name)
+    put(name, made, x, y)
+
+
+def spin(name, x=20, y=20):
+    """Add a number to set."""
+    made = Gtk.SpinButton.new_with_range(0, 100, 1)
+    call(made, name)
     put(name, made, x, y)
 
 
@@ -54,8 +89,60 @@ def combo(name, options, x=20, y=20):
     made = Gtk.ComboBoxText()
     for option in options:
         made.append_text(option)
-    made.get_accessible().set_name(name)
+    call(made, name)
     put(name, made, x, y)
+
+
+def source(name, x=20, y=20):
+    """Add a button that can be dragged (GTK 3)."""
+    made = Gtk.Button(label=name)
+    made.drag_source_set(Gdk.ModifierType.BUTTON1_MASK, [Gtk.TargetEntry.new("text/plain", 0, 0)], Gdk.DragAction.COPY)
+    made.connect("drag-data-get", lambda _, __, data, *___: data.set_text(name, -1))
+    put(name, made, x, y)
+
+
+def target(name, x=20, y=20):
+    """Add a button that tells what was dropped on it (GTK 3)."""
+    made = Gtk.Button(label=name)
+    made.drag_dest_set(Gtk.DestDefaults.ALL, [Gtk.TargetEntry.new("text/plain", 0, 0)], Gdk.DragAction.COPY)
+    made.connect(
+        "drag-data-received", lambda _, __, ___, ____, data, *_____: told.append(["dropped", data.get_text(), name])
+    )
+    put(name, made, x, y)
+
+
+def enable(name, on):
+    """Enable a widget, or disable it."""
+    widgets[name].set_sensitive(on)
+
+
+def show(name, on):
+    """Show a widget, or hide it."""
+    widgets[name].set_visible(on)
+
+
+def rename(name, text):
+    """Change what is written on a button."""
+    widgets[name].set_label(text)
+
+
+def remove(name):
+    """Take a widget away."""
+    place.remove(widgets.pop(name))
+
+
+def move(name, x, y):
+    """Put a widget elsewhere."""
+    place.move(widgets[name], x, y)
+
+
+def value(name):
+    """What is set in a widget."""
+    widget = widgets[name]
+    for kind, get in ((Gtk.SpinButton, "get_value"), (Gtk.Entry, "get_text"), (Gtk.ComboBoxText, "get_active_text")):
+        if isinstance(widget, kind):
+            return getattr(widget, get)()
+    return widget.get_active()
 
 
 def slide(name, steps, period):
@@ -65,10 +152,50 @@ def slide(name, steps, period):
     def step():
         left[0] -= 1
         widget = widgets[name]
-        place.move(widget, place.child_get_property(widget, "x") + 1, place.child_get_property(widget, "y"))
+        if FOUR:
+            x, y = place.get_child_position(widget)
+        else:
+            x, y = (place.child_get_property(widget, axis) for axis in "xy")
+        place.move(widget, x + 1, y)
         return left[0] > 0
 
     GLib.timeout_add(period, step)
+
+
+def dialog(text):
+    """Open a modal dialog over the window, with a button to close it."""
+    made = Gtk.Window(title=text, modal=True, transient_for=window)
+    made.set_default_size(620, 420)
+    closes = Gtk.Button(label="Close it")
+
+    def close(_):
+        told.append(["clicked", "Close it"])
+        made.destroy()
+
+    closes.connect("clicked", close)
+    if FOUR:
+        made.set_child(closes)
+        made.present()
+    else:
+        made.add(closes)
+        made.show_all()
+
+
+def popover(name, over):
+    """Open a popover at a widget, with a button in it."""
+    made = Gtk.Popover()
+    inner = Gtk.Button(label=name)
+    inner.set_size_request(300, 120)
+    inner.connect("clicked", lambda _: told.append(["clicked", name]))
+    if FOUR:
+        made.set_child(inner)
+        made.set_parent(widgets[over])
+        made.popup()
+    else:
+        made.add(inner)
+        made.set_relative_to(widgets[over])
+        made.show_all()
+    widgets[name] = made
 
 
 def later(milliseconds, code):
@@ -89,34 +216,11 @@ def flood(count):
     GLib.idle_add(step)
 
 
-def serve(listener, _condition):
-    """Run the lines of one connection."""
-    connection, _ = listener.accept()
-    lines = connection.makefile("r", encoding="utf-8")
-
-    def run(source, _condition):
-        line = source.readline()
-        if not line:
-            return False
-        try:
-            answer = eval(json.loads(line), globals())  # the test's own
-        except SyntaxError:
-            answer = exec(json.loads(line), globals())  # the test's own
-        connection.sendall(json.dumps(answer if isinstance(answer, int | str | list | dict) else None).encode() + b"\n")
-        return True
-
-    GLib.io_add_watch(lines, GLib.IO_IN | GLib.IO_HUP, run)
-    return True
+def watch(descriptor, function):
+    """Call a function whenever a descriptor can be read, until it says False."""
+    GLib.io_add_watch(descriptor, GLib.IO_IN | GLib.IO_HUP, lambda *_: function())
 
 
-def main():
-    """Show the window, and serve."""
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(sys.argv[1])
-    listener.listen()
-    GLib.io_add_watch(listener, GLib.IO_IN, serve)
-    window.show_all()
-    Gtk.main()
-
-
-main()
+Lines(sys.argv[1], globals(), watch)
+begin()
+loop.run()

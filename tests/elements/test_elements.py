@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand import ActionError, DeskhandTimeout, KeyPress, LeftClick, Move, RightClick, UnsupportedAction
+from deskhand import ActionError, LeftClick, Move, RightClick, UnsupportedAction
 from elements.puppet import Puppet
 from integration.apps import until
 
@@ -31,8 +31,7 @@ def desktop() -> Iterator[Desktop]:
 def puppet(desktop: Desktop, tmp_path: Path) -> Iterator[Puppet]:
     puppet = Puppet(desktop, tmp_path / "socket")
     yield puppet
-    os.kill(puppet.program.pid, signal.SIGKILL)
-    puppet.close()
+    puppet.end()
     desktop.find("window", "Puppet").wait_for("hidden", timeout=10)
 
 
@@ -141,88 +140,6 @@ def test_a_reference_means_one_element_only(desktop: Desktop, puppet: Puppet) ->
     assert puppet.told == []
 
 
-ACTIONABLE: dict[str, tuple[str, str, str | None]] = {
-    # What the window is given, what is done, and what is said; None: it is clicked.
-    "at once": ("button('Go')", "", None),
-    "by a part of its name": ("button('Go on')", "", None),
-    "appears late": ("later(400, \"button('Go')\")", "", None),
-    "is enabled late": (
-        "button('Go'); widgets['Go'].set_sensitive(False)",
-        "later(400, \"widgets['Go'].set_sensitive(True)\")",
-        None,
-    ),
-    "is shown late": ("button('Go'); widgets['Go'].hide()", "later(400, \"widgets['Go'].show()\")", None),
-    "moves, and comes to rest": ("button('Go'); slide('Go', 60, 10)", "", None),
-    "is renamed late": ("button('Wait')", "later(400, \"widgets['Wait'].set_label('Go')\")", None),
-    "is never there": ("button('Wait')", "", 'found nothing; there is .*button "Wait"'),
-    "is hidden": ("button('Go'); widgets['Go'].hide()", "", "found nothing"),
-    "is disabled": ("button('Go'); widgets['Go'].set_sensitive(False)", "", 'is not usable: button "Go" .* disabled'),
-    "moves without end": ("button('Go'); slide('Go', 100000, 10)", "", "it moves"),
-    "two match": ("button('Go'); button('Go ahead', 20, 200)", "", "matches 2 elements, and one is needed"),
-    "two, and one is hidden": ("button('Go'); button('Go ahead', 20, 200); widgets['Go ahead'].hide()", "", None),
-    "goes while it is waited for": (
-        "button('Go'); widgets['Go'].set_sensitive(False)",
-        "later(300, \"widgets['Go'].destroy()\")",
-        "found nothing",
-    ),
-    "is outside of the window": ("button('Go', 20, 20); window.move(-590, 100)", "", "found nothing|is not usable"),
-}
-
-
-@pytest.mark.parametrize("case", ACTIONABLE)
-def test_a_click_waits_until_a_person_could(desktop: Desktop, puppet: Puppet, case: str) -> None:
-    given, meanwhile, told = ACTIONABLE[case]
-    puppet.run(given)
-    if meanwhile:
-        puppet.run(meanwhile)
-    if told is None:
-        desktop.find("button", "Go").click(timeout=8)
-        assert until(lambda: any(what == "clicked" for what, *_ in puppet.told), 10)
-        return
-    with pytest.raises((ActionError, DeskhandTimeout), match=told):
-        desktop.find("button", "Go").click(timeout=1)
-    assert puppet.told == []
-
-
-def test_a_covered_element_is_not_clicked(desktop: Desktop, puppet: Puppet, tmp_path: Path) -> None:
-    puppet.run("button('Go', 250, 150)")
-    desktop.find("button", "Go").element()
-    other = Puppet(desktop, tmp_path / "other")
-    try:
-        other.run("window.set_title('Above')")
-        at = desktop.find("window", "Puppet").element(timeout=10)
-        assert at.box is not None
-        other.run(f"window.move({at.box.x}, {at.box.y})")
-        with pytest.raises(DeskhandTimeout, match="covered by 'Above'"):
-            desktop.find("button", "Go").click(timeout=1)
-        other.run("window.iconify()")
-        desktop.find("button", "Go").click()
-        assert puppet.tells(["clicked", "Go"])
-    finally:
-        os.kill(other.program.pid, signal.SIGKILL)
-        other.close()
-    desktop.find("window", "Above").wait_for("hidden")
-
-
-def test_fields_are_filled_and_options_chosen(desktop: Desktop, puppet: Puppet) -> None:
-    puppet.run(
-        "entry('Name', 20, 20, 'before'); entry('Key', 20, 80, secret=True); combo('Colour', ['red', 'green', 'blue'], 20, 140)"
-    )
-    desktop.find("textbox", "Name").fill("Ada Lovelace ☕")
-    assert puppet.run("widgets['Name'].get_text()") == "Ada Lovelace ☕"
-    desktop.find("textbox", "Name").fill("")
-    assert puppet.run("widgets['Name'].get_text()") == ""
-    desktop.find("textbox", "Key").fill(deskhand.Secret("hunter2"))
-    assert puppet.run("widgets['Key'].get_text()") == "hunter2"
-    desktop.find("combobox", "Colour").select("green")
-    assert until(lambda: puppet.run("widgets['Colour'].get_active_text()") == "green", 10)
-    with pytest.raises(DeskhandTimeout, match="offers no 'pink'"):
-        desktop.find("combobox", "Colour").select("pink", timeout=1)
-    desktop.perform(KeyPress(["Escape"]))
-    with pytest.raises(ActionError, match="nothing to write in"):
-        desktop.find("window", "Puppet").fill("x")
-
-
 def test_a_silent_application_costs_nobody_else(desktop: Desktop, puppet: Puppet, tmp_path: Path) -> None:
     puppet.run("button('Silent')")
     desktop.find("button", "Silent").element()
@@ -247,8 +164,7 @@ def test_a_silent_application_costs_nobody_else(desktop: Desktop, puppet: Puppet
         assert desktop.elements().left_out == ()
     finally:
         os.kill(puppet.program.pid, signal.SIGCONT)
-        os.kill(other.program.pid, signal.SIGKILL)
-        other.close()
+        other.end()
     desktop.find("window", "Alive").wait_for("hidden")
 
 

@@ -264,19 +264,23 @@ _OFFICE_ITEM = (
 _OFFICE_SETTINGS = ".config/libreoffice/4/user/registrymodifications.xcu"
 
 
+def write_office_settings(installation: Path) -> None:
+    """Let a LibreOffice with this directory of its own ask nothing, and correct nothing that is typed."""
+    skeleton = resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel"
+    off = "".join(_OFFICE_ITEM.format(*item) for item in _OFFICE_OFF)
+    target = installation / "user" / "registrymodifications.xcu"
+    target.parent.mkdir(parents=True)
+    text = (skeleton / _OFFICE_SETTINGS).read_text(encoding="utf-8")
+    target.write_text(text.replace("</oor:items>", f"{off}</oor:items>"))
+
+
 class Office(Field):
     """LibreOffice with a flat file that it saves without a question, and with nothing that corrects what is typed."""
 
     kind = "text"
 
     def __init__(self, desktop: deskhand.Desktop, home: Path, plugin: str = "gtk3") -> None:
-        settings = (
-            resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS
-        )
-        off = "".join(_OFFICE_ITEM.format(*item) for item in _OFFICE_OFF)
-        target = home / "office" / "user" / "registrymodifications.xcu"
-        target.parent.mkdir(parents=True)
-        target.write_text(settings.read_text(encoding="utf-8").replace("</oor:items>", f"{off}</oor:items>"))
+        write_office_settings(home / "office")
         self.document = home / ("text.fodt" if self.kind == "text" else "text.fods")
         self.document.write_text(_OFFICE.format(self.kind, _OFFICE_BODIES[self.kind]))
         self.desktop = desktop

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, overload
 
 from deskhand._core.labels import nearest_label
 from deskhand._core.redaction import clean
-from deskhand._core.roles import GENERIC, ROLES, aria_role
+from deskhand._core.roles import ARIA_ROLES, GENERIC, ROLES, aria_role
 from deskhand.errors import ActionError, shown
 
 if TYPE_CHECKING:
@@ -161,7 +161,8 @@ class Query:
 
     def matches(self, element: Element) -> bool:
         """Whether an element is one of these, apart from where it is and what labels it."""
-        if self.role is not None and self.role not in {element.role, element.native_role}:
+        # Some words are roles of both, of different things: a text, a menu. ARIA's is meant then.
+        if self.role not in {None, element.role} and (self.role != element.native_role or self.role in ARIA_ROLES):
             return False
         if self.name is not None and not self.found(self.name, element.name):
             return False
@@ -268,16 +269,16 @@ class Elements:
         return next((each for each in reversed(modal) if self._blocks(each, element)), None)
 
     def _blocks(self, modal: Element, element: Element) -> bool:
-        scope = self._above(modal, {"document"})
+        scope = self.window(modal, or_role="document")
         if modal is not scope:
             # A part of a window, or of a page: in the way of the rest of that.
             return element == scope or element in self.within(scope.ref)
         # Menus, and lists that have opened, are windows of their own.
-        return self._above(element, set()).native_role in _BLOCKED
+        return self.window(element).native_role in _BLOCKED
 
-    def _above(self, element: Element, roles: set[str]) -> Element:
-        """The element of one of these roles that one is in, or else its window."""
-        while element.parent is not None and element.role not in roles:
+    def window(self, element: Element, *, or_role: str = "") -> Element:
+        """The window that an element is in, or an element of this role if it is in one."""
+        while element.parent is not None and element.role != or_role:
             element = self[element.parent]
         return element
 

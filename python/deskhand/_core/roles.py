@@ -6,7 +6,7 @@ tables.
 
 from __future__ import annotations
 
-__all__ = ["CLIPPING", "GENERIC", "ROLES", "STATES", "aria_role", "states_of"]
+__all__ = ["ARIA_ROLES", "CLIPPING", "GENERIC", "ROLES", "STATES", "aria_role", "states_of"]
 
 ROLES = (
     "invalid", "accelerator-label", "alert", "animation", "arrow", "calendar", "canvas", "check-box", "check-menu-item",
@@ -103,6 +103,9 @@ _ARIA = {
     "unknown": "generic",
     "viewport": "generic",
 }
+
+ARIA_ROLES = set(_ARIA.values())
+"""ARIA's words for what AT-SPI calls otherwise."""
 
 GENERIC = {"generic", "root-pane", "layered-pane", "glass-pane", "extended", "invalid"}
 """Roles that only hold other elements."""

@@ -58,17 +58,11 @@ class Expectations:
         Raises:
             ExpectationFailed: It was not so within `timeout` seconds; says what there was instead, and for how long.
         """
-        if self._wanted:
-            self._one("to be visible", timeout, lambda element: element.visible)
-        else:
-            self._none_shows("not to be visible", timeout)
+        self._shows("to be visible", timeout, shows=self._wanted)
 
     def to_be_hidden(self, *, timeout: float = 5.0) -> None:
         """None that matches is on the screen; raises as `to_be_visible` does."""
-        if self._wanted:
-            self._none_shows("to be hidden", timeout)
-        else:
-            type(self)(self._search).to_be_visible(timeout=timeout)
+        self._shows("to be hidden", timeout, shows=not self._wanted)
 
     def to_be_enabled(self, *, timeout: float = 5.0) -> None:
         """It does something when it is used; raises as `to_be_visible` does."""
@@ -161,21 +155,30 @@ class Expectations:
         said = expected.pattern if isinstance(expected, re.Pattern) else expected
         self._one(f"{what} {said!r}", timeout, matches)
 
-    def _one(self, what: str, timeout: float, condition: Callable[[Element], bool]) -> None:
+    def _one(
+        self, what: str, timeout: float, condition: Callable[[Element], bool], *, wanted: bool | None = None
+    ) -> None:
+        wanted = self._wanted if wanted is None else wanted
+
         def look(elements: Elements) -> tuple[bool, str]:
             found = self._search.meant(elements)
             if len(found) != 1:
                 return False, self._search.amiss(found, elements)
-            return condition(found[0]) is self._wanted, f"it was {found[0].line()}"
+            return condition(found[0]) is wanted, f"it was {found[0].line()}"
 
         self._wait(f"{self._not}{what}", timeout, look)
 
-    def _none_shows(self, what: str, timeout: float) -> None:
+    def _shows(self, what: str, timeout: float, *, shows: bool) -> None:
+        """One shows, or none does: that is also so where none is there."""
+
         def look(elements: Elements) -> tuple[bool, str]:
             seen = [element for element in self._search.matching(elements) if element.visible]
             return not seen, f"there was {listed(seen)}"
 
-        self._wait(what, timeout, look)
+        if shows:
+            self._one(what, timeout, lambda element: element.visible, wanted=True)
+        else:
+            self._wait(f"{self._not}{what}", timeout, look)
 
     def _wait(self, what: str, timeout: float, look: Callable[[Elements], tuple[bool, str]]) -> None:
         # What was there, and since when.

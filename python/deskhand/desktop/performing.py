@@ -283,7 +283,10 @@ class Performance:
     def _aim(self, index: int) -> tuple[Action, Sequence[Step]]:
         """An action where its elements and the pointer are now."""
         action = self._actions[index]
-        action = at_points(action, self._reach(elements_of(action)))
+        if refs := elements_of(action):
+            action = at_points(action, self._reach(refs))
+        else:
+            self._backend.look(self._sender.limit)
         pointer = Point(*self._backend.screen.pointer)
         return action, translate(action, size=self._core.size, pointer=pointer, dragging=self._aimed[index])
 
