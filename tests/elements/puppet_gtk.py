@@ -77,6 +77,16 @@ def entry(name, x=20, y=20, text="", *, secret=False, editable=True):
     put(name, made, x, y)
 
 
+def completes(name, texts):
+    """Offer texts below a field while it is written in (GTK 3)."""
+    model = Gtk.ListStore(str)
+    for text in texts:
+        model.append([text])
+    completion = Gtk.EntryCompletion(model=model, text_column=0)
+    completion.set_text_column(0)
+    widgets[name].set_completion(completion)
+
+
 def spin(name, x=20, y=20):
     """Add a number to set."""
     made = Gtk.SpinButton.new_with_range(0, 100, 1)

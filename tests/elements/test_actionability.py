@@ -62,6 +62,12 @@ def _with_tooltip(desktop: Desktop, puppet: Puppet) -> object:
     return desktop.find("button", "Go").click(timeout=_LONG)
 
 
+def _with_completions(desktop: Desktop) -> object:
+    _fill("Ada")(desktop)
+    assert until(lambda: any(element.native_role == "window" for element in desktop.elements()), 10)
+    return _in_vain(desktop)
+
+
 def _when_minimised(desktop: Desktop, puppet: Puppet) -> object:
     puppet.run("window.iconify()")
     assert until(lambda: all(window.minimized for window in desktop.windows.list()), 10)
@@ -183,13 +189,19 @@ CASES = {
     "a modal dialog is in front": Case(
         "button('Go'); dialog('Ask')",
         _in_vain,
-        error="is not usable.*(which is modal|covered by 'Ask')",
+        error="is not usable.*(which must be closed|covered by 'Ask')",
         toolkits=("GTK 3", "GTK 4"),
     ),
     "a popover is in front": Case(
         "button('Go', 20, 60); button('At', 20, 20); popover('Pop', 'At')",
         _in_vain,
-        error="is not usable.*, which is modal",
+        error="is not usable.*, which must be closed",
+    ),
+    "a list of completions is in front": Case(
+        "button('Go', 300, 300); entry('Name'); completes('Name', ['Ada Lovelace', 'Ada Yonath'])",
+        _with_completions,
+        error="is not usable.*, which must be closed",
+        holds="value('Name') == 'Ada'",
     ),
     "by the reference of one that went": Case(
         "button('Go')",

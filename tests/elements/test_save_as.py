@@ -66,9 +66,10 @@ def _odt(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Application:
-    """How it is started, how its dialog is opened, what that is called, and what a file is called and read by."""
+    """How it is started, the role of its text, how its dialog is opened and called, and what a file is called and read by."""
 
     start: Callable[[Desktop, Path], None]
+    document: str
     open: Callable[[Desktop], None]
     title: str
     suffix: str
@@ -76,9 +77,9 @@ class Application:
 
 
 APPLICATIONS = {
-    "mousepad": Application(_mousepad, _by_menu, "Save As", ".txt", _plain),
-    "LibreOffice Writer": Application(_writer, _by_keys, "Save", ".odt", _odt),
-    "featherpad": Application(_featherpad, _by_menu, "Save as", ".txt", _plain),
+    "mousepad": Application(_mousepad, "textbox", _by_menu, "Save As", ".txt", _plain),
+    "LibreOffice Writer": Application(_writer, "document", _by_keys, "Save", ".odt", _odt),
+    "featherpad": Application(_featherpad, "textbox", _by_menu, "Save as", ".txt", _plain),
 }
 
 
@@ -90,6 +91,8 @@ def test_what_was_typed_is_saved(launch: Callable[..., Desktop], home: Path, nam
     right = 0
     for number in range(_TIMES):
         path, text = home / f"saved{number}{application.suffix}", f"Text number {number} of Ada"
+        # The keys go where the window manager puts them once the dialog has gone: the click says where.
+        desktop.find(application.document, nth=0).click(timeout=_PATIENCE)
         desktop.perform(KeyPress(["ctrl", "a"]), Type(text))
         application.open(desktop)
         dialog = desktop.find("dialog", application.title)

@@ -254,7 +254,9 @@ def test_none_is_taken_for_an_absent_optional_field() -> None:
         act.Move(None)  # type: ignore[arg-type]
 
 
-FIELDS = "xy start_xy distance_xy keys duration magnitude direction text modifiers repeat button paste region element to"
+FIELDS = (
+    "xy start_xy distance_xy keys duration magnitude direction text modifiers repeat button paste region element to"
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["ctrl", "left"]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=2),

@@ -38,6 +38,7 @@ _LEVELS_OF_A_LABEL = 3
 _MOST_AROUND = 500
 # AT-SPI's roles of windows that wait while a modal dialog of their application shows.
 _BLOCKED = {"alert", "color-chooser", "dialog", "file-chooser", "font-chooser", "frame"}
+_LISTS = {"list-box", "menu", "popup-menu", "table", "tree-table"}
 _WITH_VALUE = {"slider", "spinbutton", "progressbar", "scrollbar", "meter", "dial"}
 
 
@@ -261,12 +262,18 @@ class Elements:
         return ""
 
     def behind(self, element: Element) -> Element | None:
-        """The modal dialog, or the popover, that must be closed before an element can be used; None where there is none."""
-        modal = [each for each in self.all if "modal" in each.states and each.visible and each.pid == element.pid]
+        """The modal dialog, popover or open list that a click at an element would only close; None where there is none."""
+        mine = [each for each in self.all if each.visible and each.pid == element.pid]
+        modal = [each for each in mine if "modal" in each.states or self._is_open_list(each)]
         # One that opened another one is in the way of nothing that it has itself.
         if not modal or any(element == each or element in self.within(each.ref) for each in modal):
             return None
         return next((each for each in reversed(modal) if self._blocks(each, element)), None)
+
+    def _is_open_list(self, element: Element) -> bool:
+        """Whether it is what GTK 3 opens below a field with what could be written there, or chosen."""
+        is_popup = element.parent is None and element.native_role == "window" and not element.name
+        return is_popup and any(each.native_role in _LISTS for each in self.within(element.ref)[:_MOST_AROUND])
 
     def _blocks(self, modal: Element, element: Element) -> bool:
         scope = self.window(modal, or_role="document")

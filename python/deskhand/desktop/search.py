@@ -127,7 +127,7 @@ class Search:
                 said = f"{self} is not {what}: {listed(found)}"
                 said += f", covered by {found[0].covered_by!r}" if found[0].covered_by else ""
                 in_front = elements.behind(found[0])
-                said += f", behind {in_front.line()}, which is modal" if in_front else ""
+                said += f", behind {in_front.line()}, which must be closed first" if in_front else ""
                 said += ", in a minimised window" if "iconified" in elements.window(found[0]).states else ""
             return DeskhandTimeout(f"waited {timeout:g} s: {said}")
 

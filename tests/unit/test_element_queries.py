@@ -1,0 +1,108 @@
+"""What a query matches, which text labels a field, and what is in the way of an element."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from deskhand import Element, Elements, Point, Rect
+from deskhand._core.elements import Query, role_names
+from deskhand._core.labels import nearest_label
+
+
+def element(ref: str, role: str, name: str = "", box: Rect | None = None, **more: Any) -> Element:
+    box = box or Rect(0, 0, 10, 10)
+    return Element(
+        **{
+            "ref": ref,
+            "role": role,
+            "name": name,
+            "box": box,
+            "point": Point(box.x, box.y),
+            "native_role": role,
+            **more,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "role", "native", "name", "matches"),
+    [
+        (Query("button"), "button", "push-button", "", True),
+        (Query("push-button"), "button", "push-button", "", True),
+        (Query("text"), "text", "label", "", True),
+        (Query("text"), "textbox", "text", "", False),
+        (Query("menu"), "menuitem", "menu", "", False),
+        (Query("label"), "text", "label", "", True),
+        (Query(name="save as"), "button", "", " Save   As... ", True),
+        (Query(name="Save As", exact=True), "button", "", " Save  As ", True),
+        (Query(name="save as", exact=True), "button", "", "Save As", False),
+        (Query(name="Save", exact=True), "button", "", "Save As", False),
+        (Query(name=re.compile("^S")), "button", "", "Save", True),
+    ],
+)
+def test_matching(query: Query, role: str, native: str, name: str, *, matches: bool) -> None:
+    assert query.matches(element("e1", role, name, native_role=native)) is matches
+
+
+FIELD = Rect(100, 100, 200, 30)
+
+
+@pytest.mark.parametrize(
+    ("texts", "others", "label"),
+    [
+        ({"left": Rect(20, 105, 60, 20)}, [], "left"),
+        ({"above": Rect(100, 75, 60, 20)}, [], "above"),
+        ({"above": Rect(100, 75, 60, 20), "left": Rect(20, 105, 60, 20)}, [], "left"),
+        ({"far": Rect(0, 105, 20, 20), "near": Rect(60, 105, 30, 20)}, [], "near"),
+        ({"right": Rect(310, 105, 60, 20)}, [], None),
+        ({"below": Rect(100, 140, 60, 20)}, [], None),
+        ({"other line": Rect(20, 60, 60, 20)}, [], None),
+        ({"another's": Rect(0, 105, 30, 20)}, [Rect(40, 100, 50, 30)], None),
+        ({"another's": Rect(100, 40, 60, 20)}, [Rect(100, 62, 200, 20)], None),
+        ({"left": Rect(20, 105, 60, 20)}, [FIELD, Rect(95, 95, 210, 40), Rect(0, 200, 90, 30)], "left"),
+    ],
+)
+def test_labels(texts: dict[str, Rect], others: list[Rect], label: str | None) -> None:
+    assert nearest_label(FIELD, [(box, text) for text, box in texts.items()], others) == label
+
+
+def test_a_name_counts_before_a_place() -> None:
+    window = element("e0", "window", "Form", Rect(0, 0, 500, 500))
+    text = element("e1", "text", "Name:", Rect(20, 100, 60, 20), depth=1, parent="e0")
+    beside = element("e2", "textbox", "", Rect(100, 100, 200, 30), depth=1, parent="e0")
+    named = element("e3", "textbox", "Name", Rect(100, 300, 200, 30), depth=1, parent="e0")
+    assert Elements((window, text, beside)).find_all(Query(label="name")) == [beside]
+    assert Elements((window, text, beside, named)).find_all(Query(label="name")) == [named]
+    assert Elements((window, text, beside)).find_all(Query("button", label="name")) == []
+
+
+def test_what_is_in_the_way() -> None:
+    window = element("e0", "window", native_role="frame")
+    button = element("e1", "button", depth=1, parent="e0")
+    popover = element("e2", "generic", states=frozenset({"modal"}), depth=1, parent="e0")
+    inner = element("e3", "button", depth=2, parent="e2")
+    dialog = element("e4", "dialog", states=frozenset({"modal"}))
+    close = element("e5", "button", depth=1, parent="e4")
+    menu = element("e6", "window", native_role="window")
+    item = element("e7", "menuitem", native_role="menu", depth=1, parent="e6")
+    other = element("e8", "button", pid=7)
+    plain = Elements((window, button, other))
+    assert plain.behind(button) is None
+    assert Elements((window, button, popover, inner)).behind(button) == popover
+    assert Elements((window, button, popover, inner)).behind(inner) is None
+    both = Elements((window, button, dialog, close, other))
+    assert both.behind(button) == dialog
+    assert both.behind(close) is None
+    assert both.behind(other) is None
+    opened = Elements((window, button, dialog, close, menu, item))
+    assert opened.behind(item) is None
+    assert Elements((window, button, menu, item)).behind(button) == menu
+
+
+def test_a_window_is_one_whatever_its_toolkit_calls_it() -> None:
+    filler = 20
+    assert role_names(filler, "") == ("window", "filler")
+    assert role_names(filler, "window") == ("generic", "filler")
