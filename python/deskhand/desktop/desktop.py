@@ -371,7 +371,7 @@ class Desktop:
         Args:
             role: ARIA's word (`button`, `textbox`, `menuitem`, `dialog`...), or AT-SPI's name of the role.
             name: A part of its name, in any case, or a pattern that is found in the name.
-            label: The same for the label of a field: its name, or where no field has that name, the text left of it or above it.
+            label: The same for the label of a field: its name, or, if no field has that name, the text left of or above it.
             exact: `name`, `label` and `text` are the whole, with its case; the number of spaces makes no difference.
             text: The same for the text in it.
             states: AT-SPI's names of states, all of which are set, such as `checked`.
