@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,7 @@ from deskhand import (
     Move,
     Operation,
     PolicyDenied,
+    PressKeys,
     Secret,
     Type,
     UnsupportedAction,
@@ -245,6 +247,39 @@ def test_a_policy_is_told_the_window_of_an_element(desktop: Desktop, puppet: Pup
         os.kill(other.program.pid, signal.SIGKILL)
         other.close()
     desktop.find("window", "Above").wait_for("hidden")
+
+
+@pytest.mark.parametrize("how", ["a cancelled task", "the kill switch"])
+def test_a_reading_is_ended_at_once(launch: Callable[..., Desktop], tmp_path: Path, how: str) -> None:
+    alone = launch(size=(640, 480))
+    puppet = Puppet(alone, tmp_path / "socket")
+    alone.elements()
+    reading = threading.Event()
+    read = alone._core.elements.read
+
+    def slowly() -> Elements:
+        os.kill(puppet.program.pid, signal.SIGSTOP)
+        reading.set()
+        return read(timeout=30.0)
+
+    async def ended() -> None:
+        task = asyncio.create_task(AsyncDesktop(alone).perform(PressKeys(["shift"]), settle=False, elements=True))
+        await asyncio.to_thread(reading.wait, 20)
+        if how == "the kill switch":
+            assert await asyncio.to_thread(alone.stop, "enough")
+        else:
+            task.cancel()
+        with pytest.raises((asyncio.CancelledError, PolicyDenied)):
+            await task
+
+    with pytest.MonkeyPatch.context() as patched, within(3.0, "the end of a reading of 30 s"):
+        patched.setattr(type(alone._core.elements), "read", lambda *_: slowly())
+        asyncio.run(ended())
+    assert alone.pressed == ()
+    if how != "the kill switch":
+        os.kill(puppet.program.pid, signal.SIGCONT)
+        assert alone.elements()
+    puppet.close()
 
 
 def test_a_record_has_it(desktop: Desktop, puppet: Puppet, tmp_path: Path) -> None:

@@ -425,11 +425,13 @@ class Core:
     def _ask_to_stop(self) -> None:
         self.watch.stop = True
         self.backend.interrupt()
+        self.elements.interrupt()
 
     def forget_stop(self) -> None:
         """Take a request to stop back: it was not for what comes next."""
         self.watch.stop = False
         self.backend.clear_interrupt()
+        self.elements.clear_interrupt()
 
     def end_attempts(self) -> None:
         """End the calls under way, including those that wait for an answer."""

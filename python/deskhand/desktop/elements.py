@@ -191,6 +191,16 @@ class ElementReader:
         changes = screen.history(screen.generation - 1)
         return not changes or self._watch.clock() - changes[-1][1] >= _STILL
 
+    def interrupt(self) -> None:
+        """From another thread: end the reading under way, which raises `Interrupted`."""
+        if (session := self._session) is not None:
+            session.interrupt()
+
+    def clear_interrupt(self) -> None:
+        """Forget an earlier `interrupt`."""
+        if (session := self._session) is not None:
+            session.clear_interrupt()
+
     def close(self) -> None:
         """End the connection."""
         if (session := self._session) is not None:

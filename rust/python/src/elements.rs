@@ -100,6 +100,16 @@ impl Elements {
         (found.version, applications, elements).into_pyobject(py).map(Some)
     }
 
+    /// Makes the reading that is under way, or the next one, raise `Interrupted`.
+    fn interrupt(&self) {
+        self.interrupt.set();
+    }
+
+    /// Forgets an earlier `interrupt`.
+    fn clear_interrupt(&self) {
+        self.interrupt.clear();
+    }
+
     /// Ends the connection; later calls raise.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         errors::detached(py, || {
