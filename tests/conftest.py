@@ -28,7 +28,7 @@ gc.disable()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "alone: shows nothing beside other tests; `make test` runs it before them")
+    config.addinivalue_line("markers", "alone: shows nothing beside other tests; `make test` runs it after them")
 
 
 def pytest_collection_finish() -> None:
