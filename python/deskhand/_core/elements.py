@@ -47,7 +47,8 @@ class Element:
     """One element of an application: a window, a button, a text...
 
     Attributes:
-        ref: Names it, such as `e12`: the same element for as long as it lives, and never another one afterwards.
+        ref: Names it, such as `e12`, or `t12` where OCR has read it: the same element for as long as it lives, and never
+            another one afterwards.
         role: ARIA's word for what it is (`button`, `textbox`, `menuitem`), or AT-SPI's where ARIA has none (`terminal`).
         name: What it is called. Untrusted.
         description: What is said of it beyond that. Untrusted.
@@ -64,6 +65,8 @@ class Element:
         covered_by: The title of the window that covers its middle; None where none does.
         hidden: How many elements it says are in it that are not in the tree, because they do not show or are too many.
         native_role: AT-SPI's name of its role (`push-button`).
+        source: Who says so: its application, or OCR, which has read it from pixels.
+        confidence: How sure OCR is of its text, 0...1; None of what an application says.
     """
 
     ref: str
@@ -83,6 +86,8 @@ class Element:
     covered_by: str | None = None
     hidden: int = 0
     native_role: str = ""
+    source: Literal["accessibility", "ocr"] = "accessibility"
+    confidence: float | None = None
 
     @property
     def enabled(self) -> bool:

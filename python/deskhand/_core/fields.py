@@ -82,7 +82,7 @@ def check_xy(value: object) -> tuple[int, ...]:
 
 def check_element(value: object) -> str:
     ref = getattr(value, "ref", value)
-    if not isinstance(ref, str) or not (ref[:1] == "e" and ref[1:].isascii() and ref[1:].isdecimal()):
+    if not isinstance(ref, str) or not (ref[:1] in {"e", "t"} and ref[1:].isascii() and ref[1:].isdecimal()):
         raise ActionError(f"an element is a reference such as 'e12', not {shown(value)}")
     return ref
 

@@ -1,7 +1,7 @@
 """Numbered marks: which elements get a number, and how numbers are drawn into a picture (a set of marks). Pure.
 
-The number of an element is that of its reference: 12 is `e12`. This module owns the choice and the drawing. What must never
-appear here: a desktop, how a picture is encoded.
+The number of an element is that of its reference: 12 is `e12`; what OCR has read has its whole reference, such as t12. This
+module owns the choice and the drawing. What must never appear here: a desktop, how a picture is encoded.
 """
 
 from __future__ import annotations
@@ -54,6 +54,11 @@ class Mark:
     ref: str
     box: Rect
 
+    @property
+    def label(self) -> str:
+        """What is drawn: its number, or its reference where OCR has read it."""
+        return self.ref if self.ref.startswith("t") else str(self.number)
+
 
 def marks(elements: Elements, viewport: Viewport) -> tuple[Mark, ...]:
     """The elements that a picture shows and that can be used, each with its number.
@@ -84,6 +89,9 @@ def marks(elements: Elements, viewport: Viewport) -> tuple[Mark, ...]:
 def _is_marked(element: Element) -> bool:
     if not (element.visible and element.enabled) or element.covered_by is not None:
         return False
+    if element.source == "ocr":
+        # What can be done with it is not known.
+        return True
     if element.role in _SELECTABLE:
         return "selectable" in element.states
     return element.role in _ACTIONABLE or "editable" in element.states
@@ -100,7 +108,7 @@ def draw(image: Image.Image, marked: tuple[Mark, ...]) -> None:
 
     pen = ImageDraw.Draw(image)
     font: Any = ImageFont.load_default(round(min(max(image.height * _DIGITS, _SMALLEST), _LARGEST)))
-    digits = [pen.textbbox((0, 0), str(mark.number), font=font) for mark in marked]
+    digits = [pen.textbbox((0, 0), mark.label, font=font) for mark in marked]
     sizes = [
         (int(right - left) + 2 * _PADDING + 1, int(bottom - top) + 2 * _PADDING) for left, top, right, bottom in digits
     ]
@@ -111,7 +119,7 @@ def draw(image: Image.Image, marked: tuple[Mark, ...]) -> None:
         left, top, _, _ = digits[place]
         pen.rectangle(_corners(label), fill=_COLOURS[place % len(_COLOURS)], outline="white")
         at = (label.x + _PADDING + 0.5 - left, label.y + _PADDING - top)
-        pen.text(at, str(marked[place].number), fill="white", font=font)
+        pen.text(at, marked[place].label, fill="white", font=font)
 
 
 def labels(boxes: Sequence[Rect], sizes: Sequence[tuple[int, int]], picture: tuple[int, int]) -> list[Rect]:

@@ -560,9 +560,9 @@ class AsyncDesktop(Calls):
             lambda: self.desktop.screenshot(size, region, cursor=cursor, format=format, quality=quality)
         )
 
-    async def elements(self, *, timeout: float = 2.0) -> Elements:
+    async def elements(self, *, ocr: bool = False, timeout: float = 2.0) -> Elements:
         """The elements that applications show: windows, buttons, texts... as a tree (AT-SPI)."""
-        return await self._call(lambda: self.desktop.elements(timeout=timeout))
+        return await self._call(lambda: self.desktop.elements(ocr=ocr, timeout=timeout))
 
     def find(
         self,
@@ -574,10 +574,11 @@ class AsyncDesktop(Calls):
         text: str | re.Pattern[str] | None = None,
         states: Sequence[str] = (),
         nth: int | None = None,
+        ocr: bool = False,
     ) -> AsyncLocator:
         """An element, by what it is: `desktop.find("button", "Save").click()`. The search begins when it is used."""
         return AsyncLocator(
-            self, self.desktop.find(role, name, label=label, exact=exact, text=text, states=states, nth=nth)
+            self, self.desktop.find(role, name, label=label, exact=exact, text=text, states=states, nth=nth, ocr=ocr)
         )
 
     async def release(self) -> None:

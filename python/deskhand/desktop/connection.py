@@ -20,9 +20,9 @@ from deskhand._core.health import Expected, Health
 from deskhand._native import Interrupted
 from deskhand.desktop.cleanup import CleanupStack
 from deskhand.desktop.clicks import Clicks
-from deskhand.desktop.elements import ElementReader
 from deskhand.desktop.health import examine
 from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, loss_behind, losses_told, raise_told
+from deskhand.desktop.ocr import ScreenReader
 from deskhand.desktop.translate import PressedKeys
 from deskhand.desktop.watcher import Watch
 from deskhand.errors import (
@@ -118,7 +118,7 @@ class Core:
         self.pressed_keys: PressedKeys = PressedKeys()
         self.clicks: Clicks = Clicks()
         self.watch: Watch = Watch(backend, clock)
-        self.elements: ElementReader = ElementReader(backend, self.watch, self.environment, inside)
+        self.elements: ScreenReader = ScreenReader(backend, self.watch, self.environment, inside)
         self.interceptors: tuple[Interceptor, ...] = ()
         self.attempts: dict[Attempt, int] = {}
         self.successor: Core | None = None

@@ -332,26 +332,31 @@ class Desktop:
             lambda: self._view.operation("screenshot"), lambda: self._picture(size, region, cursor, format, quality)
         )
 
-    def elements(self, *, timeout: float = 2.0) -> Elements:
+    def elements(self, *, ocr: bool = False, timeout: float = 2.0) -> Elements:
         """The elements that applications show: windows, buttons, texts... as a tree (AT-SPI).
 
         The tree is kept current by the events of applications, and read again where the screen changed: unchanged it comes at
         once. An application that does not answer is named in `Elements.left_out`, and is not waited for again until it does.
 
         Args:
+            ocr: Also texts that are read from pixels where applications do not say what they show: their windows, or all of the
+                screen. Each has the role `text`, the source `ocr` and a reference such as `t12`. Only what has changed since
+                the last reading is read again, however long that takes.
             timeout: Seconds to wait for applications.
 
         Raises:
             UnsupportedAction: There is no bus to ask: over VNC, on another user's display, or because at-spi2-core is not
-                installed, here or in a container's image.
-            BackendError: The accessibility bus has gone, or refuses.
+                installed, here or in a container's image. Not with `ocr`.
+            MissingExtra: The library for `ocr` is not installed.
+            BackendError: The accessibility bus has gone, or refuses; or the library failed.
         """
+        expect_flag("elements: ocr", ocr)
         expect_seconds("elements: timeout", timeout)
         core = self._core
 
         def read() -> Elements:
             with core.turn():
-                return core.elements.read(timeout)
+                return core.elements.read(timeout, ocr=ocr)
 
         return self._view.operate(lambda: self._view.operation("elements"), read)
 
@@ -365,6 +370,7 @@ class Desktop:
         text: str | re.Pattern[str] | None = None,
         states: Sequence[str] = (),
         nth: int | None = None,
+        ocr: bool = False,
     ) -> Locator:
         """An element, by what it is: `desktop.find("button", "Save").click()`. The search begins when it is used.
 
@@ -376,12 +382,14 @@ class Desktop:
             text: The same for the text in it.
             states: AT-SPI's names of states, all of which are set, such as `checked`.
             nth: Which of those that match, from 0, or from the end below 0. By default there must be only one.
+            ocr: Also among texts that are read from pixels, as by `elements(ocr=True)`.
 
         Raises:
             ActionError: An argument is impossible.
         """
+        expect_flag("find: ocr", ocr)
         query = make_query(role, name, label=label, exact=exact, text=text, states=states, nth=nth)
-        return Locator(Search(self._view, (query,)), self.perform)
+        return Locator(Search(self._view, (query,), ocr=ocr), self.perform)
 
     def release(self) -> None:
         """Release every key and button that is held, and return when the other side has done so."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     # What an element is made of: given as it was, it is made again.
     _Basis: TypeAlias = tuple[_Given, Rect | None, Rect, tuple[Window, ...], str | None]
 
-__all__ = ["ElementReader"]
+__all__ = ["TELLS_NOTHING", "ElementReader"]
 
 _LONGEST_TITLE = 80
 # Seconds: for one reading within a wait, between two of them, and without a change before something counts as still.
@@ -49,10 +49,11 @@ _STILL = 0.08
 _POLL = 0.01
 # As much as a window with its frame and the same without have in common, at least.
 _SAME_WINDOW = 0.5
-_TELLS_NOTHING = "its program tells nobody what it shows"
+TELLS_NOTHING = "its program tells nobody what it shows"
 _NO_BUS = (
     "its programs tell nobody what they show: a desktop launched here or in a container does, where at-spi2-core is installed "
-    "(apt-get install at-spi2-core) and it was not launched with elements=False"
+    "(apt-get install at-spi2-core) and it was not launched with elements=False. Texts can be read from pixels: "
+    "desktop.elements(ocr=True), after pip install 'deskhand[ocr]'"
 )
 
 
@@ -301,7 +302,7 @@ class ElementReader:
         said = [f"{one_line(name, _LONGEST_TITLE)!r}: {reason}" for name, _, _, _, reason in applications if reason]
         there = {pid for _, _, _, pid, _ in applications}
         silent = [window for window in self._windows if window.pid not in there and not window.minimized]
-        return said + [f"the window {one_line(window.title, _LONGEST_TITLE)!r}: {_TELLS_NOTHING}" for window in silent]
+        return said + [f"the window {one_line(window.title, _LONGEST_TITLE)!r}: {TELLS_NOTHING}" for window in silent]
 
     def _placed(
         self, pid: int, title: str, area: tuple[int, int, int, int] | None, *, relative: bool

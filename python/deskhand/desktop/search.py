@@ -63,25 +63,26 @@ def make_query(
 class Search:
     """What is looked for in a view of a desktop; each query looks within what the one before it found."""
 
-    __slots__ = ("_queries", "_view")
+    __slots__ = ("_ocr", "_queries", "_view")
 
-    def __init__(self, view: View, queries: tuple[Query, ...]) -> None:
-        """Nothing is looked for yet."""
+    def __init__(self, view: View, queries: tuple[Query, ...], *, ocr: bool = False) -> None:
+        """Nothing is looked for yet. With `ocr`, texts that are read from pixels are among the elements."""
         self._view = view
         self._queries = queries
+        self._ocr = ocr
 
     def __str__(self) -> str:
         return ".".join(map(str, self._queries))
 
     def within(self, query: Query) -> Search:
         """Look for what `query` asks for in what this one finds."""
-        return Search(self._view, (*self._queries, query))
+        return Search(self._view, (*self._queries, query), ocr=self._ocr)
 
     def nth(self, number: int) -> Search:
         """One of those that match."""
         *above, last = self._queries
         number = expect_integer("nth", number, -(2**31), 2**31)
-        return Search(self._view, (*above, replace(last, nth=number)))
+        return Search(self._view, (*above, replace(last, nth=number)), ocr=self._ocr)
 
     def matching(self, elements: Elements) -> list[Element]:
         """Those of these elements that match, in the order of the tree."""
@@ -163,7 +164,7 @@ class Search:
             while True:
                 with core.turn():
                     left = deadline - core.clock()
-                    elements = core.elements.read(max(0.1, min(left, _ONE_READ)))
+                    elements = core.elements.read(max(0.1, min(left, _ONE_READ)), ocr=self._ocr)
                     if done(elements):
                         return
                     if left <= 0:
