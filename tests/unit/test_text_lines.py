@@ -10,7 +10,18 @@ from PIL import Image, ImageDraw, ImageFont
 
 from deskhand._core.geometry import Rect
 from deskhand._core.ink import pieces, trim
-from deskhand._core.text_lines import Found, Line, bands, clean_line, follow, grow, in_order, silent_areas, subtract
+from deskhand._core.text_lines import (
+    Found,
+    Line,
+    bands,
+    clean_line,
+    follow,
+    grow,
+    in_order,
+    replaced,
+    silent_areas,
+    subtract,
+)
 from deskhand._core.window import Window
 
 SCREEN = Rect(0, 0, 1000, 700)
@@ -42,13 +53,29 @@ def test_what_is_far_is_not_read_again() -> None:
     assert far.box.intersect(region).empty
 
 
-@given(RECTS, st.integers(1, 40_000))
+@given(st.builds(Rect, st.just(5), st.integers(0, 300), st.just(400), st.integers(1, 400)), st.integers(1, 200_000))
 def test_bands_count_each_row_once(region: Rect, most: int) -> None:
-    parts = bands(Rect(region.x, region.y, region.width * 5, region.height * 10), most)
-    assert [row for _, counts in parts for row in range(counts.y, counts.bottom)] == list(
-        range(region.y, region.y + region.height * 10)
-    )
-    assert all(counts.within(read) for read, counts in parts)
+    parts = bands(region, most, SCREEN)
+    rows = [row for _, counts in parts for row in range(counts.y, counts.bottom)]
+    assert rows == list(range(max(0, region.y - 12), min(700, region.bottom + 12)))
+    assert all(counts.within(read) and read.within(SCREEN) for read, counts in parts)
+
+
+def test_neighbours_stay_as_they_are() -> None:
+    above, below = Found(1, _line("above", 20, 80)), Found(2, _line("below", 20, 100))
+    region = below.line.box
+    area = region.inflate(12)
+    lines = [_line("abovc", 20, 80), _line("new", 20, 100), _line("farther", 20, 116)]
+    stays, gone, here = replaced([above, below], lines, region, area)
+    assert (stays, gone) == ([above], [below])
+    assert [line.text for line in here] == ["new"]
+
+
+def test_what_goes_on_in_a_change_is_no_second_line() -> None:
+    there = Found(1, _line("word", 20, 100))
+    # Found again by a part of it, beside what has changed.
+    stays, gone, here = replaced([there], [_line("ord", 40, 100, 60)], Rect(90, 95, 20, 20), SCREEN)
+    assert (stays, gone, here) == ([there], [], [])
 
 
 def test_a_text_that_stays_keeps_its_number() -> None:

@@ -26,12 +26,13 @@ __all__ = [
     "grow",
     "in_order",
     "middle",
+    "replaced",
     "silent_areas",
     "subtract",
 ]
 
 _LONGEST = 500
-# A detector needs to see around a line, and a line goes on where the next letter is less than its height away.
+# Pixels around a region that a detector is given.
 _AROUND = 12
 # Pixels that the edges of a line may lie elsewhere in the next reading, because more or less around it was read.
 _SAME_PLACE = 4
@@ -128,11 +129,11 @@ def subtract(areas: Iterable[Rect], hole: Rect) -> list[Rect]:
 
 
 def grow(changed: Iterable[Rect], lines: Iterable[Line], screen: Rect) -> list[Rect]:
-    """What is read again where rectangles have changed: whole lines, and enough around them; no two of them overlap."""
+    """What is read again where rectangles have changed: with the whole of the lines that they meet; no two of them overlap."""
     regions: list[Rect] = []
-    # A line whose end is nearer than a space may go on in what has changed.
-    near = {line.box: line.box.inflate(max(line.box.height, _AROUND)) for line in lines}
-    waiting = [rect.inflate(_AROUND).intersect(screen) for rect in changed]
+    # A line goes on in what has changed where that is nearer than a space.
+    near = {line.box: _widened(line.box, line.box.height) for line in lines}
+    waiting = [rect.intersect(screen) for rect in changed]
     while waiting:
         region = waiting.pop()
         if region.empty:
@@ -140,7 +141,7 @@ def grow(changed: Iterable[Rect], lines: Iterable[Line], screen: Rect) -> list[R
         grown = region
         for box, reach in near.items():
             if not reach.intersect(grown).empty:
-                grown = grown.union(box.inflate(_AROUND).intersect(screen))
+                grown = grown.union(box)
         touched = [other for other in regions if not other.intersect(grown).empty]
         for other in touched:
             regions.remove(other)
@@ -152,26 +153,55 @@ def grow(changed: Iterable[Rect], lines: Iterable[Line], screen: Rect) -> list[R
     return regions
 
 
-def bands(region: Rect, most: int) -> list[tuple[Rect, Rect]]:
+def _widened(box: Rect, by: int) -> Rect:
+    return Rect(box.x - by, box.y, box.width + 2 * by, box.height)
+
+
+def bands(region: Rect, most: int, screen: Rect) -> list[tuple[Rect, Rect]]:
     """A region in parts of about `most` pixels: what is read, and where the middle of a line must be that counts.
 
-    Neighbours overlap, so that a line on the border is whole in one of them.
+    What is read is more than the region, for a detector needs to see around a line. Neighbours overlap, so that a line on the
+    border is whole in one of them.
     """
-    rows = max(2 * _SHARED, most // max(1, region.width))
-    if region.height <= rows:
-        return [(region, region)]
+    area = region.inflate(_AROUND).intersect(screen)
+    rows = max(2 * _SHARED, most // max(1, area.width))
+    if area.height <= rows:
+        return [(area, area)]
     step = rows - _SHARED
     parts = []
-    for top in range(region.y, region.bottom, step):
-        counts = Rect.of_edges(region.x, top, region.right, min(top + step, region.bottom))
-        read = Rect.of_edges(
-            region.x,
-            max(region.y, top - _SHARED // 2),
-            region.right,
-            min(region.bottom, counts.bottom + _SHARED // 2),
-        )
-        parts.append((read, counts))
+    for top in range(area.y, area.bottom, step):
+        counts = Rect.of_edges(area.x, top, area.right, min(top + step, area.bottom))
+        above, below = max(area.y, top - _SHARED // 2), min(area.bottom, counts.bottom + _SHARED // 2)
+        parts.append((Rect.of_edges(area.x, above, area.right, below), counts))
     return parts
+
+
+def replaced(
+    before: Sequence[Found], lines: Iterable[Line], region: Rect, counts: Rect
+) -> tuple[list[Found], list[Found], list[Line]]:
+    """What a reading of a part of a region means for what was found before.
+
+    Args:
+        before: All that was found.
+        lines: What the part has now.
+        region: What has changed, with the whole of the lines of before that it meets.
+        counts: Where the middle of a line must be that counts.
+
+    Returns:
+        What stays as it is; what was found where the part is; what is there now.
+    """
+
+    def belongs(line: Line) -> bool:
+        return counts.contains(middle(line.box)) and not line.box.intersect(region).empty
+
+    stays = [found for found in before if not belongs(found.line)]
+    gone = [found for found in before if belongs(found.line)]
+
+    def is_known(line: Line) -> bool:
+        point = middle(line.box)
+        return any(found.line.box.contains(point) or line.box.contains(middle(found.line.box)) for found in stays)
+
+    return stays, gone, [line for line in lines if belongs(line) and not is_known(line)]
 
 
 def follow(before: Sequence[Found], lines: Iterable[Line], last: int) -> tuple[list[Found], int]:

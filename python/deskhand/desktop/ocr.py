@@ -6,12 +6,24 @@ imported with the first reading that asks for it.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deskhand._core.elements import Element, Elements, clean_text
 from deskhand._core.geometry import Rect
-from deskhand._core.text_lines import Found, alike, bands, follow, grow, in_order, middle, silent_areas, subtract
+from deskhand._core.text_lines import (
+    Found,
+    alike,
+    bands,
+    follow,
+    grow,
+    in_order,
+    middle,
+    replaced,
+    silent_areas,
+    subtract,
+)
 from deskhand.desktop.elements import TELLS_NOTHING, ElementReader
 from deskhand.errors import ActionError, UnsupportedAction
 
@@ -29,9 +41,9 @@ __all__ = ["ScreenReader"]
 
 _STATES = frozenset({"enabled", "sensitive", "showing", "visible"})
 # Pixels of a picture that the library gets at once: its memory grows with them.
-_AT_ONCE = 1 << 20
-# Texts that one reading recognises, and all of them that are kept.
-_MOST_READ, _MOST_KEPT = 1000, 3000
+_AT_ONCE = 1 << 19
+# Texts that one reading recognises, whatever comes of them, and those that are kept.
+_MOST_READ, _MOST_KEPT = 600, 3000
 
 
 class ScreenReader:
@@ -218,31 +230,36 @@ class _TextReader:
         # Whatever ends the reading, what was to be read is read by the next one.
         self._unread, self._areas, self._generation, self._tree = dirty, areas, generation, tree
         self._found = [found for found in self._found if _shows(found.line, areas)]
-        self._read_again(grow(dirty, (found.line for found in self._found), whole))
+        self._read_again(grow(dirty, (found.line for found in self._found), whole), whole)
         self.elements = tuple(self._element(found) for found in in_order(self._found))
         self.left_out = self._told()
         return (self.elements, self.left_out) != before
 
-    def _read_again(self, regions: Sequence[Rect]) -> None:
+    def _read_again(self, regions: Sequence[Rect], whole: Rect) -> None:
         """Read regions anew, until as many texts were recognised as one reading may."""
-        left = _MOST_READ
+        left = itertools.count(_MOST_READ, -1)
+
+        def goes_on() -> bool:
+            self._check()
+            return next(left) > 0
+
         parts = [
-            part for region in sorted(regions, key=lambda rect: (rect.y, rect.x)) for part in bands(region, _AT_ONCE)
+            (region, read, counts)
+            for region in sorted(regions, key=lambda rect: (rect.y, rect.x))
+            for read, counts in bands(region, _AT_ONCE, whole)
         ]
-        self._unread = [counts for _, counts in parts]
-        for read, counts in parts:
-            if left <= 0:
+        self._unread = [region.intersect(counts) for region, _, counts in parts]
+        for region, read, counts in parts:
+            lines = self._lines(read, goes_on)
+            if lines is None:
                 break
-            lines = self._lines(read)
-            left -= len(lines)
-            here = [line for line in lines if counts.contains(middle(line.box)) and _shows(line, self._areas)]
-            before = [found for found in self._found if counts.contains(middle(found.line.box))]
-            kept = [found for found in self._found if not counts.contains(middle(found.line.box))]
-            followed, self._last = follow(before, here, self._last)
-            self._found = (kept + followed)[:_MOST_KEPT]
+            shown = [line for line in lines if _shows(line, self._areas)]
+            stays, gone, here = replaced(self._found, shown, region, counts)
+            followed, self._last = follow(gone, here, self._last)
+            self._found = [*stays, *followed][:_MOST_KEPT]
             self._unread = self._unread[1:]
 
-    def _lines(self, region: Rect) -> list[Line]:
+    def _lines(self, region: Rect, goes_on: Callable[[], bool]) -> list[Line] | None:
         import numpy as np  # noqa: PLC0415 # it costs every program's start, and few read texts
 
         from deskhand.desktop.ocr_engine import engine  # noqa: PLC0415 # as above
@@ -251,9 +268,10 @@ class _TextReader:
         picture = np.frombuffer(rgb, np.uint8).reshape(height, width, 3).copy()
         for hole in _without([region], self._areas):
             picture[hole.y - region.y : hole.bottom - region.y, hole.x - region.x : hole.right - region.x] = 0
-        return [
+        lines = engine().lines(picture, goes_on)
+        return lines and [
             replace(line, box=Rect(line.box.x + region.x, line.box.y + region.y, line.box.width, line.box.height))
-            for line in engine().lines(picture, self._check)
+            for line in lines
         ]
 
     def _element(self, found: Found) -> Element:
@@ -280,7 +298,7 @@ class _TextReader:
         told = []
         if self._unread:
             told.append(
-                f"{len(self._unread)} parts of the screen have too many texts to be read at once: read again for the next"
+                f"{len(self._unread)} parts of the screen have too many texts to be read at once: call again for the next"
             )
         if len(self._found) >= _MOST_KEPT:
             told.append(f"the screen has more texts than the {_MOST_KEPT} that are kept")

@@ -67,25 +67,27 @@ class Engine:
         self._lock = threading.Lock()
         self._read: OrderedDict[tuple[tuple[int, ...], bytes], tuple[str, float]] = OrderedDict()
 
-    def lines(self, picture: NDArray[np.uint8], check: Callable[[], None]) -> list[Line]:
-        """The texts of a picture, in its pixels.
+    def lines(self, picture: NDArray[np.uint8], goes_on: Callable[[], bool]) -> list[Line] | None:
+        """The texts of a picture, in its pixels; None when it was not read to its end.
+
+        What was recognised until then is remembered, so that another call comes further.
 
         Args:
             picture: Shape (height, width, 3), RGB.
-            check: Called between two texts; may raise to end it.
+            goes_on: Asked before each text that is not remembered; may raise.
 
         Raises:
             BackendError: The library failed.
         """
         with self._lock:
-            return self._lines(picture, check)
+            return self._lines(picture, goes_on)
 
     def forget(self) -> None:
         """Forget the texts of pictures that were read."""
         with self._lock:
             self._read.clear()
 
-    def _lines(self, picture: NDArray[np.uint8], check: Callable[[], None]) -> list[Line]:
+    def _lines(self, picture: NDArray[np.uint8], goes_on: Callable[[], bool]) -> list[Line] | None:
         part = trim(picture)
         if part.empty:
             return []
@@ -95,8 +97,10 @@ class Engine:
         lines = []
         for box in self._detect(shown):
             for piece in pieces(shown, box):
-                check()
-                text, confidence = self._recognize(shown, piece)
+                found = self._recognize(shown, piece, goes_on)
+                if found is None:
+                    return None
+                text, confidence = found
                 if confidence >= _LEAST_CONFIDENCE and (text := clean_line(text)):
                     place = Rect(piece.x + part.x, piece.y + part.y, piece.width, piece.height)
                     lines.append(Line(text, place, confidence))
@@ -122,7 +126,9 @@ class Engine:
                 boxes.append(box)
         return boxes
 
-    def _recognize(self, picture: NDArray[np.uint8], piece: Rect) -> tuple[str, float]:
+    def _recognize(
+        self, picture: NDArray[np.uint8], piece: Rect, goes_on: Callable[[], bool]
+    ) -> tuple[str, float] | None:
         if piece.width > _LONGEST * piece.height:
             return "", 0.0
         top, left = max(0, piece.y - _ABOVE), max(0, piece.x - _BESIDE)
@@ -131,6 +137,8 @@ class Engine:
         if (known := self._read.get(key)) is not None:
             self._read.move_to_end(key)
             return known
+        if not goes_on():
+            return None
         found = self._ask(shown, use_det=False, use_rec=True)
         text, confidence = (str(found.txts[0]), float(found.scores[0])) if found.txts else ("", 0.0)
         self._read[key] = text, confidence
