@@ -15,7 +15,13 @@ PAGES = [ROOT / "README.md", *sorted(set(ROOT.glob("docs/*.md")) - {ROOT / "docs
 # What the examples of each page print, in their order; the README's ends with the rectangles.
 PRINTED = {
     "README.md": ["True True "],
-    "desktops.md": ["menuitem File True\nhello\n", "", "hello from /usr 1 error\n", "Size(width=1280, height=800)\n"],
+    "desktops.md": [
+        "menuitem File True\nhello\n",
+        "",
+        "text Press Return ocr\n",
+        "hello from /usr 1 error\n",
+        "Size(width=1280, height=800)\n",
+    ],
     "policies.md": ["denied\n"],
     "providers.md": ["{'type': 'computer'} data:image/png;base64,\n"],
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -150,6 +151,40 @@ def test_a_text_that_goes_before_the_click_is_not_clicked(shown: tuple[MemoryBac
     with pytest.raises(ActionError, match=f"no text {ref} any more"):
         desktop.perform(LeftClick(element=ref))
     assert not backend.events
+
+
+def test_what_is_kept_is_what_is_read_anew(shown: tuple[MemoryBackend, Desktop]) -> None:
+    backend, desktop = shown
+    chance = random.Random(7)
+    there: dict[str, tuple[int, int]] = {}
+    places = [(x, y) for x in (10, 130, 250, 370) for y in range(4, 140, 22)]
+    words = [
+        "Save",
+        "Open",
+        "Close",
+        "Cancel",
+        "Print",
+        "Report",
+        "Total",
+        "Search",
+        "Help",
+        "Window",
+        "1234",
+        "a@host",
+    ]
+    for _ in range(8):
+        for word in chance.sample(words, 3):
+            there[word] = chance.choice([place for place in places if place not in there.values()])
+        for word in chance.sample(sorted(there), len(there) // 4):
+            del there[word]
+        show(backend, **there)
+        fresh = MemoryBackend(SIZE)
+        show(fresh, **there)
+        with deskhand.Desktop(fresh) as other:
+            anew = [(element.name, element.box) for element in other.elements(ocr=True)]
+        kept = [(element.name, element.box) for element in desktop.elements(ocr=True)]
+        assert [name for name, _ in kept] == [name for name, _ in anew]
+        assert sorted(name for name, _ in kept) == sorted(there)
 
 
 def test_what_one_reading_cannot_have_is_told_and_read_next(
