@@ -170,6 +170,17 @@ def test_the_edge_of_a_frame_is_no_ink() -> None:
     assert len(plain) == 1
 
 
+def test_a_title_above_is_not_the_background() -> None:
+    """As a menu bar of Swing is found: with the edge of its window and a part of the title bar."""
+    image = _drawn("File")
+    pen = ImageDraw.Draw(image)
+    pen.text((70, 10), "Edit", fill="black", font=ImageFont.load_default(14))
+    pen.rectangle((0, 0, 599, 3), fill="#7090c0")
+    pen.line((0, 0, 0, 39), fill="black")
+    first, second = pieces(np.asarray(image), Rect(0, 0, 120, 32))
+    assert (first.x >= 10, first.y > 8, second.x >= 70) == (True, True, True)
+
+
 def test_where_there_is_nothing() -> None:
     blank = np.full((40, 60, 3), 77, np.uint8)
     assert pieces(blank, Rect(0, 0, 60, 40)) == []
