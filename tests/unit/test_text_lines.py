@@ -124,8 +124,8 @@ def test_windows_that_tell_are_left_out() -> None:
     ]
     areas = silent_areas(SCREEN, windows, {2, 4}, [Rect(110, 110, 20, 20)])
 
-    def is_read(*point: int) -> bool:
-        return any(area.contains(point) for area in areas)
+    def is_read(x: int, y: int) -> bool:
+        return any(area.contains((x, y)) for area in areas)
 
     assert is_read(150, 150)
     assert not is_read(450, 350)
