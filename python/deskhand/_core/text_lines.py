@@ -37,7 +37,7 @@ _AROUND = 12
 # Pixels that the edges of a line may lie elsewhere in the next reading, because more or less around it was read.
 _SAME_PLACE = 4
 # Rows that neighbouring bands share: a line that is not higher is whole in one of them.
-_SHARED = 96
+_SHARED = 64
 # What a window manager draws around a window, as much as usual: left and right, above, below.
 _FRAME_SIDE, _FRAME_TOP = 8, 40
 

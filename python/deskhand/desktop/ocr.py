@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["ScreenReader"]
 
 _STATES = frozenset({"enabled", "sensitive", "showing", "visible"})
-# Pixels of a picture that the library gets at once: its memory grows with them.
-_AT_ONCE = 1 << 19
+# Pixels of a picture that the library gets at once: its memory grows with them, and nothing stops it before it has found their
+# lines.
+_AT_ONCE = 1 << 18
 # Texts that one reading recognises, whatever comes of them, and those that are kept.
 _MOST_READ, _MOST_KEPT = 600, 3000
 
