@@ -56,6 +56,7 @@ _LONG = (
     "episodes/test_ray.py",
     "conformance/test_desktop.py",
     "containers/test_elements.py",
+    "elements/test_actionability.py",
     "containers/test_remote.py",
     "integration/test_bench.py",
     "integration/test_bench_elements.py",
