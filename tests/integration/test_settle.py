@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -306,6 +307,48 @@ def test_a_button_that_a_key_presses_is_waited_for(desktop: deskhand.Desktop, tm
         seen = desktop.perform(*(KeyPress((key,)) for key in keys.split()))
         assert (seen.settled, seen.reason) == (True, Reason.QUIET)
         assert (tmp_path / "count").read_text() == str(count), keys
+
+
+def test_a_button_is_waited_for_beside_other_timers(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    """The kernel tells of the timer only that ends first: it is never the button's."""
+    ticks = "from gi.repository import GLib\nGLib.timeout_add(10, lambda: True)\n"
+    desktop.start(
+        ["/usr/bin/python3", "-c", DIALOG.replace("Gtk.main()", f"{ticks}Gtk.main()"), str(tmp_path / "count")]
+    )
+    for count in range(1, 6):
+        # So long that what the program does while nobody acts is known.
+        time.sleep(0.3)
+        assert desktop.perform(KeyPress(("Return",))).reason is Reason.QUIET
+        assert (tmp_path / "count").read_text() == str(count)
+
+
+TIMED = """
+import gi
+gi.require_version("Gtk", "3.0")
+from gi.repository import GLib, Gtk
+window, label = Gtk.Window(), Gtk.Label(label="0")
+def later():
+    label.set_text(label.get_text() + ".")
+def answer(_, event):
+    label.set_text(label.get_text() + "!")
+    if event.string == "t":
+        GLib.timeout_add(400, later)
+window.connect("key-press-event", answer)
+window.add(label)
+window.show_all()
+Gtk.main()
+"""
+
+
+def test_an_answer_behind_a_timer_is_told(desktop: deskhand.Desktop) -> None:
+    """GIMP draws a preview 1 s after an undo: that is not waited for, but it waits for a timer then, and for none otherwise."""
+    # Elsewhere the kernel does not tell how long a poll lasts.
+    tells = platform.machine() == "x86_64"
+    desktop.start(["/usr/bin/python3", "-c", TIMED])
+    for key, timed in (("a", False), ("t", True)) * 3:
+        seen = desktop.perform(KeyPress((key,)))
+        assert (seen.settled, seen.reason, seen.may_change) == (True, Reason.QUIET, timed and tells), key
+        assert desktop._core.watch.appears(2.0) is timed
 
 
 def test_an_animation_that_slows_down_is_waited_out(desktop: deskhand.Desktop) -> None:

@@ -212,6 +212,21 @@ def test_a_command_that_has_ended_is_not_named() -> None:
     assert (result.reason, result.may_change) == (Reason.UNCHANGED, False)
 
 
+def test_a_timer_that_was_set_is_not_waited_for_but_told() -> None:
+    m = machine()
+    m.changed(0.01, [WORD])
+    # A lone change: 15 ms less will do, as with an application that rests.
+    m.looked(0.046, Activity.TIMED)
+    result = m.result(0.046)
+    assert result is not None
+    assert (result.settled, result.reason, result.may_change) == (True, Reason.QUIET, True)
+    m = machine()
+    m.looked(0.1, Activity.TIMED)
+    result = m.result(0.1)
+    assert result is not None
+    assert (result.reason, result.may_change) == (Reason.UNCHANGED, True)
+
+
 def test_what_ticks_for_ever_is_not_waited_for() -> None:
     m = machine()
     m.changed(0.09, [WORD])

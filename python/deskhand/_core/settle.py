@@ -17,6 +17,7 @@ The rules:
   application that ticks is looked at again too, until 0.25 s after the last change;
 - a command in a terminal that sleeps for a time goes on by itself: it is looked at again until 0.3 s after the last change, and
   the verdict says when it still sleeps then;
+- an application that has set a timer since, which may be for a part of its answer, is not waited for, but the verdict says so;
 - no relevant change within `Settle.reaction` after the input, and a probe sent towards the end of that time was answered:
   settled, nothing changed;
 - where no probe can be sent, time alone decides;
@@ -85,6 +86,8 @@ class Activity(StrEnum):
     """It wakes up at the rate of frames: an animation goes on."""
     SLEEPING = "sleeping"
     """A command that its terminal waits for sleeps for a time, and goes on by itself."""
+    TIMED = "timed"
+    """Nothing, but it has set a timer since the action began."""
     COMPUTING = "computing"
     """It computes, waits for a processor, or has not yet read what it was sent."""
 
@@ -132,7 +135,7 @@ class SettleResult:
         first_change: Time of the first relevant change, None when there was none.
         last_change: Time of the last relevant change, None when there was none.
         busy: Regions that were changing on their own before, and changed again during the wait or are due to.
-        may_change: Whether a command that was started was found to go on by itself later.
+        may_change: Whether something that was started was found to go on by itself later (a command's sleep, a timer).
     """
 
     settled: bool

@@ -64,7 +64,7 @@ class Machine:
         self._moves = 0
         self._not_before = -math.inf
         self._resting = -math.inf
-        self._sleeps = False
+        self._goes_on = False
         # When a probe was last sent, when the unanswered ones were sent, and when the latest answered one was.
         self._probed: float | None = None
         self._unanswered: deque[float] = deque()
@@ -105,14 +105,18 @@ class Machine:
 
     def looked(self, at: float, activity: Activity) -> None:
         """Report what the application was found to do at `at`."""
-        if self._spared() and activity is not Activity.RESTING and at < self._due_after(self._settings.quiet):
+        if (
+            self._spared()
+            and activity not in {Activity.RESTING, Activity.TIMED}
+            and at < self._due_after(self._settings.quiet)
+        ):
             # Not known to rest: it is looked at again when the whole of the silence has passed.
             self._spares = False
             return
         # A browser's clock runs on for three frames after any change.
         animated = self._moves > 1 and self._last is not None and at < self._last + _LONGEST_STANDSTILL
-        self._sleeps = activity is Activity.SLEEPING
-        naps = self._sleeps and at < (self.start if self._last is None else self._last) + _LONGEST_NAP
+        self._goes_on = activity in {Activity.SLEEPING, Activity.TIMED}
+        naps = activity is Activity.SLEEPING and at < (self.start if self._last is None else self._last) + _LONGEST_NAP
         if activity is Activity.COMPUTING or (activity is Activity.TICKING and animated) or naps:
             # The backend looks back over about a `quiet`: half of one is soon enough to ask again.
             self._not_before = max(self._not_before, at + self._settings.quiet / 2)
@@ -238,4 +242,4 @@ class Machine:
 
     def _end(self, reason: Reason) -> SettleResult:
         settled = reason in {Reason.QUIET, Reason.UNCHANGED}
-        return SettleResult(settled, reason, self._first, self._last, self._ambient, may_change=self._sleeps)
+        return SettleResult(settled, reason, self._first, self._last, self._ambient, may_change=self._goes_on)

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// The number of `poll`. Elsewhere it is `ppoll`, whose limit is not among the arguments that the kernel shows.
-const POLL: Option<u32> = if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) { Some(7) } else { None };
+/// The numbers of the calls that wait for something to happen, and which of their arguments is the limit in milliseconds: `poll`,
+/// `epoll_wait`, `epoll_pwait`. Elsewhere `poll` is `ppoll`, whose limit is not among the arguments that are told.
+const WAITS: &[(u32, usize)] =
+    if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) { &[(7, 2), (232, 3), (281, 3)] } else { &[] };
 
 /// Files of `/proc` that are kept open, of all desktops together: a quarter of what a process may open without being configured.
 pub(crate) const MAX_OPEN: usize = 256;
@@ -132,16 +134,39 @@ impl Sleep {
     }
 }
 
-/// The longest time for which a process's main thread waits in `poll(2)`, where the kernel shows that.
-pub(crate) fn poll_limit(process: u32) -> Option<Duration> {
-    let call = fs::read_to_string(format!("/proc/{process}/syscall")).ok()?;
-    let mut words = call.split_ascii_whitespace();
-    if words.next()?.parse::<u32>().ok()? != POLL? {
-        return None;
+/// What a process's main thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// Nothing: it runs, or waits for a processor.
+    Nothing,
+    /// Something that happens, and no timer.
+    Event,
+    /// Something that happens, or a timer that ended so long after the wait began.
+    EventOrTimer(Duration),
+    /// It is not known.
+    Unknown,
+}
+
+impl Waiting {
+    pub(crate) fn of(process: u32) -> Self {
+        fs::read_to_string(format!("/proc/{process}/syscall")).map_or(Self::Unknown, |call| Self::read(&call))
     }
-    let limit = u64::from_str_radix(words.nth(2)?.strip_prefix("0x")?, 16).ok()?;
-    // Without a limit it is negative.
-    i32::try_from(limit).is_ok().then(|| Duration::from_millis(limit))
+
+    /// Reads a `syscall` file: the number of the call that the thread is in, and its arguments.
+    fn read(call: &str) -> Self {
+        let mut words = call.split_ascii_whitespace();
+        let number = match words.next() {
+            Some("running") => return Self::Nothing,
+            number => number.and_then(|number| number.parse::<u32>().ok()),
+        };
+        let Some(&(_, argument)) = WAITS.iter().find(|(call, _)| Some(*call) == number) else { return Self::Unknown };
+        let limit = words.nth(argument).and_then(|limit| u64::from_str_radix(limit.strip_prefix("0x")?, 16).ok());
+        // Without a limit it is negative, in 32 bits.
+        limit.map_or(Self::Unknown, |limit| {
+            u64::try_from(limit as u32 as i32)
+                .map_or(Self::Event, |limit| Self::EventOrTimer(Duration::from_millis(limit)))
+        })
+    }
 }
 
 /// Whether a process has this display in its environment (`:99`).
@@ -187,6 +212,25 @@ mod tests {
         assert!(ours.begun <= boot_ticks());
         assert!(ours.begun + 360_000 > boot_ticks(), "an hour ago");
         assert!(Stat::of("/proc/self/comm").is_none());
+    }
+
+    #[test]
+    #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
+    fn what_a_process_waits_for_is_told() {
+        let cases = [
+            ("running\n", Waiting::Nothing),
+            ("7 0x55 0x3 0xffffffff 0x0 0x0 0x0 0x7ffd 0x7f72\n", Waiting::Event),
+            ("7 0x55 0x3 0xffffffffffffffff 0x0 0x0 0x0 0x7ffd 0x7f72\n", Waiting::Event),
+            ("7 0x55 0x3 0xf7 0x0 0x0 0x0 0x7ffd 0x7f72\n", Waiting::EventOrTimer(Duration::from_millis(247))),
+            ("281 0x5 0x7f 0x20 0x1f4 0x0 0x8 0x7ffd 0x7f72\n", Waiting::EventOrTimer(Duration::from_millis(500))),
+            ("202 0x7f72 0x189 0x0 0x0 0x0 0x0 0x7ffd 0x7f72\n", Waiting::Unknown),
+            ("-1 0x7ffd 0x7f72\n", Waiting::Unknown),
+            ("7 0x55\n", Waiting::Unknown),
+            ("", Waiting::Unknown),
+        ];
+        for (call, waiting) in cases {
+            assert_eq!(Waiting::read(call), waiting, "{call}");
+        }
     }
 
     #[test]

@@ -324,8 +324,14 @@ impl State {
         let Some(activated) = self.activated else { return Ok(activity) };
         if activity == Activity::Computing {
             self.activated = Some(Instant::now());
-        } else if activated.elapsed() < BUTTON_LIMIT && self.work.is_button_down(activated.elapsed()) {
-            return Ok(Activity::Computing);
+        } else if self.work.is_button_down(activated.elapsed()) {
+            if activated.elapsed() < BUTTON_LIMIT {
+                return Ok(Activity::Computing);
+            }
+            if activity == Activity::Resting {
+                // More of the answer may be behind further timers (LibreOffice's toolbars): not waited for, but told.
+                return Ok(Activity::Timed);
+            }
         }
         Ok(activity)
     }

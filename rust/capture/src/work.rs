@@ -14,7 +14,7 @@ use crate::family::{Ancestry, Births, Member};
 use crate::inbox::Inbox;
 use crate::jobs::Jobs;
 use crate::sample::{Ambient, Rate, Sample, Thread};
-use crate::stat::{Sleep, Sleeper, Stat, boot_ticks, is_contended, is_shown_on, numbers, poll_limit, uses_gtk};
+use crate::stat::{Sleep, Sleeper, Stat, Waiting, boot_ticks, is_contended, is_shown_on, numbers, uses_gtk};
 
 /// Time not asleep above what is usual, as a share of the time that passed, from which on a family is at work. Measured: an idle
 /// browser is below 3 %, a thread that computes near 100 %, whatever else runs.
@@ -41,10 +41,17 @@ const COUNTABLE: Duration = Duration::from_millis(40);
 const PRESSED: Duration = Duration::from_millis(250);
 /// One that ends sooner after the key has another purpose (an editor's, 0.05 s after a line end), even where the key was read late.
 const SOONEST: Duration = Duration::from_millis(120);
+/// A timer that ends so long after the action began may be of an answer. GTK's caret blinks 0.6 s after a key that has woken it, and
+/// 1.2 s after others.
+const FORESEEN: Duration = Duration::from_millis(590);
+/// A timer that may run for so long is none that ends again and again, as a caret's does.
+const RARE: Duration = Duration::from_secs(2);
 /// A program that was started gets this long to show a window; it does not compute all the time.
 const STARTING: Duration = Duration::from_millis(300);
 /// A thread that has not woken for this long sleeps for longer than what polls (a game's loop).
 const ASLEEP: Duration = Duration::from_millis(25);
+/// So often after an action a thread that has only just fallen asleep is looked at again.
+const MOST_DOUBTS: u32 = 2;
 /// What animates wakes at least once in this time.
 const FRAME: Duration = Duration::from_millis(17);
 /// When a wait is about to end this soon, a sample of the latest work is needed.
@@ -65,6 +72,8 @@ pub enum Activity {
     Ticking,
     /// A command of a terminal sleeps for a time, and goes on by itself.
     Sleeping,
+    /// Nothing, but it has set a timer since the action began.
+    Timed,
     /// They compute, wait for a processor, or have not reached their input.
     Computing,
 }
@@ -80,8 +89,12 @@ pub(crate) struct Work {
     unread: Option<Instant>,
     /// Whether its main thread sleeps for a time without any input.
     dozes: bool,
+    /// How often it was found to have only just fallen asleep since the action began.
+    doubts: u32,
     /// How often that had woken when something was last found there that it had not read.
     held: Option<u32>,
+    /// When the last action began, where its main thread waited for no timer, or for a rare one.
+    untimed: Option<Instant>,
     /// Whether the process that got the input has loaded GTK, once that was checked.
     gtk: Option<bool>,
     jobs: Jobs,
@@ -111,7 +124,7 @@ impl Work {
     /// From now on, look at the family of this process; of none when it does not run on this machine.
     pub(crate) fn follow(&mut self, pid: Option<u32>) {
         if self.asked != pid {
-            (self.asked, self.gtk) = (pid, None);
+            (self.asked, self.gtk, self.untimed) = (pid, None, None);
         }
         let root = pid.map(|pid| self.ancestry.root_of(pid));
         if self.root != root {
@@ -143,8 +156,8 @@ impl Work {
     /// Whether a button may look pressed by a key, read so long ago, that has yet to do what it is for.
     pub(crate) fn is_button_down(&mut self, since: Duration) -> bool {
         let Some(asked) = self.asked else { return false };
-        let is_its_timer = |limit| limit <= PRESSED && since + limit >= SOONEST;
-        poll_limit(asked).is_some_and(is_its_timer) && *self.gtk.get_or_insert_with(|| uses_gtk(asked))
+        let hides = self.ambient.rate(asked).wakes > TICKS;
+        may_press(Waiting::of(asked), since, hides) && *self.gtk.get_or_insert_with(|| uses_gtk(asked))
     }
 
     /// Records what the family has done so far.
@@ -153,6 +166,7 @@ impl Work {
             && self.samples.back().is_none_or(|last| last.at.elapsed() >= SHORTEST_SPAN)
         {
             let now = self.take();
+            self.note_unread(&now);
             self.push(now);
         }
     }
@@ -252,7 +266,8 @@ impl Work {
         self.young.clear();
         self.jobs.take_stock();
         self.dozes = self.inbox.as_mut().is_some_and(|(main, _)| is_dozing(main));
-        (self.unread, self.held) = (None, None);
+        self.untimed = self.asked.filter(|&process| is_untimed(Waiting::of(process))).map(|_| Instant::now());
+        (self.unread, self.held, self.doubts) = (None, None, 0);
         if self.samples.back().is_none_or(|last| last.at.elapsed() < SHORTEST_REST) {
             return;
         }
@@ -283,6 +298,8 @@ impl Work {
             Activity::Sleeping
         } else if self.ticks(&now) {
             Activity::Ticking
+        } else if self.has_set_timer(&now) {
+            Activity::Timed
         } else {
             Activity::Resting
         };
@@ -299,28 +316,40 @@ impl Work {
         self.turned.is_some_and(|turned| turned >= at)
     }
 
-    /// Whether the process of a window that answers no pings has yet to reach its input, or has just reached it.
-    fn is_behind(&mut self, now: &Sample) -> bool {
-        let Some((main, inbox)) = &mut self.inbox else { return false };
-        let (process, wakes) = (main.process, now.done(main.process, main.process).wakes);
+    /// Takes note of what the process of a window that answers no pings has not read.
+    fn note_unread(&mut self, now: &Sample) {
+        let Some((main, inbox)) = &self.inbox else { return };
+        let wakes = now.done(main.process, main.process).wakes;
         if inbox.as_ref().is_some_and(Inbox::is_unread) {
             (self.unread, self.held) = (Some(now.at), Some(wakes));
         } else if self.held.take_if(|held| *held != wakes).is_some() {
             // It has come out of its sleep and read: when it sleeps now, it may be for that.
             self.dozes = false;
         }
+    }
+
+    /// Whether the process of a window that answers no pings has yet to reach its input, or has just reached it.
+    fn is_behind(&mut self, now: &Sample) -> bool {
+        self.note_unread(now);
+        let Some((main, _)) = &mut self.inbox else { return false };
+        let process = main.process;
         if self.unread.is_some_and(|at| now.at.duration_since(at) < LOOKBACK) {
             return true;
         }
         // An application waits for input. One that sleeps for a time does so within a handler, unless it does that all the time.
-        let is_asleep_since = |sample: &Sample| sample.done(process, process).wakes == wakes;
+        if self.dozes || !is_dozing(main) {
+            return false;
+        }
+        let wakes = now.done(process, process).wakes;
         let before = self.samples.iter().rev().find(|sample| now.at.duration_since(sample.at) >= ASLEEP);
-        let sleeps = before.is_some_and(is_asleep_since) && !self.dozes && is_dozing(main);
-        if sleeps {
+        if before.is_some_and(|sample| sample.done(process, process).wakes == wakes) {
             // What it does when it wakes is still to be drawn.
             self.unread = Some(now.at);
+            return true;
         }
-        sleeps
+        // It has only just fallen asleep: the next look tells for how long. What polls has fallen asleep again by then.
+        self.doubts += 1;
+        self.doubts <= MOST_DOUBTS
     }
 
     fn computes(&self, now: &Sample) -> bool {
@@ -369,6 +398,16 @@ impl Work {
         })
     }
 
+    /// Whether the process that was given the input has set a timer since the action began.
+    fn has_set_timer(&self, now: &Sample) -> bool {
+        let Some((asked, begun)) = self.asked.zip(self.untimed) else { return false };
+        let Waiting::EventOrTimer(limit) = Waiting::of(asked) else { return false };
+        // It has waited since before the first sample that found it asleep as now.
+        let wakes = |sample: &Sample| sample.done(asked, asked).wakes;
+        let waits = self.samples.iter().rev().take_while(|sample| wakes(sample) == wakes(now)).last().unwrap_or(now);
+        waits.at + limit <= begun + FORESEEN
+    }
+
     /// Whether a process was started for this display since the action began.
     fn is_young(&mut self, pid: u32) -> bool {
         if self.display.is_none() || self.ancestry.origin(pid).is_none_or(|(_, begun)| begun < self.begun) {
@@ -380,6 +419,26 @@ impl Work {
             return true;
         }
         known
+    }
+}
+
+/// Whether a main thread that waits so while nobody acts waits for no timer, or for a rare one. How long it has waited is not told.
+fn is_untimed(waiting: Waiting) -> bool {
+    match waiting {
+        Waiting::Event => true,
+        Waiting::EventOrTimer(limit) => limit >= RARE,
+        Waiting::Nothing | Waiting::Unknown => false,
+    }
+}
+
+/// Whether what a main thread waits for, so long after a key, may be the timer of a button that the key has pressed. Only the timer
+/// that ends first is told: one of its own that ends all the time `hides` the button's.
+fn may_press(waiting: Waiting, since: Duration, hides: bool) -> bool {
+    match waiting {
+        Waiting::EventOrTimer(limit) => limit <= PRESSED && (hides || since + limit >= SOONEST),
+        // Another timer has just ended: what it waits for next is yet to be seen.
+        Waiting::Nothing => true,
+        Waiting::Event | Waiting::Unknown => false,
     }
 }
 

@@ -209,6 +209,7 @@ impl X11 {
             Activity::Resting => "resting",
             Activity::Ticking => "ticking",
             Activity::Sleeping => "sleeping",
+            Activity::Timed => "timed",
             Activity::Computing => "computing",
         })
     }

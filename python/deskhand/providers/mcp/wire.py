@@ -48,7 +48,7 @@ _OUTPUT = {
         },
         "changed": {"type": "boolean", "description": "Whether the screen changed."},
         "settled": {"type": "boolean", "description": "Whether it had come to rest when the screenshot was taken."},
-        "may_change": {"type": "boolean", "description": "A command that sleeps goes on by itself: look again later."},
+        "may_change": {"type": "boolean", "description": "Something goes on by itself: look again later."},
         "unanswered": {
             "type": "boolean",
             "description": "A part of it may have been missed: look whether it was done.",

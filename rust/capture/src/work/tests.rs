@@ -6,7 +6,7 @@ use std::thread::sleep;
 use super::*;
 use crate::family::LISTED_AFTER;
 use crate::sample::Done;
-use crate::stat::{Kept, MAX_OPEN};
+use crate::stat::{Kept, MAX_OPEN, Sleep};
 
 /// A program of the shell, ended with the test.
 struct Program(Child);
@@ -287,4 +287,91 @@ fn ticks_while_nobody_acts_do_not_count() {
 fn we_are_not_our_programs_family() {
     let program = Program::run("exec sleep 60");
     assert_eq!(program.work().root, Some(program.0.id()));
+}
+
+#[test]
+fn a_main_thread_that_has_just_fallen_asleep_is_looked_at_again() {
+    let mut program = Program::run("read -r _; sleep 60");
+    let mut work = program.work();
+    work.inbox = Some((Sleeper::new(program.0.id()), None));
+    assert!(becomes(&mut work, Activity::Resting));
+    work.take_stock();
+    program.go_on();
+    let mut main = Sleeper::new(program.0.id());
+    assert!((0..2000).any(|_| {
+        sleep(Duration::from_millis(1));
+        main.sleep() == Sleep::Child
+    }));
+    // The child is no news any more, and the sleep is none yet.
+    assert_eq!(activity_of_the_next(IN_TURN + SHORTEST_SPAN, &mut work), Activity::Computing);
+    assert_eq!(activity_of_the_next(ASLEEP, &mut work), Activity::Computing);
+}
+
+#[test]
+fn what_polls_is_not_taken_for_asleep() {
+    let program = Program::run("exec python3 -c 'import time\nwhile True: time.sleep(0.008)'");
+    let mut work = program.work();
+    work.inbox = Some((Sleeper::new(program.0.id()), None));
+    assert!(becomes(&mut work, Activity::Resting) || becomes(&mut work, Activity::Ticking));
+}
+
+#[test]
+fn the_timer_of_a_pressed_button_is_told_from_others() {
+    let ms = Duration::from_millis;
+    let cases = [
+        (Waiting::EventOrTimer(ms(165)), ms(85), false, true),
+        // An editor's, after a line end.
+        (Waiting::EventOrTimer(ms(10)), ms(85), false, false),
+        (Waiting::EventOrTimer(ms(10)), ms(85), true, true),
+        // A caret's.
+        (Waiting::EventOrTimer(ms(600)), ms(85), true, false),
+        (Waiting::Nothing, ms(198), false, true),
+        (Waiting::Event, ms(85), true, false),
+        (Waiting::Unknown, ms(85), true, false),
+    ];
+    for (waiting, since, hides, pressed) in cases {
+        assert_eq!(may_press(waiting, since, hides), pressed, "{waiting:?} after {since:?}");
+    }
+}
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
+fn a_timer_that_was_set_since_is_told() {
+    let has_set_timer = |work: &mut Work| {
+        let now = work.take();
+        work.has_set_timer(&now)
+    };
+    // It waits for a line, and then for a time beside.
+    let script = "import select, sys
+lines = select.poll()
+lines.register(0)
+for limit in (500, 5000):
+    lines.poll()
+    sys.stdin.buffer.raw.read(1)
+    lines.poll(limit)";
+    let mut program = Program::run(&format!("exec python3 -c '{script}'"));
+    let process = program.0.id();
+    let waits = |is_so: fn(Waiting) -> bool| {
+        (0..2000).any(|_| {
+            sleep(Duration::from_millis(1));
+            is_so(Waiting::of(process))
+        })
+    };
+    assert!(waits(|waiting| waiting == Waiting::Event));
+    let mut work = program.work();
+    work.take_stock();
+    assert!(!has_set_timer(&mut work));
+    program.go_on();
+    assert!(waits(|waiting| matches!(waiting, Waiting::EventOrTimer(_))));
+    // On a busy machine the timer may have ended.
+    let told = has_set_timer(&mut work);
+    assert!(told || work.untimed.is_none_or(|begun| begun.elapsed() > Duration::from_millis(50)));
+    assert!(waits(|waiting| waiting == Waiting::Event));
+    assert!(!has_set_timer(&mut work));
+    work.take_stock();
+    program.go_on();
+    assert!(waits(|waiting| matches!(waiting, Waiting::EventOrTimer(_))));
+    assert!(!has_set_timer(&mut work), "a rare one");
+    work.take_stock();
+    assert!(work.untimed.is_some());
 }
