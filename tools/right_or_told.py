@@ -64,6 +64,14 @@ ROWS = (
         f"{FAULTS}/test_keyboard.py::test_layout_does_not_matter",
         f"{FAULTS}/test_keyboard.py::test_layout_changed_while_typing")),
     Row("Final frames", (f"{INTEGRATION}/test_settle.py",)),
+    Row("Answers behind timers", (
+        f"{INTEGRATION}/test_settle.py::test_an_answer_behind_a_timer_is_told",
+        f"{INTEGRATION}/test_settle.py::test_a_button_that_a_key_presses_is_waited_for",
+        f"{INTEGRATION}/test_settle.py::test_a_button_is_waited_for_beside_other_timers")),
+    Row("Handlers that sleep", (
+        f"{INTEGRATION}/test_settle.py::test_a_key_that_nobody_has_read_is_not_answered",
+        f"{INTEGRATION}/test_settle.py::test_a_handler_that_sleeps_is_waited_for")),
+    Row("Compositors and i3", (f"{FAULTS}/test_managers.py",)),
     Row("An application in a frozen container", ("tests/containers/test_frozen.py",)),
     Row("Sizes, and screens that others resize", (f"{FAULTS}/test_screen.py",)),
     Row("What an X server may not say", (f"{FAULTS}/test_xserver.py",)),
