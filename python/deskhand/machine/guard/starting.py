@@ -53,7 +53,8 @@ class Unstarted(Exception):
 
     def __init__(self, reason: int | None, text: str, *, wrong_place: bool) -> None:
         super().__init__(text)
-        self.reason, self.wrong_place = reason, wrong_place
+        self.reason: int | None = reason
+        self.wrong_place: bool = wrong_place
 
 
 def start(argv: list[str], env: dict[str, str], cwd: str | None, streams: list[int], tie: Callable[[], None]) -> int:
