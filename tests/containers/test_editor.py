@@ -193,7 +193,7 @@ def test_texts_that_no_file_can_have_are_refused(editor: TextEditor, sh: Callabl
     assert sh("cat file; ls") == "a\nfile\n"
     big = "é" * (1 << 20)
     editor.create(f"{HERE}/big", big)
-    with pytest.raises(ActionError, match="has up to 4194304 bytes"):
+    with pytest.raises(ActionError, match="files of up to 4194304 bytes"):
         editor.insert(f"{HERE}/big", 0, big + big[:10])
 
 

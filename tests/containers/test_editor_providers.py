@@ -48,7 +48,7 @@ ASKED: list[tuple[dict[str, Any], bool, str]] = [
         True,
         f"Successfully inserted 1 line after line 2 of {FILE}. This is around it now:\n1: a = 1\n2: b = 3\n3: c = 4",
     ),
-    ({"command": "insert", "path": FILE, "insert_line": 9, "new_str": "x"}, False, "insert_line 9 is no line"),
+    ({"command": "insert", "path": FILE, "insert_line": 9, "new_str": "x"}, False, "insert_line 9 is not a line"),
     (
         {"command": "view", "path": HERE},
         True,

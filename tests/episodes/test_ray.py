@@ -295,9 +295,7 @@ def test_the_command_starts_ray_here_and_gives_everything_back_when_it_is_ended(
 
 def test_authentication_that_is_switched_off_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    with pytest.raises(
-        EpisodeError, match=r"RAY_AUTH_MODE is 'disabled', .*: any client .*Set it to token, on all nodes"
-    ):
+    with pytest.raises(EpisodeError, match=r"RAY_AUTH_MODE is 'disabled': any client .*Set it to token, on all nodes"):
         find_engine("ray")
 
 

@@ -302,7 +302,7 @@ def test_files_and_directories_have_their_own_options(tmp_path: Path) -> None:
         (["replay", str(file), "text.s0.r0"], "is a file"),
         (["replay", str(tmp_path), "--mask", "1,2,3"], "not of the form X,Y,W,H"),
         (["replay", str(file), "--host"], "is a file"),
-        (["replay", str(tmp_path), "--backend", "docker"], "is no run"),
+        (["replay", str(tmp_path), "--backend", "docker"], "is not a run"),
     ):
         code, said = cli(*arguments)
         assert code in {1, 2}

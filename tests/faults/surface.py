@@ -202,6 +202,7 @@ class Arguments:
             "command": "true",
             "data": b"",
             "height": 100,
+            "locator": desktop.find("button"),
             "operation": Operation("test"),
             "path": "/tmp/deskhand-test",
             "program": Program(1, None, Path()),

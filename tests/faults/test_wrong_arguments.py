@@ -86,9 +86,9 @@ def test_what_is_handed_over(kind: type, tmp_path: Path) -> None:
     call = function(kind)
     right = RIGHT | ({"path": tmp_path / "log"} if kind is deskhand.AuditLog else {})
     usual = {each.name: right[each.name] for each in call.required}
-    if kind is deskhand.Move:
+    if kind in {deskhand.Move, deskhand.Drag}:
         # Its place may be an element instead, so that the signature requires neither.
-        usual["xy"] = (1, 1)
+        usual |= {"path": right["path"]} if kind is deskhand.Drag else {"xy": right["xy"]}
     made = call.call(**usual)
     if isinstance(made, contextlib.AbstractContextManager):
         with made:

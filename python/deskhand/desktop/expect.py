@@ -12,7 +12,7 @@ from deskhand._core.arguments import expect_flag, expect_integer, expect_text
 from deskhand._core.elements import Element, one_spaced
 from deskhand._core.fields import check_number
 from deskhand.desktop.search import listed
-from deskhand.errors import ExpectationFailed
+from deskhand.errors import ActionError, ExpectationFailed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,15 @@ def expect(locator: _Expectable[_T]) -> _T:
 
     Each expectation waits, and raises `ExpectationFailed`, an `AssertionError`, when it has not come true within its `timeout`
     seconds. `not_` turns it round. Those of a coroutine's locator are coroutines.
+
+    Raises:
+        ActionError: `locator` is not a locator.
     """
-    return locator._expectations()  # noqa: SLF001 # the two kinds of locators have it for here only
+    make = getattr(locator, "_expectations", None)
+    if not callable(make):
+        raise ActionError(f"expect: give a locator, such as desktop.find('button', 'Save'), not {shown(locator)}")
+    made: _T = make()
+    return made
 
 
 class Expectations:
