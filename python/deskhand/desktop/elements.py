@@ -46,6 +46,8 @@ _LONGEST_TITLE = 80
 _ONE_READ = 1.0
 _LOOK_AGAIN = 0.04
 _STILL = 0.08
+# The same for an element that was seen to move: a starved application pauses between two steps.
+_STILL_AGAIN = 0.25
 _POLL = 0.01
 # As much as a window with its frame and the same without have in common, at least.
 _SAME_WINDOW = 0.5
@@ -168,7 +170,7 @@ class ElementReader:
         """
         clock = self._watch.clock
         deadline = clock() + timeout
-        before, since = None, clock()
+        before, since, moved = None, clock(), False
         while True:
             left = deadline - clock()
             found = self.read(max(0.1, min(left, _ONE_READ)))
@@ -176,8 +178,9 @@ class ElementReader:
             element = found[ref]
             obstacle = _obstacle(element)
             if element.box != before:
-                before, since = element.box, clock()
-            still = clock() - since >= _STILL or self._is_quiet()
+                before, since, moved = element.box, clock(), before is not None
+            rested = clock() - since
+            still = rested >= _STILL_AGAIN if moved else rested >= _STILL or self._is_quiet()
             if obstacle is None and element.point is not None and still:
                 return element.point
             if left <= 0:
