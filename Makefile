@@ -53,11 +53,10 @@ demo-episodes: setup ## Every task with its oracle and without acting, on a pool
 	@$(BIN)/python demo/episodes.py
 
 # Tests wait for programs half of the time: five processes keep two processors busy. No more on a larger machine, so that they are
-# beside as many others everywhere. Each file stays in one process, for what its tests share. Last what shows nothing beside others.
+# beside as many others everywhere. Each file stays in one process, for what its tests share.
 test: setup ## Run all tests
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder -m "not alone"
-	$(BIN)/python -m pytest -q -m alone tests/containers
+	$(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder
 
 coverage: setup ## Which lines of the package the unit tests run; pages in target/coverage/html/
 	@mkdir -p target/coverage

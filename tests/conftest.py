@@ -27,10 +27,6 @@ pytest_plugins = ["integration.fixtures", "reruns", "costs"]
 gc.disable()
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "alone: shows nothing beside other tests; `make test` runs it after them")
-
-
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
@@ -114,6 +110,7 @@ def _drives_programs(item: pytest.Item) -> bool:
 EVIDENCE_ONLY = {
     "containers/test_applications.py": "every application of the image with all of them",
     "containers/test_daemon.py": "an engine that is ended and started again",
+    "containers/test_throttled.py": "a container with a tenth of a processor, alone on a quiet machine",
     "episodes/test_ray_partition.py": "nodes of a cluster that are cut off from each other",
 }
 collect_ignore = [] if os.environ.get("DESKHAND_EVIDENCE") == "1" else list(EVIDENCE_ONLY)

@@ -1,6 +1,6 @@
-"""What breaks containers: F1, F3, F4, F5, F20 to F23, F26, F27, F28 and F30 of the list of faults, each with its bound.
+"""What breaks containers: F1, F3, F4, F5, F20 to F22, F26, F27, F28 and F30 of the list of faults, each with its bound.
 
-F29 and the engine's part of F22 are in `test_engine.py`.
+F29 and the engine's part of F22 are in `test_engine.py`, F23 is in `test_throttled.py`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pytest
 
 import deskhand
 from containers.helpers import containers, guards
-from deskhand import LeftClick, Reason, Settle, Type
+from deskhand import LeftClick, Type
 from deskhand.launchers.docker.leftovers import LABEL_DIRECTORY, UNANSWERED, reap
 from deskhand.launchers.docker.removal import is_removed
 from deskhand.launchers.docker.spec import Limits, Mount
-from faults.helpers import beside_control, driver, until, within
+from faults.helpers import driver, until, within
 from faults.scale import EVIDENCE
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 
     from deskhand.launchers.docker.engine import Engine
 
-THE_TENTH = 0.1
 RESTARTS = 20 if EVIDENCE else 3
 KILLED = 50 if EVIDENCE else 3
-THROTTLED = 60 if EVIDENCE else 3
 # The promises are for a machine that has nothing else to do; these allow for one that has.
 LOST_LIMIT, READY_LIMIT, REMOVED_LIMIT = 3.0, 20.0, 30.0
 # F27 and F26.
@@ -299,39 +297,6 @@ def test_at_the_limit_of_processes_commands_are_told(
     until(lambda: desktop.machine.usage().processes < 20, 10, "room")
     assert desktop.machine.run("pgrep -f 'sleep 700[5]'").stdout == ""
     assert desktop.perform().settled
-
-
-@pytest.mark.alone
-def test_with_a_tenth_of_a_processor_no_frame_is_early(contained: Callable[..., deskhand.Desktop]) -> None:
-    """F23: it stands still for most of every tenth of a second, and is not taken to have ended its work."""
-    desktop = contained(limits=Limits(cpus=THE_TENTH), timeout=60)
-    desktop.start("xterm", timeout=60)
-    # The shell's prompt comes a while after its window.
-    until(lambda: desktop.perform(settle=Settle(quiet=0.5)).settled, 30, "a still screen")
-    early = counted = 0
-    for _ in range(10 * THROTTLED):
-        with beside_control() as machine:
-            seen = desktop.perform(Type("clear; for i in $(seq 40); do expr $i; done\n"), settle=Settle(timeout=20))
-        assert seen.settled
-        # This is about time: whatever comes later has come by then.
-        time.sleep(1.5)
-        # Where others keep a program from a processor for that long, it gets less than its tenth, and nothing tells that.
-        if machine[0].share >= 0.75 and machine[0].latest <= Settle().quiet / 3:
-            counted += 1
-            early += not (seen.array() == desktop.screenshot().array()).all()
-        if counted == THROTTLED:
-            break
-    if counted < THROTTLED:
-        pytest.fail(f"others kept the processors busy: {counted} of {THROTTLED} samples count; run it alone")
-    assert early <= THROTTLED // 20
-
-    def late() -> deskhand.Observation | None:
-        # One that gets no processor in that time shows nothing, which is rest.
-        seen = desktop.perform(Type("for i in $(seq 99); do expr $i; done\n"), settle=Settle(timeout=0.3))
-        return None if seen.settled else seen
-
-    # A time-out says what it was that did not come to rest.
-    assert until(late, 30, "a time-out").reason in {Reason.WINDOW_BUSY, Reason.STILL_CHANGING}
 
 
 def test_a_full_disk_is_told(desktop: deskhand.Desktop) -> None:
