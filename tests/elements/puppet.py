@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -16,6 +17,8 @@ import pytest
 from integration.apps import until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import deskhand
 
 _SYSTEM_PYTHON = "/usr/bin/python3"
@@ -33,6 +36,17 @@ def _need(toolkit: str) -> None:
     statement, package = _TOOLKITS[toolkit]
     if subprocess.run([_SYSTEM_PYTHON, "-c", statement], check=False, capture_output=True).returncode:
         pytest.fail(f"{toolkit} is not installed: apt-get install {package}")
+
+
+@contextlib.contextmanager
+def shown(desktop: deskhand.Desktop, path: Path, *, code: str = "", toolkit: str = "GTK 3") -> Iterator[Puppet]:
+    """A puppet that has run `code`; afterwards it has ended and its window is gone."""
+    puppet = Puppet(desktop, path, toolkit)
+    if code:
+        puppet.run(code)
+    yield puppet
+    puppet.end()
+    desktop.find("window", "Puppet").wait_for("hidden", timeout=20)
 
 
 class Puppet:

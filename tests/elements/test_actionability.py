@@ -14,7 +14,7 @@ import pytest
 
 import deskhand
 from deskhand import ActionError, DeskhandTimeout, Drag, KeyPress, LeftClick, Move, Secret
-from elements.puppet import Puppet
+from elements.puppet import Puppet, shown
 from integration.apps import until
 
 if TYPE_CHECKING:
@@ -313,10 +313,8 @@ def desktop() -> Iterator[Desktop]:
 
 @pytest.fixture
 def puppet(desktop: Desktop, tmp_path: Path, toolkit: str) -> Iterator[Puppet]:
-    puppet = Puppet(desktop, tmp_path / "socket", toolkit)
-    yield puppet
-    puppet.end()
-    desktop.find("window", "Puppet").wait_for("hidden", timeout=_LONG)
+    with shown(desktop, tmp_path / "socket", toolkit=toolkit) as puppet:
+        yield puppet
 
 
 ROWS = [(toolkit, case) for toolkit in _TOOLKITS for case in CASES if toolkit in CASES[case].toolkits]

@@ -11,7 +11,7 @@ import pytest
 
 import deskhand
 from deskhand import ActionError, LeftClick, Move, RightClick, UnsupportedAction
-from elements.puppet import Puppet
+from elements.puppet import Puppet, shown
 from integration.apps import until
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ def desktop() -> Iterator[Desktop]:
 
 @pytest.fixture
 def puppet(desktop: Desktop, tmp_path: Path) -> Iterator[Puppet]:
-    puppet = Puppet(desktop, tmp_path / "socket")
-    yield puppet
-    puppet.end()
-    desktop.find("window", "Puppet").wait_for("hidden", timeout=10)
+    with shown(desktop, tmp_path / "socket") as puppet:
+        yield puppet
 
 
 def test_what_is_there_is_read(desktop: Desktop, puppet: Puppet) -> None:

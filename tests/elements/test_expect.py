@@ -10,7 +10,7 @@ import pytest
 
 import deskhand
 from deskhand import ActionError, AsyncDesktop, ExpectationFailed, expect
-from elements.puppet import Puppet
+from elements.puppet import Puppet, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,13 +59,10 @@ def desktop() -> Iterator[Desktop]:
 
 @pytest.fixture
 def puppet(desktop: Desktop, tmp_path: Any) -> Iterator[Puppet]:
-    puppet = Puppet(desktop, tmp_path / "socket")
-    puppet.run("window.set_focus(None)")
-    puppet.run(_WIDGETS)
-    desktop.find("button", "Off").element()
-    yield puppet
-    puppet.end()
-    desktop.find("window", "Puppet").wait_for("hidden", timeout=10)
+    with shown(desktop, tmp_path / "socket", code="window.set_focus(None)") as puppet:
+        puppet.run(_WIDGETS)
+        desktop.find("button", "Off").element()
+        yield puppet
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -31,7 +31,7 @@ from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.recorder import Recorder
 from deskhand.episodes.report.timeline import moments
 from deskhand.policy.rules import ClassPolicy, Context
-from elements.puppet import Puppet
+from elements.puppet import Puppet, shown
 from faults.helpers import within
 
 if TYPE_CHECKING:
@@ -49,11 +49,8 @@ def desktop() -> Iterator[Desktop]:
 
 @pytest.fixture
 def puppet(desktop: Desktop, tmp_path: Path) -> Iterator[Puppet]:
-    puppet = Puppet(desktop, tmp_path / "socket")
-    yield puppet
-    os.kill(puppet.program.pid, signal.SIGKILL)
-    puppet.close()
-    desktop.find("window", "Puppet").wait_for("hidden", timeout=10)
+    with shown(desktop, tmp_path / "socket") as puppet:
+        yield puppet
 
 
 def names(elements: Elements | None, role: str = "button") -> list[str]:

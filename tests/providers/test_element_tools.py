@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -30,7 +28,7 @@ from deskhand.providers.element_tools import (
 )
 from deskhand.providers.session import ModelSession
 from deskhand.providers.values import ProviderCall, ReadElements
-from elements.puppet import Puppet
+from elements.puppet import Puppet, shown
 from providers.anthropic_helpers import Api, accepted, member
 from providers.openai_helpers import call, said
 from providers.strategies import VIEWPORT
@@ -54,13 +52,9 @@ def desktop() -> Iterator[Desktop]:
 
 @pytest.fixture
 def puppet(desktop: Desktop, tmp_path: Path) -> Iterator[Puppet]:
-    puppet = Puppet(desktop, tmp_path / "socket")
-    puppet.run("button('Save'); button('Send', 20, 90)")
-    desktop.find("button", "Send").element()
-    yield puppet
-    os.kill(puppet.program.pid, signal.SIGKILL)
-    puppet.close()
-    desktop.find("window", "Puppet").wait_for("hidden", timeout=10)
+    with shown(desktop, tmp_path / "socket", code="button('Save'); button('Send', 20, 90)") as puppet:
+        desktop.find("button", "Send").element()
+        yield puppet
 
 
 class Careful:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import os
 import re
-import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +21,7 @@ from deskhand.providers import anthropic, bedrock, cua, google, langchain, mcp, 
 from deskhand.providers.element_tools import ELEMENTS, NOTE
 from deskhand.providers.session import ModelSession
 from deskhand.providers.values import Browse, ProviderCall, ReadElements
-from elements.puppet import Puppet
+from elements.puppet import Puppet, shown
 from episodes.test_loops import SERVICES
 from providers.anthropic_helpers import accepted, member
 from providers.openai_helpers import call
@@ -45,14 +43,11 @@ def desktop() -> Iterator[Desktop]:
 
 @pytest.fixture
 def puppet(desktop: Desktop, tmp_path: Path) -> Iterator[Puppet]:
-    puppet = Puppet(desktop, tmp_path / "socket")
-    puppet.run("button('Go'); widgets['Go'].set_size_request(120, 40)")
-    puppet.run("widgets['Go'].connect('clicked', lambda _: widgets['Go'].set_label('Gone'))")
-    desktop.find("button", "Go").element()
-    yield puppet
-    os.kill(puppet.program.pid, signal.SIGKILL)
-    puppet.close()
-    desktop.find("window", "Puppet").wait_for("hidden", timeout=10)
+    code = "button('Go'); widgets['Go'].set_size_request(120, 40)"
+    with shown(desktop, tmp_path / "socket", code=code) as puppet:
+        puppet.run("widgets['Go'].connect('clicked', lambda _: widgets['Go'].set_label('Gone'))")
+        desktop.find("button", "Go").element()
+        yield puppet
 
 
 @pytest.fixture
