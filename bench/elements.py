@@ -18,6 +18,7 @@ import textwrap
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -314,7 +315,7 @@ def without_elements(run: Run) -> Iterator[Row]:
             desktop.perform(settle=_LOADED)
         for number in range(max(2, min(_KEYS, run.rounds * 14))):
             for on in (True, False) if number % 2 else (False, True):
-                key[on].add(timed(lambda on=on: desktops[on].perform(KeyPress(("a",)))))  # type: ignore[misc]
+                key[on].add(timed(partial(desktops[on].perform, KeyPress(("a",)))))
         used = Samples("elements-cost", "memory of the accessibility bus", unit="MB", note="PSS, per desktop")
         sizes = _memory(desktops[True])
         used.add(sum(sizes.values()))

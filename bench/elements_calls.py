@@ -10,7 +10,7 @@ import re
 import socket
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from deskhand.desktop import elements as ours
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["Calls", "listening"]
+
+_Order: TypeAlias = Literal["little", "big"]
 
 # The field of a header that names the member: its number, the type of what follows, and that as a string.
 _MEMBER = re.compile(rb"\x03\x01s\x00(.{4})", re.DOTALL)
@@ -58,20 +60,20 @@ class Calls:
                 _, found, after = after.partition(b"\r\n")
             rest, begun = (after, True) if found else (rest, False)
         while begun and len(rest) >= 16:
-            order = "little" if rest[:1] == b"l" else "big"
-            body = int.from_bytes(rest[4:8], order)  # type: ignore[arg-type]
-            header = 16 + (int.from_bytes(rest[12:16], order) + 7) // 8 * 8  # type: ignore[arg-type]
+            order: _Order = "little" if rest[:1] == b"l" else "big"
+            body = int.from_bytes(rest[4:8], order)
+            header = 16 + (int.from_bytes(rest[12:16], order) + 7) // 8 * 8
             if len(rest) < header + body:
                 break
             self._message(rest[:header], order, incoming=incoming)
             rest = rest[header + body :]
         self._pipes[incoming] = (rest, begun)
 
-    def _message(self, header: bytes, order: str, *, incoming: bool) -> None:
+    def _message(self, header: bytes, order: _Order, *, incoming: bool) -> None:
         if incoming:
             self.heard[_KINDS.get(header[1], "others")] += 1
         elif header[1] == 1 and (found := _MEMBER.search(header)):
-            length = int.from_bytes(found[1], order)  # type: ignore[arg-type]
+            length = int.from_bytes(found[1], order)
             self.said[header[found.end() : found.end() + length].decode("ascii", "replace")] += 1
 
 

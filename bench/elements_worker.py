@@ -100,15 +100,18 @@ def cua(program: Path) -> Callable[[], tuple[int, str]]:
     """Cua's driver, asked as a model's client asks it: `list_windows`, and `get_window_state` of each, without a picture."""
     subprocess.run([program, "telemetry", "disable"], stdout=subprocess.DEVNULL, check=False)
     server = subprocess.Popen([program, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr)
+    requests, answers = server.stdin, server.stdout
+    assert requests is not None  # noqa: S101 # both are pipes
+    assert answers is not None  # noqa: S101
     number = 0
 
     def call(method: str, **parameters: Any) -> Any:
         nonlocal number
         number += 1
         message = {"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}
-        server.stdin.write(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr]
-        server.stdin.flush()  # type: ignore[union-attr]
-        while line := server.stdout.readline():  # type: ignore[union-attr]
+        requests.write(json.dumps(message).encode() + b"\n")
+        requests.flush()
+        while line := answers.readline():
             answer = json.loads(line)
             if answer.get("id") == number:
                 if "error" in answer or answer["result"].get("isError"):
@@ -117,7 +120,7 @@ def cua(program: Path) -> Callable[[], tuple[int, str]]:
         raise RuntimeError("cua-driver ended")
 
     call("initialize", protocolVersion="2025-03-26", capabilities={}, clientInfo={"name": "bench", "version": "1"})
-    server.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')  # type: ignore[union-attr]
+    requests.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
 
     def read() -> tuple[int, str]:
         nodes = 0

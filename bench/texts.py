@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import deskhand
@@ -113,7 +114,7 @@ def mousepad(context: Context) -> Iterator[Row]:
                     continue
                 context.say(f"type/mousepad: {who}, {number + 1} of {rounds}")
                 text = "".join(chr(0x4E00 + 200 * number + n) for n in range(200))
-                samples[who].add(timed(lambda way=way, text=text: way(text)))  # type: ignore[misc] # called at once
+                samples[who].add(timed(partial(way, text)))
                 desktop.perform(settle=Settle())
                 desktop.perform(KeyPress(("ctrl", "a")), KeyPress(("ctrl", "c")))
                 wrong[who] += desktop.clipboard.read() != text

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deskhand import _native
 from deskhand.errors import DeskhandError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 W, H = SIZE = (64, 48)
 
 
-def refused(call: object, *arguments: object, **named: object) -> None:
+def refused(call: Callable[..., object], *arguments: object, **named: object) -> None:
     """Check that the call fails, with one of our errors or with Python's own for wrong values."""
     try:
-        call(*arguments, **named)  # type: ignore[operator]
+        call(*arguments, **named)
     except (DeskhandError, ValueError):
         return
     raise AssertionError(call)

@@ -46,18 +46,19 @@ def make_query(
     if role is not None and expect_text("find: role", role) not in _KNOWN_ROLES:
         known = "button, textbox, menuitem, checkbox, combobox, link, dialog, window"
         raise ActionError(f"find: there is no role {shown(role)}", hint=f"roles are ARIA's words: {known}...")
-    for kind, wanted in (("name", name), ("label", label), ("text", text)):
-        if wanted is not None and not isinstance(wanted, re.Pattern):
-            expect_text(f"find: {kind}", wanted)
     return Query(
-        role=role,  # type: ignore[arg-type] # checked above
-        name=name,  # type: ignore[arg-type]
-        label=label,  # type: ignore[arg-type]
+        role=None if role is None else expect_text("find: role", role),
+        name=_pattern("find: name", name),
+        label=_pattern("find: label", label),
         exact=expect_flag("find: exact", exact),
-        text=text,  # type: ignore[arg-type]
+        text=_pattern("find: text", text),
         states=expect_texts("find: states", states),
         nth=None if nth is None else expect_integer("find: nth", nth, -(2**31), 2**31),
     )
+
+
+def _pattern(what: str, wanted: object) -> str | re.Pattern[str] | None:
+    return wanted if wanted is None or isinstance(wanted, re.Pattern) else expect_text(what, wanted)
 
 
 class Search:
