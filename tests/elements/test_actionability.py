@@ -161,7 +161,10 @@ CASES = {
     ),
     "twice": Case("button('Go')", lambda desktop: desktop.find("button", "Go").click(count=2), (*_GO, *_GO)),
     "by its reference, with another name": Case("button('Go')", _by_reference("rename('Go', 'Gone')"), _GO),
-    "by its reference, elsewhere": Case("button('Go')", _by_reference("move('Go', 300, 250)"), _GO, toolkits=_TOOLKITS),
+    # Qt does not report that a widget has moved, and its old place may be clicked.
+    "by its reference, elsewhere": Case(
+        "button('Go')", _by_reference("move('Go', 300, 250)"), _GO, toolkits=("GTK 3", "GTK 4")
+    ),
     # It is not, and the application hears of nothing.
     "is never there": Case("button('Wait')", _in_vain, error='found nothing; there is .*button "Wait"'),
     "is hidden": Case(
