@@ -155,6 +155,17 @@ def test_the_session_bus_is_started_again(contained: Callable[..., deskhand.Desk
         assert viewer.status == desktop.status
 
 
+def test_parts_that_end_at_one_moment_are_all_started_again(
+    contained: Callable[..., deskhand.Desktop], engine: Engine
+) -> None:
+    desktop = contained()
+    for times in (1, 2):
+        in_container(engine, desktop, "pkill", "-KILL", "dbus-daemon|openbox|keep-logs")
+        for part in ("bus", "window-manager"):
+            until(lambda: desktop.machine.logs().count(f"restarted {part}") == times, READY_LIMIT, part)  # noqa: B023
+    until(desktop._core.backend.has_window_manager, READY_LIMIT, "the window manager")
+
+
 def test_little_shared_memory_is_told(contained: Callable[..., deskhand.Desktop]) -> None:
     """F16: browsers' pages crash with what Docker gives by default; we give more, and say so where somebody gives less."""
     for size, told in ((1 << 30, False), (64 << 20, True)):
