@@ -54,13 +54,23 @@ class Elements:
 
     def __new__(cls, fd: int, timeout: float) -> Elements: ...
     def read(
-        self, changed: Sequence[_Rect], windows: Sequence[tuple[int, _Rect]], timeout: float, version: int | None
+        self,
+        changed: Sequence[_Rect],
+        windows: Sequence[tuple[int, _Rect]],
+        timeout: float,
+        version: int | None,
+        wanted: tuple[bool, int | None],
     ) -> tuple[int, list[_Application], list[_Element]] | None:
         """The version, the applications (name, toolkit, its version, pid, what was left out) and the elements that show.
 
         An element is (reference, depth, application, role, states), (name, description, text, value), its place, its
         actions and how many of its children are not there. None where nothing has changed since `version`.
+        `wanted`: whether what is scrolled out of sight is wanted, and the reference of one that is asked again where it is,
+        with all that it is in.
         """
+
+    def scroll_to(self, reference: int, timeout: float) -> bool:
+        """Ask an application to scroll an element into view; False where it cannot, or does not answer in time."""
 
     def interrupt(self) -> None: ...
     def clear_interrupt(self) -> None: ...

@@ -155,6 +155,18 @@ def value(name):
     return widget.get_active()
 
 
+def rows(count):
+    """Add a list of so many buttons, of which a few show."""
+    column = Gtk.ListBox()
+    for number in range(count):
+        made = Gtk.Button(label=f"Row {number}")
+        made.connect("clicked", lambda each: told.append(["clicked", each.get_label()]))
+        column.add(made)
+    around = Gtk.ScrolledWindow(width_request=400, height_request=300)
+    around.add(column)
+    put("rows", around, 20, 20)
+
+
 def slide(name, steps, period):
     """Move a widget to the right by a pixel each `period` milliseconds."""
     left = [steps]

@@ -6,7 +6,7 @@ tables.
 
 from __future__ import annotations
 
-__all__ = ["ARIA_ROLES", "CLIPPING", "GENERIC", "ROLES", "STATES", "aria_role", "states_of"]
+__all__ = ["ARIA_ROLES", "CLIPPING", "GENERIC", "ROLES", "STATES", "UNCLIPPED", "aria_role", "states_of"]
 
 ROLES = (
     "invalid", "accelerator-label", "alert", "animation", "arrow", "calendar", "canvas", "check-box", "check-menu-item",
@@ -112,6 +112,9 @@ GENERIC = {"generic", "root-pane", "layered-pane", "glass-pane", "extended", "in
 
 CLIPPING = {"document-frame", "document-web", "scroll-pane", "viewport"}
 """AT-SPI's names of elements that scroll: each shows a part of what is in it."""
+
+UNCLIPPED = {"combo-box", "menu", "menu-bar", "menu-item", "popup-menu", "tool-tip"}
+"""AT-SPI's names of what may have a window of its own for what is in it."""
 
 
 def aria_role(name: str) -> str:

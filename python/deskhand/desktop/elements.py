@@ -14,9 +14,10 @@ from urllib.parse import unquote
 from deskhand._core.elements import Element, Elements, clean_text, role_names
 from deskhand._core.geometry import Point, Rect
 from deskhand._core.redaction import one_line
-from deskhand._core.roles import CLIPPING, states_of
+from deskhand._core.roles import CLIPPING, UNCLIPPED, states_of
 from deskhand._native import Elements as Session
 from deskhand._native import accessibility_address
+from deskhand.desktop.scrolling import Scroll, scroller
 from deskhand.errors import ActionError, BackendError, ConnectFailed, DeskhandTimeout, UnsupportedAction
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ _STILL_AGAIN = 0.25
 _POLL = 0.01
 # As much as a window with its frame and the same without have in common, at least.
 _SAME_WINDOW = 0.5
+# Times that something is scrolled on the way to one element, at most.
+_MOST_STEPS = 60
+# Where GTK 3 says that something is which is scrolled out of sight.
+_NOWHERE = -(2**31)
 TELLS_NOTHING = "its program tells nobody what it shows"
 _NO_BUS = (
     "its programs tell nobody what they show: a desktop launched here or in a container does, where at-spi2-core is installed "
@@ -64,6 +69,7 @@ class ElementReader:
 
     __slots__ = (
         "_backend",
+        "_deep",
         "_environment",
         "_generation",
         "_inside",
@@ -86,6 +92,7 @@ class ElementReader:
         self._generation = -1
         self._windows: list[Window] = []
         self._known = Elements()
+        self._deep = Elements()
         self._raw: dict[str, tuple[_Basis, Element]] = {}
 
     @property
@@ -104,11 +111,13 @@ class ElementReader:
             self._session = self._connect(timeout)
         return self._session
 
-    def read(self, timeout: float) -> Elements:
+    def read(self, timeout: float, *, deep: bool = False, target: str | None = None) -> Elements:
         """The elements as they are now.
 
         Args:
             timeout: Seconds to wait for applications; who has not answered by then is named, and has the elements of before.
+            deep: Also those that are scrolled out of sight. Takes longer, the first time by far.
+            target: One that is asked again where it is and whether it shows, whatever is known of it.
 
         Raises:
             UnsupportedAction: This desktop has no accessibility bus.
@@ -128,14 +137,20 @@ class ElementReader:
             self._windows = windows
         places = [(window.pid or 0, _native_rect(window.rect)) for window in self._windows]
         try:
-            found = session.read(changed, places, timeout, None if moved else self._known.version)
+            version = None if moved or deep else self._known.version
+            wanted = deep, None if target is None else int(target[1:])
+            found = session.read(changed, places, timeout, version, wanted)
         except BackendError:
             # Whoever asks next begins anew.
             self.close()
             raise
         self._generation = generation
         if found is not None:
-            self._known = self._elements(*found)
+            elements = self._elements(*found)
+            if deep:
+                self._deep = elements
+                return elements
+            self._known = elements
         return self._known
 
     def check(self, ref: str) -> None:
@@ -144,7 +159,7 @@ class ElementReader:
         Raises:
             ActionError: None has, or it is not there any more.
         """
-        if ref not in self._known:
+        if ref not in self._known and ref not in self._deep:
             known = self._session is not None
             raise ActionError(
                 f"there is no element {ref}" + (" any more" if known else "; read them first"),
@@ -153,7 +168,7 @@ class ElementReader:
 
     def place_of(self, ref: str) -> tuple[str, Point | None]:
         """The title of the window that an element was read in last, and its middle; empty and None where that is not known."""
-        known = self._known
+        known = self._known if ref in self._known else self._deep
         if ref not in known:
             return "", None
         root = element = known[ref]
@@ -171,23 +186,61 @@ class ElementReader:
         clock = self._watch.clock
         deadline = clock() + timeout
         before, since, moved = None, clock(), False
+        scroll, steps = None, 0
+        hidden: str | None = None
         while True:
             left = deadline - clock()
-            found = self.read(max(0.1, min(left, _ONE_READ)))
-            self.check(ref)
+            found = self._find(ref, max(0.1, min(left, _ONE_READ)), again=scroll is not None)
             element = found[ref]
             obstacle = _obstacle(element)
+            if element.point is not None:
+                hidden = None
             if element.box != before:
                 before, since, moved = element.box, clock(), before is not None
             rested = clock() - since
             still = rested >= _STILL_AGAIN if moved else rested >= _STILL or self._is_quiet()
             if obstacle is None and element.point is not None and still:
                 return element.point
+            if element.point is None and left > 0 and (over := self._scroller(found, element)) is not None:
+                scroll = scroll or Scroll(self._backend, clock, lambda limit: self._ask_to_scroll(ref, limit))
+                did, hidden = scroll.step(found, element, over, quiet=self._is_quiet())
+                if did and (steps := steps + 1) <= _MOST_STEPS:
+                    deadline = clock() + timeout
             if left <= 0:
-                said = obstacle or "moves"
+                said = hidden or obstacle or "moves"
                 raise DeskhandTimeout(f"waited {timeout:g} s to reach {element.line()}: it {said}")
             self._watch.check_stop()
             self._backend.wait(min(left, _LOOK_AGAIN))
+
+    def _find(self, ref: str, timeout: float, *, again: bool) -> Elements:
+        """The elements, with those that are scrolled out of sight where the one that is looked for is."""
+        target = ref if again else None
+        found = self.read(timeout, target=target)
+        if ref not in found and ref in self._deep:
+            found = self.read(timeout, deep=True, target=target)
+        if ref not in found:
+            self._deep = Elements()
+            self.check(ref)
+        return found
+
+    def _ask_to_scroll(self, ref: str, timeout: float) -> bool:
+        return self._session is not None and self._session.scroll_to(int(ref[1:]), timeout)
+
+    def can_reach(self, element: Element) -> bool:
+        """Whether an element of the last reading can be used, or may be when it is scrolled to."""
+        if not element.enabled or element.covered_by is not None:
+            return False
+        if element.visible:
+            return True
+        found = self._known if element.ref in self._known else self._deep
+        return self._scroller(found, element) is not None
+
+    def _scroller(self, found: Elements, element: Element) -> Element | None:
+        """What an element is scrolled out of; None where it is hidden for another reason."""
+        area = self._raw[element.ref][0][0][2] if element.ref in self._raw else None
+        if area is not None and Rect(*area).empty:
+            return None
+        return scroller(found, element)
 
     def _is_quiet(self) -> bool:
         """Whether nothing has changed on the screen for as long as an animation takes for several steps."""
@@ -208,7 +261,7 @@ class ElementReader:
     def close(self) -> None:
         """End the connection."""
         if (session := self._session) is not None:
-            self._session, self._known, self._generation = None, Elements(), -1
+            self._session, self._known, self._deep, self._generation = None, Elements(), Elements(), -1
             self._raw.clear()
             session.close()
 
@@ -264,7 +317,7 @@ class ElementReader:
             if depth == 0:
                 shift, over = self._placed(pid, name, area, relative=toolkit == "GTK")
             box = None if area is None else Rect(area[0] + shift.x, area[1] + shift.y, area[2], area[3])
-            if box is not None and (box.empty or area == (-1, -1, -1, -1)):
+            if box is not None and (box.empty or area == (-1, -1, -1, -1) or box.x - shift.x == _NOWHERE):
                 box = None
             seen = clip if box is None else box.intersect(clip)
             basis = (given, box, seen, over, parent)
@@ -297,7 +350,11 @@ class ElementReader:
                 )
             raw[ref] = (basis, element)
             elements.append(element)
-            above.append((depth, ref, element.role, seen if element.native_role in CLIPPING else clip))
+            if element.native_role in CLIPPING or (toolkit == "Qt" and element.native_role == "filler"):
+                clip = seen
+            elif element.native_role in UNCLIPPED:
+                clip = screen
+            above.append((depth, ref, element.role, clip))
         self._raw = raw
         return Elements(tuple(elements), tuple(self._left_out(applications)), version)
 
@@ -323,7 +380,8 @@ class ElementReader:
                 shown[at + 1 :]
             )
         box = Rect(*area)
-        at = max(mine, key=lambda at: _likeness(shown[at].rect, box))
+        # A dialog that fills the screen is as like the window behind it as its own.
+        at = max(mine, key=lambda at: (bool(title) and shown[at].title == title, _likeness(shown[at].rect, box)))
         # A menu is a window that no window manager lists, and above all that it does.
         listed = _likeness(shown[at].rect, box) >= _SAME_WINDOW
         return Point(0, 0), tuple(shown[at + 1 :]) if listed else ()

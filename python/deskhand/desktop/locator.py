@@ -225,9 +225,8 @@ class Locator:
 
     def _usable(self, timeout: float, what: str = "usable", also: Callable[[Element], bool] | None = None) -> Element:
         def usable(element: Element, elements: Elements) -> bool:
-            reached = element.visible and element.enabled and element.covered_by is None
             # GTK 3 leaves what is in a minimised window where it was.
-            reached = reached and "iconified" not in elements.window(element).states
+            reached = self._search.can_reach(element) and "iconified" not in elements.window(element).states
             return reached and elements.behind(element) is None and (also is None or also(element))
 
         return self._search.one(what, timeout, usable)

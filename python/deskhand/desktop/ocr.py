@@ -73,12 +73,13 @@ class ScreenReader:
         """As `ElementReader.open`."""
         self._tree.open(timeout)
 
-    def read(self, timeout: float, *, ocr: bool = False) -> Elements:
+    def read(self, timeout: float, *, ocr: bool = False, deep: bool = False) -> Elements:
         """The elements as they are now.
 
         Args:
             timeout: Seconds to wait for applications.
             ocr: Also what is read from the pixels of applications that do not say what they show.
+            deep: As for `ElementReader.read`.
 
         Raises:
             UnsupportedAction: This desktop has no accessibility bus, and `ocr` is not set.
@@ -86,8 +87,8 @@ class ScreenReader:
             BackendError: The bus has gone, or refuses; or the library failed.
         """
         if not ocr:
-            return self._tree.read(timeout)
-        tree = self._read_tree(timeout)
+            return self._tree.read(timeout, deep=deep)
+        tree = self._read_tree(timeout, deep=deep)
         changed = self._texts.read(tree)
         if changed or tree is not self._tree_read:
             self._version -= 1
@@ -97,10 +98,10 @@ class ScreenReader:
             self._known = Elements((*tree.all, *texts), (*left_out, *self._texts.left_out), self._version)
         return self._known
 
-    def _read_tree(self, timeout: float) -> Elements:
+    def _read_tree(self, timeout: float, *, deep: bool) -> Elements:
         if not self._no_tree:
             try:
-                return self._tree.read(timeout)
+                return self._tree.read(timeout, deep=deep)
             except UnsupportedAction:
                 self._no_tree = True
         return _NO_TREE
@@ -139,6 +140,10 @@ class ScreenReader:
         point = found[ref].point
         assert point is not None  # noqa: S101 # a text is kept only where it shows
         return point
+
+    def can_reach(self, element: Element) -> bool:
+        """As `ElementReader.can_reach`; a text that was read can be used."""
+        return _is_text(element.ref) or self._tree.can_reach(element)
 
     def interrupt(self) -> None:
         """From another thread: end a reading of the tree that is under way, or the next one."""

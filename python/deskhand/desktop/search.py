@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Search", "listed", "make_query"]
 
 _LOOK_AGAIN = 0.04
+# Seconds until elements that are scrolled out of sight are read too, and between two such readings.
+_SHOWS_SOON, _LOOK_DEEPER_AGAIN = 0.2, 0.5
 _ONE_READ = 1.0
 _MOST_LISTED = 8
 _KNOWN_ROLES = {*ROLES, *map(aria_role, ROLES), "option"}
@@ -133,7 +135,7 @@ class Search:
                 said += ", in a minimised window" if "iconified" in elements.window(found[0]).states else ""
             return DeskhandTimeout(f"waited {timeout:g} s: {said}")
 
-        self.wait(there, timeout, failure)
+        self.wait(there, timeout, failure, deeper=lambda: not found and what != "visible")
         return found[0]
 
     def amiss(self, found: Sequence[Element], elements: Elements) -> str:
@@ -153,21 +155,38 @@ class Search:
         self.wait(look, timeout, lambda _: DeskhandTimeout(f"waited {timeout:g} s for the elements"))
         return found[0]
 
+    def can_reach(self, element: Element) -> bool:
+        """Whether an element that was read can be used, or may be when it is scrolled to."""
+        return self._view.core.elements.can_reach(element)
+
     def wait(
-        self, done: Callable[[Elements], bool], timeout: float, failure: Callable[[Elements], DeskhandError]
+        self,
+        done: Callable[[Elements], bool],
+        timeout: float,
+        failure: Callable[[Elements], DeskhandError],
+        deeper: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Read until `done`, for at most `timeout` seconds; then `failure` of what was read last is raised."""
+        """Read until `done`, for at most `timeout` seconds; then `failure` of what was read last is raised.
+
+        Where `deeper` returns true, elements that are scrolled out of sight are read as well, which takes longer.
+        """
         expect_seconds("timeout", timeout)
         core = self._view.core
 
         def wait() -> None:
-            deadline = core.clock() + timeout
+            begun = core.clock()
+            deadline, look_deeper = begun + timeout, begun + min(_SHOWS_SOON, timeout / 2)
             while True:
                 with core.turn():
                     left = deadline - core.clock()
                     elements = core.elements.read(max(0.1, min(left, _ONE_READ)), ocr=self._ocr)
                     if done(elements):
                         return
+                    if core.clock() >= look_deeper and deeper():
+                        elements = core.elements.read(max(0.1, left), ocr=self._ocr, deep=True)
+                        if done(elements):
+                            return
+                        look_deeper = core.clock() + _LOOK_DEEPER_AGAIN
                     if left <= 0:
                         raise failure(elements)
                     core.watch.check_stop()

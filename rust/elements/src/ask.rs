@@ -11,12 +11,16 @@ const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// Signs of a text that are read.
 const LONGEST_TEXT: i32 = 4_000;
 const SCREEN: u32 = 0;
+/// Wherever on the screen it may be.
+const ANYWHERE: u32 = 6;
 
 /// A question about an object, or about the application that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ask {
     State,
     Children,
+    /// How many children it has, where they may be too many to list.
+    Count,
     Name,
     Description,
     Role,
@@ -37,17 +41,20 @@ pub(crate) enum Ask {
     Wake,
     /// Which process has the connection. The bus itself answers that.
     Process,
+    /// To be scrolled to where it can be seen.
+    Scroll,
 }
 
 impl Ask {
     /// Its place in a set of questions.
-    pub(crate) const fn bit(self) -> u16 {
-        1 << self as u16
+    pub(crate) const fn bit(self) -> u32 {
+        1 << self as u32
     }
 
     /// Those about an object.
-    pub(crate) const OF_OBJECTS: [Self; 10] = [
+    pub(crate) const OF_OBJECTS: [Self; 11] = [
         Self::State,
+        Self::Count,
         Self::Children,
         Self::Name,
         Self::Description,
@@ -66,8 +73,12 @@ impl Ask {
             Self::State => call(out, serial, object, (ACCESSIBLE, "GetState"), &[]),
             Self::Children => call(out, serial, object, (ACCESSIBLE, "GetChildren"), &[]),
             // Each by itself: to be asked for all properties at once ends programs of Qt 5 and 6.4.
-            Self::Name | Self::Description => {
-                let name = if self == Self::Name { "Name" } else { "Description" };
+            Self::Name | Self::Description | Self::Count => {
+                let name = match self {
+                    Self::Name => "Name",
+                    Self::Description => "Description",
+                    _ => "ChildCount",
+                };
                 let property = [Argument::Text(ACCESSIBLE), Argument::Text(name)];
                 call(out, serial, object, (PROPERTIES, "Get"), &property);
             }
@@ -76,6 +87,9 @@ impl Ask {
             Self::Wake => call(out, serial, object, (ACCESSIBLE, "GetAttributes"), &[]),
             Self::Extents => {
                 call(out, serial, object, ("org.a11y.atspi.Component", "GetExtents"), &[Argument::Unsigned(SCREEN)]);
+            }
+            Self::Scroll => {
+                call(out, serial, object, ("org.a11y.atspi.Component", "ScrollTo"), &[Argument::Unsigned(ANYWHERE)]);
             }
             Self::Text => {
                 let range = [Argument::Signed(0), Argument::Signed(LONGEST_TEXT)];

@@ -1,6 +1,7 @@
 //! What is asked, in which order, and what becomes of the answers.
 
 mod answers;
+mod application;
 mod doubts;
 
 use std::collections::{HashMap, VecDeque};
@@ -9,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use crate::ask::{Ask, BUS, REGISTRY, ROOT, subscribe};
 use crate::events::{self, News};
-use crate::node::{Application, DETAILS, Element, Node, Snapshot, role, state};
+use crate::node::{Application, DETAILS, Element, Node, Snapshot, Toolkit, role, state};
 use crate::seen::{Seen, moved};
 use crate::tree::{MOST_CHILDREN, Tree};
 use crate::wire::{Kind, Malformed, Message, Reader};
 
 use answers::{set, set_str};
+use application::{App, Stage};
 
 /// Questions that one application has not answered yet, at most.
 const WINDOW: usize = 64;
@@ -24,62 +26,6 @@ const MOST_APPLICATIONS: usize = 200;
 /// A browser that was woken is looked at this often until it has a page, or for so long in all.
 const WAKING: Duration = Duration::from_millis(40);
 const WAKING_LIMIT: Duration = Duration::from_secs(2);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Nothing is asked of it in this reading.
-    Idle,
-    /// It is to say that it has handled what came before.
-    Barrier,
-    /// What is missing is being asked.
-    Reading,
-}
-
-#[derive(Debug)]
-struct App {
-    bus: String,
-    about: Application,
-    tree: Tree,
-    root: usize,
-    stage: Stage,
-    todo: VecDeque<(usize, Ask)>,
-    in_flight: usize,
-    /// It did not answer within the time of a reading, and has not since.
-    silent: bool,
-    /// Whether its cache has anything; None: it was not asked yet.
-    has_items: Option<bool>,
-    /// Its cache was asked for again in this reading.
-    asked_items: bool,
-    unknown: Vec<usize>,
-    woken: Option<Instant>,
-    awake: bool,
-    heard: Instant,
-    /// When it was found.
-    born: Instant,
-    /// When all that is known of it was last doubted.
-    checked: Instant,
-}
-
-impl App {
-    fn is_browser(&self) -> bool {
-        self.about.toolkit == "Chromium"
-    }
-
-    /// Whether it gives places relative to its windows.
-    fn is_relative(&self) -> bool {
-        self.about.toolkit == "GTK"
-    }
-
-    /// The bit of a state that says that an object shows.
-    fn shown(&self) -> u64 {
-        // GTK 4 sets the other one for windows only.
-        if self.is_relative() { state::VISIBLE } else { state::SHOWING }
-    }
-
-    fn rests(&self) -> bool {
-        self.in_flight == 0 && self.todo.is_empty()
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Asked {
@@ -106,6 +52,8 @@ pub struct Collector {
     reading: bool,
     seen: Seen,
     moved: Vec<u32>,
+    /// What became of the last wish to scroll.
+    scrolled: Option<bool>,
     version: u64,
     out: Vec<u8>,
 }
@@ -162,6 +110,27 @@ impl Collector {
                 app.unknown.clear();
             }
         }
+    }
+
+    /// Asks an application to scroll an element to where it can be seen; [`Collector::scrolled`] is the answer.
+    pub fn scroll_to(&mut self, reference: u64) {
+        let there = self.apps.iter().filter(|(_, app)| !app.silent).find_map(|(id, app)| {
+            let node = app.tree.position(reference)?;
+            Some((*id, node))
+        });
+        self.scrolled = if there.is_none() { Some(false) } else { None };
+        if let Some((id, node)) = there
+            && let Some(app) = self.apps.get_mut(&id)
+        {
+            app.todo.push_back((node, Ask::Scroll));
+            self.pump(id);
+        }
+    }
+
+    /// Whether an application says that it scrolled; None while it has said nothing.
+    #[must_use]
+    pub fn scrolled(&self) -> Option<bool> {
+        self.scrolled
     }
 
     /// Looks at what only time decides; returns when it is to be called again.
@@ -274,8 +243,9 @@ impl Collector {
                 woken: None,
                 awake: false,
                 heard: now,
-                born: now,
+                fresh: now,
                 checked: now,
+                names_checked: None,
             },
         );
         self.version += 1;
@@ -394,14 +364,15 @@ impl Collector {
         if app.stage != Stage::Reading {
             return;
         }
-        let wake = app.is_browser() && app.woken.is_none();
-        let shown = app.shown();
+        let toolkit = app.toolkit();
+        let wake = toolkit == Toolkit::Chromium && app.woken.is_none();
         let mut stack = vec![from];
         while let Some(at) = stack.pop() {
             let top = at == app.root;
             let in_bulk = app.has_items == Some(true) && !app.asked_items;
+            let wanted = app.wants(at, self.seen.deep);
             let Some(node) = app.tree.get_mut(at) else { continue };
-            let mut missing = node.missing(top, read, MOST_CHILDREN as i32, shown);
+            let mut missing = node.missing(top, read, MOST_CHILDREN as i32, toolkit, wanted);
             if node.read != read {
                 node.read = read;
                 node.asked = 0;
@@ -420,7 +391,7 @@ impl Collector {
                 app.todo.push_back((at, Ask::Wake));
                 app.woken = Some(app.heard);
             }
-            if top || node.shows(shown) {
+            if top || wanted {
                 stack.extend(&node.children);
             }
         }
@@ -498,9 +469,13 @@ impl Collector {
             News::Windows => node.forget(&[Ask::Children]),
             News::Gone(_) | News::Nothing => {}
         }
-        // What did not show may have moved, and its contents have changed, without a word.
-        if !before && node.shows(shown) {
-            node.forget(&[Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
+        let grew = !node.knows(Ask::Children);
+        let appeared = !before && node.shows(shown);
+        if appeared {
+            app.appeared(at);
+        }
+        if grew && app.toolkit() == Toolkit::Gecko {
+            app.fresh = now;
         }
         self.version += u64::from(changed);
         if self.reading {
@@ -532,7 +507,7 @@ impl Collector {
             found.applications.push(about);
             let mut stack: Vec<(usize, u16)> = root.children.iter().rev().map(|each| (*each, 0)).collect();
             while let Some((at, depth)) = stack.pop() {
-                let Some(node) = app.tree.get(at).filter(|node| node.shows(app.shown())) else { continue };
+                let Some(node) = app.tree.get(at).filter(|_| app.wants(at, self.seen.deep)) else { continue };
                 found.elements.push(element(node, depth, place));
                 stack.extend(node.children.iter().rev().map(|each| (*each, depth + 1)));
             }

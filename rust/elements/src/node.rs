@@ -13,6 +13,7 @@ pub(crate) const LONGEST_TEXT: usize = 16_000;
 /// Bits of a state, as AT-SPI numbers them (`atspi-constants.h`).
 pub(crate) mod state {
     pub(crate) const DEFUNCT: u64 = 1 << 6;
+    pub(crate) const EDITABLE: u64 = 1 << 7;
     pub(crate) const SHOWING: u64 = 1 << 25;
     pub(crate) const VISIBLE: u64 = 1 << 30;
     pub(crate) const MANAGES_DESCENDANTS: u64 = 1 << 31;
@@ -88,10 +89,18 @@ pub(crate) mod interface {
 /// Numbers of roles (`atspi-constants.h`) that are treated in a way of their own.
 pub(crate) mod role {
     pub(crate) const PASSWORD: u32 = 40;
+    pub(crate) const SCROLL_PANE: u32 = 49;
+    pub(crate) const TABLE_CELL: u32 = 56;
+    pub(crate) const VIEWPORT: u32 = 68;
+    pub(crate) const STATIC: u32 = 116;
+    /// Objects that have a number: progress bars, scroll bars, sliders, spin buttons and meters.
+    pub(crate) const RANGES: [u32; 5] = [42, 48, 51, 52, 103];
     pub(crate) const DOCUMENT_WEB: u32 = 95;
     /// Objects that are there to be used; browsers give an action to every paragraph.
     pub(crate) const ACTING: [u32; 22] =
         [7, 8, 11, 26, 32, 33, 35, 37, 41, 43, 44, 45, 51, 52, 56, 61, 62, 79, 88, 91, 129, 130];
+    /// Objects that hide what is in them while they are closed: combo boxes, menus, menu items and tabs.
+    pub(crate) const CLOSING: [u32; 6] = [11, 33, 34, 35, 37, 41];
     /// Objects of which the text is more than their name: terminals, texts, entries, paragraphs, headings...
     pub(crate) const TEXTS: [u32; 9] = [29, 60, 61, 73, 77, 79, 82, 83, 94];
 }
@@ -175,6 +184,30 @@ pub struct Snapshot {
     pub elements: Vec<Element>,
 }
 
+/// What an application is made with, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Toolkit {
+    Chromium,
+    /// GTK 3, and `LibreOffice` with it.
+    Gtk3,
+    Gtk4,
+    Gecko,
+    Other,
+}
+
+impl Toolkit {
+    /// By what it calls itself.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "Chromium" => Self::Chromium,
+            "gtk" => Self::Gtk3,
+            "GTK" => Self::Gtk4,
+            "Gecko" => Self::Gecko,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// An object, as far as it is known.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -195,18 +228,18 @@ pub(crate) struct Node {
     pub(crate) actions: Arc<[String]>,
     pub(crate) area: Option<Area>,
     /// Which questions have an answer that holds.
-    pub(crate) known: u16,
+    pub(crate) known: u32,
     /// Which of these it refused to answer.
-    pub(crate) refused: u16,
+    pub(crate) refused: u32,
     /// When it first did.
     pub(crate) since: Option<Instant>,
     /// Which were asked since the reading of number `read` began.
-    pub(crate) asked: u16,
+    pub(crate) asked: u32,
     pub(crate) read: u32,
 }
 
 /// What an application's cache has of an object besides its state.
-pub(crate) const DETAILS: u16 = Ask::Name.bit() | Ask::Description.bit() | Ask::Role.bit() | Ask::Interfaces.bit();
+pub(crate) const DETAILS: u32 = Ask::Name.bit() | Ask::Description.bit() | Ask::Role.bit() | Ask::Interfaces.bit();
 
 impl Node {
     pub(crate) fn new(path: &str, reference: u64) -> Self {
@@ -238,6 +271,12 @@ impl Node {
         self.known & ask.bit() != 0
     }
 
+    /// Ask once more, also where that was asked in this reading.
+    pub(crate) fn ask_again(&mut self, ask: Ask) {
+        self.known &= !ask.bit();
+        self.asked &= !ask.bit();
+    }
+
     pub(crate) fn forget(&mut self, asks: &[Ask]) {
         for ask in asks {
             self.known &= !ask.bit();
@@ -257,29 +296,71 @@ impl Node {
 
     /// Whether it shows, where `bit` is what its toolkit says of that.
     pub(crate) fn shows(&self, bit: u64) -> bool {
-        self.states & bit != 0
+        // GTK 3 takes a viewport for hidden once its contents are scrolled by more than its size.
+        self.states & bit != 0 || self.role == role::VIEWPORT && self.states & state::VISIBLE != 0
+    }
+
+    /// Whether it may be scrolled to, where `parent` shows or may be scrolled to itself.
+    pub(crate) fn is_scrolled_out(&self, parent: &Self) -> bool {
+        // What is in a window, and not on another page, in a menu or in a list that is closed.
+        parent.depth > 0 && self.states & state::VISIBLE != 0 && !role::CLOSING.contains(&parent.role)
     }
 
     /// What is not known of it and is worth knowing. `top`: it is an application's root, which has no state.
-    pub(crate) fn missing(&self, top: bool, read: u32, most: i32, shown: u64) -> u16 {
-        let mut wanted = if top { Ask::Name.bit() } else { Ask::State.bit() };
-        if top {
-            wanted |= Ask::Children.bit();
-        } else if self.knows(Ask::State) && self.shows(shown) {
-            wanted |= DETAILS;
-            if self.claimed <= most && self.states & state::MANAGES_DESCENDANTS == 0 {
-                wanted |= Ask::Children.bit();
-            }
-            if self.knows(Ask::Interfaces) && self.knows(Ask::Role) {
-                wanted |= self.offered();
-            }
-        }
+    pub(crate) fn missing(&self, top: bool, read: u32, most: i32, toolkit: Toolkit, shown: bool) -> u32 {
+        let wanted = match toolkit {
+            _ if top => Ask::Name.bit() | Ask::Children.bit(),
+            _ if !self.knows(Ask::State) => Ask::State.bit(),
+            // Its place says whether it can be seen, and before that nothing else is worth knowing.
+            Toolkit::Gtk4 if self.states & state::VISIBLE != 0 && !self.knows(Ask::Extents) => Ask::Extents.bit(),
+            _ if !shown => 0,
+            Toolkit::Chromium => self.of_a_page(most),
+            Toolkit::Gtk3 | Toolkit::Gtk4 | Toolkit::Gecko | Toolkit::Other => self.of_a_widget(most),
+        };
         let asked = if self.read == read { self.asked } else { 0 };
         wanted & !self.known & !asked
     }
 
+    fn of_a_widget(&self, most: i32) -> u32 {
+        let mut wanted = Ask::State.bit() | DETAILS;
+        // A table of Calc has 2^31 children.
+        let is_table = self.states & state::MANAGES_DESCENDANTS != 0;
+        if is_table {
+            wanted |= Ask::Count.bit();
+        }
+        if self.claimed <= most && (!is_table || self.knows(Ask::Count)) {
+            wanted |= Ask::Children.bit();
+        }
+        if self.knows(Ask::Interfaces) && self.knows(Ask::Role) {
+            wanted |= self.offered();
+        }
+        wanted
+    }
+
+    /// Chromium has no cache, and thousands of objects: what follows from an object's role is not asked.
+    fn of_a_page(&self, most: i32) -> u32 {
+        let mut wanted = Ask::State.bit() | Ask::Name.bit() | Ask::Role.bit() | Ask::Extents.bit();
+        if self.knows(Ask::Role) && self.role != role::STATIC {
+            wanted |= Ask::Description.bit();
+            if self.claimed <= most {
+                wanted |= Ask::Children.bit();
+            }
+            let editable = self.states & state::EDITABLE != 0;
+            if editable || role::TEXTS.contains(&self.role) && self.role != role::PASSWORD {
+                wanted |= Ask::Text.bit();
+            }
+            if role::RANGES.contains(&self.role) {
+                wanted |= Ask::Value.bit();
+            }
+            if self.role != role::TABLE_CELL && role::ACTING.contains(&self.role) {
+                wanted |= Ask::Actions.bit();
+            }
+        }
+        if self.role == role::PASSWORD { wanted & !Ask::Text.bit() } else { wanted }
+    }
+
     /// What its interfaces have answers to.
-    fn offered(&self) -> u16 {
+    fn offered(&self) -> u32 {
         let mut wanted = 0;
         if self.interfaces & interface::COMPONENT != 0 {
             wanted |= Ask::Extents.bit();

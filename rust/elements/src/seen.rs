@@ -21,6 +21,10 @@ pub struct Seen {
     pub changed: Vec<Area>,
     /// The windows.
     pub windows: Vec<Window>,
+    /// Whether what is scrolled out of sight is wanted as well.
+    pub deep: bool,
+    /// An element that is asked again where it is and whether it shows, with all that it is in.
+    pub target: Option<u64>,
 }
 
 impl Seen {

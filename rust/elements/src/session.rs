@@ -153,19 +153,40 @@ impl Session {
         }
         let begun = Instant::now();
         state.collector.begin(seen, begun);
-        let done = self.await_answers(&mut state, begun + limit, stop);
+        let done = self.await_answers(&mut state, begun + limit, stop, Collector::is_done);
         state.collector.end();
         done?;
         Ok(state.collector.snapshot())
     }
 
-    fn await_answers(&self, state: &mut State, deadline: Instant, stop: &Interrupt) -> Result<()> {
+    /// Asks an application to scroll an element to where it can be seen; false where it cannot, or does not answer in time.
+    ///
+    /// # Errors
+    /// When the bus has gone, or the caller wants to stop.
+    pub fn scroll_to(&self, reference: u64, limit: Duration, stop: &Interrupt) -> Result<bool> {
+        let mut state = locked(&self.shared.state);
+        if state.gone {
+            return Err(Error::Gone);
+        }
+        state.collector.scroll_to(reference);
+        let answered = |collector: &Collector| collector.scrolled().is_some();
+        self.await_answers(&mut state, Instant::now() + limit, stop, answered)?;
+        Ok(state.collector.scrolled() == Some(true))
+    }
+
+    fn await_answers(
+        &self,
+        state: &mut State,
+        deadline: Instant,
+        stop: &Interrupt,
+        done: impl Fn(&Collector) -> bool,
+    ) -> Result<()> {
         loop {
             let now = Instant::now();
             self.shared.handle(state, now)?;
             let next = state.collector.tick(now);
             self.shared.flush(state)?;
-            if state.collector.is_done() && state.outbox.is_empty() || now >= deadline {
+            if done(&state.collector) && state.outbox.is_empty() || now >= deadline {
                 return Ok(());
             }
             let until = next.map_or(deadline, |next| next.min(deadline)).min(now + WAIT_SLICE);

@@ -30,6 +30,11 @@ impl Tree {
         self.nodes.get_mut(id)?.as_mut()
     }
 
+    /// Where the object is that has a reference.
+    pub(crate) fn position(&self, reference: u64) -> Option<usize> {
+        self.nodes.iter().position(|node| node.as_ref().is_some_and(|node| node.reference == reference))
+    }
+
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
         self.by_path.get(path).copied()
     }

@@ -78,9 +78,10 @@ impl Elements {
         windows: Vec<(u32, AreaTuple)>,
         timeout: f64,
         version: Option<u64>,
+        wanted: (bool, Option<u64>),
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let windows = windows.into_iter().map(|(pid, rect)| Window { pid, area: area(rect) }).collect();
-        let seen = Seen { changed: changed.into_iter().map(area).collect(), windows };
+        let seen = Seen { changed: changed.into_iter().map(area).collect(), windows, deep: wanted.0, target: wanted.1 };
         let limit = seconds(timeout)?;
         let found = self.call(py, |session, stop| session.read(seen, limit, stop))?;
         if version == Some(found.version) {
@@ -98,6 +99,12 @@ impl Elements {
             elements.append((identity, words, place, PyTuple::new(py, each.actions.iter())?, each.hidden))?;
         }
         (found.version, applications, elements).into_pyobject(py).map(Some)
+    }
+
+    /// Asks an application to scroll an element into view; see `elements::Session::scroll_to`.
+    fn scroll_to(&self, py: Python<'_>, reference: u64, timeout: f64) -> PyResult<bool> {
+        let limit = seconds(timeout)?;
+        self.call(py, |session, stop| session.scroll_to(reference, limit, stop))
     }
 
     /// Makes the reading that is under way, or the next one, raise `Interrupted`.

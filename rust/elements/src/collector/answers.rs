@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{Asked, Collector};
 use crate::ask::Ask;
-use crate::node::{Area, DETAILS, LONGEST_NAME, LONGEST_TEXT, beginning, interface};
+use crate::node::{Area, DETAILS, LONGEST_NAME, LONGEST_TEXT, Toolkit, beginning, interface};
 use crate::tree::MOST_CHILDREN;
 use crate::wire::{Malformed, Message, Reader, Value};
 
@@ -17,6 +17,10 @@ impl Collector {
         let Some(app) = self.apps.get_mut(&asked.app) else { return };
         if asked.ask == Ask::Items {
             return self.without_items(asked.app);
+        }
+        if asked.ask == Ask::Scroll {
+            self.scrolled = Some(false);
+            return;
         }
         let root = app.root;
         let Some(node) = app.tree.get_mut(asked.node).filter(|node| node.reference == asked.reference) else { return };
@@ -48,6 +52,10 @@ impl Collector {
         match asked.ask {
             Ask::Items => return self.items(asked.app, body, message.signature),
             Ask::Ping | Ask::Wake => return Ok(()),
+            Ask::Scroll => {
+                self.scrolled = Some(body.u32()? != 0);
+                return Ok(());
+            }
             Ask::Process => {
                 let pid = body.u32()?;
                 if let Some(app) = self.apps.get_mut(&asked.app) {
@@ -67,12 +75,14 @@ impl Collector {
             _ => {}
         }
         let Some(app) = self.apps.get_mut(&asked.app) else { return Ok(()) };
+        let shown = app.shown();
         let Some(node) = app.tree.get_mut(asked.node).filter(|node| node.reference == asked.reference) else {
             return Ok(());
         };
         node.known |= asked.ask.bit();
         let mut changed = false;
         let mut moved = false;
+        let before = node.shows(shown);
         match asked.ask {
             Ask::State => changed = set(&mut node.states, bits(&mut body)?),
             Ask::Role => changed = set(&mut node.role, body.u32()?),
@@ -93,10 +103,19 @@ impl Collector {
                 if area.width <= 0 || area.height <= 0 {
                     node.refuse(Ask::Extents, now);
                 }
+                // GTK 3 gives this place to what was scrolled out of sight, and does not always report that it is hidden.
+                if changed && area.x == i32::MIN {
+                    node.ask_again(Ask::State);
+                }
             }
             Ask::Text => {
                 let text = beginning(body.str()?, LONGEST_TEXT);
                 changed = set_text(&mut node.text, text);
+            }
+            Ask::Count => {
+                if let Value::Number(number) = body.variant()? {
+                    changed = set(&mut node.claimed, number as i32);
+                }
             }
             Ask::Value => {
                 if let Value::Number(number) = body.variant()? {
@@ -104,16 +123,7 @@ impl Collector {
                 }
             }
             Ask::Actions => {
-                let end = body.array(8)?;
-                let mut found = Vec::new();
-                while !body.reached(end) && found.len() < MOST_ACTIONS {
-                    body.structure()?;
-                    let name = body.str()?;
-                    let (_, _) = (body.str()?, body.str()?);
-                    if !name.is_empty() {
-                        found.push(beginning(name, LONGEST_NAME).to_owned());
-                    }
-                }
+                let found = actions(&mut body)?;
                 changed = *node.actions != *found;
                 node.actions = found.into();
             }
@@ -126,6 +136,11 @@ impl Collector {
             _ => {}
         }
         self.version += u64::from(changed);
+        match (before, node.shows(shown)) {
+            (false, true) if asked.ask == Ask::State => app.appeared(asked.node),
+            (true, false) if asked.ask == Ask::State => self.vanished(asked),
+            _ => {}
+        }
         if moved {
             self.siblings(asked);
         }
@@ -136,6 +151,8 @@ impl Collector {
     /// Something moved: what is beside it may have moved as well, or show now.
     fn siblings(&mut self, asked: Asked) {
         let Some(app) = self.apps.get_mut(&asked.app) else { return };
+        // GTK 4 says what it hides, and that what is scrolled out of sight is visible.
+        let says_what_shows = app.toolkit() == Toolkit::Gtk4;
         let Some(parent) = app.tree.get(asked.node).and_then(|node| node.parent) else { return };
         let Some(around) = app.tree.get_mut(parent) else { return };
         if !around.knows(Ask::Extents) {
@@ -143,8 +160,22 @@ impl Collector {
         }
         around.forget(&[Ask::Extents]);
         for each in around.children.clone() {
+            // One that has answered already may have done so before it moved: the next reading asks again.
             if let Some(node) = app.tree.get_mut(each) {
-                node.forget(&[Ask::State, Ask::Extents]);
+                node.forget(if says_what_shows { &[Ask::Extents] } else { &[Ask::State, Ask::Extents] });
+            }
+        }
+        self.pursue(asked.app, parent);
+    }
+
+    /// Something does not show any more: where that was scrolled, something beside it does.
+    fn vanished(&mut self, asked: Asked) {
+        let Some(app) = self.apps.get_mut(&asked.app) else { return };
+        let shown = app.shown();
+        let Some(parent) = app.tree.get(asked.node).and_then(|node| node.parent) else { return };
+        for each in app.tree.get(parent).map(|around| around.children.clone()).unwrap_or_default() {
+            if let Some(node) = app.tree.get_mut(each).filter(|node| !node.shows(shown)) {
+                node.forget(&[Ask::State]);
             }
         }
         self.pursue(asked.app, parent);
@@ -259,6 +290,20 @@ impl Collector {
         self.pursue_root(id);
         Ok(())
     }
+}
+
+fn actions(body: &mut Reader) -> Result<Vec<String>, Malformed> {
+    let end = body.array(8)?;
+    let mut found = Vec::new();
+    while !body.reached(end) && found.len() < MOST_ACTIONS {
+        body.structure()?;
+        let name = body.str()?;
+        let (_, _) = (body.str()?, body.str()?);
+        if !name.is_empty() {
+            found.push(beginning(name, LONGEST_NAME).to_owned());
+        }
+    }
+    Ok(found)
 }
 
 fn bits(body: &mut Reader) -> Result<u64, Malformed> {

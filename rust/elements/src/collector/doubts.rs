@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::Collector;
+use super::{App, Collector};
 use crate::ask::Ask;
+use crate::node::Toolkit;
 
 /// Hidden children of an object whose pixels changed that are asked whether they show now.
 const MOST_DOUBTED: usize = 200;
@@ -22,16 +23,43 @@ impl Collector {
         let relative = app.is_relative().then(|| self.seen.within(pid));
         let changed = relative.as_ref().unwrap_or(&self.seen.changed);
         let shown = app.shown();
-        for node in app.tree.nodes_mut().filter(|node| node.shows(shown)) {
+        let toolkit = app.toolkit();
+        // Half of what GTK 4 calls visible has no place for as long as no pixel of it changes.
+        let unfinished = app.tree.nodes_mut().filter(|node| node.shows(shown) && toolkit != Toolkit::Gtk4);
+        for node in unfinished {
             // What has just been made may not be all that it is yet, and does not say when it is.
             if node.since.is_some_and(|since| now < since + UNFINISHED) {
                 node.retry();
             }
         }
         // An application begins to tell of changes some time after somebody has begun to listen, or after it has started.
-        let young = app.checked < app.born + YOUNG && now >= app.checked + YOUNG_PERIOD;
+        // Firefox tells of a page's objects before it knows their names and whether they show.
+        let piecemeal = toolkit == Toolkit::Gecko;
+        let (limit, period) = match toolkit {
+            Toolkit::Gecko => (UNFINISHED, YOUNG_PERIOD.max(app.checked.saturating_duration_since(app.fresh) / 2)),
+            // They tell from the first moment on, and take long to answer.
+            Toolkit::Chromium | Toolkit::Gtk4 => (Duration::ZERO, YOUNG_PERIOD),
+            Toolkit::Gtk3 | Toolkit::Other => (YOUNG, YOUNG_PERIOD),
+        };
+        let young = app.checked < app.fresh + limit && now >= app.checked + period;
         if young {
             app.checked = now;
+        }
+        match self.seen.target {
+            Some(target) => app.look_again(target),
+            None if self.seen.deep => app.doubt_hidden(),
+            None => {}
+        }
+        if young && piecemeal {
+            for node in app.tree.nodes_mut().filter(|node| !node.shows(shown)) {
+                node.forget(&[Ask::State, Ask::Children]);
+                if node.name.is_empty() {
+                    node.forget(&[Ask::Name]);
+                }
+            }
+        }
+        if piecemeal && self.seen.deep {
+            app.doubt_names(now);
         }
         if changed.is_empty() && !moved && !young {
             return;
@@ -40,16 +68,24 @@ impl Collector {
             // Not every toolkit says so.
             root.forget(&[Ask::Children]);
         }
+        let complete = app.has_items == Some(true) && toolkit != Toolkit::Chromium;
         let mut around = Vec::new();
         for node in app.tree.nodes_mut() {
             if !node.shows(shown) {
                 continue;
             }
             let placed = node.area.filter(|area| area.width > 0 && area.height > 0);
+            if placed.is_none() && toolkit == Toolkit::Gtk4 {
+                node.forget(&[Ask::Extents]);
+                continue;
+            }
             if young || placed.is_none_or(|area| changed.iter().any(|other| other.meets(&area))) {
                 node.forget(&[Ask::State, Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
+                if young && piecemeal && node.name.is_empty() {
+                    node.forget(&[Ask::Name]);
+                }
                 node.retry();
-                if young || app.has_items != Some(true) {
+                if young || !complete {
                     around.extend(node.children.iter().take(MOST_DOUBTED));
                 }
             } else if moved {
@@ -61,6 +97,44 @@ impl Collector {
             if let Some(node) = app.tree.get_mut(each).filter(|node| !node.shows(shown)) {
                 node.forget(&[Ask::State]);
             }
+        }
+    }
+}
+
+impl App {
+    /// Objects that do not show may have got their names since; asked at growing distances, because most never have one.
+    fn doubt_names(&mut self, now: Instant) {
+        let due = self
+            .names_checked
+            .is_none_or(|checked| now >= checked + YOUNG_PERIOD.max(checked.saturating_duration_since(self.fresh) / 2));
+        if !due {
+            return;
+        }
+        self.names_checked = Some(now);
+        let shown = self.shown();
+        for node in self.tree.nodes_mut().filter(|node| !node.shows(shown) && node.name.is_empty()) {
+            node.forget(&[Ask::Name]);
+        }
+    }
+
+    /// What does not show in what shows may do so by now: it is not to be taken for scrolled away.
+    fn doubt_hidden(&mut self) {
+        let shown = self.shown();
+        let showing: Vec<usize> =
+            self.tree.nodes().filter(|node| node.shows(shown)).flat_map(|node| &node.children).copied().collect();
+        for each in showing {
+            if let Some(node) = self.tree.get_mut(each).filter(|node| !node.shows(shown)) {
+                node.forget(&[Ask::State]);
+            }
+        }
+    }
+
+    /// An element, and all that it is in, may be elsewhere, or show or not.
+    fn look_again(&mut self, reference: u64) {
+        let mut at = self.tree.position(reference);
+        while let Some(node) = at.and_then(|at| self.tree.get_mut(at)) {
+            node.forget(&[Ask::State, Ask::Extents]);
+            at = node.parent;
         }
     }
 }

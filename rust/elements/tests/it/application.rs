@@ -74,13 +74,14 @@ pub struct Application {
     pub objects: BTreeMap<String, Object>,
     pub has_items: bool,
     pub answers: bool,
+    pub toolkit: &'static str,
     pub asked: Vec<String>,
 }
 
 impl Application {
     pub fn new(bus: &str, objects: &[(&str, Object)]) -> Self {
         let objects = objects.iter().map(|(path, object)| ((*path).to_owned(), object.clone())).collect();
-        Self { bus: bus.into(), objects, has_items: false, answers: true, asked: Vec::new() }
+        Self { bus: bus.into(), objects, has_items: false, answers: true, toolkit: "played", asked: Vec::new() }
     }
 
     /// The answer to a call: types and bytes; None for a refusal.
@@ -135,7 +136,7 @@ impl Application {
                 let (_, name) = (given.str().unwrap(), given.str().unwrap());
                 let text = match name {
                     "Name" => object.name.as_str(),
-                    "ToolkitName" => "played",
+                    "ToolkitName" => self.toolkit,
                     "Version" => "1",
                     _ => "",
                 };

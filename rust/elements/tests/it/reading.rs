@@ -1,7 +1,7 @@
 use elements::wire::said;
 use elements::{Area, Seen, Snapshot};
 
-use crate::application::{Application, Body, Bus, Object, ROOT};
+use crate::application::{Application, Body, Bus, Object, ROOT, SHOWING};
 
 fn editor() -> Application {
     let objects = [
@@ -81,7 +81,7 @@ fn where_pixels_changed_is_asked_again() {
     bus.applications[0].asked.clear();
     bus.applications[0].objects.get_mut("/save").unwrap().area = (3, 3, 10, 10);
     let changed = vec![Area { x: 0, y: 0, width: 4, height: 4 }];
-    let found = bus.read(Seen { changed, windows: Vec::new() });
+    let found = bus.read(Seen { changed, ..Seen::default() });
     assert_eq!(found.elements[1].area, Some(Area { x: 3, y: 3, width: 10, height: 10 }));
     // What is beside what moved may have moved too.
     assert!(bus.applications[0].asked.contains(&"GetExtents /menu".to_owned()));
@@ -153,7 +153,7 @@ fn objects_in_themselves_end() {
 
 #[test]
 fn what_is_too_deep_or_too_many_is_cut_and_said() {
-    let paths: Vec<String> = (0..300).map(|number| format!("/{number}")).collect();
+    let paths: Vec<String> = (0..5_000).map(|number| format!("/{number}")).collect();
     let mut deep = vec![(ROOT.to_owned(), Object::new("Deep", 75, &["/0"]))];
     for (number, path) in paths.iter().enumerate() {
         let below = format!("/{}", number + 1);
@@ -164,7 +164,18 @@ fn what_is_too_deep_or_too_many_is_cut_and_said() {
     let mut broad =
         vec![(ROOT.to_owned(), Object::new("Wide", 75, &["/w"])), ("/w".into(), Object::new("w", 23, &children))];
     broad.extend(wide.iter().map(|path| (path.clone(), Object::new(path, 39, &[]))));
-    for (objects, most) in [(deep, 101), (broad, 1_001)] {
+    let in_groups = |group: usize| (0..1_000).map(move |number| format!("/g{group}/{number}"));
+    let groups: Vec<String> = (0..100).map(|group| format!("/g{group}")).collect();
+    let listed: Vec<&str> = groups.iter().map(String::as_str).collect();
+    let mut many =
+        vec![(ROOT.to_owned(), Object::new("Many", 75, &["/w"])), ("/w".into(), Object::new("w", 23, &listed))];
+    for (group, path) in groups.iter().enumerate() {
+        let children: Vec<String> = in_groups(group).collect();
+        let listed: Vec<&str> = children.iter().map(String::as_str).collect();
+        many.push((path.clone(), Object::new(path, 39, &listed)));
+        many.extend(children.iter().map(|path| (path.clone(), Object::new(path, 39, &[]))));
+    }
+    for (objects, most) in [(deep, 101), (broad, 1_001), (many, 20_000)] {
         let objects: Vec<(&str, Object)> =
             objects.iter().map(|(path, object)| (path.as_str(), object.clone())).collect();
         let mut bus = Bus::new(vec![Application::new(":1.1", &objects)]);
@@ -217,4 +228,133 @@ fn only_the_bus_says_whose_process_it_is() {
     bus.settle();
     bus.collector.end();
     assert!(bus.collector.snapshot().applications.iter().all(|about| about.pid == 4711));
+}
+
+const VISIBLE: u64 = 1 << 30 | 1 << 8;
+
+/// A list of four rows of which one shows, in a window.
+fn list() -> Application {
+    let row = |name, states| Object { states, ..Object::new(name, 32, &[]) };
+    let objects = [
+        (ROOT, Object::new("Lists", 75, &["/w"])),
+        ("/w", Object::new("Window", 23, &["/list", "/menu", "/page"])),
+        ("/list", Object::new("List", 31, &["/0", "/1", "/2"])),
+        ("/0", row("First", VISIBLE)),
+        ("/1", row("Second", SHOWING)),
+        ("/2", row("Third", VISIBLE)),
+        ("/menu", Object::new("Menu", 33, &["/item"])),
+        ("/item", row("Closed", VISIBLE)),
+        ("/page", Object { states: 1 << 8, ..Object::new("Hidden", 39, &["/in"]) }),
+        ("/in", row("In a hidden one", VISIBLE)),
+    ];
+    Application::new(":1.1", &objects)
+}
+
+#[test]
+fn what_is_scrolled_out_of_sight_is_read_when_it_is_wanted() {
+    for has_items in [false, true] {
+        let mut bus = Bus::new(vec![Application { has_items, ..list() }]);
+        let shown = ["Window", "  List", "    Second", "  Menu"];
+        assert_eq!(names(&bus.read(Seen::default())), shown);
+        let deep = Seen { deep: true, ..Seen::default() };
+        assert_eq!(
+            names(&bus.read(deep.clone())),
+            ["Window", "  List", "    First", "    Second", "    Third", "  Menu"]
+        );
+        assert_eq!(names(&bus.read(Seen::default())), shown);
+        bus.applications[0].asked.clear();
+        bus.read(deep);
+        // Only whether it still does not show: an application may not say when it does.
+        assert!(bus.applications[0].asked[1..].iter().all(|asked| asked.starts_with("GetState")));
+    }
+}
+
+#[test]
+fn where_one_went_out_of_sight_others_may_have_come() {
+    let mut bus = Bus::new(vec![list()]);
+    bus.read(Seen::default());
+    for (path, states) in [("/1", VISIBLE), ("/2", SHOWING)] {
+        bus.applications[0].objects.get_mut(path).unwrap().states = states;
+    }
+    let changed = vec![Area { x: 0, y: 0, width: 4, height: 4 }];
+    let found = bus.read(Seen { changed, ..Seen::default() });
+    assert_eq!(names(&found), ["Window", "  List", "    Third", "  Menu"]);
+}
+
+#[test]
+fn one_that_is_to_be_seen_is_asked_again() {
+    let mut bus = Bus::new(vec![list()]);
+    let deep = bus.read(Seen { deep: true, ..Seen::default() });
+    let third = reference(&deep, "Third");
+    bus.applications[0].objects.get_mut("/2").unwrap().states = SHOWING;
+    assert_eq!(names(&bus.read(Seen::default())).len(), 4);
+    let found = bus.read(Seen { target: Some(third), ..Seen::default() });
+    assert_eq!(names(&found), ["Window", "  List", "    Second", "    Third", "  Menu"]);
+}
+
+#[test]
+fn an_application_says_whether_it_scrolls() {
+    let mut bus = Bus::new(vec![list()]);
+    let deep = bus.read(Seen { deep: true, ..Seen::default() });
+    // This one refuses.
+    bus.collector.scroll_to(reference(&deep, "Third"));
+    assert_eq!(bus.collector.scrolled(), None);
+    bus.settle();
+    assert_eq!(bus.collector.scrolled(), Some(false));
+    assert!(bus.applications[0].asked.contains(&"ScrollTo /2".to_owned()));
+    bus.collector.scroll_to(4711);
+    assert_eq!(bus.collector.scrolled(), Some(false));
+}
+
+#[test]
+fn what_firefox_says_of_a_new_page_is_asked_again() {
+    let mut browser = list();
+    browser.toolkit = "Gecko";
+    browser.objects.get_mut("/1").unwrap().name = String::new();
+    let mut bus = Bus::new(vec![browser]);
+    assert_eq!(names(&bus.read(Seen::default())), ["Window", "  List", "    ", "  Menu"]);
+    // It knows more of it now, and does not say so; who reads after a long time learns it as well.
+    bus.applications[0].objects.get_mut("/1").unwrap().name = "Second".into();
+    bus.applications[0].objects.get_mut("/2").unwrap().states = SHOWING;
+    bus.now += std::time::Duration::from_secs(60);
+    let found = bus.read(Seen::default());
+    assert_eq!(names(&found), ["Window", "  List", "    Second", "    Third", "  Menu"]);
+}
+
+#[test]
+fn what_gtk_4_calls_visible_is_left_out_where_it_is_scrolled_away() {
+    let mut application = list();
+    application.toolkit = "GTK";
+    for (path, at) in [("/0", -50), ("/1", 5), ("/2", 50)] {
+        let object = application.objects.get_mut(path).unwrap();
+        (object.states, object.area) = (VISIBLE, (0, at, 10, 5));
+    }
+    application.objects.get_mut("/list").unwrap().role = 49;
+    application.objects.get_mut("/item").unwrap().states = 0;
+    let mut bus = Bus::new(vec![application]);
+    assert_eq!(names(&bus.read(Seen::default())), ["Window", "  List", "    Second", "  Menu"]);
+    assert!(!bus.applications[0].asked.iter().any(|asked| asked == "GetText /2" || asked == "GetChildren /2"));
+    let deep = bus.read(Seen { deep: true, ..Seen::default() });
+    assert_eq!(names(&deep).len(), 6);
+    // One row further.
+    for (path, at) in [("/1", -40), ("/2", 5)] {
+        bus.applications[0].objects.get_mut(path).unwrap().area.1 = at;
+    }
+    let window = elements::Window { pid: 4711, area: Area { x: 0, y: 0, width: 10, height: 10 } };
+    let changed = vec![Area { x: 0, y: 0, width: 10, height: 10 }];
+    let found = bus.read(Seen { changed, windows: vec![window], ..Seen::default() });
+    assert_eq!(names(&found), ["Window", "  List", "    Third", "  Menu"]);
+}
+
+#[test]
+fn what_chromiums_roles_say_is_not_asked() {
+    let mut browser = list();
+    browser.toolkit = "Chromium";
+    browser.objects.get_mut("/1").unwrap().role = 116;
+    let mut bus = Bus::new(vec![browser]);
+    let found = bus.read(Seen::default());
+    assert_eq!(names(&found), ["Window", "  List", "    Second", "  Menu"]);
+    assert_eq!(found.elements[2].area, Some(Area { x: 0, y: 0, width: 10, height: 10 }));
+    assert!(!bus.applications[0].asked.iter().any(|asked| asked.starts_with("GetInterfaces")));
+    assert!(!bus.applications[0].asked.contains(&"GetChildren /1".to_owned()));
 }
