@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import deskhand
-from deskhand import ActionError, DeskhandTimeout, Drag, KeyPress, LeftClick, Move, Secret
+from deskhand import ActionError, DeskhandTimeout, Drag, KeyPress, LeftClick, Move, Secret, Settle
 from elements.puppet import Puppet, shown
 from integration.apps import until
 
@@ -44,14 +44,14 @@ def _fill(text: str | Secret, timeout: float = _LONG, **found: Any) -> Callable[
     return lambda desktop: desktop.find(**{"role": "textbox", "name": "Name", **found}).fill(text, timeout=timeout)
 
 
-def _by_reference(code: str) -> Callable[[Desktop, Puppet], object]:
+def _by_reference(code: str, limit: float = _LONG) -> Callable[[Desktop, Puppet], object]:
     """Click what was read before the code was run."""
 
     def act(desktop: Desktop, puppet: Puppet) -> object:
         ref = desktop.find("button", "Go").element(timeout=_LONG).ref
         puppet.run(code)
         desktop.perform()
-        return desktop.perform(LeftClick(element=ref))
+        return desktop.perform(LeftClick(element=ref), settle=Settle(timeout=limit))
 
     return act
 
@@ -216,6 +216,22 @@ CASES = {
         "button('Go')",
         _by_reference("remove('Go'); button('Go')"),
         error="there is no element e[0-9]+ any more",
+    ),
+    "by the reference of one in a minimised window": Case(
+        "button('Go')",
+        _by_reference("window.iconify()", limit=1),
+        error="there is no element|is in a minimised window|is not on the screen",
+    ),
+    "by the reference of one behind a dialog": Case(
+        "button('Go', 20, 20)",
+        _by_reference("dialog('Ask')", limit=1),
+        error="is behind .*Ask.*, which must be closed|covered by the window 'Ask'",
+        toolkits=("GTK 3", "GTK 4"),
+    ),
+    "by the reference of one behind a popover": Case(
+        "button('Go', 20, 60); button('At', 20, 20)",
+        _by_reference("popover('Pop', 'At')", limit=1),
+        error="is behind .*, which must be closed",
     ),
     # Check boxes, fields, lists, drags.
     "is checked": Case(

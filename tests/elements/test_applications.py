@@ -12,7 +12,7 @@ import pytest
 
 import deskhand
 from conftest import need
-from deskhand import DeskhandTimeout, LeftClick, Scroll
+from deskhand import DeskhandTimeout, LeftClick, Scroll, Settle
 from deskhand.desktop.elements import ElementReader
 from elements.puppet import Puppet
 from integration.apps import chromium_command, until
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 _ROWS, _COLUMNS = 250, 8
 _PATIENCE = 60.0
 # In the long form a browser is started so often.
-_STARTS = 20 if os.environ.get("DESKHAND_EVIDENCE") else 2
+_STARTS = 20 if os.environ.get("DESKHAND_EVIDENCE") else 1
+# And so many links of a page are clicked, in sight or not.
+_CLICKS = 200 if os.environ.get("DESKHAND_EVIDENCE") else 0
 _FIREFOX = """
 user_pref("browser.aboutwelcome.enabled", false);
 user_pref("browser.shell.checkDefaultBrowser", false);
@@ -96,7 +98,9 @@ def test_a_link_is_scrolled_to(launch: Callable[..., Desktop], tmp_path: Path, b
     desktop = launch(size=(1000, 700))
     desktop.start(BROWSERS[browser](_page(tmp_path / "page.html"), tmp_path / "profile"), timeout=_PATIENCE)
     desktop.find("link", "link 0-0", exact=True).wait_for("visible", timeout=_PATIENCE)
-    for name in ("249-7", "0-0", "120-3"):
+    choice = random.Random(7)
+    anywhere = [f"{choice.randrange(_ROWS)}-{choice.randrange(_COLUMNS)}" for _ in range(_CLICKS)]
+    for name in ("249-7", "0-0", "120-3", *anywhere):
         link = desktop.find("link", f"link {name}", exact=True)
         # What is out of sight is no part of what is read.
         if name == "249-7":
@@ -139,7 +143,7 @@ def test_what_the_wheel_does_not_bring_is_told(desktop: Desktop, puppet: Puppet)
     # It takes the wheel for itself.
     puppet.run("widgets['rows'].add_events(1 << 21); widgets['rows'].connect('scroll-event', lambda *_: True)")
     with pytest.raises(DeskhandTimeout, match="is scrolled out of sight"):
-        desktop.perform(LeftClick(element=row.ref))
+        desktop.perform(LeftClick(element=row.ref), settle=Settle(timeout=2))
     assert puppet.told == []
 
 

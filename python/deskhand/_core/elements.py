@@ -275,6 +275,14 @@ class Elements:
             return None
         return next((each for each in reversed(modal) if self._blocks(each, element)), None)
 
+    def in_the_way(self, element: Element) -> str:
+        """What else must change before a click reaches an element, as the end of a sentence about it; empty for nothing."""
+        # GTK 3 leaves what is in a minimised window where it was.
+        if "iconified" in self.window(element).states:
+            return "in a minimised window"
+        in_front = self.behind(element)
+        return f"behind {in_front.line()}, which must be closed first" if in_front else ""
+
     def _is_open_list(self, element: Element) -> bool:
         """Whether it is what GTK 3 opens below a field with what could be written there, or chosen."""
         is_popup = element.parent is None and element.native_role == "window" and not element.name

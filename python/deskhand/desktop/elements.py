@@ -192,7 +192,7 @@ class ElementReader:
             left = deadline - clock()
             found = self._find(ref, max(0.1, min(left, _ONE_READ)), again=scroll is not None)
             element = found[ref]
-            obstacle = _obstacle(element)
+            obstacle = _obstacle(found, element)
             if element.point is not None:
                 hidden = None
             if element.box != before:
@@ -387,7 +387,7 @@ class ElementReader:
         return Point(0, 0), tuple(shown[at + 1 :]) if listed else ()
 
 
-def _obstacle(element: Element) -> str | None:
+def _obstacle(found: Elements, element: Element) -> str | None:
     """Why a person could not click an element, as the end of a sentence about it."""
     if not element.enabled:
         return "is disabled"
@@ -395,7 +395,8 @@ def _obstacle(element: Element) -> str | None:
         return "is not on the screen"
     if element.covered_by is not None:
         return f"is covered by the window {element.covered_by!r}"
-    return None
+    in_the_way = found.in_the_way(element)
+    return f"is {in_the_way}" if in_the_way else None
 
 
 def _likeness(one: Rect, other: Rect) -> float:

@@ -225,9 +225,8 @@ class Locator:
 
     def _usable(self, timeout: float, what: str = "usable", also: Callable[[Element], bool] | None = None) -> Element:
         def usable(element: Element, elements: Elements) -> bool:
-            # GTK 3 leaves what is in a minimised window where it was.
-            reached = self._search.can_reach(element) and "iconified" not in elements.window(element).states
-            return reached and elements.behind(element) is None and (also is None or also(element))
+            reached = self._search.can_reach(element) and not elements.in_the_way(element)
+            return reached and (also is None or also(element))
 
         return self._search.one(what, timeout, usable)
 

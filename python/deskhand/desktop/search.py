@@ -130,9 +130,8 @@ class Search:
             if found:
                 said = f"{self} is not {what}: {listed(found)}"
                 said += f", covered by {found[0].covered_by!r}" if found[0].covered_by else ""
-                in_front = elements.behind(found[0])
-                said += f", behind {in_front.line()}, which must be closed first" if in_front else ""
-                said += ", in a minimised window" if "iconified" in elements.window(found[0]).states else ""
+                in_the_way = elements.in_the_way(found[0])
+                said += f", {in_the_way}" if in_the_way else ""
             return DeskhandTimeout(f"waited {timeout:g} s: {said}")
 
         self.wait(there, timeout, failure, deeper=lambda: not found and what != "visible")

@@ -313,6 +313,8 @@ impl Node {
             _ if !self.knows(Ask::State) => Ask::State.bit(),
             // Its place says whether it can be seen, and before that nothing else is worth knowing.
             Toolkit::Gtk4 if self.states & state::VISIBLE != 0 && !self.knows(Ask::Extents) => Ask::Extents.bit(),
+            // Its role says whether it is a viewport, which may show all the same.
+            Toolkit::Gtk3 if self.states & state::VISIBLE != 0 && !self.knows(Ask::Role) => Ask::Role.bit(),
             _ if !shown => 0,
             Toolkit::Chromium => self.of_a_page(most),
             Toolkit::Gtk3 | Toolkit::Gtk4 | Toolkit::Gecko | Toolkit::Other => self.of_a_widget(most),
