@@ -18,6 +18,7 @@ class Container:
     def __init__(self) -> None:
         self.now, self.used, self.stops = 1000.0, 5.0, 7
         self.is_there = True
+        self.generation = 0
         self.throttle = Throttle(self, 0.1, lambda: self.now)
 
     def read(self) -> Counts:
@@ -41,7 +42,7 @@ class Container:
 
     @property
     def is_out(self) -> bool:
-        return self.throttle.is_out_of_time()
+        return self.throttle.is_out_of_time(self.generation)
 
 
 @pytest.fixture
@@ -93,11 +94,31 @@ def test_a_stop_before_the_action_counts_from_then(container: Container) -> None
     assert not container.passes(0.08, 0).is_out
 
 
-def test_who_is_always_stopped_never_counts_as_still(container: Container) -> None:
+def test_who_is_stopped_by_what_it_does_is_at_work(container: Container) -> None:
+    container.passes(3, 0.001).acts()
+    assert not container.passes(0.03, 0).is_out
     for _ in range(40):
-        container.passes(0.1, 0.01, stops=1).acts()
-        for _ in range(4):
-            assert container.passes(0.025, 0).is_out
+        assert container.passes(0.1, 0.01, stops=1).is_out
+
+
+def test_who_is_always_stopped_is_waited_for_until_the_screen_is_still(container: Container) -> None:
+    """A compilation in the background, say, which no action waits for."""
+    container.acts()
+    for _ in range(30):
+        container.passes(0.1, 0.01, stops=1)
+    container.acts()
+    for _ in range(3):
+        for _ in range(9):
+            assert container.passes(0.1, 0.01, stops=1).is_out
+        container.generation += 1
+    assert container.passes(0.1, 0.01, stops=1).is_out
+    for _ in range(9):
+        assert container.passes(0.1, 0.01, stops=1).is_out
+    assert not container.passes(0.11, 0.01, stops=1).is_out
+    # It has ended, and what is stopped now is new.
+    container.passes(1, 0).acts()
+    for _ in range(40):
+        assert container.passes(0.1, 0.01, stops=1).is_out
 
 
 def test_who_always_computes_and_is_not_stopped_is_not_waited_for(container: Container) -> None:

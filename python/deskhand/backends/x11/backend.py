@@ -115,8 +115,8 @@ class Throttled(Protocol):
         """Record the state before an action."""
         ...
 
-    def is_out_of_time(self) -> bool:
-        """Whether programs may stand still only because they have no processor time left."""
+    def is_out_of_time(self, generation: int) -> bool:
+        """Whether programs may stand still only because they have no processor time left; with the screen's generation."""
         ...
 
     def close(self) -> None:
@@ -270,7 +270,7 @@ class X11Backend:
 
     def activity(self) -> Activity:
         """As the processes on this machine show it; see `Backend.activity`."""
-        if self._throttle is not None and self._throttle.is_out_of_time():
+        if self._throttle is not None and self._throttle.is_out_of_time(self.screen.generation):
             return Activity.COMPUTING
         return Activity(self._x11.activity())
 

@@ -31,6 +31,9 @@ _AT_WORK = 0.5
 _BEFORE = 0.3
 # The kernel counts a period in which it was stopped when that has ended, and its timer may be late.
 _COUNTED = 1.25 * _PERIOD
+# Stopped in so many of the periods of so many seconds before the action: something else keeps it at its limit. A screen that
+# is still for so many seconds then counts as rest.
+_MOST_PERIODS, _LONG, _STILL = 0.8, 2.0, 1.0
 # Looks that follow each other sooner add no sample.
 _NEAR = 0.005
 _LINES = 4096
@@ -126,6 +129,10 @@ class Throttle:
         self._throttled = counts.throttled
         self._stopped = float("-inf")
         self._usual = False
+        # When it was read at least so long ago, and how many stops there had been by then; and the one after that.
+        self._since = self._later = self._noted, counts.throttled
+        self._is_always_stopped = False
+        self._generation, self._changed = -1, self._noted
 
     @classmethod
     def of(cls, container: str, pid: int, cpus: float) -> Self | None:
@@ -144,6 +151,8 @@ class Throttle:
         if counts.throttled != self._throttled:
             # It may have been at any time since the last sample.
             self._throttled, self._stopped = counts.throttled, now.at
+        if now.at - self._later[0] >= _LONG:
+            self._since, self._later = self._later, (now.at, counts.throttled)
         if is_action or now.at - self._samples[-1].at >= _NEAR:
             self._samples.append(now)
         while len(self._samples) > 1 and now.at - self._samples[1].at >= _BEFORE:
@@ -158,13 +167,25 @@ class Throttle:
             passed = now.at - before.at
             used_much = now.used - before.used >= self._at_work * passed
             self._usual = passed >= _BEFORE and used_much and self._stopped <= before.at
+            self._changed = now.at
+            began, stops = self._since
+            periods = (now.at - began) / _PERIOD
+            self._is_always_stopped = now.at - began >= _LONG and self._throttled - stops >= _MOST_PERIODS * periods
 
-    def is_out_of_time(self) -> bool:
-        """Whether it may stand still only because it has no time left, or did so within the last period."""
+    def is_out_of_time(self, generation: int) -> bool:
+        """Whether it may stand still only because it has no time left, or did so within the last period.
+
+        Args:
+            generation: Of the screen; it rises with each change.
+        """
         try:
             now = self._sample()
         except OSError:
             # The container has ended.
+            return False
+        if generation != self._generation:
+            self._generation, self._changed = generation, now.at
+        if self._is_always_stopped and now.at - self._changed >= _STILL:
             return False
         if now.at - self._stopped < _COUNTED:
             return True
