@@ -19,7 +19,7 @@ from faults.helpers import need, until, within, x_environment, xclient
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BIG = "".join(f"{n:x} zażółć 漢字 😀\n" for n in range(400_000))[: 10 * 1024 * 1024 // 2]
+BIG = "".join(f"{n:x} zażółć 漢字 😀\n" for n in range(300_000))[: 10 * 1024 * 1024 // 2]
 
 
 def _copy(desktop: deskhand.Desktop, data: bytes, *target: str) -> None:
