@@ -437,7 +437,7 @@ wait_forever()
 
 
 def test_a_killed_driver_leaves_nothing(engine: Engine, driver_environment: Mapping[str, str]) -> None:
-    for _ in range(20 if EVIDENCE else 2):
+    for _ in range(20 if EVIDENCE else 1):
         with driver(LAUNCHING, driver_environment) as lines:
             lines.read()
             directory = lines.read()["directory"]
