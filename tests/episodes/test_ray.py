@@ -256,6 +256,8 @@ except Exception as error:
 
 def test_who_has_not_the_token_is_refused(nodes: Nodes, plan: Plan) -> None:
     environment = {**os.environ, "RAY_ADDRESS": nodes.address, "RAY_AUTH_TOKEN": "f" * 32}
+    # Ray tries twenty times, a second apart, also where it is refused.
+    environment["RAY_NUM_REDIS_GET_RETRIES"] = "2"
     ran = subprocess.run(
         [sys.executable, "-c", CONNECT, plan.directory], env=environment, capture_output=True, text=True, check=True
     )
