@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from deskhand.desktop.desktop import core_of
+from deskhand.desktop.access import core_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

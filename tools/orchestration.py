@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand import Desktop, LeftClick
 from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.desktop import latest
+from deskhand.desktop.access import latest
 from deskhand.episodes.ledger import open_ledger
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.run import worker as worker_module

@@ -12,7 +12,7 @@ import deskhand
 from conftest import need
 from containers.helpers import own_name
 from deskhand import Desktop, LeftClick, Operation, PolicyDenied, PressKeys, Secret, Type
-from deskhand.desktop.desktop import review
+from deskhand.desktop.access import review
 from deskhand.policy.rules import ActionClass, ClassPolicy
 from deskhand.providers.editors import TextEditor
 from faults.helpers import listen

@@ -10,7 +10,7 @@ from deskhand import Desktop, KeyPress, LeftClick
 from deskhand._core.events import ButtonDown
 from deskhand._core.settle import Settle
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.desktop import latest
+from deskhand.desktop.access import latest
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 

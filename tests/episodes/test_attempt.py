@@ -27,7 +27,7 @@ from deskhand import (
     Wait,
 )
 from deskhand._core.settle import Settle
-from deskhand.desktop.desktop import hand_over
+from deskhand.desktop.access import hand_over
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.play.supervision import Stop

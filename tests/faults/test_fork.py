@@ -18,7 +18,7 @@ import pytest
 import deskhand
 from conformance.servers import serving
 from deskhand import KeyPress, Type
-from deskhand.desktop.desktop import hand_over
+from deskhand.desktop.access import hand_over
 from faults.helpers import driver, guard_pid, marked, until
 from faults.scale import PATIENCE
 

@@ -12,7 +12,7 @@ import pytest
 import deskhand
 from conformance.servers import serving
 from deskhand import Desktop, Pool, PressKeys, ReleaseKeys
-from deskhand.desktop.desktop import hand_over
+from deskhand.desktop.access import hand_over
 from deskhand.machine.processes import Guard
 from faults.gone import ANSWERS, ANSWERS_LOST, cut, examine
 from faults.helpers import display_files, guard_pid, listen, marked, server_pid, until

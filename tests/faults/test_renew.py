@@ -13,7 +13,7 @@ import pytest
 
 import deskhand
 from deskhand import LeftMouseDown, PressKeys, Type
-from deskhand.desktop.desktop import hand_over
+from deskhand.desktop.access import hand_over
 from faults.helpers import NOTHING, guard_pid, marked, server_pid, until, x_environment, xclient
 
 if TYPE_CHECKING:

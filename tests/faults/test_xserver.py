@@ -20,7 +20,7 @@ import pytest
 import deskhand
 from conformance.servers import xvnc
 from deskhand import BackendError, DesktopLost, ProtocolViolation, Type, _native
-from deskhand.desktop.desktop import core_of
+from deskhand.desktop.access import core_of
 from faults.helpers import Bounds
 from faults.scale import PATIENCE
 from faults.xserver import (

@@ -18,7 +18,7 @@ import pytest
 import deskhand
 from deskhand import AsyncDesktop
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.desktop import hand_over
+from deskhand.desktop.access import hand_over
 from faults.helpers import MARK, driver, marked, until, within
 from faults.scale import CHILDREN, FLOOD
 

@@ -12,7 +12,7 @@ from deskhand import Desktop
 from deskhand._native import Interrupted
 from deskhand.aio.calls import Calls
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.desktop import core_of
+from deskhand.desktop.access import core_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import pytest
 from deskhand import AsyncDesktop, CallContext, Desktop, LeftClick, Operation, PolicyDenied, Secret, Type, calling
 from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.desktop import hand_over, keep
+from deskhand.desktop.access import hand_over, keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -45,7 +45,7 @@ from deskhand import (
 )
 from deskhand.actions import ACTIONS, Action
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.desktop import review
+from deskhand.desktop.access import review
 from deskhand.desktop.operations import calling
 from deskhand.machine.interface import CommandResult, Usage
 from deskhand.policy.limits import Buckets

@@ -18,7 +18,7 @@ import deskhand
 from deskhand import AsyncPool, Desktop, DesktopLost, LaunchFailed, Move, Pool, PoolExhausted, PressKeys, Wait
 from deskhand._native import Interrupted
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.desktop import hand_over
+from deskhand.desktop.access import hand_over
 from deskhand.pool import lease, worker
 from deskhand.pool import pool as pool_module
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from deskhand._core.attempts import ATTEMPT, CALLER, Attempt
 from deskhand._core.forks import Owner
-from deskhand.desktop.desktop import is_judged
+from deskhand.desktop.access import is_judged
 from deskhand.machine.shell import Shell
 
 if TYPE_CHECKING:

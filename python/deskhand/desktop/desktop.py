@@ -15,7 +15,6 @@ from deskhand._core.arguments import (
     expect,
     expect_callable,
     expect_flag,
-    expect_like,
     expect_region,
     expect_seconds,
     expect_size,
@@ -29,13 +28,13 @@ from deskhand.desktop.clipboard import Clipboard
 from deskhand.desktop.connection import NO_MACHINE, Core
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
-from deskhand.desktop.operations import CallContext, Operation, calling
+from deskhand.desktop.operations import Operation, check_interceptors
 from deskhand.desktop.performing import Performance, open_elements, plain_actions, settings_of
 from deskhand.desktop.programs import start_program
 from deskhand.desktop.search import Search, make_query
 from deskhand.desktop.view import View
 from deskhand.desktop.window_list import Windows
-from deskhand.errors import PolicyDenied, UnsupportedAction
+from deskhand.errors import UnsupportedAction
 from deskhand.machine.program_arguments import check_timeout, program_directory, program_variables, program_words
 
 if TYPE_CHECKING:
@@ -54,15 +53,14 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand.actions import Action, CarriesAction
     from deskhand.backends.protocols import Backend
-    from deskhand.desktop.operations import Interceptor, SafetyCheck
+    from deskhand.desktop.operations import Interceptor
     from deskhand.machine.interface import Inside
     from deskhand.machine.processes import Programs
     from deskhand.machine.program import Program
 
-__all__ = ["Desktop", "bare", "commands_of", "core_of", "hand_over", "is_judged", "keep", "latest", "review"]
+__all__ = ["Desktop"]
 
 _T = TypeVar("_T")
-_D = TypeVar("_D", bound="Desktop")
 
 _STOP_LIMIT = 5.0
 # The largest that the 16 bits of X11 and RFB allow.
@@ -127,13 +125,14 @@ class Desktop:
             inside=inside,
             view_only=view_only,
             on_close=on_close,
-            renew=None if renew is None else lambda: core_of(renew()),
+            renew=None if renew is None else lambda: renew()._core,  # noqa: SLF001 # of its own class
             expected=expected,
             registry=registry,
             clock=clock,
         )
         self._core = core
-        self._view = View(core, (), partial(self._seen, core, ()))
+        # The bound method of a class: a reference to the desktop would keep it from being collected at once.
+        self._view = View(core, (), self._seen)
 
     def also(self, *interceptors: Interceptor) -> Self:
         """A view of the same desktop with more interceptors, after those that this one has, which stay.
@@ -143,15 +142,14 @@ class Desktop:
         Args:
             interceptors: A `Guard`, a recorder, a counter: see `Interceptor`.
         """
-        _check_interceptors("also", interceptors)
+        check_interceptors("also", interceptors)
         return self._seen(self._core, (*self._view.interceptors, *interceptors))
 
     @classmethod
     def _seen(cls, core: Core, interceptors: tuple[Interceptor, ...]) -> Self:
         desktop = object.__new__(cls)
         desktop._core = core
-        # The bound method of a class: a reference to the desktop would keep it from being collected at once.
-        desktop._view = View(core, interceptors, partial(cls._seen, core, ()))
+        desktop._view = View(core, interceptors, cls._seen)
         return desktop
 
     def __enter__(self) -> Self:
@@ -326,11 +324,14 @@ class Desktop:
         check_format(format, quality)
         expect_flag("screenshot: cursor", cursor)
         region = None if region is None else expect_region("screenshot: region", region)
-        if not self._view.interceptors:
-            return self._picture(size, region, cursor, format, quality)
-        return self._view.operate(
-            lambda: self._view.operation("screenshot"), lambda: self._picture(size, region, cursor, format, quality)
-        )
+        core = self._core
+
+        def look() -> Screenshot:
+            with core.turn():
+                core.look()
+                return core.watch.picture(size, region, cursor=cursor, format=format, quality=quality)
+
+        return self._view.operate(lambda: self._view.operation("screenshot"), look)
 
     def elements(self, *, ocr: bool = False, timeout: float = 2.0) -> Elements:
         """The elements that applications show: windows, buttons, texts... as a tree (AT-SPI).
@@ -560,98 +561,4 @@ class Desktop:
             DeskhandError: Any other: a part did not come up again; everything has been ended, as by `close`.
         """
         core = lifecycle.renew(self._core)
-        return keep(self._seen(core, core.interceptors), *self._core.interceptors)
-
-    # --- inside ---
-
-    def _picture(
-        self,
-        size: PictureSize | None,
-        region: tuple[int, int, int, int] | None,
-        cursor: bool,  # noqa: FBT001 # private
-        format: Format,
-        quality: int,
-    ) -> Screenshot:
-        core = self._core
-        with core.turn():
-            core.look()
-            return core.watch.picture(size, region, cursor=cursor, format=format, quality=quality)
-
-
-# --- for deskhand itself ---
-
-
-def bare(desktop: Desktop) -> Desktop:
-    """The desktop without interceptors, for deskhand's own looks, and for a task's setup and evaluation."""
-    if not desktop._view.interceptors:  # noqa: SLF001 # of the same module, also below
-        return desktop
-    return desktop._seen(desktop._core, ())  # noqa: SLF001
-
-
-def core_of(desktop: Desktop) -> Core:
-    """What all views of a desktop share: the same object for two views of one desktop."""
-    return desktop._core  # noqa: SLF001
-
-
-def commands_of(desktop: Desktop) -> Machine | Host:
-    """Where the desktop's programs run: its own machine, or this one."""
-    return desktop.machine if desktop.has_machine else desktop.host
-
-
-def is_judged(desktop: Desktop) -> bool:
-    """Whether a policy decides what is done through this view, and a call may wait for a person's answer."""
-    return desktop._view.judged  # noqa: SLF001
-
-
-def keep(desktop: _D, *interceptors: Interceptor) -> _D:
-    """Put the owner's interceptors into the gate of a desktop, for its whole life."""
-    _check_interceptors("keep", interceptors)
-    view = desktop._view  # noqa: SLF001
-    view.core.interceptors = view.interceptors = (*view.interceptors, *interceptors)
-    return desktop
-
-
-def review(desktop: Desktop, call: CallContext) -> tuple[SafetyCheck, ...]:
-    """Ask about the call's safety checks that were not asked about before.
-
-    Only the `ask` of a `Guard` can say yes, for each check alone, whatever the policy allows; the policy may say no.
-
-    Returns:
-        All of them, each answered with an explicit yes. These, and no others, may be sent to the provider as
-        acknowledged.
-
-    Raises:
-        PolicyDenied: One of them was not, or there is no one to ask.
-    """
-    expect("review: call", call, CallContext)
-    with calling(call):
-        desktop.operate(Operation("safety_check"), lambda: None)
-    if len(call.acknowledged) < len(call.safety_checks):
-        raise PolicyDenied("safety_check", "the provider wants it confirmed, and there is no policy: pass ask=")
-    return call.acknowledged
-
-
-def hand_over(desktop: _D) -> _D:
-    """Another object for a desktop as it is. This one, and every view of it, can no longer be used.
-
-    The interceptors that the desktop was launched with stay; those of a view do not.
-
-    Raises:
-        Closed: It is closed.
-        DesktopLost: It is gone.
-    """
-    core = lifecycle.hand_over(core_of(desktop))
-    return desktop._seen(core, core.interceptors)  # noqa: SLF001
-
-
-def latest(desktop: _D) -> _D:
-    """The current object of a desktop, after `hand_over` and `reset` have replaced others."""
-    core = core_of(desktop)
-    while core.successor is not None:
-        core = core.successor
-    return desktop if core is core_of(desktop) else desktop._seen(core, core.interceptors)  # noqa: SLF001
-
-
-def _check_interceptors(what: str, interceptors: Sequence[object]) -> None:
-    for interceptor in interceptors:
-        expect_like(f"{what}: an interceptor", interceptor, "before", "after")
+        return self._seen(core, core.interceptors)

@@ -11,11 +11,11 @@ from deskhand.errors import Closed, UnsupportedAction
 if TYPE_CHECKING:
     from deskhand.desktop.connection import Core
 
-__all__ = ["hand_over", "leave", "renew"]
+__all__ = ["hand_over", "latest", "leave", "renew"]
 
 
 def renew(core: Core) -> Core:
-    """See `Desktop.reset`. The result has no interceptors yet."""
+    """See `Desktop.reset`."""
     core.owner.refuse_if_parent("this desktop")
     if core.remake is None:
         raise UnsupportedAction(core.backend.name, "renew", "close it and launch another")
@@ -35,12 +35,13 @@ def renew(core: Core) -> Core:
             core.ending.close()
             raise
         core.ending.forget()
+        renewed.interceptors = (*renewed.interceptors, *core.interceptors)
         core.successor = renewed
         return renewed
 
 
 def hand_over(core: Core) -> Core:
-    """See `deskhand.desktop.desktop.hand_over`."""
+    """See `deskhand.desktop.access.hand_over`."""
     with core.last_turn("hand_over"):
         if core.closed:
             raise Closed(core.end_told)
@@ -53,6 +54,13 @@ def hand_over(core: Core) -> Core:
         core.closed = True
         core.ending = CleanupStack()
         return core.successor
+
+
+def latest(core: Core) -> Core:
+    """The core that stands for the desktop now, after `hand_over` and `renew`."""
+    while core.successor is not None:
+        core = core.successor
+    return core
 
 
 def leave(core: Core, socket: str) -> int:

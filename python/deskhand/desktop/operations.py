@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from deskhand._core.arguments import expect, expect_several, expect_text
+from deskhand._core.arguments import expect, expect_like, expect_several, expect_text
 from deskhand._core.attempts import Attempt
 from deskhand.errors import ActionError, shown
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deskhand.actions import Action
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["CallContext", "Interceptor", "Operation", "SafetyCheck", "calling", "current_call"]
+__all__ = ["CallContext", "Interceptor", "Operation", "SafetyCheck", "calling", "check_interceptors", "current_call"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +195,9 @@ class Interceptor(Protocol):
             outcome: What the call returns, or the exception that it raises. A later interceptor's refusal is one.
         """
         ...
+
+
+def check_interceptors(what: str, interceptors: Iterable[object]) -> None:
+    """Refuse what is no `Interceptor`; `what` is the call that they were given to."""
+    for interceptor in interceptors:
+        expect_like(f"{what}: an interceptor", interceptor, "before", "after")

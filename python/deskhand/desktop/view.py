@@ -32,15 +32,18 @@ class View:
     Attributes:
         core: What all views of the desktop share.
         interceptors: Called in this order.
+        see: Makes the `Desktop` that shows a core through interceptors.
     """
 
-    __slots__ = ("_bare", "core", "interceptors")
+    __slots__ = ("core", "interceptors", "see")
 
-    def __init__(self, core: Core, interceptors: tuple[Interceptor, ...], bare: Callable[[], Any]) -> None:
-        """See `core` through `interceptors`; `bare` makes the desktop without any, which interceptors use for looks."""
+    def __init__(
+        self, core: Core, interceptors: tuple[Interceptor, ...], see: Callable[[Core, tuple[Interceptor, ...]], Any]
+    ) -> None:
+        """See the attributes."""
         self.core: Core = core
         self.interceptors: tuple[Interceptor, ...] = interceptors
-        self._bare = bare
+        self.see: Callable[[Core, tuple[Interceptor, ...]], Any] = see
 
     @property
     def judged(self) -> bool:
@@ -68,7 +71,8 @@ class View:
             actions,
             data,
             call=current_call(),
-            desktop=self._bare(),
+            # Without interceptors: they look at it themselves.
+            desktop=self.see(self.core, ()),
             attempt=ATTEMPT.get() or Attempt(),
         )
 

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deskhand.desktop.desktop import core_of
+from deskhand.desktop.access import core_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deskhand._core.arguments import expect_several
 from deskhand.actions import ACTIONS
-from deskhand.desktop.desktop import core_of
+from deskhand.desktop.access import core_of
 from deskhand.errors import ActionError, shown
 from deskhand.execution.call_queue import Turns, turns_of
 from deskhand.execution.schedule import Lane

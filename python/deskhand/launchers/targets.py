@@ -21,7 +21,8 @@ from deskhand._core.arguments import (
 )
 from deskhand.backends.vnc.target import is_vnc, parse_target
 from deskhand.backends.x11.backend import X11Backend
-from deskhand.desktop.desktop import Desktop, keep
+from deskhand.desktop.access import keep
+from deskhand.desktop.desktop import Desktop
 from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
 from deskhand.launchers import registry
 from deskhand.launchers.display import check_display, check_method

@@ -20,8 +20,8 @@ from deskhand._core.attempts import NoAnswer
 from deskhand._core.fields import MAX_SECONDS
 from deskhand._core.observation import Screenshot
 from deskhand._core.redaction import one_line
+from deskhand.desktop.access import core_of
 from deskhand.desktop.connection import Core
-from deskhand.desktop.desktop import core_of
 from deskhand.desktop.operations import CallContext, Operation, SafetyCheck
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
 from deskhand.machine.interface import CommandResult
@@ -94,7 +94,7 @@ class Guard:
     """
 
     judges: ClassVar[bool] = True
-    """See `deskhand.desktop.desktop.is_judged`."""
+    """See `deskhand.desktop.access.is_judged`."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Self, Unpack
 
 from deskhand.aio.desktop import AsyncDesktop
-from deskhand.desktop.desktop import Desktop, core_of
+from deskhand.desktop.access import core_of
 from deskhand.errors import ActionError
 from deskhand.pool.pool import Pool, checked
 from deskhand.pool.worker import PoolWorker, Ticket, latest
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from deskhand.desktop.desktop import Desktop
     from deskhand.launchers.launch_options import LaunchOptions
     from deskhand.pool.status import PoolStatus, ResetBy
 

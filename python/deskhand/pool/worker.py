@@ -16,7 +16,8 @@ from deskhand._core.arguments import (
 )
 from deskhand._core.forks import Owner
 from deskhand._native import Interrupted
-from deskhand.desktop.desktop import Desktop, bare, core_of, hand_over, latest
+from deskhand.desktop.access import bare, core_of, hand_over, latest
+from deskhand.desktop.desktop import Desktop
 from deskhand.errors import BackendError, Closed, DeskhandError, LaunchFailed, PoolExhausted
 from deskhand.pool.scheduler import Check, End, Order, PoolScheduler, Refuse, Reset, Serve, SlotState, Start
 from deskhand.pool.status import PoolStatus, ResetBy

@@ -15,7 +15,8 @@ from deskhand._core.sizes import Fit, picture_size
 from deskhand.actions import Action, CursorPosition, TakeScreenshot, Zoom
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
-from deskhand.desktop.desktop import Desktop, is_judged, review
+from deskhand.desktop.access import is_judged, review
+from deskhand.desktop.desktop import Desktop
 from deskhand.desktop.operations import Operation, calling
 from deskhand.errors import (
     ActionError,

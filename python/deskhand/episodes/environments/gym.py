@@ -37,7 +37,7 @@ try:
 except ImportError as _missing:
     raise MissingExtra("gymnasium", "gym") from _missing
 
-from deskhand.desktop.desktop import commands_of
+from deskhand.desktop.access import commands_of
 from deskhand.episodes.environments.gym_actions import ACTS, KEYS, MODIFIERS, action_of, action_space
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import random
 from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.settle import Settle
-from deskhand.desktop.desktop import commands_of
+from deskhand.desktop.access import commands_of
 from deskhand.episodes.tasks.catalogue import find_tasks
 from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.task import Grade, Task, instance_seed

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deskhand._core.redaction import clean
 from deskhand._core.settle import Settle
-from deskhand.desktop.desktop import bare, commands_of, core_of, hand_over, latest
+from deskhand.desktop.access import bare, commands_of, core_of, hand_over, latest
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.agents import find_agent
 from deskhand.episodes.play.budget import StepBudget, Unrecorded

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deskhand._core.observation import Observation
 from deskhand.actions import CursorPosition, TakeScreenshot, Zoom
-from deskhand.desktop.desktop import bare
+from deskhand.desktop.access import bare
 from deskhand.episodes.outcome import Cause
 from deskhand.episodes.play.failures import unwritten
 from deskhand.episodes.play.supervision import Ended

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.settle import Settle
 from deskhand.actions import Action
-from deskhand.desktop.desktop import bare, commands_of
+from deskhand.desktop.access import bare, commands_of
 from deskhand.episodes.record.frame_diff import difference
 from deskhand.episodes.record.reader import ATTEMPTS, MANIFEST, Recording, open_run
 from deskhand.errors import EpisodeError, shown

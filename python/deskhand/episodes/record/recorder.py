@@ -25,7 +25,7 @@ from deskhand._core.elements import Elements
 from deskhand._core.observation import Observation, remarks
 from deskhand._core.redaction import Secret
 from deskhand.actions import Action, Type
-from deskhand.desktop.desktop import bare, commands_of, core_of
+from deskhand.desktop.access import bare, commands_of, core_of
 from deskhand.episodes.record.bounds import COUNTED, Bounds, Totals
 from deskhand.episodes.record.sanitize import harmless
 from deskhand.errors import ActionError, DeskhandError, DesktopLost, EpisodeError, PolicyDenied, RecordFull

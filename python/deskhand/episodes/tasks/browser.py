@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from deskhand._core.settle import Settle
-from deskhand.desktop.desktop import bare, commands_of
+from deskhand.desktop.access import bare, commands_of
 from deskhand.errors import BackendError, DeskhandTimeout, shown
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deskhand.desktop.desktop import bare, commands_of
+from deskhand.desktop.access import bare, commands_of
 from deskhand.errors import BackendError
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from deskhand._core.health import Expected
 from deskhand.backends.x11.backend import X11Backend
-from deskhand.desktop.desktop import Desktop, core_of
+from deskhand.desktop.access import core_of
+from deskhand.desktop.desktop import Desktop
 from deskhand.desktop.health import unstarted
 from deskhand.desktop.lifecycle import leave
 from deskhand.errors import ActionError, LaunchFailed

@@ -29,7 +29,8 @@ from agents import (
 
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
-from deskhand.desktop.desktop import Desktop, review
+from deskhand.desktop.access import review
+from deskhand.desktop.desktop import Desktop
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
 from deskhand.providers.openai.loop import (
     PROVIDER,
