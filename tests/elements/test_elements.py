@@ -189,7 +189,9 @@ def test_one_that_has_too_much_is_cut(desktop: Desktop, puppet: Puppet) -> None:
 
 def test_windows_that_tell_nothing_are_named(desktop: Desktop) -> None:
     program = desktop.start(["xterm", "-T", "plain"])
-    assert any("'plain': its program tells nobody" in sentence for sentence in desktop.elements().left_out)
+    assert any(
+        "'plain': its program exposes no accessibility tree" in sentence for sentence in desktop.elements().left_out
+    )
     os.kill(program.pid, signal.SIGKILL)
     assert until(lambda: not desktop.elements().left_out, 10)
 

@@ -56,10 +56,10 @@ _SAME_WINDOW = 0.5
 _MOST_STEPS = 60
 # Where GTK 3 says that something is which is scrolled out of sight.
 _NOWHERE = -(2**31)
-TELLS_NOTHING = "its program tells nobody what it shows"
+TELLS_NOTHING = "its program exposes no accessibility tree"
 _NO_BUS = (
-    "its programs tell nobody what they show: a desktop launched here or in a container does, where at-spi2-core is installed "
-    "(apt-get install at-spi2-core) and it was not launched with elements=False. Texts can be read from pixels: "
+    "its programs expose no accessibility tree. They do on a desktop that is launched here or in a container, where "
+    "at-spi2-core is installed (apt-get install at-spi2-core), without elements=False. Texts can be read from pixels: "
     "desktop.elements(ocr=True), after pip install 'deskhand[ocr]'"
 )
 
