@@ -17,9 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.figures import OURS, Report, judge, ratio
+from bench.output import write_page, write_report
 from bench.plot import draw
 from bench.sections import choose, run
-from bench.tables import amount, block, into, times
+from bench.tables import amount, block, times
 from deskhand.cli.common import clean, examples, file_to_write
 from deskhand.cli.group import run_command
 from deskhand.errors import ActionError
@@ -75,11 +76,12 @@ def bench(
     else:
         _show(report)
         if json_path is not None:
-            Path(json_path).write_text(json.dumps(report.to_dict(), indent=1, ensure_ascii=False) + "\n")
+            write_report(json_path, report, targets=True)
     if plot is not None:
         _draw(report, Path(plot))
     if readme is not None:
-        _tables_into(report, Path(readme), plot)
+        address = os.path.relpath(plot, Path(readme).parent) if plot is not None else None
+        write_page(readme, block(report, plot=address))
 
 
 def _read(source: str) -> Report:
@@ -149,15 +151,6 @@ def _draw(report: Report, path: Path) -> None:
         raise ActionError("the plot needs matplotlib: run tools/peers") from error
     except ValueError as error:
         raise ActionError(str(error)) from error
-
-
-def _tables_into(report: Report, readme: Path, plot: str | None) -> None:
-    address = os.path.relpath(plot, readme.parent) if plot is not None else None
-    try:
-        text = into(readme.read_text(), block(report, plot=address))
-    except ValueError as error:
-        raise ActionError(f"{readme}: {error}") from error
-    readme.write_text(text)
 
 
 sys.exit(run_command(bench, "python -m bench"))

@@ -8,7 +8,6 @@ reported with.
 from __future__ import annotations
 
 import importlib
-import json
 import math
 import os
 import sys
@@ -25,7 +24,8 @@ import deskhand
 from bench import scenes
 from bench.elements_applications import page
 from bench.figures import Report, Row, Samples
-from bench.tables import into, table
+from bench.output import chosen, write_page, write_report
+from bench.tables import table
 from bench.versions import versions
 from deskhand import KeyPress, LeftClick, Move, Scroll, Settle, Type
 from deskhand.cli.common import examples, file_to_write
@@ -280,9 +280,7 @@ def block(report: Report) -> str:
 def command(*, parts: str | None, json_path: str | None, readme: str | None) -> None:
     """Count what elements and pictures of an episode cost a model in tokens."""
     known = {part.name: part for part in PARTS}
-    names = list(known) if parts is None else [name for name in parts.split(",") if name]
-    if unknown := [name for name in names if name not in known]:
-        raise click.BadParameter(f"no {', '.join(unknown)}; there are: {', '.join(known)}", param_hint="--parts")
+    names = chosen("--parts", parts, known)
     try:
         encoding = importlib.import_module("bpe_openai").get_encoding(_ENCODING)
     except ImportError:
@@ -291,10 +289,9 @@ def command(*, parts: str | None, json_path: str | None, readme: str | None) -> 
     text = block(report)
     click.echo(text)
     if json_path is not None:
-        content = {name: part for name, part in report.to_dict().items() if name != "targets"}
-        Path(json_path).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        write_report(json_path, report)
     if readme is not None:
-        Path(readme).write_text(into(Path(readme).read_text(), text, MARKERS))
+        write_page(readme, text, MARKERS)
 
 
 if __name__ == "__main__":

@@ -30,10 +30,11 @@ from bench.child import Child, ChildError
 from bench.context import timed
 from bench.elements_applications import APPLICATIONS
 from bench.elements_calls import listening
-from bench.figures import OURS, Report, Row, Samples, ratio
+from bench.elements_tables import CHANGED, COST_CASES, FIRST, FIRST_EVER, MARKERS, PEERS, UNCHANGED, Peer, block
+from bench.figures import Report, Row, Samples
 from bench.idle import memory
+from bench.output import chosen, write_page, write_report
 from bench.stage import environment_of
-from bench.tables import amount, into, table, times
 from bench.versions import versions
 from deskhand import KeyPress, LeftClick, Settle
 from deskhand.cli.common import examples, file_to_write
@@ -47,11 +48,9 @@ if TYPE_CHECKING:
     from bench.elements_applications import Application
     from deskhand import Element
 
-MARKERS = ("<!-- elements -->", "<!-- /elements -->")
 _SIZE = (1920, 1080)
 _REPOSITORY = Path(__file__).parents[1]
 _PEERS = _REPOSITORY / ".venv" / "peers"
-FIRST_EVER, FIRST, UNCHANGED, CHANGED = "the first that anybody reads", "first", "unchanged", "after a click"
 _READ_LIMIT = 60.0
 _START_LIMIT = 60.0
 _UNCHANGED_READINGS = 7
@@ -61,35 +60,8 @@ _CALM = Settle(quiet=0.5, reaction=0.5, timeout=5)
 _LOADED = Settle(quiet=1.0, reaction=1.0, timeout=15)
 _OF_THE_BUS = ("at-spi-bus-laun", "at-spi2-registr")
 _LAUNCHES, _KEYS = 10, 40
-_CASES = {True: "with elements", False: "without"}
 _REASON = 160
 _ANEW = 25
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """One that reads trees too, in an environment of its own below the directory of peers.
-
-    Attributes:
-        name: As `elements_worker` and the directory know it.
-        title: As the table says it.
-        needs: What it is given, below its directory.
-        own: Whether its interpreter is that of its directory; ours otherwise.
-        note: What its reading is, and is not.
-    """
-
-    name: str
-    title: str
-    needs: str
-    own: bool
-    note: str
-
-
-PEERS = (
-    Peer("osworld", "OSWorld's server (pyatspi)", "main.py", own=True, note="without `libreoffice --version` and HTTP"),
-    Peer("cua", "Cua (cua-driver)", "bin/cua-driver", own=False, note="list_windows and get_window_state over MCP"),
-    Peer("xa11y", "xa11y", "bin/python", own=True, note="App.tree() of all: roles, names and values, no boxes"),
-)
 
 
 @dataclass(slots=True)
@@ -298,17 +270,17 @@ def _counts(desktop: deskhand.Desktop, act: LeftClick) -> dict[str, dict[str, fl
 def without_elements(run: Run) -> Iterator[Row]:
     """What `elements=True` costs who reads none: launching, acting and memory."""
     run.say("what elements=True costs")
-    ready = {on: Samples("elements-cost", f"desktop ready, {name}") for on, name in _CASES.items()}
+    ready = {on: Samples("elements-cost", f"desktop ready, {name}") for on, name in COST_CASES.items()}
     for number in range(max(1, min(_LAUNCHES, run.rounds * 4))):
         for on in (True, False) if number % 2 else (False, True):
             begun = time.perf_counter()
             desktop = deskhand.launch(size=_SIZE, elements=on)
             ready[on].add((time.perf_counter() - begun) * 1000)
             desktop.close()
-    key = {on: Samples("elements-cost", f"key press in mousepad, {name}") for on, name in _CASES.items()}
+    key = {on: Samples("elements-cost", f"key press in mousepad, {name}") for on, name in COST_CASES.items()}
     with contextlib.ExitStack() as stack:
         desktops: dict[bool, deskhand.Desktop] = {}
-        for on in _CASES:
+        for on in COST_CASES:
             desktops[on] = desktop = stack.enter_context(deskhand.launch(size=_SIZE, elements=on))
             scenes.need("mousepad", "mousepad")
             desktop.start("mousepad")
@@ -365,136 +337,6 @@ def measure(run: Run, chosen: Sequence[Application], *, cost: bool) -> Report:
     return Report(describe(), versions(), conditions, rows)
 
 
-def block(report: Report) -> str:
-    """What people read of it."""
-    machine, conditions = report.machine, report.conditions
-    before, after = conditions["load"]
-    note = f" {conditions['note']}" if conditions.get("note") else ""
-    how = (
-        f"Written by `python -m bench.elements` on {conditions['date']}: {machine['processor']}, {machine['cores']} cores,"
-        f" {machine['system']}. Medians of {conditions['rounds']} rounds, in which deskhand and the peers took turns; in"
-        f" brackets the fastest. The load of the machine was {before:g} at the beginning and {after:g} at the end, of which"
-        f" this run makes about 1: what is above that are other processes, which slow everybody down.{note}"
-    )
-    contains = (
-        "**What the clock contains.** Each application is alone on a desktop of 1920×1080, and everybody reads all that its"
-        " bus tells. Ours: one call of `desktop.elements()`, from the call to the elements in hand. The first ever: before"
-        " anybody else has read the application, once its window had settled. First: in a new session, with its connection;"
-        " the application has been read before, by others too. Unchanged: the call after that. After a"
-        " click: the call after `perform(LeftClick(...))` has returned with the settled frame; what the application tells"
-        " during the click is heard by then. Peers: a process that has imported its library; first, its first reading;"
-        " after the click, another reading by the same process of the menu or the box that the click has opened or ticked."
-        " × is how many times faster than the fastest peer ours is."
-    )
-    notes = "\n".join(f"- {peer.title}: {peer.note}." for peer in PEERS)
-    notes += (
-        "\n- The accessibility handler of cua-computer-server returns the same made-up window on every Linux desktop and"
-        " asks nobody; so Cua's driver is measured, which reads."
-    )
-    return "\n\n".join(
-        part for part in (how, _goals(report), _trees(report), contains, notes, _bus(report), _cost(report)) if part
-    )
-
-
-def _sections(report: Report) -> list[str]:
-    return list(dict.fromkeys(row.section for row in report.rows if row.section.startswith("elements/")))
-
-
-def _cell(row: Row | None) -> str:
-    if row is None:
-        return ""
-    return amount(row.median) + (f" ({amount(row.counts['fastest'])})" if "fastest" in row.counts else "")
-
-
-def _trees(report: Report) -> str:
-    titles = {f"elements/{each.name}": each.title for each in APPLICATIONS}
-    peers = [peer for peer in PEERS if any(row.who == peer.title for row in report.rows)]
-    lines = []
-    for section in _sections(report):
-        found = {(row.who, row.case): row for row in report.of(section)}
-        first, changed = found.get((OURS, FIRST)), found.get((OURS, CHANGED))
-        nodes = "" if first is None else f"{first.counts.get('nodes', 0):,.0f}"
-        if first is not None and first.median is None:
-            lines.append([titles[section], first.missing, *[""] * (5 + len(peers))])
-            continue
-        cells = [_cell(found.get((OURS, case))) for case in (FIRST_EVER, FIRST, UNCHANGED, CHANGED)]
-        ever = found.get((OURS, FIRST_EVER))
-        if ever is not None and first is not None and ever.counts.get("nodes") != first.counts.get("nodes"):
-            cells[0] += f" ({ever.counts.get('nodes', 0):,.0f} elements)"
-        others = []
-        for peer in peers:
-            both = [found.get((peer.title, case)) for case in (FIRST, CHANGED)]
-            said = list(dict.fromkeys(row.missing if row.median is None else amount(row.median) for row in both if row))
-            nodes_of = [f"{row.counts['nodes']:,.0f} nodes" for row in both[:1] if row is not None and row.median]
-            others.append(" / ".join(said) + (f" ({nodes_of[0]})" if nodes_of else ""))
-        timed_peers = [found.get((peer.title, CHANGED)) for peer in peers]
-        best = min((row for row in timed_peers if row is not None and row.median), key=_median, default=None)
-        lines.append([titles[section], nodes, *cells, *others, times(ratio(best, changed))])
-    header = ["application", "elements", "the first ever", "first", "unchanged", "after a click"]
-    names = [f"{peer.title}: first / after a click" for peer in peers]
-    return table([*header, *names, "×"], "lrrrrr" + "r" * len(peers) + "r", lines) if lines else ""
-
-
-def _goals(report: Report) -> str:
-    """What was promised, beside what was measured."""
-    lines: list[list[str]] = []
-
-    def judge(what: str, must: str, value: float | None, unit: str, *, met: bool) -> None:
-        if value is not None:
-            shown = f"{value:.1f} %" if unit == "%" else times(value) if unit == "×" else amount(value)
-            lines.append([what, must, shown, "✓" if met else "✗ **missed**"])
-
-    def under(section: str, case: str, limit: float) -> None:
-        row = report.find(section, case)
-        if row is not None and row.median is not None:
-            name = section.partition("/")[2]
-            judge(f"{name}, {case}", f"≤ {limit:g} ms", row.median, "ms", met=row.median <= limit)
-
-    under("elements/mousepad", FIRST, 50)
-    under("elements/chromium", FIRST, 400)
-    for case, limit in ((UNCHANGED, 1), (CHANGED, 15)):
-        for section in _sections(report):
-            under(section, case, limit)
-    for section in _sections(report):
-        found = [row for row in report.of(section) if row.case == CHANGED and row.who != OURS and row.median]
-        best = ratio(min(found, key=_median, default=None), report.find(section, CHANGED))
-        judge(f"{section.partition('/')[2]}, beside the best peer", "≥ 20×", best, "×", met=(best or 0) >= 20)
-    slow, fast = (report.find("elements-cost", f"key press in mousepad, {name}") for name in _CASES.values())
-    if slow is not None and fast is not None:
-        more = (_median(slow) / _median(fast) - 1) * 100
-        judge("`perform` that reads no elements, slower by", "≤ 2 %", more, "%", met=more <= 2)
-    return table(["what", "must", "measured", ""], "lrrl", lines) if lines else ""
-
-
-def _median(row: Row) -> float:
-    return row.median or 0.0
-
-
-def _bus(report: Report) -> str:
-    """What ours says on the bus for one reading."""
-    lines = []
-    for section in _sections(report):
-        for case in (FIRST, CHANGED):
-            row = report.find(section, case)
-            if row is not None and "calls" in row.counts:
-                named = {name.removesuffix("_calls"): n for name, n in row.counts.items() if name.endswith("_calls")}
-                most = sorted(named.items(), key=lambda pair: -pair[1])[:5]
-                said = ", ".join(f"{name} {count:,.0f}" for name, count in most)
-                heard = amount(row.counts["bytes_heard"], "bytes")
-                lines.append([section.partition("/")[2], case, f"{row.counts['calls']:,.0f}", heard, said])
-    heading = "**What ours asks of the bus for one reading**, counted once and not timed"
-    return f"{heading}\n\n" + table(["", "reading", "calls", "heard", "of which"], "llrrl", lines) if lines else ""
-
-
-def _cost(report: Report) -> str:
-    lines = []
-    for row in report.of("elements-cost"):
-        parts = "; ".join(f"{name} {amount(size, 'MB')}" for name, size in row.counts.items() if name != "fastest")
-        lines.append([row.case, _cell(row) if row.unit == "ms" else amount(row.median, row.unit), str(row.n), parts])
-    heading = "**What `elements=True` costs who reads none**"
-    return f"{heading}\n\n" + table(["what", "median", "n", ""], "lrrl", lines) if lines else ""
-
-
 @click.command(
     epilog=examples(
         "python -m bench.elements --apps mousepad,chromium --rounds 3",
@@ -529,9 +371,7 @@ def command(
         report = Report.from_dict(json.loads(Path(source).read_text()))
     else:
         known = {each.name: each for each in APPLICATIONS}
-        names = list(known) if apps is None else [name for name in apps.split(",") if name]
-        if unknown := [name for name in names if name not in known]:
-            raise click.BadParameter(f"no {', '.join(unknown)}; there are: {', '.join(known)}", param_hint="--apps")
+        names = chosen("--apps", apps, known)
         with tempfile.TemporaryDirectory(prefix="deskhand-bench-", ignore_cleanup_errors=True) as directory:
             where = None if no_peers else peers.absolute()
             run = Run(Path(directory), where, rounds, lambda text: click.echo(text, err=True))
@@ -539,11 +379,9 @@ def command(
     text = block(report)
     click.echo(text)
     if json_path is not None:
-        # The verdicts are those of `python -m bench`.
-        content = {name: part for name, part in report.to_dict().items() if name != "targets"}
-        Path(json_path).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        write_report(json_path, report)
     if readme is not None:
-        Path(readme).write_text(into(Path(readme).read_text(), text, MARKERS))
+        write_page(readme, text, MARKERS)
 
 
 if __name__ == "__main__":

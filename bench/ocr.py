@@ -21,6 +21,7 @@ import numpy as np
 from PIL import Image
 
 from bench import ocr_screens, scenes
+from bench.output import chosen
 from bench.tables import table
 from deskhand._core.geometry import Rect
 from deskhand._core.text_lines import Found, Line, in_order, middle
@@ -187,11 +188,8 @@ def report(results: dict[str, dict[str, Score]]) -> str:
 @click.option("--readers", metavar="NAMES", help="Only these, with commas; by default all. Tesseract needs tesserocr.")
 def command(*, screens: str | None, readers: str | None) -> None:
     """Measure how well OCR libraries read screens."""
-    names = list(ocr_screens.NAMES) if screens is None else screens.split(",")
-    chosen = list(READERS) if readers is None else readers.split(",")
-    for wanted, known, option in ((names, ocr_screens.NAMES, "--screens"), (chosen, READERS, "--readers")):
-        if unknown := [name for name in wanted if name not in known]:
-            raise click.BadParameter(f"no {', '.join(unknown)}; there are: {', '.join(known)}", param_hint=option)
+    names = chosen("--screens", screens, ocr_screens.NAMES)
+    who = chosen("--readers", readers, READERS)
 
     def say(text: str) -> None:
         click.echo(text, err=True)
@@ -204,7 +202,7 @@ def command(*, screens: str | None, readers: str | None) -> None:
             except scenes.Missing as missing:
                 say(f"{name}: not measured: {missing}")
     load = os.getloadavg()[0]
-    results = {name: measure(name, pictures, say) for name in chosen}
+    results = {name: measure(name, pictures, say) for name in who}
     click.echo(report(results))
     click.echo(f"\nThe load of the machine was {load:.1f} at the beginning and {os.getloadavg()[0]:.1f} at the end.")
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 COMMAND = [sys.executable, "-m", "bench"]
 # The repository, so that it is found from any folder.
-HERE = {"PYTHONPATH": str(Path(__file__).parents[2])}
+_PATHS = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]
+HERE = {"PYTHONPATH": os.pathsep.join(filter(None, _PATHS))}
 LIMIT = 240.0
 PAGE = "look/1920x1080/page"
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench.elements import CHANGED, FIRST, FIRST_EVER, MARKERS, UNCHANGED, block
 from bench.elements_calls import Calls
+from bench.elements_tables import CHANGED, FIRST, FIRST_EVER, MARKERS, UNCHANGED, block
 from bench.figures import Report
 from conftest import need
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 COMMAND = [sys.executable, "-m", "bench.elements"]
-HERE = {"PYTHONPATH": str(Path(__file__).parents[2])}
+_PATHS = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]
+HERE = {"PYTHONPATH": os.pathsep.join(filter(None, _PATHS))}
 LIMIT = 240.0
 
 
@@ -32,10 +33,9 @@ def scratch() -> Iterator[Path]:
 
 
 def run(*arguments: str, environment: dict[str, str], scratch: Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join(filter(None, [HERE["PYTHONPATH"], os.environ.get("PYTHONPATH")]))
     return subprocess.run(
         [*COMMAND, *arguments],
-        env={**os.environ, **environment, "PYTHONPATH": path, "TMPDIR": str(scratch)},
+        env={**os.environ, **environment, **HERE, "TMPDIR": str(scratch)},
         cwd=scratch,
         capture_output=True,
         text=True,
