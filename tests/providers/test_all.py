@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deskhand import MissingExtra, Move, Size, Viewport
 from deskhand._core.extras import load
-from deskhand.providers import google
+from deskhand.providers import google, protocol
 from deskhand.providers.values import ProviderCall
 from providers.table import COLUMNS
 
@@ -20,9 +21,10 @@ SDKS = (
     "mcp", "openai", "pydantic", "starlette", "uvicorn", "websockets",
 )  # fmt: skip
 PACKAGES = (
-    "agent_framework", "anthropic", "bedrock", "cua", "google", "inspect_ai", "langchain", "mcp", "cua.messages", "openai",
-    "osworld", "session",
-)  # fmt: skip
+    *(path.parent.name for path in Path(protocol.__file__).parent.glob("*/__init__.py")),
+    "cua.messages",
+    "session",
+)
 SCREENS = 1000
 
 

@@ -17,22 +17,12 @@ import pytest
 from deskhand import AsyncDesktop, DeskhandError, Desktop
 from deskhand.backends.memory import MemoryBackend
 from deskhand.episodes.tasks.task import Task
+from deskhand.providers import protocol
 from deskhand.providers.agent_framework import types as contents
 from faults.surface import PublicCall, function
 from faults.wrong import wrong_arguments
 
-PROVIDERS = (
-    "agent_framework",
-    "anthropic",
-    "bedrock",
-    "cua",
-    "google",
-    "inspect_ai",
-    "langchain",
-    "mcp",
-    "openai",
-    "osworld",
-)
+PROVIDERS = sorted(path.parent.name for path in Path(protocol.__file__).parent.glob("*/__init__.py"))
 # Whole modules; and of others, those whose arguments a user gives.
 MODULES: dict[str, tuple[str, ...]] = {
     "deskhand.execution": (),
