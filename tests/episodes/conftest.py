@@ -6,6 +6,8 @@ import uuid
 
 import pytest
 
+from deskhand.episodes.play import attempt
+from episodes.plays import QUICK
 from faults.helpers import MARK
 
 
@@ -15,3 +17,10 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> str:
     value = uuid.uuid4().hex
     monkeypatch.setenv(MARK, value)
     return value
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A desktop in memory is at rest at once."""
+    monkeypatch.setattr(attempt, "_STILL", QUICK)
+    monkeypatch.setattr(attempt, "_LAST", QUICK)

@@ -22,7 +22,7 @@ from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.play.failures import blame
 from deskhand.episodes.tasks.task import TaskLimits
 from deskhand.errors import DesktopLost, EpisodeError
-from episodes.plays import KEY, QUICK, Kept, Places, Press
+from episodes.plays import KEY, Kept, Places, Press
 from providers import anthropic_helpers, bedrock_helpers, openai_helpers
 from providers.test_agent_framework import DONE, asked
 from providers.test_agent_framework import Scripted as Framework
@@ -44,10 +44,7 @@ class Wide(Press):
         return {"x": 10, "y": 20}
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_STILL", "_LAST"):
-        monkeypatch.setattr(f"deskhand.episodes.play.attempt.{name}", QUICK)
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture

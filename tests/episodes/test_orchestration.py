@@ -34,12 +34,6 @@ _CPU_PER_STEP, _OF_WALL = 0.020, 0.01
 _LONG = 60.0
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_STILL", "_LAST"):
-        monkeypatch.setattr(f"deskhand.episodes.play.attempt.{name}", QUICK)
-
-
 def measured(*arguments: Any) -> dict[str, float]:
     spec = importlib.util.spec_from_file_location("orchestration", TOOLS / "orchestration.py")
     assert spec is not None

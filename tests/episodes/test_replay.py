@@ -37,11 +37,7 @@ PRESS = "episodes.editing:Again"
 EDIT = "episodes.editing:Edit"
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A desktop in memory is at rest at once."""
-    for name in ("_STILL", "_LAST"):
-        monkeypatch.setattr(f"deskhand.episodes.play.attempt.{name}", QUICK)
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def clicker(episode: Episode) -> str:

@@ -21,7 +21,7 @@ from deskhand.episodes.run.plan import News, Plan
 from deskhand.episodes.run.worker import Worker
 from deskhand.episodes.run.worker_name import abandon_dead, worker_name
 from deskhand.errors import EpisodeError, LedgerError
-from episodes.plays import QUICK, DesktopPools, Kept, Places
+from episodes.plays import DesktopPools, Kept, Places
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,10 +33,11 @@ LIMIT = 60.0
 TASK = "episodes.plays:Press"
 
 
+pytestmark = pytest.mark.usefixtures("quick")
+
+
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_STILL", "_LAST"):
-        monkeypatch.setattr(f"deskhand.episodes.play.attempt.{name}", QUICK)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "_POLL", 0.01)
     monkeypatch.setattr(worker_module, "_BACKOFF", 0.01)
 

@@ -27,6 +27,7 @@ from deskhand.providers import anthropic, google
 from deskhand.providers.agent_framework.fields import DEFAULT_SIZE
 from deskhand.providers.values import Browse, Finish, Picture, ProviderCall, Result, SafetyCheck, ShellAnswer, ShellCall
 from faults.scale import MUTATED_PAYLOADS
+from providers.agent_framework_payloads import CLICKS, OPENAI, SHELLS
 from providers.google_helpers import CURRENT, LEGACY
 from providers.sayable import LATEST, SAYABLE, THIRD, TOOLSET
 from providers.strategies import HALVED, VIEWPORT, checks, damaged, ids, keys, modifiers, pictures, points, texts
@@ -305,28 +306,6 @@ def test_googles_calls_come_back(name: str, args: dict[str, Any]) -> None:
     assert google.decode(back, grid).extra == google.decode(payload, grid).extra
 
 
-OPENAI: dict[str, Any] = {
-    "type": "computer_call", "id": "cu", "call_id": "o1", "status": "completed",
-    "pending_safety_checks": [{"id": "s", "message": "sure?"}],
-    "actions": [
-        {"type": "click", "button": "wheel", "x": 1, "y": 2, "keys": ["ctrl"], "new": 1},
-        {"type": "drag", "path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}, {"x": 5, "y": 6}]},
-        {"type": "scroll", "x": 1, "y": 2, "scroll_x": 30, "scroll_y": -40},
-        {"type": "keypress", "keys": ["ctrl", "s"]},
-    ],
-}  # fmt: skip
-AGENTS = {
-    "functionInvocationInput": {
-        "actionGroup": "computer",
-        "function": "computer",
-        "parameters": [
-            {"name": "action", "type": "string", "value": "left_click"},
-            {"name": "coordinate", "type": "array", "value": "[7, 8]"},
-        ],
-    }
-}
-
-
 def test_openais_batch_is_several_contents_of_one_call() -> None:
     contents = af.calls_from("openai", OPENAI, VIEWPORT)
     assert [each.action for each in contents] == ["click", "drag", "scroll", "key"]
@@ -343,20 +322,6 @@ def test_openais_batch_is_several_contents_of_one_call() -> None:
         "action": {"type": "wait"},
     }
     assert af.calls_to("openai", af.calls_from("openai", preview, VIEWPORT), VIEWPORT) == preview
-
-
-# One click, as each provider says it.
-CLICKS: dict[str, dict[str, Any]] = {
-    "openai": {**OPENAI, "pending_safety_checks": [], "actions": [{"type": "click", "button": "left", "x": 7, "y": 8}]},
-    "anthropic": {
-        "type": "tool_use", "id": "a1", "name": "computer", "input": {"action": "left_click", "coordinate": [7, 8]},
-    },
-    "google": {"name": "click", "args": {"x": 5, "y": 10}, "id": "g1"},
-    "bedrock": {
-        "toolUse": {"toolUseId": "b1", "name": "computer", "input": {"action": "left_click", "coordinate": [7, 8]}}
-    },
-    "bedrock_agents": AGENTS,
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("provider", af.PROVIDERS)
@@ -526,22 +491,6 @@ def test_a_shells_result_says_how_it_ended() -> None:
     )
     assert (cut.stdout, cut.stderr) == (af.TextContent("12"), af.TextContent("3"))
     assert cut.additional_properties == {"truncated": True}
-
-
-SHELLS: dict[str, dict[str, Any]] = {
-    "openai": {
-        "type": "shell_call", "id": "sh", "call_id": "s1", "status": "completed",
-        "action": {"commands": ["ls", "pwd"], "timeout_ms": 1500},
-    },
-    "anthropic": {"type": "tool_use", "id": "s1", "name": "bash", "input": {"command": "ls"}, "caller": {"type": "direct"}},
-    "google": {"id": "s1", "name": "my_shell", "args": {"command": "ls"}},
-    "bedrock": {"toolUse": {"toolUseId": "s1", "name": "bash", "input": {"command": "ls"}}},
-    "bedrock_agents": {
-        "functionInvocationInput": {
-            "actionGroup": "bash", "function": "bash", "parameters": [{"name": "command", "type": "string", "value": "ls"}],
-        }
-    },
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("provider", af.PROVIDERS)

@@ -1,4 +1,4 @@
-"""Who may do what: classes, answers, limits, and the order in which a judged goes through them. C9 and C10 of the checks."""
+"""Who may do what: classes, answers, safety checks, and their order for a call. C9 and C10 of the checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import dataclasses
 import inspect
 import itertools
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,6 @@ import deskhand
 from deskhand import (
     ActionClass,
     ActionError,
-    AsyncDesktop,
     CallContext,
     ClassPolicy,
     Context,
@@ -26,15 +25,12 @@ from deskhand import (
     Decision,
     Desktop,
     Guard,
-    KeyHold,
     KeyPress,
     LeftClick,
     Move,
     Operation,
     OutOfBounds,
     PolicyDenied,
-    PressKeys,
-    RateLimits,
     SafetyCheck,
     Secret,
     TakeScreenshot,
@@ -47,10 +43,9 @@ from deskhand.actions import ACTIONS, Action
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.access import review
 from deskhand.desktop.operations import calling
-from deskhand.machine.interface import CommandResult, Usage
-from deskhand.policy.limits import Buckets
 from deskhand.policy.rules import classify
 from faults.scale import EVIDENCE
+from unit.policy.judged import Inside, ruling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,111 +55,6 @@ if TYPE_CHECKING:
 SOON = 0.02
 LONG = 60.0
 CHECKS = (SafetyCheck("a", "malicious_instructions", "The page says so"), SafetyCheck("b", None, None))
-
-
-class Inside:
-    """A machine that only counts what is asked of it."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-
-    def shell(self, command: str, **_: object) -> CommandResult:
-        self.done.append(command)
-        return CommandResult("out", "", 0)
-
-    def read_file(self, path: str, **_: object) -> bytes:
-        self.done.append(path)
-        return b"content"
-
-    def view_file(self, path: str, **_: object) -> bytes:
-        self.done.append(path)
-        return b"content"
-
-    def write_file(self, path: str, data: bytes, **_: object) -> None:
-        self.done.append(f"{path} {data!r}")
-
-    def copy_in(self, source: object, target: str) -> None:
-        self.done.append(f"{source} {target}")
-
-    def copy_out(self, source: str, target: object, **_: object) -> None:
-        self.done.append(f"{source} {target}")
-
-    def logs(self, program: str | None) -> str:
-        self.done.append(f"logs {program}")
-        return ""
-
-    def usage(self) -> Usage:
-        self.done.append("usage")
-        return Usage(0, 0, 0.0, 0, None, None)
-
-    def cause(self, lost: deskhand.DesktopLost) -> deskhand.DesktopLost:
-        return lost
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def backend(clock: Clock) -> MemoryBackend:
-    backend = MemoryBackend((320, 200), clock=clock)
-
-    def pass_time(seconds: float) -> None:
-        clock.now += seconds
-
-    backend.on_wait = pass_time
-    return backend
-
-
-@pytest.fixture
-def inside() -> Inside:
-    return Inside()
-
-
-@pytest.fixture
-def desktop(backend: MemoryBackend, inside: Inside, clock: Clock) -> Iterator[Desktop]:
-    with Desktop(backend, inside=inside, name="desk", clock=clock) as desktop:  # type: ignore[arg-type] # no session
-
-        class Once:
-            """A shell's session is for tests of the shell."""
-
-            def __init__(self, _where: str, what: str, **options: Any) -> None:
-                desktop._core.refuse_input(what)
-                self.options = options
-
-            def run(self, command: str) -> CommandResult:
-                return inside.shell(command, **self.options)
-
-            def interrupt(self) -> None:
-                pass
-
-            def __enter__(self) -> Self:
-                return self
-
-            def __exit__(self, *_: object) -> None:
-                pass
-
-        desktop._core.open_shell = Once  # type: ignore[method-assign, assignment]
-        yield desktop
-
-
-def ruling(answer: object) -> Any:
-    """A policy that always says this."""
-
-    class Always:
-        def before(self, _action: JudgedAction, _context: Context) -> object:
-            return answer() if callable(answer) else answer
-
-    return Always()
-
 
 # --- classes ---
 
@@ -626,215 +516,3 @@ def test_exactly_the_confirmed_ones_are_acknowledged(ids: list[str], confirmed: 
             assert not set(ids) <= confirmed
         expected = list(itertools.takewhile(lambda each: each in confirmed, ids))
         assert [check.id for check in call.acknowledged] == expected
-
-
-# --- limits ---
-
-
-def test_of_two_threads_the_one_that_took_the_time_first_may_come_second() -> None:
-    """What passed between the two is not given out twice."""
-    buckets = Buckets(RateLimits(actions=10, keys=None, screenshots=None), 100.0)
-    for _ in range(10):
-        assert buckets.take([Move((1, 1))], 100.0) is None
-    assert buckets.take([Move((1, 1))], 100.1) is None
-    # 99.0 is nine tenths of a second before it, and no reason for nine more.
-    assert buckets.take([Move((1, 1))], 99.0) is not None
-    assert buckets.take([Move((1, 1))], 100.1) is not None
-    assert buckets.take([Move((1, 1))], 100.2001) is None
-
-
-def test_rates(desktop: Desktop) -> None:
-    clock = Clock()
-    judged = desktop.also(Guard(clock=clock, policy=ClassPolicy(allow=["observe", "input", "shell"])))
-    for _ in range(20):
-        judged.perform(Move((1, 1)))
-    with pytest.raises(PolicyDenied, match=r"more than 20 actions a second; try again in 0\.05 s") as caught:
-        judged.machine.run("ls")
-    assert caught.value.retry_after == pytest.approx(0.05)
-    # Looking has its own.
-    for _ in range(10):
-        judged.screenshot()
-    with pytest.raises(PolicyDenied, match="more than 10 screenshots a second"):
-        judged.perform(TakeScreenshot())
-    clock.now += 0.051
-    judged.perform(Move((1, 1)))
-    clock.now += 10
-    # A long text is begun when all is there, and paid for later.
-    judged.perform(Type("x" * 500))
-    with pytest.raises(PolicyDenied, match="more than 200 keys a second") as caught:
-        judged.perform(KeyPress(["a"]))
-    assert caught.value.retry_after == pytest.approx(301 / 200)
-    clock.now += caught.value.retry_after or 0
-    judged.perform(KeyPress(["a"]))
-
-
-def test_most_actions(desktop: Desktop, backend: MemoryBackend) -> None:
-    judged = desktop.also(Guard(limits=RateLimits(actions=None, keys=None, screenshots=None, max_actions=3)))
-    judged.perform(Move((1, 1)), Move((2, 2)))
-    for _ in range(100):
-        judged.screenshot()
-    with pytest.raises(PolicyDenied, match="only 1 of this episode") as caught:
-        judged.perform(Move((1, 1)), Move((2, 2)))
-    assert caught.value.retry_after is None
-    judged.perform(Move((3, 3)))
-    with pytest.raises(PolicyDenied, match="only 0 of this episode"):
-        judged.perform(Move((1, 1)))
-    assert len(backend.events) == 3
-
-
-def test_limits_come_before_questions(desktop: Desktop) -> None:
-    """A model that tries again and again must not flood a person."""
-    asked: list[JudgedAction] = []
-    judged = desktop.also(Guard(ask=lambda action, _: asked.append(action) is not None, clock=Clock()))
-    for _ in range(100):
-        with pytest.raises(PolicyDenied):
-            judged.machine.run("ls")
-    assert len(asked) == 20
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 3), st.integers(1, 60)), max_size=60),
-    st.floats(0.5, 50),
-)
-def test_a_bucket_gives_no_more_than_its_rate(steps: list[tuple[float, int]], rate: float) -> None:
-    """Over any time: one full bucket and what filled up since, and one request of overdraft."""
-    buckets = Buckets(RateLimits(actions=None, keys=rate, screenshots=None), 0.0)
-    now, taken, last = 0.0, 0, 0
-    for wait, keys in steps:
-        now += wait
-        short = buckets.take([Type("x" * keys)], now)
-        if short is None:
-            taken += keys
-            last = max(last, keys)
-        else:
-            assert short[1] is not None
-            assert buckets.take([Type("x" * keys)], now + short[1] + 1e-6) is None
-            now += short[1] + 1e-6
-            taken += keys
-            last = max(last, keys)
-        assert taken <= max(1.0, rate) + now * rate + last + 1e-3
-
-
-@pytest.mark.parametrize("name", ["actions", "keys", "screenshots", "max_actions"])
-def test_no_limit_is_none_not_zero(name: str) -> None:
-    for wrong in (0, -1, float("nan")):
-        with pytest.raises(ActionError, match=name):
-            RateLimits(**{name: wrong})  # type: ignore[arg-type]
-
-
-def test_what_costs_keys() -> None:
-    buckets = Buckets(RateLimits(actions=None, keys=10, screenshots=None), 0.0)
-    assert buckets.take([KeyPress(["ctrl", "a"], repeat=3), KeyHold(["a"], 1), PressKeys(["a", "b"])], 0.0) is None
-    assert buckets.take([Type("a" * 50, paste=True)], 0.0) is None
-    assert buckets.take([Type(Secret("ab"))], 0.0) == ("more than 10 keys a second", pytest.approx(0.1))
-
-
-# --- coroutines ---
-
-
-def test_coroutines_run_in_the_callers_loop(desktop: Desktop, inside: Inside) -> None:
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-
-        async def ask(_action: JudgedAction, _context: Context) -> bool:
-            assert asyncio.get_running_loop() is loop
-            # Who is asked may look, meanwhile and through the same object.
-            return (await judged.screenshot()).size == (320, 200)
-
-        judged = AsyncDesktop(desktop.also(Guard(ask=ask)))
-        assert (await judged.machine.run("ls")).stdout == "out"
-        results = await asyncio.gather(*(judged.machine.run(str(n)) for n in range(5)))
-        assert len(results) == 5
-
-    asyncio.run(run())
-    assert sorted(inside.done) == ["0", "1", "2", "3", "4", "ls"]
-
-
-def test_a_blocking_question_does_not_block_the_loop(desktop: Desktop, inside: Inside) -> None:
-    answer = threading.Event()
-
-    async def run() -> None:
-        judged = AsyncDesktop(desktop.also(Guard(ask=lambda *_: answer.wait(LONG))))
-        task = asyncio.create_task(judged.machine.run("ls"))
-        assert (await judged.screenshot()).size == (320, 200)
-        answer.set()
-        await task
-
-    asyncio.run(run())
-    assert inside.done == ["ls"]
-
-
-def test_a_cancelled_question_is_a_no(desktop: Desktop, backend: MemoryBackend) -> None:
-    async def run() -> None:
-        asked, cancelled = asyncio.Event(), asyncio.Event()
-
-        async def ask(_action: JudgedAction, _context: Context) -> bool:
-            asked.set()
-            try:
-                await asyncio.sleep(LONG)
-            except asyncio.CancelledError:
-                cancelled.set()
-                raise
-            return True
-
-        judged = AsyncDesktop(desktop.also(Guard(ask=ask, ask_timeout=SOON)))
-        task = asyncio.create_task(judged.perform(Type(Secret("x"))))
-        await asked.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        # The question itself does not stay open either.
-        await cancelled.wait()
-
-    asyncio.run(run())
-    assert backend.events == []
-
-
-def test_a_cancelled_call_stops_only_itself(desktop: Desktop, backend: MemoryBackend, clock: Clock) -> None:
-    go_on = threading.Event()
-    begun = threading.Event()
-
-    def on_wait(seconds: float) -> None:
-        begun.set()
-        go_on.wait(LONG)
-        clock.now += seconds
-
-    backend.on_wait = on_wait
-
-    async def run() -> None:
-        judged = AsyncDesktop(desktop.also(Guard()))
-        first = asyncio.create_task(judged.perform(Move((1, 1)), Wait(0.1), settle=False))
-        await asyncio.to_thread(begun.wait, LONG)
-        second = asyncio.create_task(judged.perform(Move((2, 2)), settle=False))
-        await asyncio.sleep(0)
-        second.cancel()
-        asyncio.get_running_loop().call_later(SOON, go_on.set)
-        with pytest.raises(asyncio.CancelledError):
-            await second
-        await first
-
-    asyncio.run(run())
-    assert [event.x for event in backend.events if hasattr(event, "x")] == [1]
-
-
-# --- stopping ---
-
-
-def test_stopped_once_stopped_for_ever(desktop: Desktop, backend: MemoryBackend, inside: Inside) -> None:
-    judged = desktop.also(Guard(ask=lambda *_: True))
-    judged.perform(PressKeys(["a"]), settle=False)
-    assert judged.stop("enough")
-    assert (judged._core.stopped is not None, desktop.pressed) == (True, ())
-    before = list(backend.events)
-    for act in (
-        lambda: judged.machine.run("ls"),
-        judged.screenshot,
-        lambda: review(judged, CallContext(safety_checks=CHECKS)),
-    ):
-        with pytest.raises(PolicyDenied, match="enough"):
-            act()
-    for raw in (lambda: desktop.machine.run("ls"), lambda: desktop.perform(Move((1, 1)))):
-        with pytest.raises(PolicyDenied, match="enough"):
-            raw()
-    assert (backend.events, inside.done) == (before, [])
-    assert desktop.screenshot().size == (320, 200)
