@@ -516,6 +516,9 @@ _ALL: tuple[type[Action], ...] = (
     CursorPosition,
 )
 
+LOOKING = (TakeScreenshot, Zoom, CursorPosition)
+"""The actions that only look: nothing is sent for them."""
+
 _KEYS = frozenset(_key_of(spec) for action in _ALL for spec in fields(action))
 ACTIONS: Mapping[str, type[Action]] = {action.type: action for action in _ALL}
 """Every action by its type literal, the seventeen normalized ones first."""

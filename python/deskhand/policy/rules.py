@@ -69,7 +69,7 @@ class ActionClass(StrEnum):
 JudgedAction = act.Action | Operation
 """Whatever is judged."""
 
-_OBSERVING = (act.TakeScreenshot, act.Zoom, act.CursorPosition, act.Wait)
+_OBSERVING = (*act.LOOKING, act.Wait)
 _OPERATIONS = {
     "activate": ActionClass.INPUT,
     "close_window": ActionClass.INPUT,

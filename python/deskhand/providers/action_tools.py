@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.fields import MAX_REPEAT, MAX_SECONDS
 from deskhand._core.geometry import Rect
-from deskhand.actions import ACTIONS, BUTTONS, DIRECTIONS, Action, CursorPosition, TakeScreenshot, Wait, Zoom
+from deskhand.actions import ACTIONS, BUTTONS, DIRECTIONS, LOOKING, Action, Wait
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import expect_float, expect_int, expect_list
 
@@ -77,7 +77,7 @@ def describe(action: type[Action]) -> str:
 
 def is_read_only(action: type[Action]) -> bool:
     """Whether an action only looks or waits."""
-    return action in (TakeScreenshot, Zoom, CursorPosition, Wait)
+    return action in (*LOOKING, Wait)
 
 
 def schema(action: type[Action]) -> dict[str, Any]:

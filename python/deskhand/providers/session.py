@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar, Unpack
 from deskhand._core.arguments import expect
 from deskhand._core.geometry import Viewport
 from deskhand._core.sizes import Fit, picture_size
-from deskhand.actions import Action, CursorPosition, TakeScreenshot, Zoom
+from deskhand.actions import LOOKING, Action, CursorPosition, Zoom
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
 from deskhand.desktop.access import is_judged, review
@@ -55,7 +55,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 # After these a model is told no elements: it did nothing, or asked for them.
-_ONLY_LOOKS = (CursorPosition, ReadElements, TakeScreenshot, Zoom)
+_ONLY_LOOKS = (*LOOKING, ReadElements)
 
 _NO_POLICY = (
     "no policy judges what the model does on this desktop: pass policy= or ask= here, to deskhand.launch or to "

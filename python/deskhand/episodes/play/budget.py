@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deskhand._core.observation import Observation
-from deskhand.actions import CursorPosition, TakeScreenshot, Zoom
+from deskhand.actions import LOOKING
 from deskhand.desktop.access import bare
 from deskhand.episodes.outcome import Cause
 from deskhand.episodes.play.failures import unwritten
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Record", "StepBudget", "Unrecorded"]
 
-_ONLY_LOOKS = (CursorPosition, TakeScreenshot, Zoom)
 # An agent that acts does not look more often, and every look is a line of the record.
 _LOOKS_PER_STEP = 50
 _LOOKS = 1000
@@ -189,7 +188,7 @@ class StepBudget:
             self._refuse_if_ended()
             return None
         acts = what not in {"screenshot", "elements", "read_file"} and not (
-            what == "perform" and all(isinstance(action, _ONLY_LOOKS) for action in request)
+            what == "perform" and all(isinstance(action, LOOKING) for action in request)
         )
         if what == "perform" and len(request) > _ACTIONS_PER_CALL:
             raise ActionError(
