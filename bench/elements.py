@@ -39,6 +39,7 @@ from bench.versions import versions
 from deskhand import KeyPress, LeftClick, Settle
 from deskhand.cli.common import examples, file_to_write
 from deskhand.cli.group import run_command
+from deskhand.desktop.access import core_of
 from deskhand.episodes.run.host import describe
 from deskhand.errors import DeskhandError
 
@@ -107,7 +108,7 @@ class _Contender:
         if self.over:
             return
         home = self._run.scratch / f"home-{self.peer.name}"
-        session = {**desktop._core.environment, **scenes.home_environment(home)}  # noqa: SLF001 # its bus
+        session = {**core_of(desktop).environment, **scenes.home_environment(home)}  # its bus
         environment = {**environment_of(desktop), **session, "PYTHONPATH": str(_REPOSITORY)}
         if not self.peer.own:
             environment["PYTHONPATH"] = os.pathsep.join([str(_REPOSITORY), os.environ.get("PYTHONPATH", "")])
@@ -170,7 +171,7 @@ def _target(desktop: deskhand.Desktop, application: Application, samples: Sample
 
 
 def _forget(desktop: deskhand.Desktop) -> None:
-    desktop._core.elements.close()  # noqa: SLF001 # only a session that begins has a first reading
+    core_of(desktop).elements.close()  # only a session that begins has a first reading
 
 
 def application(run: Run, which: Application) -> Iterator[Row]:
@@ -298,7 +299,7 @@ def without_elements(run: Run) -> Iterator[Row]:
 
 def _memory(desktop: deskhand.Desktop) -> dict[str, float]:
     """Of the processes that make a desktop's accessibility bus, in MB, by name."""
-    bus = f"DBUS_SESSION_BUS_ADDRESS={desktop._core.environment['DBUS_SESSION_BUS_ADDRESS']}".encode()  # noqa: SLF001
+    bus = f"DBUS_SESSION_BUS_ADDRESS={core_of(desktop).environment['DBUS_SESSION_BUS_ADDRESS']}".encode()
     sizes: dict[str, float] = {}
     launchers: set[str] = set()
     for process in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):

@@ -16,6 +16,7 @@ import deskhand
 from bench import scenes
 from deskhand import Settle
 from deskhand._core.geometry import Rect
+from deskhand.desktop.access import core_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,7 +170,7 @@ def make(name: str, scratch: Path) -> Labelled:
     environment = {**scenes.home_environment(scratch / f"home-{name}"), "GTK_THEME": f"Adwaita:{theme}"}
     with deskhand.launch(size=SIZE, env=environment) as desktop:
         texts = _xterm(desktop, name, scratch) if program == "xterm" else _window(desktop, program, theme, scratch)
-        width, height, rgb = desktop._core.backend.screen.rgb(None, None, False)  # noqa: FBT003, SLF001 # the pixels
+        width, height, rgb = core_of(desktop).backend.screen.rgb(None, None, False)  # noqa: FBT003 # the pixels
         picture = np.frombuffer(rgb, np.uint8).reshape(height, width, 3)
     return Labelled(name, picture, texts)
 
