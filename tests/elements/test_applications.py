@@ -93,6 +93,7 @@ def test_a_page_is_there_however_early_it_is_read(launch: Callable[..., Desktop]
         desktop.close()
 
 
+@pytest.mark.timeout(3600 if _CLICKS else 600)
 @pytest.mark.parametrize("browser", BROWSERS)
 def test_a_link_is_scrolled_to(launch: Callable[..., Desktop], tmp_path: Path, browser: str) -> None:
     desktop = launch(size=(1000, 700))
