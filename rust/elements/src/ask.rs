@@ -35,7 +35,7 @@ pub(crate) enum Ask {
     Toolkit,
     /// The toolkit's version.
     Version,
-    /// Whether it has handled all that came before. Its events come before the answer.
+    /// A ping: all earlier events come before its answer.
     Ping,
     /// Its attributes, which are of no use here: browsers make the tree of a page when somebody asks for them.
     Wake,
@@ -72,7 +72,7 @@ impl Ask {
         match self {
             Self::State => call(out, serial, object, (ACCESSIBLE, "GetState"), &[]),
             Self::Children => call(out, serial, object, (ACCESSIBLE, "GetChildren"), &[]),
-            // Each by itself: to be asked for all properties at once ends programs of Qt 5 and 6.4.
+            // One by one: `Properties.GetAll` crashes programs of Qt 5 and 6.4.
             Self::Name | Self::Description | Self::Count => {
                 let name = match self {
                     Self::Name => "Name",

@@ -23,7 +23,7 @@ const WINDOW: usize = 64;
 /// With more unknown objects than this, an application is asked for its whole cache again.
 const MANY: usize = 24;
 const MOST_APPLICATIONS: usize = 200;
-/// A browser that was woken is looked at this often until it has a page, or for so long in all.
+/// How often a browser is asked for its page after it was asked for attributes, and for how long.
 const WAKING: Duration = Duration::from_millis(40);
 const WAKING_LIMIT: Duration = Duration::from_secs(2);
 
@@ -52,14 +52,14 @@ pub struct Collector {
     reading: bool,
     seen: Seen,
     moved: Vec<u32>,
-    /// What became of the last wish to scroll.
+    /// The result of the last request to scroll.
     scrolled: Option<bool>,
     version: u64,
     out: Vec<u8>,
 }
 
 impl Collector {
-    /// One that knows nothing, and wants to hear what changes.
+    /// An empty one, which subscribes to events first.
     #[must_use]
     pub fn new() -> Self {
         let mut new = Self::default();
@@ -98,7 +98,7 @@ impl Collector {
         self.listing.is_none() && self.apps.values().all(|app| app.silent || app.stage == Stage::Idle)
     }
 
-    /// Ends the reading; who has not answered is not waited for again until it has.
+    /// Ends the reading. An application that has not answered is not waited for again until it has.
     pub fn end(&mut self) {
         self.reading = false;
         for app in self.apps.values_mut() {
@@ -133,7 +133,7 @@ impl Collector {
         self.scrolled
     }
 
-    /// Looks at what only time decides; returns when it is to be called again.
+    /// Handles what depends on the time; returns when it is to be called again.
     pub fn tick(&mut self, now: Instant) -> Option<Instant> {
         let ids: Vec<u32> = self.apps.keys().copied().collect();
         let mut next = None;
@@ -145,9 +145,9 @@ impl Collector {
         next
     }
 
-    /// Takes in a message.
+    /// Handles a message.
     pub fn take(&mut self, message: &Message, now: Instant) {
-        // What is not as it should be teaches nothing, and harms nobody but its sender.
+        // A malformed message is ignored.
         let _ = match message.kind {
             Kind::Return | Kind::Error => self.answered(message, now),
             Kind::Signal => self.happened(message, now),
@@ -166,7 +166,7 @@ impl Collector {
         }
         let Some(asked) = self.asked.remove(&message.reply_to) else { return Ok(()) };
         let Some(app) = self.apps.get_mut(&asked.app) else { return Ok(()) };
-        // Only the one who was asked may answer; the bus itself answers for those who are gone.
+        // Only the connection that was asked may answer; for one that is gone the bus does.
         if message.sender != BUS && (asked.ask == Ask::Process || message.sender != app.bus) {
             self.asked.insert(message.reply_to, asked);
             return Ok(());
@@ -262,7 +262,7 @@ impl Collector {
         }
     }
 
-    /// Begins with one application, unless it owes answers from before.
+    /// Begins with one application, unless earlier questions are still unanswered.
     fn start(&mut self, id: u32, now: Instant) {
         let Some(app) = self.apps.get_mut(&id) else { return };
         if app.in_flight > 0 {
@@ -300,7 +300,7 @@ impl Collector {
         }
     }
 
-    /// Goes on with an application as far as it can; returns when time will have passed that it waits for.
+    /// Asks an application what can be asked now; returns when it is to be called again.
     fn advance(&mut self, id: u32, now: Instant) -> Option<Instant> {
         self.pump(id);
         let app = self.apps.get_mut(&id)?;
@@ -321,7 +321,7 @@ impl Collector {
         if let Some(woken) = app.woken
             && !app.awake
         {
-            // Who asked before has woken it.
+            // An earlier reading has asked it for attributes.
             if app.tree.nodes().any(is_page) {
                 app.awake = true;
                 app.stage = Stage::Idle;
@@ -331,7 +331,7 @@ impl Collector {
             if now < until {
                 return Some(until);
             }
-            // It says nothing when the page comes in, so what is there is asked again until it has.
+            // It sends no event when the page is there, so it is asked until it has one.
             app.awake = now >= woken + WAKING_LIMIT;
             app.heard = now;
             for node in app.tree.nodes_mut() {
@@ -397,7 +397,7 @@ impl Collector {
         }
     }
 
-    /// Asks about objects of which nothing is known: all at once where they are many and the application can.
+    /// Asks about unknown objects: for the whole cache where they are many and the application has one.
     fn look_up(&mut self, id: u32) {
         let Some(app) = self.apps.get_mut(&id) else { return };
         if app.unknown.is_empty() {
@@ -526,7 +526,7 @@ fn element(node: &Node, depth: u16, application: usize) -> Element {
         states: node.states & !state::DEFUNCT,
         name: Arc::clone(&node.name),
         description: Arc::clone(&node.description),
-        // It may have been read before it became a password's.
+        // The text may have been read before the field became a password field.
         text: node.text.clone().filter(|_| node.role != role::PASSWORD),
         value: node.value,
         area: node.area,

@@ -4,16 +4,16 @@ use crate::ask::Ask;
 use crate::node::{LONGEST_NAME, beginning, state};
 use crate::wire::{Malformed, Message, Value};
 
-/// What a signal says.
+/// The meaning of a signal.
 #[derive(Debug, PartialEq)]
 pub(crate) enum News<'a> {
     /// A bit of the object's state.
     State(u64, bool),
-    /// The object is called this now.
+    /// The object's new name.
     Name(&'a str),
-    /// This is said of the object now.
+    /// The object's new description.
     Description(&'a str),
-    /// These answers do not hold any more.
+    /// These answers no longer hold.
     Stale(&'static [Ask]),
     /// The object has gone.
     Gone(&'a str),
@@ -70,7 +70,7 @@ fn cache<'a>(message: &Message<'a>) -> Result<News<'a>, Malformed> {
     let mut body = message.body();
     Ok(match message.member {
         "RemoveAccessible" => News::Gone(body.object()?.1),
-        // The object's parent says so as well, and is asked for its children then.
+        // Its parent sends an event too, and is asked for its children then.
         _ => News::Nothing,
     })
 }

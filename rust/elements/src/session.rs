@@ -1,4 +1,4 @@
-//! The connection to the accessibility bus, and the thread that hears what changes.
+//! The connection to the accessibility bus, and the thread that receives events.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -20,10 +20,10 @@ use crate::seen::Seen;
 use crate::wire::{self, Kind, Malformed};
 
 const PIECE: usize = 256 << 10;
-/// So many are taken in before somebody looks at the clock.
+/// Messages that are handled between two looks at the clock.
 const PIECES: usize = 16;
 const LONGEST_LINE: usize = 16 << 10;
-/// A connection that takes nothing for so long is given up.
+/// Time after which a connection that accepts no data is given up.
 const STUCK: Duration = Duration::from_secs(5);
 
 /// Why the elements cannot be read.
@@ -35,10 +35,10 @@ pub enum Error {
     /// The bus did not answer in time.
     #[error("the accessibility bus did not answer in time")]
     Silent,
-    /// The bus does not let us in.
+    /// The bus refuses the connection.
     #[error("the accessibility bus refused the connection: {0}")]
     Refused(String),
-    /// What it sent is no D-Bus.
+    /// What it sent is not D-Bus.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The caller wants to stop.
@@ -129,7 +129,7 @@ impl Session {
     /// Begins a session on a socket that is connected to the bus.
     ///
     /// # Errors
-    /// When the bus does not let us in, or does not answer within `limit`.
+    /// When the bus refuses the connection, or does not answer within `limit`.
     pub fn open(stream: OwnedFd, limit: Duration, stop: &Interrupt) -> Result<Self> {
         let inbox = greet(&stream, Instant::now() + limit, stop)?;
         let state = State { collector: Collector::new(), inbox, outbox: Vec::new(), gone: false, ending: false };
@@ -142,7 +142,7 @@ impl Session {
 
     /// Reads what is not known, or may be different, and returns all that shows.
     ///
-    /// Who has not answered when `limit` is over keeps the elements that it had, and is named.
+    /// An application that has not answered within `limit` keeps its earlier elements, and is named.
     ///
     /// # Errors
     /// When the bus has gone, or the caller wants to stop.
@@ -209,7 +209,7 @@ impl Drop for Session {
 }
 
 impl Shared {
-    /// Takes in all that has come.
+    /// Handles all messages that have come.
     fn handle(&self, state: &mut State, now: Instant) -> Result<()> {
         let result = self.take(state, now);
         if result.is_err() {
@@ -219,7 +219,7 @@ impl Shared {
     }
 
     fn take(&self, state: &mut State, now: Instant) -> Result<()> {
-        // Who sends without end must not keep a caller for ever.
+        // A sender without end must not keep the caller waiting.
         for _ in 0..PIECES {
             let more = state.inbox.fill(&self.stream)?;
             while let Some(bytes) = state.inbox.next()? {
@@ -250,7 +250,7 @@ impl Shared {
     }
 }
 
-/// Hears what changes while nobody reads, so that nothing gathers on the bus.
+/// Receives events between readings, so that they do not queue up on the bus.
 fn listen(shared: &Shared) {
     loop {
         let mut fds = [PollFd::new(&shared.stream, PollFlags::IN), PollFd::new(&shared.nudge, PollFlags::IN)];
@@ -288,7 +288,7 @@ fn send_all(stream: &OwnedFd, mut bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Says who we are (SASL's EXTERNAL, as the D-Bus specification describes it) and begins.
+/// Authenticates (SASL EXTERNAL, as in the D-Bus specification) and begins.
 fn greet(stream: &OwnedFd, deadline: Instant, stop: &Interrupt) -> Result<Inbox> {
     // The digits of our number, each as its code in hexadecimal: 3 and the digit.
     let user: String = geteuid().as_raw().to_string().chars().flat_map(|digit| ['3', digit]).collect();
@@ -347,7 +347,7 @@ fn answer(inbox: &mut Inbox, stream: &OwnedFd, serial: u32, deadline: Instant, s
 /// The address of the accessibility bus, asked of the session bus that `stream` is connected to.
 ///
 /// # Errors
-/// When there is none, or nobody answers within `limit`.
+/// When there is none, or no answer comes within `limit`.
 pub fn accessibility_address(stream: impl AsFd + Into<OwnedFd>, limit: Duration, stop: &Interrupt) -> Result<String> {
     let stream: OwnedFd = stream.into();
     let deadline = Instant::now() + limit;

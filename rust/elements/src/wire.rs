@@ -21,13 +21,13 @@ type Result<T> = std::result::Result<T, Malformed>;
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Somebody calls a method of ours.
+    /// A call of a method of ours.
     Call,
     /// The answer to a call.
     Return,
     /// The refusal of a call.
     Error,
-    /// Something happened.
+    /// A signal.
     Signal,
     /// Of a later version of the protocol.
     Unknown,
@@ -42,9 +42,9 @@ pub struct Message<'a> {
     pub serial: u32,
     /// The number of the call that it answers; 0 for none.
     pub reply_to: u32,
-    /// Whom it is for.
+    /// Its destination.
     pub destination: &'a str,
-    /// Who sent it. The bus fills it in, so nobody can forge it.
+    /// Its sender, as filled in by the bus, so that it cannot be forged.
     pub sender: &'a str,
     /// The object that it is about.
     pub path: &'a str,
@@ -340,7 +340,7 @@ pub enum Value<'a> {
     Text(&'a str),
     /// A number of at most 32 bits, or a double.
     Number(f64),
-    /// Who has an object, and its path.
+    /// The connection that has an object, and its path.
     Object(&'a str, &'a str),
     /// Of a type that nothing here reads.
     Other,
@@ -408,7 +408,7 @@ pub fn call(
     out.extend(body);
 }
 
-/// Appends to `out` what an application sends, for who plays one: an answer to `reply_to`, or a signal where that is 0.
+/// Appends to `out` what an application sends, for tests: an answer to `reply_to`, or a signal where that is 0.
 pub fn said(
     out: &mut Vec<u8>,
     reply_to: u32,

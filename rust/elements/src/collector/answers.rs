@@ -26,7 +26,7 @@ impl Collector {
         let Some(node) = app.tree.get_mut(asked.node).filter(|node| node.reference == asked.reference) else { return };
         node.known |= asked.ask.bit();
         node.refuse(asked.ask, now);
-        // Who cannot say its state is not there any more.
+        // An object that refuses its state is gone.
         if asked.ask == Ask::State && asked.node != root {
             let parent = node.parent;
             app.tree.remove(asked.node);
@@ -37,7 +37,7 @@ impl Collector {
         }
     }
 
-    /// An application has no cache, or would not say what is in it: each object is asked about by itself.
+    /// An application has no cache, or refuses it: each object is asked about by itself.
     fn without_items(&mut self, id: u32) {
         let Some(app) = self.apps.get_mut(&id) else { return };
         app.has_items = app.has_items.or(Some(false));
@@ -46,7 +46,7 @@ impl Collector {
         }
     }
 
-    /// Takes in an answer.
+    /// Handles an answer.
     pub(super) fn learn(&mut self, asked: Asked, message: &Message, now: Instant) -> Result<(), Malformed> {
         let mut body = message.body();
         match asked.ask {
@@ -192,7 +192,7 @@ impl Collector {
         while !body.reached(end) {
             let (bus, path) = body.object()?;
             total += 1;
-            // What is another application's is told by that one.
+            // An object of another application is read from that one.
             if bus != app.bus || path == "/org/a11y/atspi/null" {
                 continue;
             }
@@ -253,7 +253,7 @@ impl Collector {
             let role = body.u32()?;
             let description = beginning(body.str()?, LONGEST_NAME);
             let states = bits(&mut body)?;
-            // What is another application's is told by that one.
+            // An object of another application is read from that one.
             if bus != app.bus {
                 continue;
             }

@@ -11,7 +11,7 @@ use crate::tree::Tree;
 pub(super) enum Stage {
     /// Nothing is asked of it in this reading.
     Idle,
-    /// It is to say that it has handled what came before.
+    /// It has been sent a ping, whose answer follows all earlier events.
     Barrier,
     /// What is missing is being asked.
     Reading,
@@ -36,11 +36,11 @@ pub(super) struct App {
     pub(super) woken: Option<Instant>,
     pub(super) awake: bool,
     pub(super) heard: Instant,
-    /// When it was found, or has last said that there is something new in it, where that comes in pieces.
+    /// When it was found, or sent the last event about something new, where that comes in pieces.
     pub(super) fresh: Instant,
-    /// When all that is known of it was last doubted.
+    /// When all of it was last asked again.
     pub(super) checked: Instant,
-    /// When names of what is scrolled out of sight were last doubted; None: never.
+    /// When names of what is scrolled out of sight were last asked again; None: never.
     pub(super) names_checked: Option<Instant>,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of an application and may be different: where pixels changed, windows moved, or it has only just begun to tell.
+//! Which answers may no longer hold: where pixels changed, windows moved, or an application has only just begun to send events.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use crate::node::Toolkit;
 
 /// Hidden children of an object whose pixels changed that are asked whether they show now.
 const MOST_DOUBTED: usize = 200;
-/// For so long after an application was found, and this often, all that is known of it is asked again.
+/// For how long after an application was found all of it is asked again, and how often.
 const YOUNG: Duration = Duration::from_secs(3);
 const YOUNG_PERIOD: Duration = Duration::from_millis(250);
-/// For so long an object is asked again what it refused to answer.
+/// For how long an object is asked again what it refused to answer.
 const UNFINISHED: Duration = Duration::from_secs(10);
 
 impl Collector {
@@ -27,17 +27,17 @@ impl Collector {
         // Half of what GTK 4 calls visible has no place for as long as no pixel of it changes.
         let unfinished = app.tree.nodes_mut().filter(|node| node.shows(shown) && toolkit != Toolkit::Gtk4);
         for node in unfinished {
-            // What has just been made may not be all that it is yet, and does not say when it is.
+            // An object that is new may not be complete yet, and sends no event when it is.
             if node.since.is_some_and(|since| now < since + UNFINISHED) {
                 node.retry();
             }
         }
-        // An application begins to tell of changes some time after somebody has begun to listen, or after it has started.
-        // Firefox tells of a page's objects before it knows their names and whether they show.
+        // An application sends events only some time after the subscription, or after its start.
+        // Firefox announces a page's objects before it knows their names and whether they show.
         let piecemeal = toolkit == Toolkit::Gecko;
         let (limit, period) = match toolkit {
             Toolkit::Gecko => (UNFINISHED, YOUNG_PERIOD.max(app.checked.saturating_duration_since(app.fresh) / 2)),
-            // They tell from the first moment on, and take long to answer.
+            // These send events from the beginning, and take long to answer.
             Toolkit::Chromium | Toolkit::Gtk4 => (Duration::ZERO, YOUNG_PERIOD),
             Toolkit::Gtk3 | Toolkit::Other => (YOUNG, YOUNG_PERIOD),
         };
@@ -92,7 +92,7 @@ impl Collector {
                 node.forget(&[Ask::Extents]);
             }
         }
-        // What did not show may do so now; who has a cache says so.
+        // What did not show may do so now. Applications with a cache send an event.
         for each in around {
             if let Some(node) = app.tree.get_mut(each).filter(|node| !node.shows(shown)) {
                 node.forget(&[Ask::State]);
