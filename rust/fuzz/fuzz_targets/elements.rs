@@ -36,8 +36,11 @@ fuzz_target!(|bytes: &[u8]| {
     let mut now = Instant::now();
     let mut messages = 0;
     let area = Area { x: 0, y: 0, width: 100, height: 100 };
-    for _ in 0..3 {
-        collector.begin(Seen { changed: vec![area], windows: vec![Window { pid: 1, area }] }, now);
+    for (deep, target) in [(false, None), (true, None), (true, Some(2))] {
+        if let Some(reference) = target {
+            collector.scroll_to(reference);
+        }
+        collector.begin(Seen { changed: vec![area], windows: vec![Window { pid: 1, area }], deep, target }, now);
         while messages < MOST_MESSAGES {
             let output = collector.take_output();
             let mut asked = &output[..];
