@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 from deskhand._core.forks import share
 from deskhand._core.untrusted import read_regular
 from deskhand.errors import BackendError, ShellError
-from deskhand.machine import runtime_directory
+from deskhand.machine import children, runtime_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -330,11 +330,7 @@ class Guard:
         with contextlib.suppress(OSError, ValueError):
             self._to.close()
         if self._process is not None:
-            try:
-                self._process.wait(_END_LIMIT)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            children.end(self._process, _END_LIMIT)
             self._reader.join()
             self._leave_place()
         if self._client is not None:

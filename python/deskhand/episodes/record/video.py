@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.errors import EpisodeError
+from deskhand.machine import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,13 +108,11 @@ def _encode(command: list[str], frames: Iterator[bytes]) -> None:
             with contextlib.suppress(BrokenPipeError), process.stdin as into:  # type: ignore[union-attr] # it is a pipe
                 for data in frames:
                     into.write(data)
-            code = process.wait(_ENDED)
-        except subprocess.TimeoutExpired as error:
-            raise EpisodeError(f"ffmpeg got all frames, but did not end within {_ENDED:g} s") from error
+            if not children.has_ended(process, _ENDED):
+                raise EpisodeError(f"ffmpeg got all frames, but did not end within {_ENDED:g} s")
         finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+            children.end(process, 0)
+        code = process.returncode
         said.seek(0)
         if code != 0:
             last = said.read().decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]

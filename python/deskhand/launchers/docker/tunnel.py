@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from deskhand._core.readiness import ready
 from deskhand.errors import LaunchFailed
-from deskhand.machine import runtime_directory
+from deskhand.machine import children, runtime_directory
 from deskhand.machine.processes import tail
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Tunnel:
             LaunchFailed: It could not be made.
         """
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
+            if self._process is None or children.has_ended(self._process):
                 self._end()
                 self._start()
 
@@ -152,8 +152,7 @@ class Tunnel:
                     return line.removeprefix(b"deskhand: ").decode("utf-8", "replace").strip()
             if not piece:
                 # It reports the reason when it ends, which is now.
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(_END_LIMIT)
+                children.has_ended(process, _END_LIMIT)
                 break
         return ""
 
@@ -178,11 +177,7 @@ class Tunnel:
         if process is None:
             return
         process.terminate()
-        try:
-            process.wait(_END_LIMIT)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        children.end(process, _END_LIMIT)
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
