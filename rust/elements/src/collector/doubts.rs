@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{App, Collector};
+use super::{App, Collector, is_page};
 use crate::ask::Ask;
 use crate::node::Toolkit;
 
@@ -11,6 +11,8 @@ const MOST_DOUBTED: usize = 200;
 /// For how long after an application was found all of it is asked again, and how often.
 const YOUNG: Duration = Duration::from_secs(3);
 const YOUNG_PERIOD: Duration = Duration::from_millis(250);
+/// For how long after a browser was found its page is asked for again, where it has none.
+const NO_PAGE: Duration = Duration::from_secs(60);
 /// For how long an object is asked again what it refused to answer.
 const UNFINISHED: Duration = Duration::from_secs(10);
 
@@ -60,6 +62,9 @@ impl Collector {
         }
         if piecemeal && self.seen.deep {
             app.doubt_names(now);
+        }
+        if app.awake && now < app.fresh + NO_PAGE {
+            app.doubt_page();
         }
         if changed.is_empty() && !moved && !young {
             return;
@@ -114,6 +119,17 @@ impl App {
         let shown = self.shown();
         for node in self.tree.nodes_mut().filter(|node| !node.shows(shown) && node.name.is_empty()) {
             node.forget(&[Ask::Name]);
+        }
+    }
+
+    /// A page may have come later than a reading waits for it, and no event says so.
+    fn doubt_page(&mut self) {
+        if self.tree.nodes().any(is_page) {
+            return;
+        }
+        self.woken = None;
+        for node in self.tree.nodes_mut() {
+            node.forget(&[Ask::State, Ask::Children]);
         }
     }
 

@@ -233,6 +233,9 @@ impl Bus {
                 self.now += Duration::from_millis(50);
                 any = true;
             }
+            let more = self.sent();
+            any |= !more.is_empty();
+            self.waiting.extend(more);
             if !any {
                 return;
             }

@@ -358,3 +358,27 @@ fn what_chromiums_roles_say_is_not_asked() {
     assert!(!bus.applications[0].asked.iter().any(|asked| asked.starts_with("GetInterfaces")));
     assert!(!bus.applications[0].asked.contains(&"GetChildren /1".to_owned()));
 }
+
+#[test]
+fn a_page_that_comes_late_is_read() {
+    let page = Object::new("Page", 95, &["/text"]);
+    let mut browser = list();
+    browser.toolkit = "Chromium";
+    let mut bus = Bus::new(vec![browser]);
+    let begun = bus.now;
+    assert_eq!(bus.read(Seen::default()).elements.len(), 4);
+    assert!(bus.now - begun >= std::time::Duration::from_secs(2));
+    // The next reading does not wait for a page, and the one after it has it.
+    let waited = bus.now;
+    bus.read(Seen::default());
+    assert_eq!(bus.now, waited);
+    let objects = &mut bus.applications[0].objects;
+    objects.insert("/page".into(), page);
+    objects.insert("/text".into(), Object::new("Text", 116, &[]));
+    let found = bus.read(Seen::default());
+    assert_eq!(names(&found)[3..], ["  Menu", "  Page", "    Text"]);
+    // From then on only what may be different is asked.
+    bus.applications[0].asked.clear();
+    bus.read(Seen::default());
+    assert!(bus.applications[0].asked.iter().all(|asked| asked.starts_with("Ping") || asked.starts_with("GetActions")));
+}
