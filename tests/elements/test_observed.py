@@ -108,7 +108,8 @@ def test_one_that_never_rests_is_told(desktop: Desktop, puppet: Puppet, monkeypa
     numbers = iter(range(1, 100))
     readings = read_with(desktop, monkeypatch, lambda: puppet.run(f"widgets['0'].set_label('{next(numbers)}')"))
     seen = desktop.perform(Move((5, 5)), elements=True)
-    assert (seen.settled, seen.reason) == (False, Reason.STILL_CHANGING)
+    told = (seen.elements, seen.busy, readings)
+    assert (seen.settled, seen.reason) == (False, Reason.STILL_CHANGING), told
     assert len(readings) == 3
 
 
