@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,6 +62,14 @@ def _says(desktop: Desktop, what: str) -> bool:
     return until(lambda: any(window.title.startswith(what) for window in desktop.windows.list()), _PATIENCE)
 
 
+def _names(desktop: Desktop, role: str) -> set[str]:
+    return {element.name for element in desktop.elements(timeout=5) if element.role == role and element.visible}
+
+
+def _shows(desktop: Desktop, role: str, wanted: set[str]) -> bool:
+    return wanted <= _names(desktop, role)
+
+
 @pytest.fixture(scope="module")
 def desktop() -> Iterator[Desktop]:
     with deskhand.launch(size=(1000, 700)) as desktop:
@@ -85,11 +94,8 @@ def test_a_page_is_there_however_early_it_is_read(launch: Callable[..., Desktop]
         desktop = launch(size=(1000, 700))
         desktop.start(BROWSERS[browser](_page(home / "page.html", 5), home / "profile"), timeout=_PATIENCE)
 
-        def names(desktop: Desktop = desktop) -> set[str]:
-            return {element.name for element in desktop.elements(timeout=5) if element.role == "link"}
-
         wanted = {f"link {row}-{column}" for row in range(5) for column in range(_COLUMNS)}
-        assert until(lambda names=names, wanted=wanted: wanted <= names(), _PATIENCE), (number, names())  # type: ignore[misc]
+        assert until(partial(_shows, desktop, "link", wanted), _PATIENCE), (number, _names(desktop, "link"))
         desktop.close()
 
 
@@ -131,11 +137,8 @@ def test_what_is_scrolled_into_view_is_read(desktop: Desktop, puppet: Puppet) ->
             "(widgets['rows'].get_vadjustment().get_value(), widgets['rows'].get_vadjustment().get_upper() / 500)"
         )
 
-        def read() -> set[str]:
-            return {element.name for element in desktop.elements() if element.role == "button" and element.visible}
-
         wanted = {f"Row {number}" for number in range(shown[0], shown[1])}
-        assert until(lambda read=read, wanted=wanted: wanted <= read(), 10), (wanted, read())  # type: ignore[misc]
+        assert until(partial(_shows, desktop, "button", wanted), 10), (wanted, _names(desktop, "button"))
 
 
 def test_what_the_wheel_does_not_bring_is_told(desktop: Desktop, puppet: Puppet) -> None:

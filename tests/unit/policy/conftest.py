@@ -60,5 +60,5 @@ def desktop(backend: MemoryBackend, inside: Inside, clock: Clock) -> Iterator[De
             def __exit__(self, *_: object) -> None:
                 pass
 
-        desktop._core.open_shell = Once  # type: ignore[method-assign, assignment]
+        desktop._core.open_shell = Once  # type: ignore[method-assign, assignment] # stands in for a shell
         yield desktop

@@ -119,7 +119,7 @@ def test_a_bucket_gives_no_more_than_its_rate(steps: list[tuple[float, int]], ra
 def test_no_limit_is_none_not_zero(name: str) -> None:
     for wrong in (0, -1, float("nan")):
         with pytest.raises(ActionError, match=name):
-            RateLimits(**{name: wrong})  # type: ignore[arg-type]
+            RateLimits(**{name: wrong})  # type: ignore[arg-type] # a wrong value
 
 
 def test_what_costs_keys() -> None:
