@@ -129,8 +129,8 @@ def test_many_users_leave_nothing(image: str, engine: Engine, mark: str, reset: 
             if number % 7 == 3:
                 # The desktop ends with its X server, perhaps before it has told how the command ended.
                 with contextlib.suppress(deskhand.DesktopLost):
-                    number = desktop._core.inside.slot.number  # type: ignore[union-attr] # it is in a container
-                    desktop.machine.run(f"pkill -KILL -f 'Xvfb :{number} '")
+                    display = desktop._core.inside.slot.number  # type: ignore[union-attr] # it is in a container
+                    desktop.machine.run(f"pkill -KILL -f 'Xvfb :{display} '")
             if number % 5 == 2:
                 raise KeyError(number)
 
