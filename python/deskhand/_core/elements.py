@@ -39,6 +39,8 @@ _MOST_AROUND = 500
 # AT-SPI's roles of windows that wait while a modal dialog of their application shows.
 _BLOCKED = {"alert", "color-chooser", "dialog", "file-chooser", "font-chooser", "frame"}
 _LISTS = {"list-box", "menu", "popup-menu", "table", "tree-table"}
+# What tells the cell that keys go to.
+_CHOSEN = {"focused", "selected"}
 _WITH_VALUE = {"slider", "spinbutton", "progressbar", "scrollbar", "meter", "dial"}
 
 
@@ -303,7 +305,9 @@ class Elements:
         return element
 
     def text(self, viewport: Viewport | None = None, *, budget: int | None = None) -> str:
-        """An outline for a model: a line an element, indented by what it is in. What only holds others is left out.
+        """An outline for a model: a line an element, indented by what it is in.
+
+        What only holds others is left out, and so are the empty cells of a spreadsheet.
 
         Args:
             viewport: The picture that the model was given; points are in its pixels.
@@ -334,6 +338,12 @@ class Elements:
             lines = whole
         return _cut(lines, budget) if lines else _UNCHANGED
 
+    def _is_empty_cell(self, element: Element) -> bool:
+        """Whether it is a cell without a text, of a table that has more of them than are in view, and not the chosen one."""
+        if element.role != "cell" or element.text or element.parent is None or _CHOSEN & element.states:
+            return False
+        return self[element.parent].hidden > 0
+
     def _lines(self, viewport: Viewport | None) -> list[str]:
         lines = [f"{'  ' * depth}- {line}" for depth, _, _, line in self._outline(viewport)]
         return [*lines, *(f"({sentence})" for sentence in self.left_out)]
@@ -349,7 +359,7 @@ class Elements:
                 over.pop()
             above = named.get(element.parent or "", "")
             named[element.ref] = element.name or above
-            if not element.visible or _says_nothing(element, above):
+            if not element.visible or _says_nothing(element, above) or self._is_empty_cell(element):
                 continue
             lines.append((len(over), element, over[-1][1] if over else None, element.line(viewport)))
             over.append((element.depth, element.ref))

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from deskhand._core.elements import Element, Elements, clean_text, role_names
 from deskhand._core.geometry import Point, Rect
 from deskhand._core.redaction import one_line
-from deskhand._core.roles import CLIPPING, UNCLIPPED, states_of
+from deskhand._core.roles import CLIPPING, ROLES, UNCLIPPED, states_of
 from deskhand._native import Elements as Session
 from deskhand._native import accessibility_address
 from deskhand.desktop.scrolling import Scroll, scroller
@@ -57,6 +57,10 @@ _MOST_STEPS = 60
 # Where GTK 3 says that something is which is scrolled out of sight.
 _NOWHERE = -(2**31)
 TELLS_NOTHING = "its program exposes no accessibility tree"
+_ROOT_PANE = ROLES.index("root-pane")
+_NONE = Point(0, 0)
+# Pixels by which a part of GTK may be higher than what LibreOffice has put it in.
+_ROUNDED = 2
 _NO_BUS = (
     "its programs expose no accessibility tree. They do on a desktop that is launched here or in a container, where "
     "at-spi2-core is installed (apt-get install at-spi2-core), without elements=False. Texts can be read from pixels: "
@@ -303,9 +307,10 @@ class ElementReader:
         raw: dict[str, tuple[_Basis, Element]] = {}
         known = self._raw
         elements: list[Element] = []
-        # Of the elements that the next one may be in: depth, reference, role, and what it shows of what is in it.
-        above: list[tuple[int, str, str, Rect]] = []
-        shift = Point(0, 0)
+        # Of the elements that the next one may be in: depth, reference, role, what it shows of what is in it, and how far what
+        # its application says of places is off.
+        above: list[tuple[int, str, str, Rect, Point]] = []
+        shift = _NONE
         over: tuple[Window, ...] = ()
         for given in found:
             (number, depth, place, role, states), (name, description, text, value), area, actions, hidden = given
@@ -313,12 +318,15 @@ class ElementReader:
             application, toolkit, _, pid, _ = applications[place]
             while above and above[-1][0] >= depth:
                 above.pop()
-            _, parent, parent_role, clip = above[-1] if above else (0, None, "", screen)
+            _, parent, parent_role, clip, off = above[-1] if above else (0, None, "", screen, _NONE)
             if depth == 0:
                 shift, over = self._placed(pid, name, area, relative=toolkit == "GTK")
             box = None if area is None else Rect(area[0] + shift.x, area[1] + shift.y, area[2], area[3])
             if box is not None and (box.empty or area == (-1, -1, -1, -1) or box.x - shift.x == _NOWHERE):
                 box = None
+            if box is not None and parent is not None and (off != _NONE or role == _ROOT_PANE):
+                off = _off(role, box, raw[parent][1].box, off)
+                box = Rect(box.x + off.x, box.y + off.y, box.width, box.height)
             seen = clip if box is None else box.intersect(clip)
             basis = (given, box, seen, over, parent)
             before = known.get(ref)
@@ -354,7 +362,7 @@ class ElementReader:
                 clip = seen
             elif element.native_role in UNCLIPPED:
                 clip = screen
-            above.append((depth, ref, element.role, clip))
+            above.append((depth, ref, element.role, clip, off))
         self._raw = raw
         return Elements(tuple(elements), tuple(self._left_out(applications)), version)
 
@@ -411,6 +419,19 @@ def _covering(over: tuple[Window, ...], point: Point) -> str | None:
         if window.rect.contains(point):
             return one_line(window.title, _LONGEST_TITLE)
     return None
+
+
+def _off(role: int, box: Rect, around: Rect | None, off: Point) -> Point:
+    """How far LibreOffice is off with the place of an element, which is in one that it is off by `off` with.
+
+    It forgets its menu bar until a pointer moves in the window. Its root pane fills what that is in, and so do GTK's own
+    parts in it, whose places are right.
+    """
+    if around is None or box.width != around.width or abs(box.height - around.height) > _ROUNDED:
+        return off
+    if role == _ROOT_PANE:
+        return Point(around.x - box.x, around.y - box.y)
+    return _NONE if (box.x, box.y) == (around.x, around.y) else off
 
 
 def _native_rect(rect: Rect) -> tuple[int, int, int, int]:

@@ -171,6 +171,9 @@ class Locator:
     def fill(self, text: str | Secret, *, timeout: float = 5.0) -> Observation:
         """Replace what is written in it, as a person would: click, select all, type.
 
+        In a spreadsheet's cell: click, type, Return. Numbers, dates and formulas are shown there in the spreadsheet's own way,
+        so such a cell is only checked not to be empty afterwards, and one that is emptied is not checked.
+
         Raises:
             DeskhandTimeout: It could not be reached or written in within `timeout` seconds, or has another text afterwards.
             ActionError: Several match, it is nothing to write in, or the text cannot be typed.
@@ -178,15 +181,24 @@ class Locator:
         wanted = text if isinstance(text, Secret) else expect_text("fill: text", text)
 
         def typing(element: Element) -> list[Action]:
-            last = Type(wanted) if wanted else KeyPress(["Delete"])
-            return [LeftClick(element=element.ref), KeyPress(["ctrl", "a"]), last]
+            click = LeftClick(element=element.ref)
+            if not wanted:
+                return [click, *([] if _is_in_sheet(element) else [KeyPress(["ctrl", "a"])]), KeyPress(["Delete"])]
+            if _is_in_sheet(element):
+                # Delete removes what the spreadsheet has added to complete the text.
+                return [click, Type(wanted), KeyPress(["Delete"]), KeyPress(["Return"])]
+            return [click, KeyPress(["ctrl", "a"]), Type(wanted)]
 
         seen, element = self._act(typing, timeout, _fillable)
-        if element.text is None or isinstance(wanted, Secret):
+        in_sheet = _is_in_sheet(element)
+        # LibreOffice gives the text of a cell that was emptied until something else is written in the sheet.
+        if element.text is None or isinstance(wanted, Secret) or (in_sheet and not wanted):
             return seen
+        shown_its_way = in_sheet and (wanted[0] in "=+-'" or any(map(str.isdigit, wanted)))
 
         def is_filled(elements: Elements) -> bool:
-            return element.ref not in elements or elements[element.ref].text in {None, wanted}
+            text = elements[element.ref].text if element.ref in elements else None
+            return text in {None, wanted} or bool(text and shown_its_way)
 
         def told(elements: Elements) -> str:
             return f"fill: {elements[element.ref].line()} has another text than was typed"
@@ -260,6 +272,11 @@ class Locator:
 
     def _wait(self, done: Callable[[Elements], bool], timeout: float, told: Callable[[Elements], str]) -> None:
         self._search.wait(done, timeout, lambda elements: DeskhandTimeout(f"waited {timeout:g} s: {told(elements)}"))
+
+
+def _is_in_sheet(element: Element) -> bool:
+    """Whether it is a spreadsheet's cell, which AT-SPI calls transient: where select all would select the other cells too."""
+    return element.role == "cell" and "transient" in element.states
 
 
 def _fillable(element: Element) -> bool:

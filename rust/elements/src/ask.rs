@@ -9,7 +9,9 @@ pub(crate) const REGISTRY: &str = "org.a11y.atspi.Registry";
 pub(crate) const BUS: &str = "org.freedesktop.DBus";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// Signs of a text that are read.
-const LONGEST_TEXT: i32 = 4_000;
+pub(crate) const LONGEST_TEXT: i32 = 4_000;
+const COMPONENT: &str = "org.a11y.atspi.Component";
+const TABLE: &str = "org.a11y.atspi.Table";
 const SCREEN: u32 = 0;
 /// Wherever on the screen it may be.
 const ANYWHERE: u32 = 6;
@@ -29,6 +31,18 @@ pub(crate) enum Ask {
     Text,
     Value,
     Actions,
+    /// How many columns a table has.
+    Columns,
+    /// The cell in the upper left corner of a table.
+    First,
+    /// The one in its lower right corner.
+    Last,
+    /// Which child the first cell is.
+    FirstIndex,
+    /// Which child the last one is.
+    LastIndex,
+    /// Where the object of a cell is, by row and column.
+    Cell,
     /// All that the application's cache has.
     Items,
     /// The application's toolkit.
@@ -52,7 +66,7 @@ impl Ask {
     }
 
     /// Those about an object.
-    pub(crate) const OF_OBJECTS: [Self; 11] = [
+    pub(crate) const OF_OBJECTS: [Self; 17] = [
         Self::State,
         Self::Count,
         Self::Children,
@@ -64,10 +78,16 @@ impl Ask {
         Self::Text,
         Self::Value,
         Self::Actions,
+        Self::Columns,
+        Self::First,
+        Self::Last,
+        Self::FirstIndex,
+        Self::LastIndex,
+        Self::Cell,
     ];
 
-    /// Appends the call to `out`.
-    pub(crate) fn write(self, out: &mut Vec<u8>, serial: u32, bus: &str, path: &str) {
+    /// Appends the call to `out`, with the two numbers that some take: a place on the screen, a row and a column, or a range.
+    pub(crate) fn write(self, out: &mut Vec<u8>, serial: u32, bus: &str, path: &str, (first, second): (i32, i32)) {
         let object = (bus, path);
         match self {
             Self::State => call(out, serial, object, (ACCESSIBLE, "GetState"), &[]),
@@ -86,18 +106,33 @@ impl Ask {
             Self::Interfaces => call(out, serial, object, (ACCESSIBLE, "GetInterfaces"), &[]),
             Self::Wake => call(out, serial, object, (ACCESSIBLE, "GetAttributes"), &[]),
             Self::Extents => {
-                call(out, serial, object, ("org.a11y.atspi.Component", "GetExtents"), &[Argument::Unsigned(SCREEN)]);
+                call(out, serial, object, (COMPONENT, "GetExtents"), &[Argument::Unsigned(SCREEN)]);
             }
             Self::Scroll => {
-                call(out, serial, object, ("org.a11y.atspi.Component", "ScrollTo"), &[Argument::Unsigned(ANYWHERE)]);
+                call(out, serial, object, (COMPONENT, "ScrollTo"), &[Argument::Unsigned(ANYWHERE)]);
             }
             Self::Text => {
-                let range = [Argument::Signed(0), Argument::Signed(LONGEST_TEXT)];
+                let range = [Argument::Signed(first), Argument::Signed(second)];
                 call(out, serial, object, ("org.a11y.atspi.Text", "GetText"), &range);
             }
             Self::Value => {
                 let property = [Argument::Text("org.a11y.atspi.Value"), Argument::Text("CurrentValue")];
                 call(out, serial, object, (PROPERTIES, "Get"), &property);
+            }
+            Self::Columns => {
+                let property = [Argument::Text(TABLE), Argument::Text("NColumns")];
+                call(out, serial, object, (PROPERTIES, "Get"), &property);
+            }
+            Self::First | Self::Last => {
+                let place = [Argument::Signed(first), Argument::Signed(second), Argument::Unsigned(SCREEN)];
+                call(out, serial, object, (COMPONENT, "GetAccessibleAtPoint"), &place);
+            }
+            Self::FirstIndex | Self::LastIndex => {
+                call(out, serial, object, (ACCESSIBLE, "GetIndexInParent"), &[]);
+            }
+            Self::Cell => {
+                let place = [Argument::Signed(first), Argument::Signed(second)];
+                call(out, serial, object, (TABLE, "GetAccessibleAt"), &place);
             }
             Self::Actions => call(out, serial, object, ("org.a11y.atspi.Action", "GetActions"), &[]),
             Self::Items => {

@@ -2,6 +2,7 @@
 
 mod answers;
 mod application;
+mod cells;
 mod doubts;
 
 use std::collections::{HashMap, VecDeque};
@@ -193,7 +194,7 @@ impl Collector {
     fn ask_for_list(&mut self) {
         if !self.listed && self.listing.is_none() {
             let serial = self.number();
-            Ask::Children.write(&mut self.out, serial, REGISTRY, ROOT);
+            Ask::Children.write(&mut self.out, serial, REGISTRY, ROOT, (0, 0));
             self.listing = Some(serial);
         }
     }
@@ -292,10 +293,15 @@ impl Collector {
             }
             let Some((node, ask)) = app.todo.pop_front() else { return };
             let Some(object) = app.tree.get(node) else { continue };
-            app.in_flight += 1;
+            let (path, numbers) = app.addressed(object, ask);
+            if path.is_empty() {
+                // A cell without an object.
+                continue;
+            }
             let reference = object.reference;
             self.serial = following(self.serial);
-            ask.write(&mut self.out, self.serial, &app.bus, &object.path);
+            ask.write(&mut self.out, self.serial, &app.bus, path, numbers);
+            app.in_flight += 1;
             self.asked.insert(self.serial, Asked { app: id, node, reference, ask });
         }
     }

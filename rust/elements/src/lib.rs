@@ -10,6 +10,7 @@
 mod ask;
 mod collector;
 mod events;
+mod grid;
 mod node;
 mod seen;
 mod session;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::ask::Ask;
+use crate::grid::{Cell, Grid};
 
 /// Signs of a name or description that are kept.
 pub(crate) const LONGEST_NAME: usize = 1_000;
@@ -14,6 +15,8 @@ pub(crate) const LONGEST_TEXT: usize = 16_000;
 pub(crate) mod state {
     pub(crate) const DEFUNCT: u64 = 1 << 6;
     pub(crate) const EDITABLE: u64 = 1 << 7;
+    pub(crate) const FOCUSED: u64 = 1 << 12;
+    pub(crate) const SELECTED: u64 = 1 << 23;
     pub(crate) const SHOWING: u64 = 1 << 25;
     pub(crate) const VISIBLE: u64 = 1 << 30;
     pub(crate) const MANAGES_DESCENDANTS: u64 = 1 << 31;
@@ -73,6 +76,7 @@ pub(crate) mod interface {
     pub(crate) const EDITABLE: u8 = 4;
     pub(crate) const VALUE: u8 = 8;
     pub(crate) const ACTION: u8 = 16;
+    pub(crate) const TABLE: u8 = 32;
 
     pub(crate) fn bit(name: &str) -> u8 {
         match name {
@@ -81,6 +85,7 @@ pub(crate) mod interface {
             "org.a11y.atspi.EditableText" => EDITABLE,
             "org.a11y.atspi.Value" => VALUE,
             "org.a11y.atspi.Action" => ACTION,
+            "org.a11y.atspi.Table" => TABLE,
             _ => 0,
         }
     }
@@ -227,6 +232,10 @@ pub(crate) struct Node {
     pub(crate) value: Option<f64>,
     pub(crate) actions: Arc<[String]>,
     pub(crate) area: Option<Area>,
+    /// Which cells are in view, where it is a table with more of them than are listed.
+    pub(crate) grid: Option<Box<Grid>>,
+    /// Where it is in such a table.
+    pub(crate) cell: Option<Cell>,
     /// Which questions have an answer that holds.
     pub(crate) known: u32,
     /// Which of these it refused to answer.
@@ -259,6 +268,8 @@ impl Node {
             value: None,
             actions: Arc::from([]),
             area: None,
+            grid: None,
+            cell: None,
             known: 0,
             refused: 0,
             since: None,
@@ -280,6 +291,9 @@ impl Node {
     pub(crate) fn forget(&mut self, asks: &[Ask]) {
         for ask in asks {
             self.known &= !ask.bit();
+        }
+        if self.grid.is_some() && asks.contains(&Ask::Children) {
+            self.known &= !Grid::CORNERS;
         }
     }
 
@@ -310,10 +324,18 @@ impl Node {
     pub(crate) fn missing(&self, top: bool, read: u32, most: i32, toolkit: Toolkit, shown: bool) -> u32 {
         let wanted = match toolkit {
             _ if top => Ask::Name.bit() | Ask::Children.bit(),
+            _ if self.cell.is_some() && !self.knows(Ask::Cell) => Ask::Cell.bit(),
             _ if !self.knows(Ask::State) => Ask::State.bit(),
             // Its place says whether it can be seen, and before that nothing else is worth knowing.
             Toolkit::Gtk4 if self.states & state::VISIBLE != 0 && !self.knows(Ask::Extents) => Ask::Extents.bit(),
             // Its role says whether it is a viewport, which may show all the same.
+            _ if self.cell.is_some() => {
+                if shown {
+                    Cell::WANTED
+                } else {
+                    0
+                }
+            }
             Toolkit::Gtk3 if self.states & state::VISIBLE != 0 && !self.knows(Ask::Role) => Ask::Role.bit(),
             _ if !shown => 0,
             Toolkit::Chromium => self.of_a_page(most),
@@ -335,6 +357,9 @@ impl Node {
         }
         if self.knows(Ask::Interfaces) && self.knows(Ask::Role) {
             wanted |= self.offered();
+        }
+        if is_table && self.claimed > most && self.interfaces & interface::TABLE != 0 && self.area.is_some() {
+            wanted |= Grid::wanted(self.grid.as_deref(), self.known);
         }
         wanted
     }

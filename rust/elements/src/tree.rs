@@ -112,6 +112,15 @@ impl Tree {
         !same
     }
 
+    /// Does something with all that is in an object.
+    pub(crate) fn below(&mut self, id: usize, mut with: impl FnMut(&mut Node)) {
+        let mut going = self.get(id).map(|node| node.children.clone()).unwrap_or_default();
+        while let Some(node) = going.pop().and_then(|id| self.get_mut(id)) {
+            going.extend(&node.children);
+            with(node);
+        }
+    }
+
     fn is_above(&self, id: usize, below: usize) -> bool {
         let mut at = Some(below);
         while let Some(each) = at {

@@ -6,11 +6,14 @@ use std::time::Instant;
 
 use super::{Asked, Collector};
 use crate::ask::Ask;
-use crate::node::{Area, DETAILS, LONGEST_NAME, LONGEST_TEXT, Toolkit, beginning, interface};
+use crate::grid::Grid;
+use crate::node::{Area, DETAILS, LONGEST_NAME, LONGEST_TEXT, Node, Toolkit, beginning, interface, state};
 use crate::tree::MOST_CHILDREN;
 use crate::wire::{Malformed, Message, Reader, Value};
 
 const MOST_ACTIONS: usize = 16;
+/// No object.
+pub(super) const NULL: &str = "/org/a11y/atspi/null";
 
 impl Collector {
     pub(super) fn refused(&mut self, asked: Asked, now: Instant) {
@@ -23,7 +26,14 @@ impl Collector {
             return;
         }
         let root = app.root;
+        let read = self.read;
         let Some(node) = app.tree.get_mut(asked.node).filter(|node| node.reference == asked.reference) else { return };
+        if asked.ask == Ask::State && node.cell.is_some() && !(node.read == read && node.asked & Ask::Cell.bit() != 0) {
+            // The object that it had is gone, as Calc's are after some time; the cell has another one.
+            node.ask_again(Ask::Cell);
+            node.ask_again(Ask::State);
+            return self.pursue(asked.app, asked.node);
+        }
         node.known |= asked.ask.bit();
         node.refuse(asked.ask, now);
         // An object that refuses its state is gone.
@@ -72,6 +82,7 @@ impl Collector {
                 return Ok(());
             }
             Ask::Children => return self.children(asked, body),
+            ask if ask.bit() & Grid::QUESTIONS != 0 => return self.of_grid(asked, body),
             _ => {}
         }
         let Some(app) = self.apps.get_mut(&asked.app) else { return Ok(()) };
@@ -83,6 +94,7 @@ impl Collector {
         let mut changed = false;
         let mut moved = false;
         let before = node.shows(shown);
+        let named = asked.ask == Ask::Name && node.cell.is_some() && !node.name.is_empty();
         match asked.ask {
             Ask::State => changed = set(&mut node.states, bits(&mut body)?),
             Ask::Role => changed = set(&mut node.role, body.u32()?),
@@ -97,20 +109,13 @@ impl Collector {
             Ask::Extents => {
                 body.structure()?;
                 let area = Area { x: body.i32()?, y: body.i32()?, width: body.i32()?, height: body.i32()? };
-                let before = node.area;
-                changed = set(&mut node.area, Some(area));
-                moved = changed && before.is_some();
-                if area.width <= 0 || area.height <= 0 {
-                    node.refuse(Ask::Extents, now);
-                }
-                // GTK 3 gives this place to what was scrolled out of sight, and does not always report that it is hidden.
-                if changed && area.x == i32::MIN {
-                    node.ask_again(Ask::State);
-                }
+                let had_one = node.area.is_some();
+                changed = place(node, area, now);
+                moved = changed && had_one;
             }
             Ask::Text => {
                 let text = beginning(body.str()?, LONGEST_TEXT);
-                changed = set_text(&mut node.text, text);
+                changed = tell(node, text);
             }
             Ask::Count => {
                 if let Value::Number(number) = body.variant()? {
@@ -136,6 +141,10 @@ impl Collector {
             _ => {}
         }
         self.version += u64::from(changed);
+        if named && changed {
+            self.replace(asked);
+            return Ok(());
+        }
         match (before, node.shows(shown)) {
             (false, true) if asked.ask == Ask::State => app.appeared(asked.node),
             (true, false) if asked.ask == Ask::State => self.vanished(asked),
@@ -153,6 +162,8 @@ impl Collector {
         let Some(app) = self.apps.get_mut(&asked.app) else { return };
         // GTK 4 says what it hides, and that what is scrolled out of sight is visible.
         let says_what_shows = app.toolkit() == Toolkit::Gtk4;
+        // What is in it has moved along, also where no pixel of that has changed.
+        app.tree.below(asked.node, |node| node.forget(&[Ask::Extents]));
         let Some(parent) = app.tree.get(asked.node).and_then(|node| node.parent) else { return };
         let Some(around) = app.tree.get_mut(parent) else { return };
         if !around.knows(Ask::Extents) {
@@ -193,7 +204,7 @@ impl Collector {
             let (bus, path) = body.object()?;
             total += 1;
             // An object of another application is read from that one.
-            if bus != app.bus || path == "/org/a11y/atspi/null" {
+            if bus != app.bus || path == NULL {
                 continue;
             }
             if found.len() >= MOST_CHILDREN {
@@ -292,6 +303,23 @@ impl Collector {
     }
 }
 
+/// Notes where an object is; returns whether it was elsewhere.
+fn place(node: &mut Node, area: Area, now: Instant) -> bool {
+    let changed = set(&mut node.area, Some(area));
+    if changed && node.grid.is_some() {
+        node.ask_again(Ask::First);
+        node.ask_again(Ask::Last);
+    }
+    if area.width <= 0 || area.height <= 0 {
+        node.refuse(Ask::Extents, now);
+    }
+    // GTK 3 gives this place to what was scrolled out of sight, and does not always report that it is hidden.
+    if changed && area.x == i32::MIN {
+        node.ask_again(Ask::State);
+    }
+    changed
+}
+
 fn actions(body: &mut Reader) -> Result<Vec<String>, Malformed> {
     let end = body.array(8)?;
     let mut found = Vec::new();
@@ -334,10 +362,15 @@ pub(super) fn set_str(field: &mut Arc<str>, text: &str) -> bool {
     different
 }
 
-fn set_text(field: &mut Option<Arc<str>>, text: &str) -> bool {
-    let different = field.as_deref() != Some(text);
-    if different {
-        *field = Some(Arc::from(text));
+/// Notes what is written in an object; returns whether that was something else.
+fn tell(node: &mut Node, text: &str) -> bool {
+    let changed = node.text.as_deref() != Some(text);
+    if changed {
+        node.text = Some(Arc::from(text));
     }
-    different
+    let is_chosen = node.states & (state::FOCUSED | state::SELECTED) != 0;
+    if let Some(cell) = &mut node.cell {
+        cell.may_be_empty = !changed && !text.is_empty() && (is_chosen || cell.may_be_empty);
+    }
+    changed
 }

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::ask::Ask;
-use crate::node::{Application, Node, Toolkit, role, state};
+use crate::ask::{Ask, LONGEST_TEXT};
+use crate::grid::{Cell, TooMany};
+use crate::node::{Application, Area, Node, Toolkit, role, state};
 use crate::tree::Tree;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +92,55 @@ impl App {
                 child.forget(&[Ask::State]);
             }
         }
+    }
+
+    /// Which object a question is for, and the two numbers that go with it.
+    pub(super) fn addressed<'a>(&'a self, node: &'a Node, ask: Ask) -> (&'a str, (i32, i32)) {
+        let table = || node.parent.and_then(|parent| self.tree.get(parent));
+        match (ask, &node.cell, &node.grid, node.area) {
+            (Ask::Cell, Some(cell), ..) => (table().map_or("", |table| &table.path), (cell.row, cell.column)),
+            // Calc gives nothing of a text that ends before the range that is asked for does.
+            (Ask::Text, Some(cell), ..) => (&cell.path, (0, -1)),
+            (Ask::Text, None, ..) => (&node.path, (0, LONGEST_TEXT)),
+            (_, Some(cell), ..) => (&cell.path, (0, 0)),
+            (Ask::FirstIndex, _, Some(grid), _) => (&grid.corners[0], (0, 0)),
+            (Ask::LastIndex, _, Some(grid), _) => (&grid.corners[1], (0, 0)),
+            (Ask::First, _, _, Some(area)) => (&node.path, (area.x, area.y)),
+            (Ask::Last, _, _, Some(Area { x, y, width, height })) => {
+                let end = |begin: i32, length: i32| begin.saturating_add(length).saturating_sub(1);
+                (&node.path, (end(x, width), end(y, height)))
+            }
+            _ => (&node.path, (0, 0)),
+        }
+    }
+
+    /// Makes the cells in view the children of a table. Returns whether they are others than before.
+    pub(super) fn lay_out(&mut self, table: usize, next_reference: &mut u64) -> bool {
+        let Some(node) = self.tree.get(table) else { return false };
+        let Some(grid) = node.grid.as_deref() else { return false };
+        let [rows, columns] = match grid.view() {
+            Ok(Some(view)) => view,
+            Ok(None) => return false,
+            Err(TooMany) => {
+                self.tree.cut = true;
+                return false;
+            }
+        };
+        let path = node.path.clone();
+        let mut cells = Vec::new();
+        for row in rows.0..=rows.1 {
+            for column in columns.0..=columns.1 {
+                // No path on the bus has such a sign.
+                let Some(at) = self.tree.intern(&format!("{path}#{row},{column}"), next_reference) else { break };
+                if let Some(node) = self.tree.get_mut(at).filter(|node| node.cell.is_none()) {
+                    node.cell = Some(Cell { row, column, path: Box::from(""), may_be_empty: false });
+                    node.role = role::TABLE_CELL;
+                    node.known |= Ask::Role.bit();
+                }
+                cells.push(at);
+            }
+        }
+        self.tree.link(table, &cells)
     }
 
     pub(super) fn rests(&self) -> bool {

@@ -84,6 +84,9 @@ impl Collector {
                 node.forget(&[Ask::Extents]);
                 continue;
             }
+            if node.cell.as_ref().is_some_and(|cell| cell.may_be_empty) {
+                node.forget(&[Ask::Cell]);
+            }
             if young || placed.is_none_or(|area| changed.iter().any(|other| other.meets(&area))) {
                 node.forget(&[Ask::State, Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
                 if young && piecemeal && node.name.is_empty() {

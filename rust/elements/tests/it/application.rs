@@ -69,8 +69,41 @@ impl Object {
     }
 }
 
+/// A table of 1,000 columns and 2^31 - 1 cells, of which some are in view. Cells are 10 pixels wide and high.
+#[derive(Clone)]
+pub struct Sheet {
+    /// The first row and column in view, and the last ones.
+    pub first: (i32, i32),
+    pub last: (i32, i32),
+    /// Counts the objects given out; a cell has a new one whenever it is asked for.
+    pub given: usize,
+    /// Objects below this number are gone.
+    pub oldest: usize,
+    pub text: String,
+    pub states: u64,
+}
+
+impl Sheet {
+    pub const COLUMNS: i32 = 1_000;
+
+    fn give(&mut self, (row, column): (i32, i32)) -> String {
+        self.given += 1;
+        format!("/cell/{}/{row}/{column}", self.given)
+    }
+
+    /// The row and column of a cell's object, if that is still there.
+    fn place(&self, path: &str) -> Option<(i32, i32)> {
+        let mut parts = path.strip_prefix("/cell/")?.split('/');
+        let given: usize = parts.next()?.parse().ok()?;
+        let mut next = || parts.next()?.parse().ok();
+        Some((next()?, next()?)).filter(|_| given >= self.oldest)
+    }
+}
+
 pub struct Application {
     pub bus: String,
+    /// The object `/table`, where there is one.
+    pub sheet: Option<Sheet>,
     pub objects: BTreeMap<String, Object>,
     pub has_items: bool,
     pub answers: bool,
@@ -81,7 +114,15 @@ pub struct Application {
 impl Application {
     pub fn new(bus: &str, objects: &[(&str, Object)]) -> Self {
         let objects = objects.iter().map(|(path, object)| ((*path).to_owned(), object.clone())).collect();
-        Self { bus: bus.into(), objects, has_items: false, answers: true, toolkit: "played", asked: Vec::new() }
+        Self {
+            bus: bus.into(),
+            sheet: None,
+            objects,
+            has_items: false,
+            answers: true,
+            toolkit: "played",
+            asked: Vec::new(),
+        }
     }
 
     /// The answer to a call: types and bytes; None for a refusal.
@@ -93,6 +134,9 @@ impl Application {
         }
         if message.member == "GetItems" {
             return Some(self.items());
+        }
+        if let Some(found) = self.of_sheet(message) {
+            return Some(found);
         }
         let object = self.objects.get(message.path)?;
         let signature = match message.member {
@@ -142,6 +186,69 @@ impl Application {
                 };
                 body.variant("s").str(text);
                 "v"
+            }
+            _ => return None,
+        };
+        Some((signature.into(), body.0))
+    }
+
+    /// What a table and its cells answer.
+    fn of_sheet(&mut self, message: &Message) -> Option<(String, Vec<u8>)> {
+        let sheet = self.sheet.as_mut()?;
+        let mut body = Body::default();
+        let cell = sheet.place(message.path);
+        let mut given = message.body();
+        let signature = match (message.member, cell) {
+            ("GetAccessibleAtPoint", None) => {
+                // The first corner is where the table begins.
+                let place = if given.i32().unwrap() == 0 { sheet.first } else { sheet.last };
+                body.object(&self.bus, &sheet.give(place));
+                "(so)"
+            }
+            ("GetAccessibleAt", None) => {
+                let place = (given.i32().unwrap(), given.i32().unwrap());
+                body.object(&self.bus, &sheet.give(place));
+                "(so)"
+            }
+            ("GetInterfaces", None) if message.path == "/table" => {
+                body.array(4, |body| {
+                    body.str("org.a11y.atspi.Component").str("org.a11y.atspi.Table");
+                });
+                "as"
+            }
+            ("Get", None) if message.path == "/table" => {
+                given.str().unwrap();
+                let number = match given.str().unwrap() {
+                    "ChildCount" => i32::MAX,
+                    "NColumns" => Sheet::COLUMNS,
+                    _ => return None,
+                };
+                body.variant("i").u32(number as u32);
+                "v"
+            }
+            ("GetIndexInParent", Some((row, column))) => {
+                body.u32((row * Sheet::COLUMNS + column) as u32);
+                "i"
+            }
+            ("GetState", Some(_)) => {
+                body.array(4, |body| {
+                    body.u32(sheet.states as u32).u32(0);
+                });
+                "au"
+            }
+            ("Get", Some((row, column))) => {
+                body.variant("s").str(&format!("R{row}C{column}"));
+                "v"
+            }
+            ("GetExtents", Some((row, column))) => {
+                for number in [(column - sheet.first.1) * 10, (row - sheet.first.0) * 10, 10, 10] {
+                    body.u32(number as u32);
+                }
+                "(iiii)"
+            }
+            ("GetText", Some(_)) => {
+                body.str(&sheet.text);
+                "s"
             }
             _ => return None,
         };

@@ -2,4 +2,5 @@
 
 mod application;
 mod reading;
+mod sheet;
 mod wire;
