@@ -120,6 +120,18 @@ def test_without_them_it_is_as_it_was(contained: Callable[..., deskhand.Desktop]
         assert "bus_" not in again.machine.run("ls /tmp/.X11-unix").stdout
 
 
+@pytest.mark.parametrize("animations", [False, True])
+def test_programs_animate_only_if_asked(contained: Callable[..., deskhand.Desktop], *, animations: bool) -> None:
+    # GTK reads these in this order, and the last one that says something counts.
+    desktop = contained(animations=animations)
+    for version in ("gtk-3.0", "gtk-4.0"):
+        command = (
+            f"for d in /etc $(printenv XDG_CONFIG_DIRS | tr : ' '); do cat $d/{version}/settings.ini; done 2>/dev/null"
+        )
+        said = [line for line in desktop.machine.run(command).stdout.splitlines() if "gtk-enable-animations" in line]
+        assert said[-1] == f"gtk-enable-animations = {int(animations)}"
+
+
 def test_an_image_from_before_says_what_to_do(
     contained: Callable[..., deskhand.Desktop], engine: Engine, image: str
 ) -> None:

@@ -51,7 +51,8 @@ def own_desktop() -> Iterator[tuple[deskhand.Desktop, Path]]:
     """A desktop with a home directory of its own."""
     with tempfile.TemporaryDirectory(prefix="zoo-", ignore_cleanup_errors=True) as home:
         folders = {f"XDG_{name}_HOME": f"{home}/{name.lower()}" for name in ("CONFIG", "CACHE", "DATA", "STATE")}
-        with deskhand.launch(size=_SIZE, env={"HOME": home, **folders}) as desktop:
+        # What animates is harder to judge.
+        with deskhand.launch(size=_SIZE, env={"HOME": home, **folders}, animations=True) as desktop:
             yield desktop, Path(home)
 
 

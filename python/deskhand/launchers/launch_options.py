@@ -25,6 +25,7 @@ class EnvironmentOptions(UnlimitedOptions, total=False):
     method: str | None
     home: bool | str | os.PathLike[str]
     elements: bool
+    animations: bool
     timeout: float
     policy: Policy | None
     ask: Ask | None

@@ -59,6 +59,7 @@ def launch(
     method: str | None = None,
     home: bool | str | os.PathLike[str] = True,
     elements: bool = True,
+    animations: bool = False,
     timeout: float = 20.0,
     policy: Policy | None = None,
     ask: Ask | None = None,
@@ -82,6 +83,9 @@ def launch(
             always has its own.
         elements: Whether its programs show their elements, for `Desktop.elements`: three more processes, which are idle until
             a call needs them. Requires the package at-spi2-core, which the images of `deskhand image build` have.
+        animations: Whether its programs may animate, blink and scroll smoothly. By default they do not, so that the screen
+            shows at once what an action has done. This is a setting of GTK, which Chromium, Firefox and LibreOffice follow.
+            What the home directory has in its own settings of GTK comes first.
         timeout: Seconds to wait for each of its parts; for all of them in a container.
         policy: Decides about every operation on the desktop, from any part of the program; see `Guard`. None: no policy.
         ask: Called where the policy requires it; see `Guard`.
@@ -101,6 +105,7 @@ def launch(
     if not isinstance(home, bool):
         home = expect_path("launch: home", home)
     expect_flag("launch: elements", elements)
+    expect_flag("launch: animations", animations)
     if backend == "docker":
         if not isinstance(home, bool):
             raise ActionError("a container's home is its own: bring files with desktop.machine.copy_in, or mounts=")
@@ -116,6 +121,7 @@ def launch(
             dpi=dpi,
             method=method,
             elements=elements,
+            animations=animations,
             timeout=timeout,
             **options,
         )
@@ -135,6 +141,7 @@ def launch(
         method=method,
         home=home,
         elements=elements,
+        animations=animations,
         timeout=timeout,
     )
     return guarded(launched, policy, ask, audit)

@@ -1,11 +1,11 @@
-"""Environment variables, for every launcher, that make programs report their elements over AT-SPI, or not.
+"""What toolkits are told, for every launcher: whether to report elements over AT-SPI, and not to animate.
 
-This module owns their names. What must never appear here: a bus.
+This module owns the names of environment variables and settings. What must never appear here: a bus.
 """
 
 from __future__ import annotations
 
-__all__ = ["SWITCHED_OFF", "SWITCHED_ON"]
+__all__ = ["ANIMATED", "STILL", "SWITCHED_OFF", "SWITCHED_ON"]
 
 SWITCHED_OFF = {"NO_AT_BRIDGE": "1"}
 """For programs without a bus: GTK would wait for one, and complain."""
@@ -15,3 +15,11 @@ SWITCHED_ON = {
     "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1",
 }
 """For programs with a bus. GTK needs nothing. The image's Dockerfile has the same."""
+STILL = dict.fromkeys(
+    ("gtk-3.0/settings.ini", "gtk-4.0/settings.ini"),
+    "[Settings]\ngtk-cursor-blink = 0\ngtk-enable-animations = 0\n",
+)
+"""Files for a directory of `XDG_CONFIG_DIRS`, so that programs show at once what they show. Chromium, Firefox and LibreOffice
+follow GTK. What a home directory says comes first. The image has the same under `/etc`."""
+ANIMATED = {"XDG_CONFIG_DIRS": "/usr/local/share/deskhand/animated:/etc/xdg"}
+"""For programs in a container, where its image says otherwise."""

@@ -52,6 +52,7 @@ def launch_docker(
     method: str | None = None,
     remote: bool | None = None,
     elements: bool = True,
+    animations: bool = False,
     timeout: float = READY_LIMIT,
 ) -> Desktop:
     """Start a desktop in a container of its own and return it ready for use; see `deskhand.launch`.
@@ -80,6 +81,7 @@ def launch_docker(
             reached over VNC through the engine: see `Desktop.status`. By default it is where `DOCKER_HOST`, or the chosen
             Docker context, is `ssh://` or `tcp://`; True is for one behind a socket that leads to another machine.
         elements: See `deskhand.launch`.
+        animations: See `deskhand.launch`.
         timeout: Seconds until it must be ready.
 
     Raises:
@@ -102,6 +104,7 @@ def launch_docker(
         method=method,
         remote=remote,
         elements=elements,
+        animations=animations,
         timeout=timeout,
     )
     begun = time.monotonic()

@@ -22,7 +22,7 @@ from deskhand.launchers import registry
 from deskhand.launchers.display import check_display
 from deskhand.launchers.docker.connect import NO_MANAGER
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
-from deskhand.launchers.toolkits import SWITCHED_OFF, SWITCHED_ON
+from deskhand.launchers.toolkits import ANIMATED, SWITCHED_OFF, SWITCHED_ON
 from deskhand.machine.program_arguments import program_variables
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ class ContainerSpec:
     method: str | None = None
     remote: bool | None = None
     elements: bool = True
+    animations: bool = False
     timeout: float = READY_LIMIT
 
     def __post_init__(self) -> None:
@@ -160,6 +161,7 @@ class ContainerSpec:
             expect("launch: limits", self.limits, Limits)
         expect_flag("launch: vnc", self.vnc)
         expect_flag("launch: elements", self.elements)
+        expect_flag("launch: animations", self.animations)
         if self.remote is not None:
             expect_flag("launch: remote", self.remote)
 
@@ -182,6 +184,7 @@ class ContainerSpec:
             **({"DESKHAND_VNC": "1"} if self.vnc else {}),
             **({NO_MANAGER: "none"} if self.window_manager is None else {}),
             **({} if self.elements else {**dict.fromkeys(SWITCHED_ON), **SWITCHED_OFF}),
+            **(ANIMATED if self.animations else {}),
             **(self.env or {}),
         }
 

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING
 
 from deskhand.errors import ActionError, BackendError
 from deskhand.launchers.left_out import LeftOut, kind_of
-from deskhand.launchers.toolkits import SWITCHED_OFF, SWITCHED_ON
+from deskhand.launchers.toolkits import STILL, SWITCHED_OFF, SWITCHED_ON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Home", "program_environment"]
+__all__ = ["Home", "program_environment", "write_settings"]
 
 _LC_CTYPE_MASK = 1
+# The directory of settings in a desktop's private directory.
+_SETTINGS = "settings"
 # Variables that lead to the keys and passwords of the driver's user.
 _KEYS = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "GNOME_KEYRING_CONTROL", "GNOME_KEYRING_PID")
 # The directories of the user's fonts, themes and icons, which programs may see, by the variable of XDG's base directory.
@@ -118,6 +120,14 @@ def _show_installed(home: Path) -> None:
             here.symlink_to(there.absolute())
 
 
+def write_settings(directory: Path) -> None:
+    """Let programs of the desktop with that private directory not animate, unless their home directory says that they do."""
+    for name, text in STILL.items():
+        path = directory / _SETTINGS / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+
+
 def program_environment(
     display: str,
     xauthority: Path | None,
@@ -152,6 +162,8 @@ def program_environment(
         # A bus of its own: otherwise a single-instance application would open its window on another desktop.
         bus = directory / "bus"
         environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}" if bus.exists() else "disabled:"
+        if (settings := directory / _SETTINGS).is_dir():
+            environment["XDG_CONFIG_DIRS"] = f"{settings}:{environment.get('XDG_CONFIG_DIRS') or '/etc/xdg'}"
     locale = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or ""
     if not _is_utf8(locale):
         environment.pop("LC_ALL", None)

@@ -27,7 +27,7 @@ from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launchers import registry
 from deskhand.launchers.display import check_display
 from deskhand.launchers.local.accessibility import mark_accessible, registry_command
-from deskhand.launchers.local.environment import Home, program_environment
+from deskhand.launchers.local.environment import Home, program_environment, write_settings
 from deskhand.machine import runtime_directory
 from deskhand.machine.processes import Guard
 
@@ -111,6 +111,7 @@ def launch_local(
     method: str | None = None,
     home: bool | str | os.PathLike[str] = True,
     elements: bool = True,
+    animations: bool = False,
     timeout: float = _READY_LIMIT,
 ) -> Desktop:
     """Start a desktop here; see `deskhand.launch`.
@@ -124,6 +125,7 @@ def launch_local(
         method: Use this capture method or fail (`shared-fd`, `shared-id`, `socket`).
         home: See `deskhand.launch`.
         elements: See `deskhand.launch`.
+        animations: See `deskhand.launch`.
         timeout: Seconds to wait for each part.
 
     Raises:
@@ -145,7 +147,7 @@ def launch_local(
     try:
         here = Home(guard.directory, template) if home is not False else None
         accessibility = registry_command() if elements and shutil.which("dbus-daemon") else None
-        session = _Session(guard, manager, env or {}, here, method, timeout, name, accessibility)
+        session = _Session(guard, manager, env or {}, here, method, timeout, name, accessibility, animations=animations)
         return session.begin(lambda: _start_server(guard, xvfb, f"{width}x{height}x24", dpi, timeout))
     except BaseException:
         guard.close()
@@ -164,6 +166,7 @@ class _Session:
     timeout: float
     name: str | None
     accessibility: list[str] | None
+    animations: bool
     entry: registry.Entry | None = None
 
     def begin(self, start_server: Callable[[], _Server]) -> Desktop:
@@ -194,6 +197,8 @@ class _Session:
 
     def _on(self, server: _Server) -> Desktop:
         guard = self.guard
+        if not self.animations:
+            write_settings(guard.directory)
         # After the server: programs that the bus starts get the bus's environment, and so its display.
         bus = _start_bus(guard, self._environment(server))
         backend = X11Backend(server.display, xauthority=server.xauthority, own=True, method=self.method)
