@@ -21,7 +21,7 @@ from deskhand import (
     Wait,
 )
 from deskhand._core.settle import Settle
-from deskhand.desktop.access import hand_over
+from deskhand.desktop.access import pass_on
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.play.supervision import Stop
@@ -460,7 +460,7 @@ def test_an_agent_that_closes_its_desktop_has_failed() -> None:
 
 def test_an_object_that_the_agent_made_of_its_desktop_is_taken_from_it_too() -> None:
     kept: list[Desktop] = []
-    result = tried(lambda episode: kept.append(hand_over(episode.desktop)))
+    result = tried(lambda episode: kept.append(pass_on(episode.desktop)))
     assert (result["cause"], result["valid"]) == (None, True)
     assert kept[0].closed
 

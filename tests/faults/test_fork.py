@@ -18,7 +18,7 @@ import pytest
 import deskhand
 from conformance.servers import serving
 from deskhand import KeyPress, Type
-from deskhand.desktop.access import hand_over
+from deskhand.desktop.access import pass_on
 from faults.helpers import driver, guard_pid, marked, until
 from faults.scale import PATIENCE
 
@@ -104,7 +104,7 @@ def test_what_a_child_inherits_is_refused(any_desktop: deskhand.Desktop) -> None
         "pointer": lambda: desktop.pointer,
         "interrupt": desktop.interrupt,
         "stop": desktop.stop,
-        "hand_over": lambda: hand_over(desktop),
+        "pass_on": lambda: pass_on(desktop),
         "reset": desktop.reset,
         "start": lambda: desktop.start("xterm"),
         "open_shell": desktop.host.open_shell,

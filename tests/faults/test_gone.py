@@ -12,7 +12,7 @@ import pytest
 import deskhand
 from conformance.servers import serving
 from deskhand import Desktop, Pool, PressKeys, ReleaseKeys
-from deskhand.desktop.access import hand_over
+from deskhand.desktop.access import pass_on
 from deskhand.machine.processes import Guard
 from faults.gone import ANSWERS, ANSWERS_LOST, cut, examine
 from faults.helpers import display_files, guard_pid, listen, marked, server_pid, until
@@ -57,7 +57,7 @@ def test_one_that_is_lost(launch: Callable[..., Desktop], mark: str, runtime: Pa
 
 CLOSES: dict[str, Callable[[Desktop], Desktop | None]] = {
     "it is closed": lambda desktop: desktop.close(),
-    "it is handed over": hand_over,
+    "it is handed over": pass_on,
     "it is made as new": lambda desktop: desktop.reset(),
 }
 

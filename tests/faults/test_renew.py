@@ -13,7 +13,7 @@ import pytest
 
 import deskhand
 from deskhand import LeftMouseDown, PressKeys, Type
-from deskhand.desktop.access import hand_over
+from deskhand.desktop.access import pass_on
 from faults.helpers import NOTHING, guard_pid, marked, server_pid, until, x_environment, xclient
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def test_nothing_is_left(used: deskhand.Desktop, mark: str) -> None:
     before = marked(mark)
     assert used.display is not None
     server = server_pid(used.display)
-    kept = hand_over(used)
+    kept = pass_on(used)
     with kept.reset() as desktop:
         assert set(marked(mark)) & set(before) == {server, guard_pid(mark)}
         assert sorted(marked(mark).values()) == sorted(["Xvfb", "dbus-daemon", "openbox", "python"])

@@ -18,7 +18,7 @@ import pytest
 import deskhand
 from deskhand import AsyncDesktop
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.access import hand_over
+from deskhand.desktop.access import pass_on
 from faults.helpers import MARK, driver, marked, until, within
 from faults.scale import CHILDREN, FLOOD
 
@@ -368,7 +368,7 @@ def test_an_exception_and_the_desktops_own_end(mark: str, seconds: str) -> None:
         assert not kept.alive
         kept = renewed.host.open_shell(env={MARK: mark})
         kept.run(f"(env -i setsid sleep {seconds} &)")
-        other = hand_over(renewed)
+        other = pass_on(renewed)
         assert not kept.alive
         with pytest.raises(deskhand.BackendError, match="closed"):
             renewed.host.open_shell()

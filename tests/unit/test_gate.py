@@ -10,7 +10,7 @@ import pytest
 from deskhand import AsyncDesktop, CallContext, Desktop, LeftClick, Operation, PolicyDenied, Secret, Type, calling
 from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.access import hand_over, keep
+from deskhand.desktop.access import keep, pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +127,7 @@ def test_what_a_view_adds_goes_and_what_the_owner_put_in_stays() -> None:
         desktop = keep(Desktop(MemoryBackend((320, 200))), owners)
         view = AsyncDesktop(desktop).also(tenants)
         await view.screenshot()
-        other = hand_over(desktop)
+        other = pass_on(desktop)
         other.screenshot()
         other.close()
         await view.close()

@@ -18,7 +18,7 @@ import deskhand
 from deskhand import AsyncPool, Desktop, DesktopLost, LaunchFailed, Move, Pool, PoolExhausted, PressKeys, Wait
 from deskhand._native import Interrupted
 from deskhand.backends.memory import MemoryBackend
-from deskhand.desktop.access import hand_over
+from deskhand.desktop.access import pass_on
 from deskhand.pool import lease, worker
 from deskhand.pool import pool as pool_module
 
@@ -546,7 +546,7 @@ def test_a_desktop_that_its_user_handed_over_is_ended_with_it() -> None:
     maker = Maker()
     with Pool(maker, size=1, warm=0) as pool:
         with pool.acquire(LIMIT) as desktop:
-            other = hand_over(hand_over(desktop))
+            other = pass_on(pass_on(desktop))
         until(lambda: maker.backends[0].closed, "the desktop to end")
         assert other.closed
         with pool.acquire(LIMIT) as desktop:
@@ -558,7 +558,7 @@ def test_a_desktop_that_its_user_handed_over_is_made_ready_for_the_next() -> Non
     maker = Maker()
     with Pool(maker, size=1, warm=0, reset=lambda _: None) as pool:
         with pool.acquire(LIMIT) as desktop:
-            other = hand_over(desktop)
+            other = pass_on(desktop)
         with pool.acquire(LIMIT) as desktop:
             desktop.screenshot()
         assert other.closed
@@ -569,7 +569,7 @@ def test_a_desktop_that_is_handed_over_when_its_pool_is_closed_is_ended() -> Non
     maker = Maker()
     pool = Pool(maker, size=1, warm=0)
     with pool.acquire(LIMIT) as desktop:
-        other = hand_over(desktop)
+        other = pass_on(desktop)
         pool.close()
         assert other.closed
     assert maker.backends[0].closed

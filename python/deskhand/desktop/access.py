@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Interceptor, SafetyCheck
     from deskhand.desktop.view import View
 
-__all__ = ["bare", "commands_of", "core_of", "hand_over", "is_judged", "keep", "latest", "review"]
+__all__ = ["bare", "commands_of", "core_of", "is_judged", "keep", "latest", "pass_on", "review"]
 
 _D = TypeVar("_D", bound="Desktop")
 
@@ -73,7 +73,7 @@ def review(desktop: Desktop, call: CallContext) -> tuple[SafetyCheck, ...]:
     return call.acknowledged
 
 
-def hand_over(desktop: _D) -> _D:
+def pass_on(desktop: _D) -> _D:
     """Another object for a desktop as it is. This one, and every view of it, can no longer be used.
 
     The interceptors that the desktop was launched with stay; those of a view do not.
@@ -82,12 +82,12 @@ def hand_over(desktop: _D) -> _D:
         Closed: It is closed.
         DesktopLost: It is gone.
     """
-    core = lifecycle.hand_over(core_of(desktop))
+    core = lifecycle.pass_on(core_of(desktop))
     return _seen(desktop, core, core.interceptors)
 
 
 def latest(desktop: _D) -> _D:
-    """The current object of a desktop, after `hand_over` and `reset` have replaced others."""
+    """The current object of a desktop, after `pass_on` and `reset` have replaced others."""
     core = lifecycle.latest(core_of(desktop))
     return desktop if core is core_of(desktop) else _seen(desktop, core, core.interceptors)
 

@@ -72,7 +72,7 @@ class Core:
         elements: Reads the elements of applications.
         interceptors: Those of the desktop's owner. They stay when the desktop is handed over or made as new.
         attempts: Calls that are under way, with the thread of each.
-        successor: The desktop that `hand_over` or `renew` has made of this one.
+        successor: The desktop that `pass_on` or `renew` has made of this one.
         closed: The object can no longer be used.
         end_told: The message of errors after that.
         ending: The steps at its end.
@@ -415,7 +415,7 @@ class Core:
         """From another thread: stop the call under way, of `caller` only if given. It releases what it holds and raises."""
         self.owner.refuse_if_parent("this desktop")
         if self.closed:
-            # Another object may have the connection now; see `hand_over`.
+            # Another object may have the connection now; see `pass_on`.
             return
         self._in_turn.stop(caller, self._ask_to_stop)
         for shell, its_caller in tuple(self._commands.items()):

@@ -11,7 +11,7 @@ from deskhand.errors import Closed, UnsupportedAction
 if TYPE_CHECKING:
     from deskhand.desktop.connection import Core
 
-__all__ = ["hand_over", "latest", "leave", "renew"]
+__all__ = ["latest", "leave", "pass_on", "renew"]
 
 
 def renew(core: Core) -> Core:
@@ -40,9 +40,9 @@ def renew(core: Core) -> Core:
         return renewed
 
 
-def hand_over(core: Core) -> Core:
-    """See `deskhand.desktop.access.hand_over`."""
-    with core.last_turn("hand_over"):
+def pass_on(core: Core) -> Core:
+    """See `deskhand.desktop.access.pass_on`."""
+    with core.last_turn("pass_on"):
         if core.closed:
             raise Closed(core.end_told)
         with losses_told(core):
@@ -57,7 +57,7 @@ def hand_over(core: Core) -> Core:
 
 
 def latest(core: Core) -> Core:
-    """The core that stands for the desktop now, after `hand_over` and `renew`."""
+    """The core that stands for the desktop now, after `pass_on` and `renew`."""
     while core.successor is not None:
         core = core.successor
     return core

@@ -16,7 +16,7 @@ from deskhand._core.arguments import (
 )
 from deskhand._core.forks import Owner
 from deskhand._native import Interrupted
-from deskhand.desktop.access import bare, core_of, hand_over, latest
+from deskhand.desktop.access import bare, core_of, latest, pass_on
 from deskhand.desktop.desktop import Desktop
 from deskhand.errors import BackendError, Closed, DeskhandError, LaunchFailed, PoolExhausted
 from deskhand.pool.scheduler import Check, End, Order, PoolScheduler, Refuse, Reset, Serve, SlotState, Start
@@ -257,7 +257,7 @@ class PoolWorker:
                 raise BackendError("it does not answer")  # noqa: TRY301 # as any other failure
             if callable(self.reset):
                 # First, so that the former user can do nothing meanwhile.
-                desktop = hand_over(desktop)
+                desktop = pass_on(desktop)
                 # The pool prepares the desktop, and no policy of the desktop decides about that.
                 self.reset(bare(desktop))
             else:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deskhand._core.redaction import clean
 from deskhand._core.settle import Settle
-from deskhand.desktop.access import bare, commands_of, core_of, hand_over, latest
+from deskhand.desktop.access import bare, commands_of, core_of, latest, pass_on
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.agents import find_agent
 from deskhand.episodes.play.budget import StepBudget, Unrecorded
@@ -256,7 +256,7 @@ class _Attempt:
             raise BackendError(f"the screen does not come to rest: {seen.reason}")
         self._keep(desktop, "first")
         # Threads that setup has left behind can do nothing with their old object.
-        hand_over(desktop)
+        pass_on(desktop)
 
     def _let_act(self, desktop: Desktop) -> Desktop:
         """Run the agent's part. Returns a new object for the desktop: the agent's own one no longer works."""
@@ -485,7 +485,7 @@ def _handed_over(desktop: Desktop) -> Desktop:
     if desktop.closed:
         return desktop
     try:
-        return hand_over(desktop)
+        return pass_on(desktop)
     except BackendError as error:
         if desktop.closed:
             return desktop
