@@ -20,6 +20,7 @@
     ├── LaunchFailed               what was awaited, how long, and the tail of the log
     ├── ImagingError               a frame could not be encoded, decoded or scaled
     ├── PolicyDenied               the action is valid, and not allowed here
+    ├── DesktopHeld                somebody else has control of the desktop; carries who, and since when
     ├── DeskhandTimeout            what was waited for did not come in time; a TimeoutError too
     │   └── PoolExhausted          no desktop of a pool was free
     ├── ExpectationFailed          an element is not as a test expects; an AssertionError too
@@ -61,6 +62,7 @@ __all__ = [
     "ConnectFailed",
     "DeskhandError",
     "DeskhandTimeout",
+    "DesktopHeld",
     "DesktopLost",
     "EpisodeError",
     "ExpectationFailed",
@@ -449,6 +451,31 @@ class PolicyDenied(DeskhandError):
         self.action = action
         self.reason = reason
         self.retry_after = retry_after
+
+
+class DesktopHeld(DeskhandError):
+    """Somebody else has control of the desktop (`Desktop.control`), and others do not act meanwhile.
+
+    Attributes:
+        by: Who has it.
+        since: The date and time at which the hold began.
+        private: Whether others may not look either.
+        under_way: Whether a call that was under way was broken off, so that a part of it may have been done.
+    """
+
+    def __init__(self, by: str, since: str, *, private: bool = False, under_way: bool = False) -> None:
+        broken = "this call was broken off, and " if under_way else ""
+        if private:
+            what = "others may neither act nor look"
+            hint = "wait until it is handed back, or do something without this desktop"
+        else:
+            what = "others may not act"
+            hint = "wait until it is handed back, look at the screen meanwhile, or do something else"
+        super().__init__(f"{broken}{by} has had control of this desktop since {since}: {what}", hint)
+        self.by = by
+        self.since = since
+        self.private = private
+        self.under_way = under_way
 
 
 class PoolExhausted(DeskhandTimeout):

@@ -19,6 +19,7 @@ from deskhand.errors import (
     ConnectFailed,
     DeskhandError,
     DeskhandTimeout,
+    DesktopHeld,
     DesktopLost,
     EpisodeError,
     ExpectationFailed,
@@ -72,6 +73,11 @@ SAMPLES: list[tuple[DeskhandError, type[DeskhandError], dict[str, object]]] = [
     ),
     (MissingExtra("agents", "openai"), ImportError, {"package": "agents", "extra": "openai"}),
     (Reconnected("vnc://h:5901", "reset", 2), BackendError, {"target": "vnc://h:5901", "reason": "reset", "epoch": 2}),
+    (
+        DesktopHeld("Ada", "2026-01-02 03:04:05 UTC", private=True),
+        DeskhandError,
+        {"by": "Ada", "since": "2026-01-02 03:04:05 UTC", "private": True, "under_way": False},
+    ),
     (DesktopLost("oom", "killed"), BackendError, {"cause": "oom", "detail": "killed"}),
     (
         LaunchFailed("the X server", 10.0, "bad font path\n"),
@@ -157,6 +163,11 @@ def test_round_trip(error: DeskhandError, failed_at: int | None, through: object
         ),
         (LaunchFailed("Xvfb", 0.0, "x\n"), "Xvfb did not come up\n--- last output ---\nx"),
         (LaunchFailed("Xvfb", 2.0, "x\n"), "Xvfb did not come up in 2 s\n--- last output ---\nx"),
+        (
+            DesktopHeld("Ada", "2026-01-02 03:04:05 UTC"),
+            "Ada has had control of this desktop since 2026-01-02 03:04:05 UTC: others may not act: wait until it is handed "
+            "back, look at the screen meanwhile, or do something else",
+        ),
         (DesktopLost("oom", "killed"), "desktop lost (oom): killed: launch or connect again"),
         (
             PoolExhausted(2.5, 4, 4, 1, "make the pool larger"),

@@ -53,11 +53,11 @@ class Attempt:
         if command is not None:
             command()
 
-    def wait(self, answers: queue.SimpleQueue[object], timeout: float) -> object:
+    def wait(self, answers: queue.SimpleQueue[object], timeout: float | None) -> object:
         """Wait for the next answer.
 
         Raises:
-            NoAnswer: None came in `timeout` seconds, or the call is to end.
+            NoAnswer: None came in `timeout` seconds, where there is such a limit, or the call is to end.
         """
         # In this order, `end` between the two lines is noticed too.
         self._answers = answers

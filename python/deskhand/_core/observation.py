@@ -153,6 +153,8 @@ class Observation(Screenshot):
             before the actions. Not every timer can be seen (docs/desktops.md).
         elements: What applications say that they show, where that was asked for (`perform(..., elements=True)`): of the screen
             that the picture shows. What is missing is said in its `left_out`. Names and texts in it are untrusted.
+        notes: What people did since the last observation who had control (`Desktop.control`), and what they say about it, a
+            sentence each.
     """
 
     settled: bool
@@ -166,6 +168,7 @@ class Observation(Screenshot):
     unanswered: bool = False
     may_change: bool = False
     elements: Elements | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -173,7 +176,7 @@ class Observation(Screenshot):
         return bool(self.rects)
 
 
-REMARKS = ("pasted", "clipboard_lost", "pointer_moved", "unanswered", "may_change")
+REMARKS = ("pasted", "clipboard_lost", "pointer_moved", "unanswered", "may_change", "notes")
 """What an observation tells only where it is so."""
 
 

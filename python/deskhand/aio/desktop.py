@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from deskhand.aio.calls import Calls, Part, of_part
 from deskhand.desktop.clipboard import Clipboard
+from deskhand.desktop.control import Control, Hold
 from deskhand.desktop.expect import Expectations
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
+    from types import TracebackType
 
     from deskhand._core.elements import Element, Elements, ElementState
     from deskhand._core.events import ButtonDown, KeyDown
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand._core.window import Window
     from deskhand.actions import Action, CarriesAction
+    from deskhand.desktop.control_state import HelpRequest, Pause
     from deskhand.desktop.desktop import Desktop
-    from deskhand.desktop.operations import Interceptor, Operation
+    from deskhand.desktop.operations import Holder, Interceptor, Operation
     from deskhand.launchers.docker.spec import ContainerOptions
     from deskhand.machine.interface import CommandResult, Listing, Usage
     from deskhand.machine.program import Program
@@ -48,8 +51,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncClipboard",
+    "AsyncControl",
     "AsyncDesktop",
     "AsyncExpectations",
+    "AsyncHold",
     "AsyncHost",
     "AsyncLocator",
     "AsyncMachine",
@@ -222,6 +227,56 @@ class AsyncHost(Part[Host]):
         return self._part.home
 
 
+class AsyncControl(Part[Control]):
+    """Who acts on a desktop; get it as `desktop.control`."""
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who has control; None if nobody has taken it."""
+        return self._part.holder
+
+    @property
+    def paused(self) -> Pause | None:
+        """Who has paused it, and since when; None if nobody has."""
+        return self._part.paused
+
+    @property
+    def waiting(self) -> tuple[Operation, ...]:
+        """The operations that wait because it is paused, in the order in which they came."""
+        return self._part.waiting
+
+    @property
+    def requests(self) -> tuple[HelpRequest, ...]:
+        """The requests for help that nobody has answered yet (`Desktop.hand_over`), the oldest first."""
+        return self._part.requests
+
+    async def take(self, by: str, *, private: bool = False, force: bool = False, timeout: float = 5.0) -> AsyncHold:
+        """Take control: until it is handed back, only the holder acts, and everybody else gets `DesktopHeld`."""
+        return AsyncHold(
+            await asyncio.to_thread(lambda: self._part.take(by, private=private, force=force, timeout=timeout))
+        )
+
+    async def release(self, note: str = "") -> None:
+        """Hand the desktop back for whoever has control, as `Hold.release` does. Harmless if nobody has."""
+        return await asyncio.to_thread(lambda: self._part.release(note))
+
+    def decline(self, request: int | HelpRequest, by: str, note: str = "") -> None:
+        """End a request for help without taking control. The agent's next observation says so, with the note."""
+        return self._part.decline(request, by, note)
+
+    def pause(self, by: str) -> None:
+        """Let operations of agents wait until `resume`. Those under way go on; a person who has control does not wait."""
+        return self._part.pause(by)
+
+    def step(self) -> None:
+        """While it is paused, let one operation through: the first that waits, or the next that comes."""
+        return self._part.step()
+
+    def resume(self) -> None:
+        """Let all operations through again. Harmless if it is not paused."""
+        return self._part.resume()
+
+
 class AsyncExpectations(Part[Expectations]):
     """What can be expected of what a locator finds; made by `expect`."""
 
@@ -350,6 +405,36 @@ class AsyncLocator(Part[Locator]):
 
     def _expectations(self) -> AsyncExpectations:
         return AsyncExpectations(self._calls, self._part._expectations())
+
+
+class AsyncHold:
+    """A person's control of a desktop whose methods are coroutines; see `Hold` for what each of them does.
+
+    Attributes:
+        desktop: The desktop for the holder. Its calls do not take turns with those of the agent's object.
+    """
+
+    def __init__(self, hold: Hold) -> None:
+        """Wrap a hold."""
+        self._part = hold
+        self.desktop: AsyncDesktop = AsyncDesktop(hold.desktop)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.release()
+
+    @property
+    def active(self) -> bool:
+        """Whether it lasts: until it is released, somebody else takes control by force, or the desktop is closed."""
+        return self._part.active
+
+    async def release(self, note: str = "") -> None:
+        """Hand the desktop back. Harmless when called again, or too late."""
+        return await asyncio.to_thread(lambda: self._part.release(note))
 
 
 class AsyncDesktop(Calls):
@@ -530,6 +615,11 @@ class AsyncDesktop(Calls):
         """This machine, as the user who runs this process: commands that are not confined."""
         return AsyncHost(self, self.desktop.host)
 
+    @property
+    def control(self) -> AsyncControl:
+        """Who has control: a person may take it, pause the agent, and let it make one step."""
+        return AsyncControl(self, self.desktop.control)
+
     async def perform(
         self,
         *actions: Action | CarriesAction,
@@ -612,3 +702,7 @@ class AsyncDesktop(Calls):
     async def operate(self, operation: Operation, work: Callable[[], _T]) -> _T:
         """Do something that is not a method of the desktop, such as `Operation("navigate", url)`, if it is allowed."""
         return await self._call(lambda: self.desktop.operate(operation, work))
+
+    async def hand_over(self, reason: str) -> HelpRequest:
+        """Ask a person for help, and go on: the request waits in `control.requests` until somebody answers it."""
+        return await self._call(lambda: self.desktop.hand_over(reason))

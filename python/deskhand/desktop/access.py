@@ -25,9 +25,13 @@ _D = TypeVar("_D", bound="Desktop")
 
 
 def bare(desktop: _D) -> _D:
-    """The desktop without interceptors, for deskhand's own looks, and for a task's setup and evaluation."""
+    """The desktop without interceptors, for deskhand's own looks, and for a task's setup and evaluation.
+
+    It does not wait while the desktop is paused.
+    """
     view = _view_of(desktop)
-    return _seen(desktop, view.core, ()) if view.interceptors else desktop
+    seen: _D = view.see(view.core, (), waits=False) if view.interceptors or view.waits else desktop
+    return seen
 
 
 def core_of(desktop: Desktop) -> Core:
@@ -50,6 +54,7 @@ def keep(desktop: _D, *interceptors: Interceptor) -> _D:
     check_interceptors("keep", interceptors)
     view = _view_of(desktop)
     view.core.interceptors = view.interceptors = (*view.interceptors, *interceptors)
+    view.gated = view.gated or bool(interceptors)
     return desktop
 
 

@@ -20,6 +20,7 @@ from deskhand._core.health import Expected, Health
 from deskhand._native import Interrupted
 from deskhand.desktop.cleanup import CleanupStack
 from deskhand.desktop.clicks import Clicks
+from deskhand.desktop.control_state import ControlState
 from deskhand.desktop.health import examine
 from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, loss_behind, losses_told, raise_told
 from deskhand.desktop.ocr import ScreenReader
@@ -70,6 +71,7 @@ class Core:
         pressed_keys: The keys and buttons held pressed.
         watch: Knows what has been seen.
         elements: Reads the elements of applications.
+        control: Who has control of it, and whether it is paused.
         interceptors: Those of the desktop's owner. They stay when the desktop is handed over or made as new.
         attempts: Calls that are under way, with the thread of each.
         successor: The desktop that `pass_on` or `renew` has made of this one.
@@ -119,6 +121,7 @@ class Core:
         self.clicks: Clicks = Clicks()
         self.watch: Watch = Watch(backend, clock)
         self.elements: ScreenReader = ScreenReader(backend, self.watch, self.environment, inside)
+        self.control: ControlState = ControlState()
         self.interceptors: tuple[Interceptor, ...] = ()
         self.attempts: dict[Attempt, int] = {}
         self.successor: Core | None = None
@@ -175,11 +178,18 @@ class Core:
     # --- taking turns ---
 
     @contextlib.contextmanager
-    def turn(self, limit: float | None = None) -> Iterator[None]:
-        """Take the desktop for one call. What an earlier call left pressed is released first. `limit`: see `Backend.allow`."""
+    def turn(self, limit: float | None = None, *, shows: bool = True) -> Iterator[None]:
+        """Take the desktop for one call. What an earlier call left pressed is released first.
+
+        Args:
+            limit: See `Backend.allow`.
+            shows: Whether the call may tell what the screen shows, which a private hold forbids to others.
+        """
         self.owner.refuse_if_parent("this desktop")
         with self.lock:
             self.refuse_if_closed()
+            if shows:
+                self.control.refuse_if_held(looking=True)
             self._in_turn.begin(self.forget_stop)
             self.backend.begin()
             self.backend.allow(limit)
@@ -195,9 +205,8 @@ class Core:
             except Interrupted:
                 if self._closing:
                     raise Closed(self.end_told) from None
-                if self.stopped is None:
-                    raise
-                raise PolicyDenied("the rest of this call", self.stopped) from None
+                self.refuse_the_rest()
+                raise
             finally:
                 self.backend.end()
 
@@ -231,7 +240,8 @@ class Core:
                 self._expected,
                 limit=timeout,
                 refused="it was opened to look only" if self._view_only else "",
-                held=bool(self.pressed_keys.pressed),
+                # The pointer stays where a person has it.
+                held=bool(self.pressed_keys.pressed) or self.control.holding is not None,
                 placed=self.left_pointer is not None,
             )
         except DesktopLost as lost:
@@ -250,7 +260,19 @@ class Core:
         if self.stopped is not None:
             raise PolicyDenied(what, self.stopped)
 
+    def refuse_the_rest(self) -> None:
+        """Within a call that was interrupted: raise if that was done by `stop`, or because a hold begins or ends."""
+        if self.stopped is not None:
+            raise PolicyDenied("the rest of this call", self.stopped) from None
+        if self.control.changing:
+            self.control.refuse_if_held(under_way=True)
+
     def refuse_input(self, what: str) -> None:
+        """Raise if the desktop may only be looked at, or somebody else has control."""
+        self.refuse_commands(what)
+        self.control.refuse_if_held()
+
+    def refuse_commands(self, what: str) -> None:
         """Raise if the desktop may only be looked at."""
         self.refuse_if_stopped(what)
         if self._view_only:
@@ -265,7 +287,7 @@ class Core:
         if self.inside is None:
             raise UnsupportedAction(self.backend.name, what, NO_MACHINE)
         self.refuse_if_closed()
-        self.refuse_input(what)
+        self.refuse_commands(what)
         return self.inside
 
     # --- programs and shells ---
@@ -297,7 +319,7 @@ class Core:
 
     def exit_status(self, pid: int) -> int | None:
         """See `Program.poll`."""
-        with self.turn():
+        with self.turn(shows=False):
             self.backend.round_trip()
             return None if self.guard is None else self.guard.exit_status(pid)
 
@@ -316,7 +338,7 @@ class Core:
     ) -> Shell:
         """A shell, which the desktop's end ends. `once`: for one command; `operate`: runs its operations."""
         self.refuse_if_closed()
-        self.refuse_input(what)
+        self.refuse_commands(what)
         inside = self.machine(what) if where == "desktop" else None
 
         def session() -> Session:
@@ -418,9 +440,14 @@ class Core:
             # Another object may have the connection now; see `pass_on`.
             return
         self._in_turn.stop(caller, self._ask_to_stop)
+        self.control.end_waiting(caller)
         for shell, its_caller in tuple(self._commands.items()):
             if caller is None or its_caller is caller:
                 shell.interrupt()
+
+    def interrupt_turn(self) -> None:
+        """From another thread: stop the call that acts or looks, and no command that runs beside the screen."""
+        self._in_turn.stop(None, self._ask_to_stop)
 
     def _ask_to_stop(self) -> None:
         self.watch.stop = True
@@ -459,6 +486,7 @@ class Core:
             return
         self.end_told = "this desktop was given back to its pool: acquire another"
         self._closing = True
+        self.control.pause = None
         self.end_attempts()
         self.interrupt()
 
@@ -481,6 +509,7 @@ class Core:
             lock=threading.RLock(),
             pressed_keys=PressedKeys(),
             watch=Watch(self.backend, self.clock),
+            control=ControlState(),
             attempts={},
             end_told=_CLOSED,
             stopped=None,
@@ -498,6 +527,7 @@ class Core:
         """Take the turn at the desktop, ending the call under way; no other call gets it after that."""
         self.owner.refuse_if_parent("this desktop")
         before, self._closing = self._closing, True
+        self.control.pause = None
         for _ in range(round(_CLOSE_LOCK_LIMIT / _CLOSE_SLICE)):
             # Repeated, because a call that was just beginning has taken the first request as meant for the one before.
             self.interrupt()

@@ -26,13 +26,14 @@ from deskhand._core.sizes import picture_size
 from deskhand.desktop import lifecycle, stopping
 from deskhand.desktop.clipboard import Clipboard
 from deskhand.desktop.connection import NO_MACHINE, Core
+from deskhand.desktop.control import Control, ask_for_help
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.operations import Operation, check_interceptors
 from deskhand.desktop.performing import Performance, open_elements, plain_actions, settings_of
 from deskhand.desktop.programs import start_program
 from deskhand.desktop.search import Search, make_query
-from deskhand.desktop.view import View
+from deskhand.desktop.view import HeldView, View
 from deskhand.desktop.window_list import Windows
 from deskhand.errors import UnsupportedAction
 from deskhand.machine.program_arguments import check_timeout, program_directory, program_variables, program_words
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand.actions import Action, CarriesAction
     from deskhand.backends.protocols import Backend
+    from deskhand.desktop.control_state import HelpRequest, Holding
     from deskhand.desktop.operations import Interceptor
     from deskhand.machine.interface import Inside
     from deskhand.machine.processes import Programs
@@ -132,7 +134,7 @@ class Desktop:
         )
         self._core = core
         # The bound method of a class: a reference to the desktop would keep it from being collected at once.
-        self._view = View(core, (), self._seen)
+        self._view: View = View(core, (), self._seen)
 
     def also(self, *interceptors: Interceptor) -> Self:
         """A view of the same desktop with more interceptors, after those that this one has, which stay.
@@ -143,13 +145,17 @@ class Desktop:
             interceptors: A `Guard`, a recorder, a counter: see `Interceptor`.
         """
         check_interceptors("also", interceptors)
-        return self._seen(self._core, (*self._view.interceptors, *interceptors))
+        view = self._view
+        return self._seen(self._core, (*view.interceptors, *interceptors), waits=view.waits, holding=view.holding)
 
     @classmethod
-    def _seen(cls, core: Core, interceptors: tuple[Interceptor, ...]) -> Self:
+    def _seen(
+        cls, core: Core, interceptors: tuple[Interceptor, ...], *, waits: bool = True, holding: Holding | None = None
+    ) -> Self:
         desktop = object.__new__(cls)
         desktop._core = core
-        desktop._view = View(core, interceptors, cls._seen)
+        kind = View if holding is None else HeldView
+        desktop._view = kind(core, interceptors, cls._seen, waits=waits, holding=holding)
         return desktop
 
     def __enter__(self) -> Self:
@@ -194,9 +200,13 @@ class Desktop:
     def pointer(self) -> Point:
         """Where the pointer is, in screen pixels."""
         core = self._core
-        with core.turn():
-            core.look()
-            return Point(*core.backend.screen.pointer)
+
+        def look() -> Point:
+            with core.turn():
+                core.look()
+                return Point(*core.backend.screen.pointer)
+
+        return self._view.ungated(look)
 
     @property
     def closed(self) -> bool:
@@ -236,6 +246,11 @@ class Desktop:
     def host(self) -> Host:
         """This machine, as the user who runs this process: commands that are not confined."""
         return Host(self._view)
+
+    @property
+    def control(self) -> Control:
+        """Who has control: a person may take it, pause the agent, and let it make one step."""
+        return Control(self._view)
 
     # --- acting and looking ---
 
@@ -290,7 +305,7 @@ class Desktop:
         plain = plain_actions(actions)
         # The hot path has no call more.
         if elements is not False and expect_flag("perform: elements", elements):
-            self._view.operate(lambda: self._view.operation("elements"), partial(open_elements, self._core))
+            self._view.operate_before(lambda: self._view.operation("elements"), partial(open_elements, self._core))
         performance = Performance(
             self._core, plain, settings, size=size, format=format, quality=quality, elements=elements
         )
@@ -395,9 +410,14 @@ class Desktop:
     def release(self) -> None:
         """Release every key and button that is held, and return when the other side has done so."""
         core = self._core
-        with core.turn():
-            core.release()
-            core.backend.round_trip()
+
+        def release() -> None:
+            with core.turn(shows=False):
+                core.control.refuse_if_held()
+                core.release()
+                core.backend.round_trip()
+
+        self._view.ungated(release)
 
     @property
     def pressed(self) -> tuple[ButtonDown | KeyDown, ...]:
@@ -489,7 +509,7 @@ class Desktop:
         core = self._core
 
         def examine() -> Health:
-            with core.turn():
+            with core.turn(shows=False):
                 return core.examine(timeout)
 
         return self._view.operate(lambda: self._view.operation("probe"), examine)
@@ -513,6 +533,21 @@ class Desktop:
         self._core.refuse_if_closed()
         fields = {name: getattr(operation, name) for name in ("target", "size", "cwd", "env", "actions", "data")}
         return self._view.operate(lambda: self._view.operation(operation.type, **fields), work)
+
+    def hand_over(self, reason: str) -> HelpRequest:
+        """Ask a person for help, and go on: the request waits in `control.requests` until somebody answers it.
+
+        It ends when a person takes control and hands it back, or declines. The agent's next observation says which, with the
+        person's note (`Observation.notes`). A request with the same reason that is still pending is not made twice.
+
+        Args:
+            reason: What help is needed for. A person reads it on one line, without control characters, cut at 2,000.
+
+        Raises:
+            ActionError: The reason is empty, or 16 requests are pending.
+            PolicyDenied: A policy forbids to look, and with that to ask.
+        """
+        return ask_for_help(self._view, reason)
 
     # --- the end ---
 

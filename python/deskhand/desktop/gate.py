@@ -1,7 +1,7 @@
 """The gate that every operation of a desktop goes through: its interceptors, in order, and the calls under way.
 
-This module owns that order: stopped, interceptors, the desktop's lock, the work, interceptors again. It knows no policy and
-records nothing. The interceptors stand outside the lock, so that they may look at the desktop while they wait for an answer.
+This module owns that order: stopped, paused, interceptors, the desktop's lock, the work, interceptors again. It knows no policy
+and records nothing. The interceptors stand outside the lock: they may look at the desktop while they wait for an answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
-from deskhand._core.attempts import ATTEMPT, Attempt
+from deskhand._core.attempts import ATTEMPT, Attempt, NoAnswer
 from deskhand._native import Interrupted
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def operate(
     *,
     beside: bool = False,
     interrupt: Callable[[], None] | None = None,
+    waits: bool = True,
 ) -> _T:
     """Do `work` if every interceptor lets it pass.
 
@@ -42,20 +43,49 @@ def operate(
         work: Does it.
         beside: The work runs beside the screen, as a command does, and takes no turn at the desktop.
         interrupt: Ends such work, from any thread or a signal handler; called repeatedly until it has ended.
+        waits: Whether it waits while the desktop is paused.
     """
-    with _registered(core, operation.attempt) as attempt:
+    with _registered(core, operation.attempt):
         core.refuse_if_stopped(operation.type)
-        passed: list[tuple[Interceptor, object]] = []
+        if waits and core.control.pause is not None:
+            with _passage(core, operation):
+                return _pass(core, interceptors, operation, work, beside=beside, interrupt=interrupt)
+        return _pass(core, interceptors, operation, work, beside=beside, interrupt=interrupt)
+
+
+@contextlib.contextmanager
+def _passage(core: Core, operation: Operation) -> Iterator[None]:
+    """Wait while the desktop is paused. The interceptors come after that, so that they judge and measure what is done then."""
+    with contextlib.ExitStack() as passage:
         try:
-            for interceptor in interceptors:
-                token = interceptor.before(operation)
-                passed.append((interceptor, token))
-            answer = _carry_out(core, operation, work, attempt, beside=beside, interrupt=interrupt)
-        except BaseException as error:
-            _report(passed, operation, error)
-            raise
-        _report(passed, operation, answer)
-        return answer
+            passage.enter_context(core.control.passage(operation))
+        except NoAnswer:
+            core.refuse_if_stopped(operation.type)
+            core.refuse_if_closed()
+            raise Interrupted("this call was stopped") from None
+        yield
+
+
+def _pass(
+    core: Core,
+    interceptors: Sequence[Interceptor],
+    operation: Operation,
+    work: Callable[[], _T],
+    *,
+    beside: bool,
+    interrupt: Callable[[], None] | None,
+) -> _T:
+    passed: list[tuple[Interceptor, object]] = []
+    try:
+        for interceptor in interceptors:
+            token = interceptor.before(operation)
+            passed.append((interceptor, token))
+        answer = _carry_out(core, operation, work, operation.attempt, beside=beside, interrupt=interrupt)
+    except BaseException as error:
+        _report(passed, operation, error)
+        raise
+    _report(passed, operation, answer)
+    return answer
 
 
 def _carry_out(
@@ -79,12 +109,12 @@ def _carry_out(
 
 
 @contextlib.contextmanager
-def _registered(core: Core, attempt: Attempt) -> Iterator[Attempt]:
+def _registered(core: Core, attempt: Attempt) -> Iterator[None]:
     # A call by an interceptor, or by the work, is an attempt of its own.
     token = ATTEMPT.set(None)
     core.attempts[attempt] = threading.get_ident()
     try:
-        yield attempt
+        yield
     finally:
         core.attempts.pop(attempt, None)
         ATTEMPT.reset(token)

@@ -74,6 +74,7 @@ def leave(core: Core, socket: str) -> int:
         core.close_shells()
         guard = core.own_guard()
         pid = guard.detach(socket)
+        core.control.pause = None
         core.closed = True
         core.ending.forget()
         core.backend.close()

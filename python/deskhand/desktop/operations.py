@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from deskhand.actions import Action
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["CallContext", "Interceptor", "Operation", "SafetyCheck", "calling", "check_interceptors", "current_call"]
+__all__ = [
+    "CallContext",
+    "Holder",
+    "Interceptor",
+    "Operation",
+    "SafetyCheck",
+    "calling",
+    "check_interceptors",
+    "current_call",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +144,29 @@ def _calling(call: CallContext) -> Iterator[CallContext]:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """A person, or a program, who has control of a desktop.
+
+    Attributes:
+        by: The name that was given to `take`.
+        since: When the hold began, in seconds since 1970.
+        private: Whether others may not look either.
+    """
+
+    by: str
+    since: float
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One operation on a desktop. Operations are equal when they do the same, for any call.
 
     Attributes:
         type: `perform`, `screenshot`, `elements`, `start`, `shell`, `host_shell` (on this machine), `open_shell`,
             `open_host_shell`, `read_file`, `write_file`, `copy_in`, `copy_out`, `get_clipboard`, `set_clipboard`, `windows`,
-            `activate`, `close_window`, `resize`, `logs`, `usage`, `probe`, `navigate`, `safety_check`, or a provider's own
-            word.
+            `activate`, `close_window`, `resize`, `logs`, `usage`, `probe`, `navigate`, `safety_check`, `hand_over`, or a
+            provider's own word.
         target: The command line, path, URL or text that it is about.
         size: How many bytes it writes, where that is known.
         cwd: Where a command runs, if given.
@@ -152,6 +176,7 @@ class Operation:
         call: The call that it belongs to.
         desktop: The same desktop without interceptors: looks of an interceptor through it do not pass the gate.
         attempt: The call under way, for an interceptor that waits: to stop the call ends the wait.
+        holder: The person who does it and has control of the desktop (`Desktop.control`); None for an agent's.
     """
 
     type: str
@@ -164,6 +189,7 @@ class Operation:
     call: CallContext = field(default_factory=CallContext, compare=False, repr=False)
     desktop: Desktop | None = field(default=None, compare=False, repr=False)
     attempt: Attempt = field(default_factory=Attempt, compare=False, repr=False)
+    holder: Holder | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         expect_text("Operation.type", self.type)
@@ -173,6 +199,9 @@ class Operation:
 
 class Interceptor(Protocol):
     """Stands in a desktop's gate: every operation passes it. Give it to `Desktop.also`.
+
+    Operations of a person who has control pass it too; they have a `holder`. One that has a method `control(event)` also gets a
+    `ControlEvent` whenever control of the desktop changes, and passes the operations of everybody who takes control.
 
     The calling thread runs it: several threads at once if several use the desktop. What it calls
     through `operation.desktop` does not pass any interceptor.

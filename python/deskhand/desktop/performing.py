@@ -46,7 +46,6 @@ from deskhand.errors import (
     Closed,
     DeskhandError,
     DesktopLost,
-    PolicyDenied,
     Reconnected,
     ServerSilent,
     shown,
@@ -165,8 +164,11 @@ class Performance:
                 told = error
                 if self._paster.lost:
                     error.add_note(f"not on the clipboard any more: {', '.join(self._paster.lost)}")
-                if isinstance(error, Interrupted) and core.stopped is not None:
-                    told = PolicyDenied("the rest of this call", core.stopped)
+                if isinstance(error, Interrupted):
+                    try:
+                        core.refuse_the_rest()
+                    except DeskhandError as refused:
+                        told = refused
                 index = self._sender.index
                 if isinstance(told, ServerSilent) and self._actions:
                     index = index or 0
@@ -260,6 +262,7 @@ class Performance:
             unanswered=self._sender.unanswered,
             may_change=result.may_change,
             elements=elements,
+            notes=self._core.control.take_notes(),
         )
 
     def _read_elements(self, result: SettleResult) -> tuple[Elements, SettleResult]:
@@ -348,7 +351,7 @@ class Performance:
                 events = translate(action, size=size, pointer=pointer or Point(0, 0), dragging=bool(held))
                 if isinstance(action, Type) and not action.paste and (missing := self._backend.untypable(events)):
                     action = self._paster.instead_of_keys(action, missing)
-                if events:
+                if events and not isinstance(action, Wait):
                     self._core.refuse_input(action.type)
             except DeskhandError as error:
                 raise error.note_progress(index, given.type, 0) from None

@@ -27,6 +27,8 @@ def stop(core: Core, reason: str, timeout: float) -> bool:
     core.owner.refuse_if_parent("this desktop")
     if core.stopped is None:
         core.stopped = reason
+    # What waits now is ended, and what comes later is refused instead.
+    core.control.pause = None
     core.end_attempts()
     if not core.halting:
         core.halting = True

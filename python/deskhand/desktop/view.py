@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deskhand._core.attempts import ATTEMPT, Attempt
+from deskhand.desktop.control_state import held_by
 from deskhand.desktop.gate import operate
 from deskhand.desktop.losses import losses_told
 from deskhand.desktop.operations import Operation, current_call
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
     from deskhand.actions import Action
     from deskhand.desktop.connection import Core
+    from deskhand.desktop.control_state import Holding
     from deskhand.desktop.operations import Interceptor
 
-__all__ = ["View"]
+__all__ = ["HeldView", "View"]
 
 _T = TypeVar("_T")
 
@@ -30,20 +32,34 @@ class View:
     """One view of a desktop.
 
     Attributes:
+        holding: The hold that its operations belong to, of a person who has control; None for all other views.
         core: What all views of the desktop share.
         interceptors: Called in this order.
-        see: Makes the `Desktop` that shows a core through interceptors.
+        see: Makes the `Desktop` that shows a core through interceptors; further arguments are those of a view.
+        gated: Whether its operations go through the gate: there are interceptors, or the desktop is paused.
+        waits: Whether its operations wait while the desktop is paused: those of an agent do.
     """
 
-    __slots__ = ("core", "interceptors", "see")
+    __slots__ = ("__weakref__", "core", "gated", "holding", "interceptors", "see", "waits")
 
     def __init__(
-        self, core: Core, interceptors: tuple[Interceptor, ...], see: Callable[[Core, tuple[Interceptor, ...]], Any]
+        self,
+        core: Core,
+        interceptors: tuple[Interceptor, ...],
+        see: Callable[..., Any],
+        *,
+        waits: bool = True,
+        holding: Holding | None = None,
     ) -> None:
         """See the attributes."""
         self.core: Core = core
         self.interceptors: tuple[Interceptor, ...] = interceptors
-        self.see: Callable[[Core, tuple[Interceptor, ...]], Any] = see
+        self.see: Callable[..., Any] = see
+        self.waits: bool = waits
+        self.holding: Holding | None = holding
+        self.gated: bool = bool(interceptors)
+        if waits or interceptors:
+            core.control.share(self)
 
     @property
     def judged(self) -> bool:
@@ -72,23 +88,45 @@ class View:
             data,
             call=current_call(),
             # Without interceptors: they look at it themselves.
-            desktop=self.see(self.core, ()),
+            desktop=self.see(self.core, (), waits=False),
             attempt=ATTEMPT.get() or Attempt(),
+            holder=None if self.holding is None else self.holding.holder,
         )
 
     def operate(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
         """Do `work`, which takes its turn at the screen, if all interceptors let it pass."""
-        # First of all: with no interceptors, it costs nothing.
+        # First of all: with nobody there, it costs nothing.
+        if not self.gated or not self._is_stopping:
+            return work()
+        return operate(self.core, self.interceptors, operation(), work, waits=self.waits)
+
+    def operate_before(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
+        """The same for a part of the operation that comes next, which waits while the desktop is paused: this one does not."""
         if not self.interceptors:
             return work()
-        return operate(self.core, self.interceptors, operation(), work)
+        return operate(self.core, self.interceptors, operation(), work, waits=False)
+
+    @property
+    def _is_stopping(self) -> bool:
+        """Whether something in the gate may stop an operation: the kill switch ends a pause and leaves `gated` as it is."""
+        return bool(self.interceptors) or self.core.control.pause is not None
+
+    def beside(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
+        """The same for work that takes no turn and does not wait while the desktop is paused."""
+        if not self.interceptors:
+            return work()
+        return operate(self.core, self.interceptors, operation(), work, beside=True, waits=False)
+
+    def ungated(self, work: Callable[[], _T]) -> _T:
+        """Do `work` that is no operation: it passes no interceptor, and is never paused."""
+        return work()
 
     def on_machine(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
         """The same for work on the desktop's machine, beside the screen."""
         told = partial(self._told, work)
-        if not self.interceptors:
+        if not self.gated or not self._is_stopping:
             return told()
-        return operate(self.core, self.interceptors, operation(), told, beside=True)
+        return operate(self.core, self.interceptors, operation(), told, beside=True, waits=self.waits)
 
     def run_command(
         self, operation: Operation, work: Callable[[], _T], interrupt: Callable[[], None] = lambda: None
@@ -97,8 +135,45 @@ class View:
         self.core.refuse_if_closed()
         # Also without interceptors: `stop` ends a command by its attempt.
         told = partial(self._told, work)
-        return operate(self.core, self.interceptors, operation, told, beside=True, interrupt=interrupt)
+        return operate(
+            self.core, self.interceptors, operation, told, beside=True, interrupt=interrupt, waits=self.waits
+        )
 
     def _told(self, work: Callable[[], _T]) -> _T:
+        # What runs on the machine can see the screen, and a private hold forbids that to others.
+        self.core.control.refuse_if_held(looking=True)
         with losses_told(self.core):
             return work()
+
+
+class HeldView(View):
+    """The view of a person who has control: what is done through it belongs to the hold, and never waits."""
+
+    __slots__ = ()
+
+    def operate(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
+        """As of any view."""
+        with held_by(self.holding):
+            return super().operate(operation, work)
+
+    def operate_before(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
+        """As of any view."""
+        with held_by(self.holding):
+            return super().operate_before(operation, work)
+
+    def ungated(self, work: Callable[[], _T]) -> _T:
+        """As of any view."""
+        with held_by(self.holding):
+            return work()
+
+    def on_machine(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
+        """As of any view."""
+        with held_by(self.holding):
+            return super().on_machine(operation, work)
+
+    def run_command(
+        self, operation: Operation, work: Callable[[], _T], interrupt: Callable[[], None] = lambda: None
+    ) -> _T:
+        """As of any view."""
+        with held_by(self.holding):
+            return super().run_command(operation, work, interrupt)

@@ -74,6 +74,11 @@ class Watch:
         for at, rects in self._news():
             self._ambient.feed(at, rects)
 
+    def begin_anew(self) -> None:
+        """Forget what changed so far, because somebody else was at work: it is no change that the desktop makes on its own."""
+        self._seen = self._screen.generation
+        self._ambient.forget()
+
     def changes(self) -> list[Rect]:
         """What changed since `catch_up`."""
         self._find_mark(self._screen.generation)

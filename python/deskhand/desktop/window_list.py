@@ -63,6 +63,7 @@ class Windows:
 
         def activate() -> None:
             with core.turn():
+                core.control.refuse_if_held()
                 self._check_there(number)
                 core.backend.activate(number)
                 if not core.watch.until(
@@ -88,6 +89,7 @@ class Windows:
 
         def close() -> bool:
             with core.turn():
+                core.control.refuse_if_held()
                 self._check_there(number)
                 core.backend.close_window(number)
                 return core.watch.until(lambda: all(w.id != number for w in core.backend.windows()), timeout)

@@ -43,6 +43,7 @@ from deskhand.policy.rules import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from deskhand.desktop.control_state import ControlEvent
     from deskhand.policy.rules import Ask, Policy
 
 __all__ = ["ASK_TIMEOUT", "POLICY_TIMEOUT", "Guard"]
@@ -53,6 +54,8 @@ ASK_TIMEOUT = 60.0
 """Default time limit for the answer of `ask`, in seconds."""
 
 _LONGEST_TEXT = 300
+# What a person may do who has control; everything else is judged as that of an agent.
+_BY_HAND = (ActionClass.OBSERVE, ActionClass.INPUT, ActionClass.CREDENTIAL, ActionClass.CLIPBOARD_READ)
 # What a `perform` without actions is judged as.
 _LOOK = Operation("screenshot")
 # Classes of actions that go to a window, by the keyboard or at a point.
@@ -161,7 +164,12 @@ class Guard:
             raise ActionError(
                 f"{operation.type}: while `ask` decides about an action, only looking at the desktop is allowed"
             )
-        self._approve(operation, deeds)
+        if operation.holder is not None and all(classify(action) in _BY_HAND for action in deeds):
+            if operation.holder.private:
+                return None
+            self._note_by_hand(operation, deeds, operation.holder.by)
+        else:
+            self._approve(operation, deeds)
         return _Passed(deeds, _PASSED.set(_PASSED.get() | {place}))
 
     def after(self, operation: Operation, token: object, outcome: object) -> None:
@@ -177,7 +185,30 @@ class Guard:
         else:
             self._note(operation.call, token.deeds, done=len(token.deeds), **self._measured(outcome))
 
+    def control(self, event: ControlEvent) -> None:
+        """Log that control of the desktop changes.
+
+        Raises:
+            PolicyDenied: It is to be taken, and the log cannot be written.
+        """
+        if self._audit is None:
+            return
+        try:
+            self._audit.write(
+                "control", kind=event.kind, by=event.by or None, text=event.text or None, private=event.private or None
+            )
+        except OSError as error:
+            if event.kind == "take":
+                raise PolicyDenied("control.take", _unwritten(error)) from error
+
     # --- inside ---
+
+    def _note_by_hand(self, operation: Operation, deeds: tuple[JudgedAction, ...], by: str) -> None:
+        """Log what a person does who has control: it is not judged, and not limited."""
+        for index, action in enumerate(deeds):
+            check_deed(action, index)
+            context = _context(operation, action, index, len(deeds))
+            self._settle(operation, action, context, Decision("allow", f"{by} has control"), by="person")
 
     def _place(self, operation: Operation) -> _Place:
         return self, None if operation.desktop is None else core_of(operation.desktop)
@@ -234,10 +265,7 @@ class Guard:
             if self._audit is not None:
                 self._record(self._audit, action, context, decision, by)
         except OSError as error:
-            why = error.strerror or type(error).__name__
-            decision = Decision(
-                "deny", f"the audit log cannot be written ({why}), and no operation is allowed without it"
-            )
+            decision = Decision("deny", _unwritten(error))
         if decision.verdict != "allow":
             denied = PolicyDenied(action.type, one_line(decision.reason, _LONGEST_TEXT), retry_after=retry_after)
             raise denied.note_progress(context.index, action.type, 0)
@@ -365,6 +393,11 @@ def _with_window(operation: Operation, action: JudgedAction, context: Context) -
             return replace(context, window=one_line(title, _LONGEST_TEXT))
     under = [w for w in windows if (w.rect.contains(xy) if xy else w.active)]
     return replace(context, window=one_line(under[-1].title, _LONGEST_TEXT)) if under else context
+
+
+def _unwritten(error: OSError) -> str:
+    why = error.strerror or type(error).__name__
+    return f"the audit log cannot be written ({why}), and no operation is allowed without it"
 
 
 def _stopped(operation: Operation) -> str | None:

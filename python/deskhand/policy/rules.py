@@ -46,7 +46,7 @@ class ActionClass(StrEnum):
     """What kind of operation it is, as far as that matters for allowing it."""
 
     OBSERVE = "observe"
-    """Looking and waiting."""
+    """Looking and waiting, and asking a person for help."""
     INPUT = "input"
     """Pointer and keyboard; writing the clipboard; windows."""
     CREDENTIAL = "credential"
@@ -77,6 +77,7 @@ _OPERATIONS = {
     "copy_out": ActionClass.HOST_FILES,
     "elements": ActionClass.OBSERVE,
     "get_clipboard": ActionClass.CLIPBOARD_READ,
+    "hand_over": ActionClass.OBSERVE,
     "host_shell": ActionClass.SHELL,
     "logs": ActionClass.OBSERVE,
     "navigate": ActionClass.NAVIGATE,

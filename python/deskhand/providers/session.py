@@ -22,6 +22,7 @@ from deskhand.errors import (
     ActionError,
     Closed,
     DeskhandError,
+    DesktopHeld,
     DesktopLost,
     PolicyDenied,
     Reconnected,
@@ -177,6 +178,7 @@ class ModelSession:
         seen: Observation | None = None
         cursor: Point | None = None
         text: str | None = None
+        notes: tuple[str, ...] = ()
         telling = None if all(isinstance(step, _ONLY_LOOKS) for step in call.steps) else self._telling
         try:
             acknowledged = review(self.desktop, judged) if call.safety else ()
@@ -189,6 +191,7 @@ class ModelSession:
                     text = self._read_elements(run, judged)
                     continue
                 seen = self._perform(run, judged, elements=telling is not None)
+                notes += seen.notes
                 picture = self._shown(seen)
                 if isinstance(run[-1], CursorPosition):
                     cursor = self.viewport.to_model(self.desktop.pointer)
@@ -196,6 +199,8 @@ class ModelSession:
                 picture = picture or self.look()
             if telling is not None and text is None:
                 text = self._read_elements(telling, judged, None if seen is None else seen.elements)
+            if notes:
+                text = "\n".join((*notes, *([] if text is None else [text])))
             return Result(
                 call=call, picture=picture, cursor=cursor, text=text, acknowledged=acknowledged, observation=seen
             )
@@ -251,8 +256,9 @@ class ModelSession:
         try:
             # A call that only reads is answered with text, and the model keeps pointing into its last picture.
             picture = None if _only_reads(call) else self.look()
-        except (PolicyDenied, Reconnected):
-            # Looking is not allowed, or the connection has just been made again: only the reason matters.
+        except (DesktopHeld, PolicyDenied, Reconnected):
+            # Looking is not allowed, a person has control privately, or the connection has just been made again: only the
+            # reason matters.
             picture = None
         denied = isinstance(error, PolicyDenied)
         return Result(call=call, picture=picture, error=str(error), denied=denied, acknowledged=acknowledged)

@@ -7,8 +7,10 @@ of the agent's desktop, and passes allowed operations on to the recorder. It has
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deskhand._core.observation import Observation
@@ -24,6 +26,7 @@ from deskhand.machine.program import Program
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from deskhand.desktop.control_state import ControlEvent
     from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.operations import Operation
     from deskhand.episodes.tasks.task import TaskLimits
@@ -61,6 +64,10 @@ class Record(Protocol):
         """See `deskhand.Interceptor`."""
         ...
 
+    def control(self, event: ControlEvent) -> None:
+        """See `deskhand.Interceptor`."""
+        ...
+
     def event(self, kind: str, **fields: Any) -> None:
         """Write an event."""
         ...
@@ -82,6 +89,13 @@ class Record(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Theirs:
+    """The token of an operation of a person who has control, with that of the record."""
+
+    token: object
+
+
 class Unrecorded:
     """A `Record` that keeps nothing, for callers that only need the result."""
 
@@ -95,6 +109,9 @@ class Unrecorded:
         """Nothing."""
 
     def after(self, operation: Operation, token: object, outcome: object) -> None:
+        """Nothing."""
+
+    def control(self, event: ControlEvent) -> None:
         """Nothing."""
 
     def event(self, kind: str, **fields: Any) -> None:
@@ -187,6 +204,9 @@ class StepBudget:
         if what not in COUNTED:
             self._refuse_if_ended()
             return None
+        if operation.holder is not None:
+            # A person's part: recorded, and no step of the agent's.
+            return _Theirs(self._recorded(lambda: self._record.before(operation)))
         acts = what not in {"screenshot", "elements", "read_file"} and not (
             what == "perform" and all(isinstance(action, LOOKING) for action in request)
         )
@@ -212,6 +232,9 @@ class StepBudget:
         """Record an operation that has ended."""
         if token is None:
             return
+        if isinstance(token, _Theirs):
+            self._recorded(lambda: self._record.after(operation, token.token, outcome))
+            return
         what, begun, theirs = token
         took = self._clock() - begun
         with self._lock:
@@ -228,6 +251,11 @@ class StepBudget:
         if not isinstance(outcome, BaseException):
             # The operation is done and recorded, but the agent does not get its result any more.
             self._refuse_if_ended()
+
+    def control(self, event: ControlEvent) -> None:
+        """Record that control of the desktop changes; a person is not stopped where the agent's part ends for it."""
+        with contextlib.suppress(Ended):
+            self._recorded(lambda: self._record.control(event))
 
     # --- for the agent ---
 

@@ -28,13 +28,14 @@ from deskhand.actions import Action, Type
 from deskhand.desktop.access import bare, commands_of, core_of
 from deskhand.episodes.record.bounds import COUNTED, Bounds, Totals
 from deskhand.episodes.record.sanitize import harmless
-from deskhand.errors import ActionError, DeskhandError, DesktopLost, EpisodeError, PolicyDenied, RecordFull
+from deskhand.errors import ActionError, DeskhandError, DesktopHeld, DesktopLost, EpisodeError, PolicyDenied, RecordFull
 from deskhand.machine.interface import CommandResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from deskhand._core.observation import Screenshot
+    from deskhand.desktop.control_state import ControlEvent
     from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.operations import Interceptor, Operation
     from deskhand.episodes.record.frame_store import FrameStore
@@ -155,6 +156,9 @@ class Recorder:
         """See `Interceptor.before`."""
         if self._desktop is None or operation.type not in COUNTED:
             return None
+        if operation.holder is not None and operation.holder.private:
+            # A person may be typing a password.
+            return None
         begun = self._clock()
         self._refuse_if_failed()
         frame = None
@@ -179,6 +183,15 @@ class Recorder:
                 raise
         finally:
             self.totals.overhead += self._clock() - ended
+
+    def control(self, event: ControlEvent) -> None:
+        """Write down that control of the desktop changes, if it is attached. What cannot be written does not stop a person."""
+        if self._desktop is None:
+            return
+        fields = {name: value for name in ("by", "text", "private") if (value := getattr(event, name))}
+        # The recorder keeps the error for its callers.
+        with contextlib.suppress(OSError, EpisodeError):
+            self.event("control", change=event.kind, **fields)
 
     def frame(self, desktop: Desktop, cause: str = "") -> str:
         """Store the screen's present pixels.
@@ -392,6 +405,8 @@ class Recorder:
             fields["error"] = {"type": type(answer).__name__, "message": str(answer)}
         if self._withheld:
             fields["withheld"] = True
+        if call.operation.holder is not None:
+            fields["by"] = call.operation.holder.by
         fields["seconds"] = round(seconds, _DIGITS)
         whole: dict[str, Any] = {}
         if call.operation.type == "perform":
@@ -404,7 +419,8 @@ class Recorder:
         fields: dict[str, Any] = {"id": f"a{next(self._calls)}", "before": call.frame}
         if not isinstance(answer, Observation):
             # Some errors prove that nothing was sent.
-            known = isinstance(answer, ActionError | PolicyDenied | EpisodeError)
+            refused = isinstance(answer, DesktopHeld) and not answer.under_way
+            known = refused or isinstance(answer, ActionError | PolicyDenied | EpisodeError)
             # A stopped call must not wait for another look, and a lost desktop has no screen.
             blind = known or isinstance(answer, DesktopLost) or not isinstance(answer, Exception)
             return {**fields, "after": call.frame if blind else self._look(), "unknown": not known}
