@@ -92,7 +92,8 @@ from deskhand.machine.shell import Shell
 from deskhand.policy.audit import AuditLog
 from deskhand.policy.guard import Guard
 from deskhand.policy.limits import RateLimits
-from deskhand.policy.rules import ActionClass, ClassPolicy, Context, Decision, NoPolicyWarning, Policy
+from deskhand.policy.questions import Questions
+from deskhand.policy.rules import ActionClass, Answer, ClassPolicy, Context, Decision, NoPolicyWarning, Policy
 
 if TYPE_CHECKING:
     from deskhand.aio.desktop import AsyncDesktop, AsyncShell
@@ -105,6 +106,7 @@ __all__ = [
     "Action",
     "ActionClass",
     "ActionError",
+    "Answer",
     "AsyncDesktop",
     "AsyncPool",
     "AsyncShell",
@@ -171,6 +173,7 @@ __all__ = [
     "PressKeys",
     "Program",
     "ProtocolViolation",
+    "Questions",
     "RateLimits",
     "Reason",
     "Reconnected",

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from deskhand.errors import ActionError, BackendError, DeskhandError, Untypable
 
-__all__ = ["MASK", "Secret", "clean", "conceal", "one_line"]
+__all__ = ["MASK", "Secret", "clean", "conceal", "one_line", "visible"]
 
 MASK = "***"
 """What is shown instead of a secret."""
@@ -104,6 +104,17 @@ def clean(text: str, *, keep: str = "") -> str:
         keep: Characters that are kept.
     """
     return "".join(c for c in text if c in keep or c in _JOINERS or unicodedata.category(c) not in _CONTROL)
+
+
+def visible(text: str) -> str:
+    """Untrusted text for a person who decides about it: nothing is left out, and what cannot be seen is written as an escape.
+
+    Line ends and tabs stay. Joiners, which `clean` keeps, are written out too.
+    """
+    return "".join(
+        c if c in "\n\t" or unicodedata.category(c) not in _CONTROL else c.encode("unicode_escape").decode()
+        for c in text
+    )
 
 
 def one_line(text: str, limit: int) -> str:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from deskhand._core.redaction import one_line
-from deskhand.actions import Action
 from deskhand.errors import ActionError, shown
 from deskhand.policy.audit import AuditLog
 from deskhand.policy.guard import ASK_TIMEOUT
+from deskhand.policy.questions import question_of
 from deskhand.policy.rules import ActionClass, ClassPolicy
 
 if TYPE_CHECKING:
@@ -109,30 +109,8 @@ def _ask(given: str) -> Ask:
     return lambda action, context: _ask_program(words, action, context)
 
 
-def _question(action: JudgedAction, context: Context) -> dict[str, Any]:
-    """The whole question, including the names and values of a command's environment."""
-    if isinstance(action, Action):
-        what = action.to_dict()
-    else:
-        what = {
-            "type": action.type,
-            "target": action.target,
-            "size": action.size,
-            "cwd": action.cwd,
-            "env": dict(action.env),
-        }
-    about = {name: getattr(context, name) for name in ("desktop", "provider", "call_id", "agent", "window")}
-    check = context.safety_check
-    return {
-        "action": what,
-        "class": str(context.action_class),
-        **about,
-        "safety_check": None if check is None else {"id": check.id, "code": check.code, "message": check.message},
-    }
-
-
 def _ask_program(words: list[str], action: JudgedAction, context: Context) -> bool:
-    question = json.dumps(_question(action, context))
+    question = json.dumps(question_of(action, context))
     done = subprocess.run(words, input=question, text=True, check=False, timeout=ASK_TIMEOUT, stdout=subprocess.DEVNULL)
     return done.returncode == 0
 
@@ -171,7 +149,7 @@ def _shown_question(action: JudgedAction, context: Context) -> str:
     lines = [
         f"\r\n{context.provider or 'A client'} wants, on {context.desktop or 'the desktop'} ({context.action_class}):"
     ]
-    asked = _question(action, context)
+    asked = question_of(action, context)
     for name, value in asked["action"].items():
         if name == "env":
             lines += [f"  env {_clean(key)}={_clean(each)}" for key, each in value.items()]

@@ -10,6 +10,7 @@ import contextvars
 import inspect
 import queue
 import threading
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.attempts import Attempt, NoAnswer
@@ -18,7 +19,41 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
 
-__all__ = ["answer"]
+__all__ = ["ASKED", "Asked", "answer"]
+
+
+class Asked:
+    """One call of `answer`, as the function that is asked sees it.
+
+    Attributes:
+        about: What the question is about: the core of a desktop; None if unknown.
+    """
+
+    def __init__(self, about: object = None) -> None:
+        """Describe a call that has just begun."""
+        self.about: object = about
+        self._lock = threading.Lock()
+        self._over = False
+        self._then: Callable[[], None] = lambda: None
+
+    def when_over(self, then: Callable[[], None]) -> None:
+        """Have `then` called once nobody waits for the answer any more; at once if nobody does already."""
+        with self._lock:
+            self._then = then
+            over = self._over
+        if over:
+            then()
+
+    def end(self) -> None:
+        """Note that nobody waits any more."""
+        with self._lock:
+            self._over = True
+            then = self._then
+        then()
+
+
+ASKED: ContextVar[Asked | None] = ContextVar("deskhand_asked", default=None)
+"""The question that the code in this context is asked."""
 
 
 class _Failed:
@@ -26,7 +61,9 @@ class _Failed:
         self.kind = type(error).__name__
 
 
-def answer(function: Callable[..., Any], *arguments: object, timeout: float, attempt: Attempt) -> object:
+def answer(
+    function: Callable[..., Any], *arguments: object, timeout: float, attempt: Attempt, about: object = None
+) -> object:
     """Call a function, or a coroutine function, and return its answer.
 
     It runs in a thread of its own, with the caller's context variables; a coroutine runs in the attempt's loop. Code that
@@ -37,6 +74,7 @@ def answer(function: Callable[..., Any], *arguments: object, timeout: float, att
         arguments: The function's arguments.
         timeout: Seconds.
         attempt: The attempt that waits for the answer.
+        about: What the question is about; see `Asked`.
 
     Raises:
         NoAnswer: The function raised, did not answer in time, or the attempt was ended.
@@ -52,9 +90,13 @@ def answer(function: Callable[..., Any], *arguments: object, timeout: float, att
             said = _Failed(error)
         answers.put(said)
 
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="deskhand-question", daemon=True)
-    thread.start()
-    said = attempt.wait(answers, timeout)
+    context, asked = contextvars.copy_context(), Asked(about)
+    context.run(ASKED.set, asked)
+    threading.Thread(target=context.run, args=(run,), name="deskhand-question", daemon=True).start()
+    try:
+        said = attempt.wait(answers, timeout)
+    finally:
+        asked.end()
     if isinstance(said, _Failed):
         # Only the type is reported: the text of a foreign exception may contain anything.
         raise NoAnswer(f"it failed with {said.kind}")

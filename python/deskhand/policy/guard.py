@@ -28,8 +28,10 @@ from deskhand.machine.interface import CommandResult
 from deskhand.policy.asking import answer
 from deskhand.policy.audit import AuditLog
 from deskhand.policy.limits import Buckets, RateLimits
+from deskhand.policy.questions import Questions
 from deskhand.policy.rules import (
     ActionClass,
+    Answer,
     ClassPolicy,
     Context,
     Decision,
@@ -107,7 +109,7 @@ class Guard:
         audit: AuditLog | None = None,
         limits: RateLimits | None = RateLimits(),  # noqa: B008 # the dataclass is frozen
         timeout: float = POLICY_TIMEOUT,
-        ask_timeout: float = ASK_TIMEOUT,
+        ask_timeout: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make a guard for one desktop, or for several that share the limits.
@@ -119,7 +121,8 @@ class Guard:
             audit: Where every decision is written before it takes effect. If the log cannot be written, operations are denied.
             limits: How much is allowed; None for no limits.
             timeout: Seconds for the policy's decision; a later one is ignored.
-            ask_timeout: Seconds for the answer of `ask`; a later one is ignored.
+            ask_timeout: Seconds for the answer of `ask`; a later one is ignored. By default those of `Questions`, and 60 for
+                any other.
             clock: Monotonic seconds, for the limits.
 
         Raises:
@@ -134,6 +137,8 @@ class Guard:
         if limits is not None:
             expect("Guard: limits", limits, RateLimits)
         expect_callable("Guard: clock", clock)
+        if ask_timeout is None:
+            ask_timeout = ask.timeout if isinstance(ask, Questions) else ASK_TIMEOUT
         for name, seconds in (("timeout", timeout), ("ask_timeout", ask_timeout)):
             if expect_amount(f"Guard: {name}", seconds) > MAX_SECONDS:
                 raise ActionError(f"{name} is above 0 and at most {MAX_SECONDS:g} seconds, not {shown(seconds)}")
@@ -322,10 +327,13 @@ class Guard:
             said = self._answer(self._ask, operation, action, context, self._ask_timeout)
         except NoAnswer as none:
             return context, Decision("deny", f"it was asked about: {none}"), "ask"
+        given = said if isinstance(said, Answer) else Answer(said is True)
+        who = f"{given.by} said " if given.by else ""
+        note = f" ({given.note})" if given.note else ""
         # Only True itself: another truthy object, such as a coroutine or a mock, does not count as a yes.
-        if said is True:
-            return context, Decision("allow", "it was asked about: yes"), "ask"
-        return context, Decision("deny", "it was asked about: no"), "ask"
+        if given.allow is True:
+            return context, Decision("allow", f"it was asked about: {who}yes{note}"), "ask"
+        return context, Decision("deny", f"it was asked about: {who}no{note}"), "ask"
 
     def _unnamed(self, action: JudgedAction) -> str:
         """The command's variables that change what runs and that the policy does not name."""
@@ -356,7 +364,8 @@ class Guard:
     ) -> object:
         token = _ASKING.set(_ASKING.get() | {self._place(operation)})
         try:
-            return answer(function, action, context, timeout=timeout, attempt=operation.attempt)
+            about = self._place(operation)[1]
+            return answer(function, action, context, timeout=timeout, attempt=operation.attempt, about=about)
         finally:
             _ASKING.reset(token)
 

@@ -19,6 +19,7 @@ from deskhand.errors import ActionError, shown
 
 __all__ = [
     "ActionClass",
+    "Answer",
     "Ask",
     "ClassPolicy",
     "Context",
@@ -185,8 +186,24 @@ class Decision:
 Ruling = Verdict | Decision
 """What a policy returns."""
 
-Ask = Callable[[JudgedAction, Context], bool | Awaitable[bool]]
-"""Asks a person: True means yes, anything else means no. May be a coroutine function."""
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's answer, for an `ask` that says more than yes or no.
+
+    Attributes:
+        allow: True means yes, anything else means no.
+        by: Who answered, for the audit log and the error.
+        note: What the answer adds; the error of a denied operation has it.
+    """
+
+    allow: bool
+    by: str = ""
+    note: str = ""
+
+
+Ask = Callable[[JudgedAction, Context], bool | Answer | Awaitable[bool | Answer]]
+"""Asks a person: True means yes, an `Answer` says so itself, anything else means no. May be a coroutine function."""
 
 
 @runtime_checkable
