@@ -166,8 +166,8 @@ def test_round_trip(error: DeskhandError, failed_at: int | None, through: object
         (
             DesktopHeld("Ada", "2026-01-02 03:04:05 UTC"),
             (
-                "Ada has had control of this desktop since 2026-01-02 03:04:05 UTC: others may not act: wait until it is handed "
-                "back, look at the screen meanwhile, or do something else"
+                "Ada has had control of this desktop since 2026-01-02 03:04:05 UTC: others may not act: wait until it is "
+                "handed back, look at the screen meanwhile, or do something else"
             ),
         ),
         (DesktopLost("oom", "killed"), "desktop lost (oom): killed: launch or connect again"),
