@@ -49,6 +49,7 @@ CALLS: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
     "clipboard.write": (True, lambda d, _: d.clipboard.write("copied")),
     "resize": (True, lambda d, _: d.resize((600, 400))),
     "health": (False, lambda d, _: d.health()),
+    "hand_over": (False, lambda d, _: d.hand_over("help")),
     "operate": (True, lambda d, here: d.operate(Operation("navigate", "x"), (here / "operated").touch)),
 }
 # What is more than one way to the same, each by itself.
@@ -70,6 +71,13 @@ NOT_JUDGED = {
         "clipboard",
         "close",
         "closed",
+        "control",
+        *(
+            f"control.{name}"
+            for name in ("decline", "holder", "pause", "paused", "release", "requests", "resume", "step")
+        ),
+        "control.take",
+        "control.waiting",
         "display",
         "find",
         "has_machine",

@@ -7,7 +7,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from deskhand import Closed, Desktop, DesktopLost, Shell, UnsupportedAction
+from deskhand import ActionError, Closed, Desktop, DesktopLost, Shell, UnsupportedAction
 from deskhand._native import Interrupted
 from faults.helpers import beside_control
 from faults.surface import PublicCall, calls_of
@@ -25,6 +25,7 @@ ANSWERS = {
     "Desktop.display": "as it was",
     "Desktop.has_machine": "as it was",
     "Desktop.clipboard": "whose calls do not",
+    "Desktop.control": "whose calls do not",
     "Desktop.find": "whose calls do not",
     "Desktop.host": "whose calls do not",
     "Desktop.machine": "whose calls do not",
@@ -40,13 +41,21 @@ ANSWERS = {
     "Shell.close": "there is nothing to do",
     "Shell.interrupt": "there is nothing to end",
     "Shell.judged": "as it was",
+    "control.holder": "nobody",
+    "control.paused": "it is not",
+    "control.requests": "there are none",
+    "control.waiting": "nothing does",
     "host.home": "as it was",
     "machine.home": "as it was",
 }
 # The same of one that was lost and is not closed yet.
 ANSWERS_LOST = ANSWERS | {
+    "Desktop.hand_over": "a person is asked, and not the desktop",
     "Desktop.operate": "what is done is the caller's",
     "Desktop.health": "what is wrong",
+    **dict.fromkeys(
+        ("control.decline", "control.pause", "control.release", "control.resume", "control.step"), "nothing is sent"
+    ),
     "host.open_shell": "a shell of this machine",
     "host.run": "its command",
 }
@@ -101,9 +110,9 @@ def _answer(call: PublicCall, on: object, given: Mapping[str, object], *, right:
             result.close()
     except (DesktopLost, Closed) as error:
         return f"raised {error!r}" if call.name in {"Desktop.close", "Shell.close"} else ""
-    except UnsupportedAction:
-        # It never could.
-        return ""
+    except ActionError as error:
+        # It never could, or there is nothing to do.
+        return "" if right or isinstance(error, UnsupportedAction) else f"raised {error!r}"[:160]
     except (Exception, Interrupted) as error:  # noqa: BLE001 # whatever it is, it is wrong
         return f"raised {type(error).__name__}: {error}"[:160]
     return "" if right else f"answered {result!r}"[:100]

@@ -17,10 +17,11 @@ from typing import Any
 import deskhand
 from deskhand import CallContext, Desktop, Operation, Program, Window
 from deskhand.desktop.clipboard import Clipboard
+from deskhand.desktop.control import Control
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.window_list import Windows
 
-PARTS = {"clipboard": Clipboard, "host": Host, "machine": Machine, "windows": Windows}
+PARTS = {"clipboard": Clipboard, "control": Control, "host": Host, "machine": Machine, "windows": Windows}
 _MISSING = inspect.Parameter.empty
 _VARIOUS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -198,6 +199,7 @@ class Arguments:
 
     def __init__(self, desktop: Desktop, window: Window | int = 1) -> None:
         self._values: dict[str, object] = {
+            "by": "Ada",
             "call": CallContext(),
             "command": "true",
             "data": b"",
@@ -206,6 +208,8 @@ class Arguments:
             "operation": Operation("test"),
             "path": "/tmp/deskhand-test",
             "program": Program(1, None, Path()),
+            "reason": "help",
+            "request": 1,
             "size": tuple(desktop.size),
             "socket": "/nonexistent/guard",
             "source": "/etc/hostname",

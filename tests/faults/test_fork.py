@@ -108,6 +108,12 @@ def test_what_a_child_inherits_is_refused(any_desktop: deskhand.Desktop) -> None
         "reset": desktop.reset,
         "start": lambda: desktop.start("xterm"),
         "open_shell": desktop.host.open_shell,
+        "hand_over": lambda: desktop.hand_over("help"),
+        "control.take": lambda: desktop.control.take("Ada"),
+        "control.release": desktop.control.release,
+        "control.pause": lambda: desktop.control.pause("Ada"),
+        "control.step": desktop.control.step,
+        "control.holder": lambda: desktop.control.holder,
     }
     said = {name: in_child(use) for name, use in uses.items()}
     refused = f"BackendError: this desktop belongs to process {os.getpid()}, from which this one was forked"
@@ -115,6 +121,13 @@ def test_what_a_child_inherits_is_refused(any_desktop: deskhand.Desktop) -> None
     assert in_child(desktop.close) == "None"
     assert in_child(leave) == "None"
     assert "of another process" in in_child(lambda: repr(desktop))
+    with desktop.control.take("Ada") as hold:
+        assert in_child(hold.release) == "None"
+        assert in_child(hold.desktop.screenshot).startswith(refused)
+        assert hold.active
+        desktop.control.pause("Ada")
+        assert in_child(desktop.screenshot).startswith(refused)
+        desktop.control.resume()
     assert desktop.perform(KeyPress(["y"])).png
     assert desktop.clipboard.read() == "before"
 

@@ -21,6 +21,7 @@ _PUBLIC = [getattr(deskhand, name) for name in deskhand.__all__]
 FUNCTIONS = [function(value) for value in _PUBLIC if callable(value) and not isinstance(value, type)]
 # Right values for what must be given.
 RIGHT: dict[str, object] = {
+    "allow": True,
     "button": "left",
     "duration": 0.1,
     "id": "check",
@@ -38,6 +39,7 @@ RIGHT: dict[str, object] = {
 # What a program makes to hand it over; objects of the other classes are what calls return, or raise.
 MADE = [
     *(kind for kind in _PUBLIC if isinstance(kind, type) and issubclass(kind, Action) and kind is not Action),
+    deskhand.Answer,
     deskhand.AuditLog,
     deskhand.CallContext,
     deskhand.ClassPolicy,
@@ -45,6 +47,7 @@ MADE = [
     deskhand.Guard,
     deskhand.Limits,
     deskhand.Mount,
+    deskhand.Questions,
     deskhand.RateLimits,
     deskhand.SafetyCheck,
     deskhand.Secret,

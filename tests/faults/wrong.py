@@ -37,6 +37,7 @@ class Bench:
         wrong = ""
         if not (self.desktop.closed or self.desktop._core.stopped or self.desktop._view.interceptors):
             try:
+                self.desktop.control.resume()
                 self.desktop.release()
             except (Exception, Interrupted) as error:  # noqa: BLE001 # whatever it is, it is wrong
                 wrong = f"and the desktop does not answer: {error!r}"

@@ -74,7 +74,8 @@ class Hold:
             DesktopLost: The desktop is gone. The hold has ended all the same, as after any other error.
         """
         expect_text("release: note", note)
-        _end(self._core, self._holding, note)
+        if not self._core.owner.is_parent:
+            _end(self._core, self._holding, note)
 
 
 class Control:

@@ -56,6 +56,7 @@ def operate(
 @contextlib.contextmanager
 def _passage(core: Core, operation: Operation) -> Iterator[None]:
     """Wait while the desktop is paused. The interceptors come after that, so that they judge and measure what is done then."""
+    core.refuse_if_closed()
     with contextlib.ExitStack() as passage:
         try:
             passage.enter_context(core.control.passage(operation))

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Literal, Protocol, runtime_checkable
 
 from deskhand import actions as act
-from deskhand._core.arguments import expect_texts
+from deskhand._core.arguments import expect_flag, expect_text, expect_texts
 from deskhand._core.redaction import Secret
 from deskhand.desktop.operations import Operation, SafetyCheck
 from deskhand.errors import ActionError, shown
@@ -192,7 +192,7 @@ class Answer:
     """A person's answer, for an `ask` that says more than yes or no.
 
     Attributes:
-        allow: True means yes, anything else means no.
+        allow: Whether it may be done.
         by: Who answered, for the audit log and the error.
         note: What the answer adds; the error of a denied operation has it.
     """
@@ -200,6 +200,12 @@ class Answer:
     allow: bool
     by: str = ""
     note: str = ""
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        expect_flag("Answer: allow", self.allow)
+        expect_text("Answer: by", self.by)
+        expect_text("Answer: note", self.note)
 
 
 Ask = Callable[[JudgedAction, Context], bool | Answer | Awaitable[bool | Answer]]

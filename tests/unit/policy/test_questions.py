@@ -114,7 +114,7 @@ def test_a_question_waits_with_everything_that_is_asked(desktop: Desktop, inside
     assert inside.done == []
     assert questions.answer(question.id, allow=True, by="Ada") == question
     assert call.end().stdout == "out"
-    assert questions.pending == ()
+    assert not questions.pending
     assert heard.kinds == ["asked", "allowed"]
     assert heard.events[-1].by == "Ada"
 
