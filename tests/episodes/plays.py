@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterator, Mapping
 
+    from deskhand.desktop.control_state import ControlEvent
     from deskhand.desktop.operations import Operation
     from deskhand.episodes.tasks.context import TaskContext
 
@@ -131,6 +132,9 @@ class Kept:
         assert token is operation
         self.failing(operation.type)
         self.events.append((operation.type, {"request": operation.actions, "answer": outcome}))
+
+    def control(self, event: ControlEvent) -> None:
+        self.event("control", change=event.kind)
 
     def event(self, kind: str, **fields: Any) -> None:
         self.failing(kind)

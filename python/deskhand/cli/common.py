@@ -179,6 +179,7 @@ def describe(seen: Observation) -> str:
     notes = "".join(f", {note}" for note in _notes(seen))
     if seen.clipboard_lost:
         notes += f", and the clipboard has lost {clean(', '.join(seen.clipboard_lost))}"
+    notes += "".join(f"; {clean(note)}" for note in seen.notes)
     return f"{what}{rest}{notes}, {seen.elapsed.total * 1000:.0f} ms"
 
 
@@ -196,6 +197,7 @@ def explain(seen: Observation) -> str:
     lines += [(note, "yes") for note in _notes(seen)]
     if seen.clipboard_lost:
         lines.append(("lost", f"of the clipboard: {clean(', '.join(seen.clipboard_lost))}"))
+    lines += [("note", clean(note)) for note in seen.notes]
     return "\n".join(f"{name:<8} {value}" for name, value in lines)
 
 
@@ -220,6 +222,7 @@ def observation_data(seen: Observation, file: str | None) -> dict[str, Any]:
         "pointer_moved": seen.pointer_moved,
         "unanswered": seen.unanswered,
         "may_change": seen.may_change,
+        "notes": list(seen.notes),
         "file": file,
     }
 

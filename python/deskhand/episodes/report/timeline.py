@@ -108,7 +108,10 @@ def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[f
     facts = []
     if event.get("reason"):
         facts.append(("settled: " if event.get("settled") else "not settled: ") + str(event["reason"]))
-    facts += [name.replace("_", " ") for name in REMARKS if event.get(name)]
+    facts += [name.replace("_", " ") for name in REMARKS if event.get(name) and name != "notes"]
+    facts += [_cut(str(note)) for note in event.get("notes", ())]
+    if event.get("by"):
+        facts.insert(0, f"by {_cut(str(event['by']))}")
     if event.get("unknown"):
         facts.append("it may have been done or not")
     return Moment(
@@ -137,6 +140,8 @@ def _other(number: int, kind: str, t: float, event: Mapping[str, Any]) -> Moment
             return Moment(number, kind, t, text=_cut(str(event.get("text", ""))))
         case "shell":
             return _command(number, t, event)
+        case "control":
+            return Moment(number, kind, t, (_controlled(event),), text=_cut(str(event.get("text", ""))))
         case "refused":
             return Moment(number, kind, t, error=_cut(str(event.get("reason", ""))))
         case "start":
@@ -154,6 +159,25 @@ def _other(number: int, kind: str, t: float, event: Mapping[str, Any]) -> Moment
             )
     lines = (_cut(line),) if line else ()
     return Moment(number, kind, t, lines, _outlined(event), error=_failed(event), frame=frame, times=times)
+
+
+_CONTROL = {
+    "take": "takes control",
+    "release": "hands back",
+    "ask": "The agent asks for help",
+    "decline": "declines a request for help",
+    "pause": "pauses",
+    "step": "lets one operation through",
+    "resume": "lets the agent go on",
+}
+
+
+def _controlled(event: Mapping[str, Any]) -> str:
+    """A change of control in words."""
+    change = str(event.get("change", "?"))
+    words = [str(event["by"])] if event.get("by") else []
+    words += [_CONTROL.get(change, change), *(["privately"] if event.get("private") else [])]
+    return _cut(" ".join(words))
 
 
 def _outlined(event: Mapping[str, Any]) -> str:

@@ -59,6 +59,11 @@ _OUTPUT = {
         },
         "pasted": {"type": "boolean", "description": "A text went through the clipboard."},
         "clipboard_lost": {"type": "array", "items": {"type": "string"}, "description": "What the clipboard has lost."},
+        "notes": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "What a person did who had control of the desktop meanwhile, and says about it.",
+        },
         "cursor": {"type": "array", "items": {"type": "integer"}, "description": "Where the pointer is, as [x, y]."},
     },
 }
