@@ -22,7 +22,7 @@ PRINTED = {
         "hello from /usr 1 error\n",
         "Size(width=1280, height=800)\n",
     ],
-    "policies.md": ["denied\n"],
+    "policies.md": ["denied\n", "allowed\n\nallowed\n\n", "please log in\nAda\nI logged you in\n"],
     "providers.md": ["{'type': 'computer'} data:image/png;base64,\n"],
 }
 

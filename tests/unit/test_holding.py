@@ -360,8 +360,11 @@ def test_a_stopped_a_closed_and_a_look_only_desktop(backend: MemoryBackend) -> N
         with pytest.raises(Closed):
             call()
     assert (desktop.control.holder, desktop.control.paused, desktop.control.requests) == (None, None, ())
-    with Desktop(MemoryBackend((320, 200)), view_only=True) as looked_at, pytest.raises(UnsupportedAction):
-        looked_at.control.take("Ada")
+    with Desktop(MemoryBackend((320, 200)), view_only=True) as looked_at:
+        looked_at.perform(Wait(0.0), settle=False)
+        for call in (lambda: looked_at.control.take("Ada"), lambda: looked_at.perform(Move((1, 1)))):
+            with pytest.raises(UnsupportedAction):
+                call()
 
 
 # --- who hears of it ---
