@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "replay_run"]
 
-_FORMS = ("osworld", "atif", "video")
+_FORMS = ("osworld", "atif", "video", "html")
 _SHOWN = 10
 
 
@@ -126,34 +126,50 @@ def _say_beside(line: str) -> None:
         "deskhand export runs/gpt --format osworld --to results     # traj.jsonl, screenshots, result.txt",
         "deskhand export runs/gpt --format atif --to trajectories   # one trajectory.json an episode",
         "deskhand export runs/gpt text-rename.s0.r0 --format video --to videos",
+        "deskhand export runs/gpt text-rename.s0.r0 --format html --to pages     # one file to send to somebody",
+        "deskhand export runs/new --format html --beside runs/old --to pages     # the same episodes side by side",
     )
 )
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.argument("episodes", metavar="[EPISODE...]", nargs=-1)
 @click.option("--format", "form", required=True, type=click.Choice(_FORMS), help="As what; video needs ffmpeg.")
 @click.option("--to", "target", required=True, metavar="DIR", type=click.Path(file_okay=False), help="Where to.")
+@click.option(
+    "--beside",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="html: another run, whose episodes of the same names are shown beside these.",
+)
 @json_option
-def export(*, directory: str, episodes: tuple[str, ...], form: str, target: str, as_json: bool) -> None:
+def export(
+    *, directory: str, episodes: tuple[str, ...], form: str, target: str, beside: str | None, as_json: bool
+) -> None:
     """Write the episodes of a run in the form of other programs.
 
     osworld: folders as OSWorld's own tools find them. atif: documents of the Agent Trajectory Interchange Format 1.8.
-    video: an MP4 each. Of each episode, the attempt that counts is written; existing files are not overwritten.
+    video: an MP4 each. html: a page each that plays it, offline. Of each episode, the attempt that counts is written; existing
+    files are not overwritten.
     """
+    if beside is not None and form != "html":
+        raise click.UsageError("--beside is for --format html")
     from rich.console import Console  # noqa: PLC0415 # see replay_run
     from rich.progress import Progress  # noqa: PLC0415 # likewise
 
     from deskhand.episodes.record.export import export as write  # noqa: PLC0415 # likewise
     from deskhand.episodes.record.reader import open_run  # noqa: PLC0415 # likewise
+    from deskhand.episodes.report.player import export_playbacks  # noqa: PLC0415 # likewise
 
-    with open_run(directory) as run, Progress(console=Console(stderr=True), transient=True) as bar:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("Writing episodes", total=None)
-        written = write(
-            run,
-            cast("Form", form),
-            target,
-            episodes=episodes,
-            progress=lambda done, every: bar.update(task, completed=done, total=every),
-        )
+
+        def tell(done: int, every: int) -> None:
+            bar.update(task, completed=done, total=every)
+
+        if form == "html":
+            written = export_playbacks(directory, target, episodes=episodes, beside=beside, progress=tell)
+        else:
+            with open_run(directory) as run:
+                written = write(run, cast("Form", form), target, episodes=episodes, progress=tell)
     if as_json:
         show_json([str(path) for path in written])
     else:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.record.reader import Recording
 
-__all__ = ["FORMATS", "Form", "export"]
+__all__ = ["FORMATS", "Form", "counting", "export"]
 
 Form = Literal["osworld", "atif", "video"]
 
@@ -68,7 +68,7 @@ def export(
     expect("export: run", run, Run)
     root = Path(expect_path("export: target", target))
     episodes = expect_texts("export: episodes", episodes or ())
-    chosen = [run.recording(name) for name in episodes] if episodes else _counting(run)
+    chosen = [run.recording(name) for name in episodes] if episodes else counting(run)
     if not chosen:
         raise EpisodeError(f"{run.directory} has no episode to export")
     written = []
@@ -85,7 +85,8 @@ def export(
     return written
 
 
-def _counting(run: Run) -> list[Recording]:
+def counting(run: Run) -> list[Recording]:
+    """Of each episode the attempt that counts, or the last one."""
     counts = {str(key_of(each)): each["attempt"] for each in run.results()}
     found: dict[str, Recording] = {}
     for recording in run.recordings():

@@ -6,29 +6,25 @@ described in `timeline`.
 
 from __future__ import annotations
 
-import io
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from PIL import Image
-
 from deskhand._core.arguments import expect_path
-from deskhand._core.formats import data_url
 from deskhand._native import __version__
 from deskhand.episodes.record.reader import key_of, open_run
 from deskhand.episodes.report import plots
+from deskhand.episodes.report.parts import moments_of, picture, place_for, write_whole
 from deskhand.episodes.report.summary import PHASES, Summary, compare, split, summarize
-from deskhand.episodes.report.timeline import Moment, moments
 from deskhand.errors import EpisodeError, MissingExtra, files_named
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deskhand.episodes.record.reader import Recording, Run
     from deskhand.episodes.report.statistics import Interval
+    from deskhand.episodes.report.timeline import Moment
 
 __all__ = ["Frames", "write_report"]
 
@@ -90,9 +86,7 @@ def write_report(
     environment = _environment()
     directory = expect_path("write_report: directory", directory)
     path = Path(directory) / "report.html" if target is None else Path(expect_path("write_report: target", target))
-    # Checked before thousands of pictures are read.
-    if not os.path.isdir(path.parent):  # noqa: PTH112 # False for a name that is too long, too
-        raise EpisodeError(f"{path.parent} is not a directory: {path.name} cannot be written there")
+    place_for(path)
     before = None
     if other is not None:
         with open_run(other) as earlier_run:
@@ -102,7 +96,7 @@ def write_report(
     with open_run(directory) as run:
         text = _filled(environment, run, before, frames=frames, progress=progress)
     with files_named("cannot write the page", path):
-        _write(path, text)
+        write_whole(path, text)
     return path
 
 
@@ -170,28 +164,18 @@ def _episode(
     except EpisodeError:
         # No attempt of this episode has a recording.
         recording = None
-    happened, trouble = _moments(recording)
+    happened, trouble = moments_of(recording)
     if recording is not None and (frames == "all" or (frames == "failed" and not result["success"])):
         for frame in _frames_of(happened):
             if frame not in pictures:
                 try:
-                    pictures[frame] = _picture(recording, frame)
+                    pictures[frame] = picture(recording, frame, width=_WIDTH, quality=_QUALITY)
                 except (EpisodeError, OSError) as error:
                     # The page shows everything that can be read.
                     trouble = trouble or str(error)
     screen = recording.begin.get("screen") if recording is not None and happened else None
     width, height = screen or (1280, 800)
     return _Shown(str(key_of(result)), result, split(result), happened, (width, height), other, trouble)
-
-
-def _moments(recording: Recording | None) -> tuple[Sequence[Moment], str]:
-    """The moments, and why they are incomplete, if they are."""
-    if recording is None:
-        return [], ""
-    try:
-        return moments(recording.events), "the record ends in the middle of an event" if recording.torn else ""
-    except EpisodeError as error:
-        return [], str(error)
 
 
 def _about(manifest: Mapping[str, Any]) -> list[str]:
@@ -210,16 +194,6 @@ def _frames_of(happened: Sequence[Moment]) -> Iterator[str]:
         yield from (frame for frame in (moment.frame, moment.before) if frame is not None)
 
 
-def _picture(recording: Recording, frame: str) -> str:
-    """A frame for the page: smaller, and lossy; the run's directory has every pixel."""
-    image = Image.fromarray(recording.frame(frame))
-    if image.width > _WIDTH:
-        image = image.resize((_WIDTH, round(image.height * _WIDTH / image.width)), Image.Resampling.LANCZOS)
-    target = io.BytesIO()
-    image.save(target, "WEBP", quality=_QUALITY)
-    return data_url(target.getvalue(), "image/webp")
-
-
 def _plots(summary: Summary, results: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
     if not results:
         return {}
@@ -228,18 +202,6 @@ def _plots(summary: Summary, results: Sequence[Mapping[str, Any]]) -> Mapping[st
         "scatter": plots.scatter(results),
         **({"chances": plots.chances(summary)} if len(summary.any_of) > 1 else {}),
     }
-
-
-def _write(path: Path, text: str) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _facts(moment: Moment) -> list[str]:

@@ -81,15 +81,24 @@ def moments(events: Iterable[Mapping[str, Any]]) -> list[Moment]:
         if kind in _SILENT and not event.get("id"):
             continue
         number = len(found) + 1
-        t = float(event.get("t", 0.0))
-        if kind == "perform":
-            found.append(_performed(number, t, event, pointer))
+        try:
+            moment = _moment(number, kind, event, pointer)
             pointer = _at(event.get("cursor")) or pointer
-        elif kind == "frame":
-            found.append(Moment(number, kind, t, (f"The {event.get('cause', '')} frame",), frame=str(event["id"])))
-        else:
-            found.append(_other(number, kind, t, event))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError):
+            # Somebody else's recording may have anything in an event.
+            t = found[-1].t if found else 0.0
+            moment = Moment(number, _cut(kind), t, ("an event that cannot be read",))
+        found.append(moment)
     return found
+
+
+def _moment(number: int, kind: str, event: Mapping[str, Any], pointer: tuple[float, float] | None) -> Moment:
+    t = float(event.get("t", 0.0))
+    if kind == "perform":
+        return _performed(number, t, event, pointer)
+    if kind == "frame":
+        return Moment(number, kind, t, (f"The {event.get('cause', '')} frame",), frame=str(event["id"]))
+    return _other(number, kind, t, event)
 
 
 def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[float, float] | None) -> Moment:
@@ -104,7 +113,7 @@ def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[f
             marks.append(mark)
             pointer = mark.points[-1]
     elapsed = event.get("elapsed") or {}
-    after, before = event.get("after"), event.get("before")
+    after, before = _name(event.get("after")), _name(event.get("before"))
     facts = []
     if event.get("reason"):
         facts.append(("settled: " if event.get("settled") else "not settled: ") + str(event["reason"]))
@@ -134,7 +143,7 @@ def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[f
 def _other(number: int, kind: str, t: float, event: Mapping[str, Any]) -> Moment:
     seconds = event.get("seconds")
     times = ((kind, float(seconds)),) if seconds is not None else ()
-    frame = event.get("frame")
+    frame = _name(event.get("frame"))
     match kind:
         case "note" | "answer":
             return Moment(number, kind, t, text=_cut(str(event.get("text", ""))))
@@ -240,8 +249,12 @@ def _mark(action: Mapping[str, Any], pointer: tuple[float, float] | None) -> Mar
     return Mark(everything, kind.replace("_", " "), arrow)
 
 
+def _name(frame: Any) -> str | None:
+    return frame if isinstance(frame, str) else None
+
+
 def _at(cursor: Any) -> tuple[float, float] | None:
-    return (cursor[0], cursor[1]) if cursor else None
+    return (float(cursor[0]), float(cursor[1])) if cursor else None
 
 
 def _points(value: Any) -> tuple[tuple[float, float], ...]:
