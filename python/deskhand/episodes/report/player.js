@@ -130,7 +130,7 @@
   /** Where it was acted. @param {Moment} moment @param {Side} side */
   function acted(moment, side) {
     const shapes = [];
-    const size = Math.max(10, side.screen[0] / 80);
+    const size = Math.max(3, side.screen[0] / 80);
     for (const { points, arrow } of moment.marks) {
       if (!points.length) continue;
       const line = points.map((point) => point.join(",")).join(" ");
