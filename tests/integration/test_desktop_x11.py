@@ -208,6 +208,10 @@ def test_a_desktop_without_a_window_manager(launch: Callable[..., deskhand.Deskt
         assert [(w.id, w.active) for w in desktop.windows.list()][-1] == (window.id, True), "on top, with the keyboard"
     desktop.perform(Type("exit\n"))
     until(desktop, lambda: len(desktop.windows.list()) == 1)
+    with deskhand.connect(f"x11:{desktop.display}", view_only=True, xauthority=desktop.xauthority) as looking:
+        for change in (looking.windows.activate, looking.windows.close):
+            with pytest.raises(deskhand.UnsupportedAction, match="view_only"):
+                change(right)
     assert desktop.windows.close(right)
     assert desktop.windows.list() == []
     with pytest.raises(ActionError, match="no window"):

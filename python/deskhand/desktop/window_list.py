@@ -54,6 +54,7 @@ class Windows:
 
         Raises:
             ActionError: There is no such window.
+            UnsupportedAction: This desktop was opened to look only.
             DeskhandTimeout: The window manager did not do it in `timeout` seconds.
         """
         number = _window_id("windows.activate", window)
@@ -63,7 +64,7 @@ class Windows:
 
         def activate() -> None:
             with core.turn():
-                core.control.refuse_if_held()
+                core.refuse_input("windows.activate")
                 self._check_there(number)
                 core.backend.activate(number)
                 if not core.watch.until(
@@ -81,6 +82,7 @@ class Windows:
 
         Raises:
             ActionError: There is no such window.
+            UnsupportedAction: This desktop was opened to look only.
         """
         number = _window_id("windows.close", window)
         expect_seconds("windows.close: timeout", timeout)
@@ -89,7 +91,7 @@ class Windows:
 
         def close() -> bool:
             with core.turn():
-                core.control.refuse_if_held()
+                core.refuse_input("windows.close")
                 self._check_there(number)
                 core.backend.close_window(number)
                 return core.watch.until(lambda: all(w.id != number for w in core.backend.windows()), timeout)
