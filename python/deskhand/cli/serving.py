@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import ipaddress
 import socket
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 _FILE = click.Path(exists=True, dir_okay=False)
+# The module with the application of each protocol, the extra that it needs, and what is checked to be installed.
+_PROTOCOLS = {
+    "cua": ("deskhand.providers.cua.server", "cua", ("starlette.applications", "websockets")),
+    "osworld": ("deskhand.providers.osworld.guest_server", "osworld", ("starlette.applications", "python_multipart")),
+}
 
 
 @click.command(
@@ -32,11 +38,18 @@ _FILE = click.Path(exists=True, dir_okay=False)
         "deskhand serve                       # the only desktop that runs, at 127.0.0.1:8000, with a key that is printed",
         "deskhand serve -d work --port 0      # a port that is free, which is printed",
         "deskhand serve --policy observe,input,shell --audit audit.jsonl --ask terminal",
+        "deskhand serve --protocol osworld --port 5000 --programs --policy all    # for OSWorld",
         "DESKHAND_API_KEY=... deskhand serve --host 0.0.0.0 --certificate server.pem --certificate-key server.key",
     )
 )
 @desktop_option
-@click.option("--protocol", type=click.Choice(["cua"]), default="cua", show_default=True, help="The clients' protocol.")
+@click.option(
+    "--protocol",
+    type=click.Choice(sorted(_PROTOCOLS)),
+    default="cua",
+    show_default=True,
+    help="The clients' protocol: Cua's computer-server, or OSWorld's guest server.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port; 0 for a free one."
@@ -58,21 +71,22 @@ def serve(
     ask: str | None,
     audit: str | None,
 ) -> None:
-    """Serve a desktop to clients of Cua's computer-server, until Ctrl-C.
+    """Serve a desktop to clients of Cua's computer-server or of OSWorld, until Ctrl-C.
 
-    Clients show a key as their API key: that in DESKHAND_API_KEY, or a new one, which is printed. Their requests are judged
-    by the policy; by default they may look and use pointer and keyboard.
+    Clients show a key: that in DESKHAND_API_KEY, or a new one, which is printed. Cua's send it as their API key, OSWorld's as
+    the password in their address (vm_ip="osworld:KEY@127.0.0.1"). Their requests are judged by the policy; by default they may
+    look and use pointer and keyboard.
     """
-    del protocol
     if certificate is None and not _is_loopback(host):
         raise ActionError(
             f"at {host} others on the network could read the key and the screen: give --certificate for TLS, or listen at "
             "127.0.0.1 and let a tunnel (ssh -L) or a proxy with TLS lead there"
         )
     # Check everything that may be missing before taking the desktop.
-    uvicorn = load("uvicorn", "cua")
-    load("starlette.applications", "cua")
-    load("websockets", "cua")
+    module, extra, needs = _PROTOCOLS[protocol]
+    uvicorn = load("uvicorn", extra)
+    for needed in needs:
+        load(needed, extra)
     scheme = "http" if certificate is None else "https"
     named = policy != "all" and ":" not in policy
     with (
@@ -80,10 +94,13 @@ def serve(
         connect(chosen(desktop), **judged) as target,
         _listening(target, host, port, "", scheme) as listener,
     ):
-        from deskhand.providers.cua.server import application  # noqa: PLC0415 # its libraries come with an extra, and may be missing
-
-        served = application(AsyncDesktop(target), api_key=served_key(), programs=programs)
-        asyncio.run(_serve(uvicorn, served, listener, ssl_certfile=certificate, ssl_keyfile=certificate_key))
+        # Its libraries come with an extra, and may be missing.
+        server = importlib.import_module(module)
+        served = server.application(AsyncDesktop(target), api_key=served_key(), programs=programs)
+        options = {"ssl_certfile": certificate, "ssl_keyfile": certificate_key}
+        asyncio.run(
+            _serve(uvicorn, served, listener, ws="websockets-sansio" if protocol == "cua" else "none", **options)
+        )
 
 
 @click.command(
@@ -153,9 +170,9 @@ def _listening(target: Desktop, host: str, port: int, path: str, scheme: str) ->
         yield listener
 
 
-async def _serve(uvicorn: Any, served: Any, listener: socket.socket, **options: Any) -> None:
+async def _serve(uvicorn: Any, served: Any, listener: socket.socket, *, ws: str = "none", **options: Any) -> None:
     # The last request may be a long wait on the desktop, and its client is gone.
-    config = uvicorn.Config(served, log_level="warning", ws="websockets-sansio", timeout_graceful_shutdown=1, **options)
+    config = uvicorn.Config(served, log_level="warning", ws=ws, timeout_graceful_shutdown=1, **options)
     await uvicorn.Server(config).serve(sockets=[listener])
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Point, Viewport
 
-__all__ = ["decode_source", "encode_source"]
+__all__ = ["decode_source", "encode_source", "without_pyautogui"]
 
 _NAME = "OSWorld's pyautogui"
 _WORDS: dict[str, Step] = {"WAIT": a.Wait(), "DONE": Finish("done"), "FAIL": Finish("failed")}
@@ -95,8 +95,8 @@ def _called(module: str, name: str, call: ast.Call, hand: _Hand) -> Sequence[Ste
     if function is None:
         raise UnsupportedAction(_NAME, f"{module}.{name}", f"use one of {', '.join(sorted(_FUNCTIONS))}, or time.sleep")
     try:
-        arguments = [ast.literal_eval(argument) for argument in call.args]
-        named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        arguments = [_value(argument) for argument in call.args]
+        named = {str(keyword.arg): _value(keyword.value) for keyword in call.keywords}
         signature = _FUNCTIONS[name]
         named = {key: value for key, value in named.items() if key not in _IGNORED or key in signature.parameters}
         signature.bind(hand, *arguments, **named)
@@ -104,6 +104,14 @@ def _called(module: str, name: str, call: ast.Call, hand: _Hand) -> Sequence[Ste
         raise ActionError(f"{module}.{name}: {str(error)[:200]}; arguments must be literals") from None
     found: Sequence[Step] = function(*arguments, **named)
     return found
+
+
+def _value(node: ast.expr) -> object:
+    """The value of a literal; None for a function of how quickly a movement begins and ends, such as `pyautogui.easeInQuad`."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="pyautogui"), attr=name) if name.startswith("ease") or name == "linear":
+            return None
+    return ast.literal_eval(node)
 
 
 class _Hand:
@@ -132,11 +140,11 @@ class _Hand:
         assert point is not None  # noqa: S101 # two numbers were given
         return point
 
-    def moveTo(self, x: Any = None, y: Any = None, duration: Any = 0) -> Sequence[Step]:
+    def moveTo(self, x: Any = None, y: Any = None, duration: Any = 0, tween: Any = None) -> Sequence[Step]:
         at = self._at(x, y)
         return () if at is None else (a.Move(at),)
 
-    def moveRel(self, xOffset: Any = None, yOffset: Any = None, duration: Any = 0) -> Sequence[Step]:
+    def moveRel(self, xOffset: Any = None, yOffset: Any = None, duration: Any = 0, tween: Any = None) -> Sequence[Step]:
         return (a.Move(self._beside(xOffset, yOffset)),)
 
     move = moveRel
@@ -253,6 +261,32 @@ def _button(value: object) -> str:
 
 def _clicks(button: object, count: object, at: Point | None) -> Sequence[Step]:
     return clicks(_button(button), expect_int("clicks", count), at)
+
+
+def without_pyautogui(source: str) -> str:
+    """The same source without the import of PyAutoGUI and its settings, if it uses nothing else of it.
+
+    OSWorld's client puts them before all source that it sends, also before what has nothing to do with input.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
+    kept = [statement for statement in tree.body if not _prepares(statement)]
+    if len(kept) == len(tree.body) or any(
+        isinstance(node, ast.Name) and node.id == "pyautogui" for each in kept for node in ast.walk(each)
+    ):
+        return source
+    return ast.unparse(ast.Module(kept, []))
+
+
+def _prepares(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Import(names=[ast.alias(name="pyautogui", asname=None)]):
+            return True
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="pyautogui"), attr=name)]):
+            return name in _SETTINGS
+    return False
 
 
 # --- source from steps ---
