@@ -17,7 +17,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
-from deskhand._core.arguments import expect, expect_callable
+from deskhand._core.arguments import expect, expect_callable, expect_integer
 from deskhand._core.extras import load
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop.desktop import Desktop
@@ -32,25 +32,33 @@ __all__ = ["Manager", "Provider", "VirtualMachines"]
 _KEY_BYTES = 24
 _PATH = "deskhand"
 _USER = "osworld"
-# Where programs on the desktop's machine listen, as OSWorld's tasks start them.
-_CHROMIUM, _VNC, _VLC = 9222, 8006, 8080
+# OSWorld shows it to people. There is no such server here.
+_VNC = 8006
 
 
 class VirtualMachines:
     """Stands in for OSWorld's `create_vm_manager_and_provider`."""
 
-    def __init__(self, start: Callable[[], Desktop]) -> None:
+    def __init__(self, start: Callable[[], Desktop], *, chromium_port: int = 9222, vlc_port: int = 8080) -> None:
         """Begin with no desktop.
 
         Args:
             start: Makes a desktop, such as `lambda: deskhand.launch("docker", policy=...)`. The environment closes it.
+            chromium_port: The port of 127.0.0.1 at which OSWorld finds the desktop's Chromium (its DevTools), if one listens.
+            vlc_port: The same of its VLC.
+
+        Raises:
+            ActionError: `start` is no function, or a port is none.
         """
         expect_callable("VirtualMachines: start", start)
+        for name, port in (("chromium_port", chromium_port), ("vlc_port", vlc_port)):
+            expect_integer(f"VirtualMachines: {name}", port, 1, 65535)
         self._start = start
+        self._ports = (chromium_port, _VNC, vlc_port)
 
     def __call__(self, *_: Any, **__: Any) -> tuple[Manager, Provider]:
         """A manager and a provider for one environment; the arguments mean nothing here."""
-        return Manager(), Provider(self._start)
+        return Manager(), Provider(self._start, self._ports)
 
 
 class Manager:
@@ -83,9 +91,10 @@ class Manager:
 class Provider:
     """OSWorld's control of one virtual machine: one desktop and its server."""
 
-    def __init__(self, start: Callable[[], Desktop]) -> None:
-        """Begin with no desktop."""
+    def __init__(self, start: Callable[[], Desktop], ports: tuple[int, int, int]) -> None:
+        """Begin with no desktop; `ports` are those of Chromium, VNC and VLC."""
         self._start = start
+        self._ports = ports
         self._served: _Served | None = None
 
     @property
@@ -104,7 +113,7 @@ class Provider:
 
     def get_ip_address(self, path_to_vm: str) -> str:
         """The address with the key, and the ports of the server, Chromium, VNC and VLC."""
-        return _Address(self._running().address)
+        return _Address(":".join((self._running().address, *map(str, self._ports))))
 
     def save_state(self, path_to_vm: str, snapshot_name: str) -> None:
         """Refused: the states of desktops cannot be saved.
@@ -164,7 +173,7 @@ class _Served:
         )
         self._thread.start()
         port = self._listener.getsockname()[1]
-        self.address = f"{_USER}:{key}@127.0.0.1:{port}:{_CHROMIUM}:{_VNC}:{_VLC}"
+        self.address = f"{_USER}:{key}@127.0.0.1:{port}"
 
     def close(self) -> None:
         """End the server, and close the desktop."""
