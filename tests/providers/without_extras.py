@@ -11,6 +11,7 @@ from deskhand import AsyncDesktop, Desktop, MissingExtra
 from deskhand.backends.memory import MemoryBackend
 from deskhand.providers import agent_framework, anthropic, bedrock, cua, google, inspect_ai, langchain, mcp, openai
 from deskhand.providers.cua.server import application
+from deskhand.providers.osworld.guest_server import application as guest_application
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +49,7 @@ ASKS: dict[str, list[Callable[[Desktop], Any]]] = {
         lambda desktop: agent_framework.run_content(desktop, None),  # type: ignore[arg-type] # it is not looked at
     ],
     "cua": [lambda desktop: application(AsyncDesktop(desktop), api_key="key")],
+    "osworld": [lambda desktop: guest_application(AsyncDesktop(desktop), api_key="key")],
     "mcp": [mcp.server],
     "inspect": [inspect_ai.tool],
     "langchain": [langchain.tool, langchain.tools, lambda desktop: langchain.respond(desktop, {"content": ""})],
