@@ -97,7 +97,7 @@ def test_an_encoder_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pyte
     program.write_text("#!/bin/sh\ncat >/dev/null\nexec sleep 600\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr("deskhand.episodes.record.video._ENDED", 0.1)
+    monkeypatch.setattr("deskhand.machine.video._ENDED", 0.1)
     with pytest.raises(EpisodeError, match=r"ffmpeg got all frames, but did not end within 0\.1 s"):
         write_video(attempt(tmp_path, [(0.0, flat((0, 0, 0)))]), tmp_path / "out.mp4")
     assert not (tmp_path / "out.mp4").exists()

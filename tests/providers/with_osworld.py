@@ -271,6 +271,7 @@ def main(out: Path) -> None:
         os.chdir(name)
         env = desktop_env.DesktopEnv(provider_name="docker", path_to_vm="deskhand", require_a11y_tree=True)
         wrong = []
+        print(f"Load of the machine at the beginning: {os.getloadavg()[0]:.1f}.\n")
         print("| task | right actions | none | reset (s) | steps (s) |\n|---|---|---|---|---|", flush=True)
         for task, actions in tasks(files, Path(name), chromium):
             whole = {"instruction": task["id"], **task}

@@ -29,6 +29,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "deskhand.providers.cua.messages": (),
     "deskhand.providers.session": (),
     **{f"deskhand.providers.{name}": () for name in PROVIDERS},
+    "deskhand.providers.osworld.virtual_machines": ("VirtualMachines",),
     "deskhand.pool.status": (),
     "deskhand.pool.pool": (),
     "deskhand.policy.audit": (),
