@@ -207,7 +207,11 @@ def test_files(guest: Client, home: Path) -> None:
         assert guest.post("/file", data={"file_path": refused}).status_code == 500, refused
     assert guest.post("/setup/upload", data=form).status_code == 400
     assert guest.post("/setup/upload", files={"file_data": ("a", b"a")}).status_code == 400
-    assert guest.post("/setup/upload", data={"file_path": "~/new"}, files={"file_data": ("a", b"a")}).status_code == 400
+    for name in ("~/new", "/", "~/a\0b", "~/" + "n" * 5000, "~/new/é.bin/below"):
+        sent = guest.post("/setup/upload", data={"file_path": name}, files={"file_data": ("a", b"a")})
+        got = guest.post("/file", data={"file_path": name})
+        assert (sent.status_code, sent.json()["error"][:12]) == (500, "cannot write"), sent.text
+        assert got.status_code in {404, 500}
     assert not list((home / "new").glob(".deskhand-*"))
 
     (home / "new/loop").symlink_to(home / "new")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from deskhand.desktop.access import commands_of
 from deskhand.desktop.operations import Operation
-from deskhand.errors import ActionError, BackendError, LaunchFailed, PolicyDenied, UnsupportedAction, shown
+from deskhand.errors import BackendError, LaunchFailed, PolicyDenied, UnsupportedAction, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,7 +176,7 @@ def _read(path: str) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        raise BackendError(f"cannot read {path!r}: {error}") from error
+        raise BackendError(f"cannot read {shown(path)}: {_why(error)}") from error
     with open(descriptor, "rb") as file:  # noqa: PTH123 # a descriptor
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise BackendError(f"cannot read {path!r}: it is not a file")
@@ -187,14 +187,20 @@ def _read(path: str) -> bytes | None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    if not path.name or path.is_dir():
-        raise ActionError(f"cannot write {str(path)!r}: it is a directory")
-    temporary = path.with_name(f".deskhand-{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as file:
-            file.write(data)
-        temporary.replace(path)
+        temporary = path.with_name(f".deskhand-{secrets.token_hex(8)}")
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     except (OSError, ValueError) as error:
-        temporary.unlink(missing_ok=True)
-        raise BackendError(f"cannot write {str(path)!r}: {error}") from error
+        raise BackendError(f"cannot write {shown(str(path))}: {_why(error)}") from error
+
+
+def _why(error: OSError | ValueError) -> str:
+    # An OSError's own text repeats the path, which may be long.
+    return error.strerror or "" if isinstance(error, OSError) else str(error)
